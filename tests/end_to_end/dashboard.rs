@@ -172,6 +172,11 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
         Page::refusal(address, Some("guess")),
         "wrong or missing token"
     );
+    let refused = process.note();
+    assert!(
+        refused.contains("its token is wrong or missing"),
+        "{refused}"
+    );
     let mut looking = Page::open(address, Some(&look));
     assert_eq!(looking.hello["role"], "look");
     looking.say(&json!({ "t": "drive", "left": 200, "right": 200, "guard": false }));

@@ -34,7 +34,8 @@ fn the_client_of_foxglove_draws_the_robot_where_it_is() {
     let robot = Robot::start();
     // Neither its heading nor the signs of x and y can be mixed up there.
     assert!(robot.sim(&["place", "3.3,2.5,25"]));
-    let mut server = Running::start(&robot.demo, &["foxglove", "--listen", "127.0.0.1:0"]);
+    let serve = ["foxglove", "--listen", "127.0.0.1:0", "--calls"];
+    let mut server = Running::start(&robot.demo, &serve);
     let url = server.line().replace("foxglove: ", "");
     let truth = robot.state();
     let seen = wait_for("the robot at its place", || {
@@ -60,6 +61,14 @@ fn the_client_of_foxglove_draws_the_robot_where_it_is() {
             .unwrap()
             .contains(&json!("frontLeftSpeed"))
     );
+    // It has called a request, too.
+    let answer = &seen["answer"];
+    assert_eq!(
+        (&answer["callId"], &answer["encoding"]),
+        (&1.into(), &"json".into())
+    );
+    let speeds = &answer["speeds"]["currentSpeed"];
+    assert!(speeds["frontLeftSpeed"].is_number(), "{seen}");
     server.interrupt();
 }
 

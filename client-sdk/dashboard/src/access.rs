@@ -5,12 +5,10 @@
 //! any case. On the loopback address the `Host` must be an address of this machine, because a
 //! foreign site can point its own name to it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use amber_web::{Reach, Token};
 use serde::Serialize;
-use subtle::ConstantTimeEq;
 
 /// What a page may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,37 +23,17 @@ pub enum Role {
 /// The rules of one dashboard.
 #[derive(Clone, Debug)]
 pub struct Access {
+    reach: Reach,
     tokens: Option<Tokens>,
 }
 
 /// The secrets of pages that are not on this machine.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Tokens {
     /// For driving.
-    pub drive: String,
+    pub drive: Token,
     /// For looking only.
-    pub look: String,
-}
-
-/// The number of random bytes in a token.
-pub const TOKEN_BYTES: usize = 16;
-
-impl Tokens {
-    /// Tokens of random bytes.
-    #[must_use]
-    pub fn new(drive: [u8; TOKEN_BYTES], look: [u8; TOKEN_BYTES]) -> Self {
-        Self {
-            drive: URL_SAFE_NO_PAD.encode(drive),
-            look: URL_SAFE_NO_PAD.encode(look),
-        }
-    }
-}
-
-/// A log line must not contain the tokens.
-impl std::fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tokens")
-    }
+    pub look: Token,
 }
 
 /// Why a request is refused.
@@ -88,9 +66,12 @@ impl Access {
         listen: SocketAddr,
         tokens: impl FnOnce() -> Result<Tokens, E>,
     ) -> Result<Self, E> {
-        let is_own = listen.ip().to_canonical().is_loopback();
-        let tokens = if is_own { None } else { Some(tokens()?) };
-        Ok(Self { tokens })
+        let reach = Reach::of(listen);
+        let tokens = match reach {
+            Reach::ThisMachine => None,
+            Reach::Others => Some(tokens()?),
+        };
+        Ok(Self { reach, tokens })
     }
 
     /// The tokens, if pages need one.
@@ -105,7 +86,7 @@ impl Access {
     /// # Errors
     /// It may not, and why.
     pub fn admit(&self, host: Option<&str>, origin: Option<&str>) -> Result<(), Refusal> {
-        if self.tokens.is_none() && !host.is_some_and(is_this_machine) {
+        if !self.reach.admits(host) {
             return Err(Refusal::Host);
         }
         let Some(origin) = origin else {
@@ -126,10 +107,9 @@ impl Access {
         let Some(tokens) = &self.tokens else {
             return Some(Role::Drive);
         };
-        let token = token.unwrap_or_default().as_bytes();
-        let is = |secret: &str| bool::from(secret.as_bytes().ct_eq(token));
+        let token = token.unwrap_or_default();
         // Both are compared in any case, so the time says nothing.
-        match (is(&tokens.drive), is(&tokens.look)) {
+        match (tokens.drive.is(token), tokens.look.is(token)) {
             (true, _) => Some(Role::Drive),
             (false, true) => Some(Role::Look),
             (false, false) => None,
@@ -137,25 +117,19 @@ impl Access {
     }
 }
 
-/// Whether a `Host` is an address or the name of this machine.
-fn is_this_machine(host: &str) -> bool {
-    let without_port = match host.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => host,
-    };
-    let name = without_port.trim_start_matches('[').trim_end_matches(']');
-    match name.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => name.eq_ignore_ascii_case("localhost"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use amber_web::access::TOKEN_BYTES;
+
     use super::*;
 
     fn access(listen: &str) -> Access {
-        let tokens = || Ok::<_, ()>(Tokens::new([1; TOKEN_BYTES], [2; TOKEN_BYTES]));
+        let tokens = || {
+            Ok::<_, ()>(Tokens {
+                drive: Token::new([1; TOKEN_BYTES]),
+                look: Token::new([2; TOKEN_BYTES]),
+            })
+        };
         Access::new(listen.parse().unwrap(), tokens).unwrap()
     }
 
@@ -171,21 +145,13 @@ mod tests {
         for listen in ["0.0.0.0:8026", "[::]:8026", "192.168.1.5:8026"] {
             let access = access(listen);
             let tokens = access.tokens().unwrap();
-            assert_eq!(access.role(Some(&tokens.drive)), Some(Role::Drive));
-            assert_eq!(access.role(Some(&tokens.look)), Some(Role::Look));
-            let part = &tokens.drive[..tokens.drive.len() - 1];
+            assert_eq!(access.role(Some(tokens.drive.text())), Some(Role::Drive));
+            assert_eq!(access.role(Some(tokens.look.text())), Some(Role::Look));
+            let part = &tokens.drive.text()[1..];
             for wrong in [None, Some(""), Some("x"), Some(part)] {
                 assert_eq!(access.role(wrong), None, "{listen} {wrong:?}");
             }
         }
-    }
-
-    #[test]
-    fn tokens_do_not_get_into_the_log() {
-        let access = access("0.0.0.0:1");
-        let tokens = access.tokens().unwrap();
-        let shown = format!("{access:?}");
-        assert!(!shown.contains(&tokens.drive) && !shown.contains(&tokens.look));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::Device;
 use amber_scene::{Part, State};
+use amber_web::calls::in_words;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
@@ -19,7 +20,7 @@ use crate::input::{Input, Measured};
 use crate::outbox::Channel;
 use crate::panel;
 use crate::parts::Parts;
-use crate::pilot::{Order, Pilots, in_words};
+use crate::pilot::{Order, Pilots};
 use crate::viewer::Mailbox;
 
 /// The hub and all that acts for it.

@@ -17,12 +17,10 @@
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
-use std::io;
 use std::net::SocketAddr;
 
 use amber_terminal::{Failure, print};
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use amber_web::place;
 use tokio::sync::mpsc;
 
 pub mod access;
@@ -41,7 +39,7 @@ mod pilot;
 mod server;
 mod viewer;
 
-use self::access::{Access, TOKEN_BYTES, Tokens};
+use self::access::{Access, Tokens};
 
 /// The usual address of the dashboard.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8026";
@@ -90,11 +88,13 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 }
 
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
-    let listener = TcpListener::bind(options.listen).await;
-    let listener = listener.map_err(|error| cannot_listen(options.listen, &error))?;
-    let listen = listener.local_addr();
-    let listen = listen.map_err(|error| cannot_listen(options.listen, &error))?;
-    let access = Access::new(listen, tokens)?;
+    let (listener, listen) = place::listen(options.listen, "amber dashboard").await?;
+    let access = Access::new(listen, || {
+        Ok::<_, Failure>(Tokens {
+            drive: place::token()?,
+            look: place::token()?,
+        })
+    })?;
     let introduction = introduction(listen, &access);
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
     let server = server::Server::new(access, inputs.clone());
@@ -111,63 +111,21 @@ fn introduction(listen: SocketAddr, access: &Access) -> String {
     let Some(tokens) = access.tokens() else {
         return format!("dashboard: http://{listen}\n");
     };
-    let port = listen.port();
-    let host = match listen.ip().is_unspecified() {
-        true => format!("ADDRESS-OF-THIS-MACHINE:{port}"),
-        false => listen.to_string(),
-    };
+    let host = place::shown(listen);
     format!(
         "dashboard:            http://{host}/#{}\ndashboard, view only: http://{host}/#{}\n",
-        tokens.drive, tokens.look
+        tokens.drive.text(),
+        tokens.look.text()
     )
 }
 
-fn tokens() -> Result<Tokens, Failure> {
-    let random = || {
-        let mut bytes = [0; TOKEN_BYTES];
-        let filled = getrandom::fill(&mut bytes);
-        let failed = |error| Failure::new(format!("the system has no random numbers: {error}"));
-        filled.map_err(failed).map(|()| bytes)
-    };
-    Ok(Tokens::new(random()?, random()?))
-}
-
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot listen on {address}: {error}"));
-    match error.kind() {
-        io::ErrorKind::AddrInUse => failure.hint(format!(
-            "another program uses this port, perhaps another dashboard; `amber dashboard --listen \
-             {}:0` picks a free one",
-            address.ip()
-        )),
-        io::ErrorKind::AddrNotAvailable => {
-            failure.hint("use an address of this machine, or 0.0.0.0 for all of them")
-        }
-        io::ErrorKind::PermissionDenied => failure.hint("use a port above 1023"),
-        _ => failure,
-    }
-}
-
-/// Resolves when the dashboard must end.
+/// Resolves when the dashboard must end. A parent that closes stdin gets Ctrl-C itself.
 async fn end(until_eof: bool) {
-    let signals = async {
-        let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-        let Ok(mut terminate) = terminate else {
-            return std::future::pending().await;
-        };
-        terminate.recv().await;
-    };
-    let eof = async {
-        if !until_eof {
-            return std::future::pending().await;
-        }
-        let mut byte = [0];
-        let mut stdin = tokio::io::stdin();
-        while stdin.read(&mut byte).await.is_ok_and(|length| length > 0) {}
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c(), if !until_eof => {}
-        () = signals => {}
-        () = eof => {}
+    match until_eof {
+        true => tokio::select! {
+            () = place::terminated() => {}
+            () = place::end_of_stdin() => {}
+        },
+        false => place::end().await,
     }
 }

@@ -41,16 +41,8 @@ pub const MAX_CONNECTIONS: usize = 128;
 /// HTTP connections of one IP address, so that one does not keep out all others.
 pub const MAX_CONNECTIONS_PER_IP: usize = 64;
 
-/// The largest HTTP request. Those of browsers have less than 2 kB, most of it cookies of other
-/// programs of the same host.
-pub const MAX_HEAD: usize = 16 * 1024;
-
-/// How long a connection may take for its HTTP request, and a page for its first message.
+/// How long a page may take for its first message.
 pub const HELLO_TIME: Duration = Duration::from_secs(5);
-
-/// Wrong tokens per second from one IP address. Tokens have 128 bits, so this is about log lines
-/// and load only.
-pub const TOKEN_RATE: u32 = 5;
 
 /// The time between two pings to a page.
 pub const PING_PERIOD: Duration = Duration::from_secs(1);

@@ -1,15 +1,16 @@
 //! Panels of any device, by its description. IO.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use amber_client::{Announcement, Client, Error, Mediator};
+use amber_client::{Client, Mediator};
+use amber_proto::Device;
 use amber_proto::mediator::log_line::Source;
 use amber_proto::mediator::{LogLine, ReadLog};
-use amber_proto::{Device, DeviceType};
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
 use amber_schema::{Harmless, Interface, Kind, Method};
+use amber_web::calls::{self, in_words};
+use amber_web::limits::MEDIATOR_DEADLINE;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -21,12 +22,6 @@ use crate::hub::Permission;
 use crate::input::Input;
 use crate::limits::{DRIVERS_PERIOD, MAX_VALUE, PANEL_PERIOD, PANEL_POLL};
 use crate::outbox::Channel;
-use crate::pilot::in_words;
-
-/// How much longer than the device itself its answer may take.
-const MARGIN: Duration = Duration::from_secs(2);
-/// The mediator answers from memory, so a late answer means that it has ended.
-const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Lines of the log that a panel shows: they fill its place.
 const LINES: u32 = 30;
@@ -42,7 +37,7 @@ pub(crate) async fn watch(mediator: String, device: Device, inputs: mpsc::Sender
         device,
         inputs,
     };
-    let schemas = schemas(&panel.client, device).await;
+    let schemas = calls::schemas(&panel.client, device).await;
     let interface = schemas.interface(device.device_type);
     let streams = async {
         let Some(interface) = interface else {
@@ -64,7 +59,7 @@ struct Panel {
 impl Panel {
     /// The driver once a second, with the description.
     async fn about(&self, interface: Option<&Interface>) {
-        let mediator = self.client.mediator().with_deadline(DEADLINE);
+        let mediator = self.client.mediator().with_deadline(MEDIATOR_DEADLINE);
         let requests = interface.map(described);
         let mut ticks = interval(DRIVERS_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -161,7 +156,7 @@ impl Panel {
         while let Some(update) = updates.next().await {
             let values = schemas.decode(&update.message).unwrap_or_default();
             for method in methods.iter().filter(|method| method.is_stream()) {
-                let Some(value) = answer_of(method, schemas, &values) else {
+                let Some(value) = calls::answer_of(method, schemas, &values) else {
                     continue;
                 };
                 let now = Instant::now();
@@ -192,7 +187,7 @@ impl Panel {
             for (method, request) in &requests {
                 ticks.tick().await;
                 let answer = match proxy.request_raw(request.clone()).await {
-                    Ok(answer) => read_answer(method, schemas, &answer),
+                    Ok(answer) => calls::read_answer(method, schemas, &answer),
                     Err(error) => Err(error.to_string()),
                 };
                 self.value(method, answer).await;
@@ -241,7 +236,7 @@ fn described(interface: &Interface) -> Value {
                 .collect();
             json!({
                 "name": method.command, "docs": method.docs, "stream": method.is_stream(),
-                "reads": only_reads(method), "arguments": arguments,
+                "reads": calls::only_reads(method), "arguments": arguments,
                 "refused": refusal_of(interface, method),
                 "answer": method.answer.iter().chain(&method.may_answer).collect::<Vec<_>>(),
             })
@@ -250,19 +245,9 @@ fn described(interface: &Interface) -> Value {
     json!({ "name": interface.name, "docs": interface.docs, "methods": methods })
 }
 
-fn only_reads(method: &Method) -> bool {
-    method.harmless == Harmless::Any && matches!(method.kind, Kind::Ask { .. })
-}
-
 /// Why the dashboard does not send a request, if so: motion must end with its page.
 fn refusal_of(interface: &Interface, method: &Method) -> Option<&'static str> {
-    let device_type = DeviceType(interface.device_type);
-    let has_wheels = matches!(
-        device_type,
-        DeviceType::ROBOCLAW | DeviceType::COLLISION_AVOIDANCE
-    );
-    let moves =
-        has_wheels && matches!(method.kind, Kind::Tell) && method.command.starts_with("drive");
+    let moves = calls::turns_wheels(interface, method);
     moves.then_some("use the stick, because it stops the wheels when the page closes")
 }
 
@@ -277,35 +262,18 @@ pub(crate) async fn call(
     words: &[String],
     permission: Permission,
 ) -> Result<Value, String> {
-    let schemas = schemas(client, device).await;
+    let schemas = calls::schemas(client, device).await;
     let interface = schemas.interface(device.device_type);
     let interface = interface.ok_or_else(|| format!("{device} has no description"))?;
     let method = interface.method(name).filter(|it| !it.is_stream());
     let method = method.ok_or_else(|| format!("{device} has no request '{name}'"))?;
-    if let (Permission::OnlyRead(why), false) = (permission, only_reads(method)) {
+    if let (Permission::OnlyRead(why), false) = (permission, calls::only_reads(method)) {
         return Err(why.to_owned());
     }
     if let Some(why) = refusal_of(interface, method) {
         return Err(why.to_owned());
     }
-    let schemas = schemas.for_device(Some(device.device_type));
-    let given = arguments::read(method, words, Spelling::default());
-    let given = given.map_err(|error| error.text)?;
-    let message: Bytes = (schemas.request(method, &given))
-        .map_err(|error| error.text)?
-        .into();
-    let Kind::Ask { timeout_ms, .. } = &method.kind else {
-        let sent = client.device(device).send_raw(message).await;
-        return sent.map(|()| Value::Null).map_err(|error| in_words(&error));
-    };
-    let duration = arguments::duration(method).and_then(|path| given.time_ms(path));
-    let duration = duration.map(|ms| Duration::from_millis(ms) + MARGIN);
-    let usual = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-    let deadline = duration.or(usual).unwrap_or(client.deadline());
-    let proxy = client.device(device).with_deadline(deadline);
-    let answer = proxy.request_raw(message).await;
-    let answer = answer.map_err(|error| in_words(&error))?;
-    read_answer(method, schemas, &answer).map(Value::Object)
+    calls::call(client, device, &schemas, method, words).await
 }
 
 fn request(method: &Method, schemas: &Schemas, words: &[String]) -> Result<Bytes, String> {
@@ -328,69 +296,4 @@ fn start_stop(method: &Method, schemas: &Schemas) -> Option<(Bytes, Bytes)> {
     let given = arguments::read(method, &words, Spelling::default()).ok()?;
     let requests = schemas.start_stop(method, &given).ok()?;
     Some((requests.start.into(), requests.stop.into()))
-}
-
-/// The fields of an answer by name.
-fn read_answer(
-    method: &Method,
-    schemas: &Schemas,
-    bytes: &[u8],
-) -> Result<Map<String, Value>, String> {
-    let values = schemas.decode(bytes).unwrap_or_default();
-    if let Kind::Ask {
-        refusal: Some(refusal),
-        ..
-    } = &method.kind
-        && let Some(why) = schemas.value_at(&values, &refusal.path)
-    {
-        let text = why.get("message").unwrap_or(why);
-        return Err(text
-            .as_str()
-            .map_or_else(|| text.to_string(), str::to_owned));
-    }
-    answer_of(method, schemas, &values).ok_or_else(|| "the answer lacks a field".to_owned())
-}
-
-/// The fields of a method in a message; `None` if it has not all of them.
-fn answer_of(
-    method: &Method,
-    schemas: &Schemas,
-    values: &Map<String, Value>,
-) -> Option<Map<String, Value>> {
-    let mut found = Map::new();
-    for field in &method.answer {
-        let value = schemas.value_at(values, &field.path)?;
-        found.insert(field.name.clone(), value.clone());
-    }
-    for field in &method.may_answer {
-        if let Some(value) = schemas.value_at(values, &field.path) {
-            found.insert(field.name.clone(), value.clone());
-        }
-    }
-    Some(found)
-}
-
-/// The descriptions of Amber, and that of the device from the mediator if it is another one.
-async fn schemas(client: &Client, device: Device) -> Schemas {
-    let mut schemas = Schemas::built_in();
-    let is_known = schemas.interface(device.device_type).is_some();
-    if is_known || client.announcement() == Announcement::Silent {
-        return schemas;
-    }
-    let mediator = client.mediator().with_deadline(DEADLINE);
-    let found = mediator.get_description(device.device_type.0, device.id.0);
-    let files = match found.await {
-        Ok(found) => found.files,
-        // Most drivers have handed over none.
-        Err(Error::Refused { .. }) => return schemas,
-        Err(error) => {
-            tracing::debug!(%device, "no description: {error}");
-            return schemas;
-        }
-    };
-    match Schemas::from_descriptors(&files) {
-        Ok(served) => schemas.add(served),
-        Err(error) => tracing::warn!(%device, "invalid description: {}", error.text),
-    }
-    schemas
 }

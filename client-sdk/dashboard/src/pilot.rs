@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{Client, DriveToPoint, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use serde_json::Value;
@@ -239,12 +239,4 @@ async fn subscribe(client: &Client, parts: Parts) {
         None => (None, scans.await),
     };
     std::future::pending().await
-}
-
-/// What went wrong, and what to try.
-pub(crate) fn in_words(error: &Error) -> String {
-    match error.hint() {
-        Some(hint) => format!("{error} ({hint})"),
-        None => error.to_string(),
-    }
 }

@@ -5,13 +5,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use amber_web::socket::Socket;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -21,8 +19,6 @@ use crate::hub::{Said, ViewerId};
 use crate::input::Input;
 use crate::limits::{FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, WRITE_TIME};
 use crate::outbox::{Channel, Frame, Outbox};
-
-pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The outbox of a page, shared by the hub and the task of the page.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@
 //!   Foxglove draws. A device is asked only while a viewer wants a channel with its messages.
 //! - **A slow viewer** gets the newest message of each channel, never old ones. Drops are counted.
 //! - **Access**: on the loopback address every program, and the pages that are known; on other
-//!   addresses those who know the token. Viewers only look: nothing can be sent to the robot.
+//!   addresses those who know the token. Viewers only look, unless `--calls` allows them to call the
+//!   requests of devices.
 
 mod access;
 mod app;
@@ -21,30 +22,35 @@ mod limits;
 mod outbox;
 mod protocol;
 mod server;
+mod services;
 mod session;
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use amber_terminal::{Failure, print};
-use tokio::net::TcpListener;
+use amber_web::place;
 use tokio::sync::mpsc;
 
-use self::access::{Access, TOKEN_BYTES};
+use self::access::Access;
 
 const HELP: &str = "\
 In Foxglove or Lichtblick: Open connection, Foxglove WebSocket, and the address that is printed. The 3D
 panel shows the topics /foxglove/...; the eye beside each topic turns it on. All messages of all devices
 are there, too, e.g. for plots: /roboclaw/0/currentSpeed.
 
-Viewers only look. For viewers on other machines, use --listen; then the address has a token. The
-connection is not encrypted.
+Viewers only look. With --calls, they can also call requests: panel Service call, e.g.
+/maestro/0/set-angle with { \"servo-address\": 3, \"angle\": 45 }. Requests that set the speed of wheels are
+left out, because the wheels would not stop when the viewer closes.
+
+For viewers on other machines, use --listen; then the address has a token. The connection is not
+encrypted.
 
 Examples:
   amber foxglove
   amber foxglove --listen 0.0.0.0:8765
-  amber foxglove --origin https://viewer.example.org";
+  amber foxglove --origin https://viewer.example.org
+  amber foxglove --calls";
 
 /// Options of `amber foxglove`.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,6 +63,9 @@ pub struct Options {
     /// several times)
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
+    /// Let viewers call the requests of devices, such as calibrations and servos
+    #[arg(long)]
+    calls: bool,
 }
 
 /// Serves viewers for the mediator at this address until Ctrl-C.
@@ -74,27 +83,21 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     let origins: Result<Vec<_>, _> = options.origin.iter().map(|it| checked(it)).collect();
-    let listener = TcpListener::bind(options.listen).await;
-    let listener = listener.map_err(|error| cannot_listen(options.listen, &error))?;
-    let listen = listener.local_addr();
-    let listen = listen.map_err(|error| cannot_listen(options.listen, &error))?;
-    let access = Access::new(listen, &origins?, random)?;
+    let (listener, listen) = place::listen(options.listen, "amber foxglove").await?;
+    let access = Access::new(listen, &origins?, place::token)?;
     let introduction = introduction(listen, access.token());
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
     let serving = tokio::spawn(server::run(listener, access, inputs.clone()));
-    let app = app::App::new(mediator, session(), inputs, received);
+    let app = app::App::new(mediator, session(), options.calls, inputs, received);
     print(introduction.as_bytes())?;
-    app.run(end()).await;
+    app.run(place::end()).await;
     serving.abort();
     Ok(())
 }
 
 /// The address to open.
 fn introduction(listen: SocketAddr, token: Option<&str>) -> String {
-    let host = match listen.ip().is_unspecified() {
-        true => format!("ADDRESS-OF-THIS-MACHINE:{}", listen.port()),
-        false => listen.to_string(),
-    };
+    let host = place::shown(listen);
     format!("foxglove: ws://{host}/{}\n", token.unwrap_or_default())
 }
 
@@ -111,13 +114,6 @@ fn checked(page: &str) -> Result<String, Failure> {
     }
 }
 
-fn random() -> Result<[u8; TOKEN_BYTES], Failure> {
-    let mut bytes = [0; TOKEN_BYTES];
-    let filled = getrandom::fill(&mut bytes);
-    let failed = |error| Failure::new(format!("the system has no random numbers: {error}"));
-    filled.map_err(failed).map(|()| bytes)
-}
-
 /// Viewers know by it whether they have connected to this program before.
 fn session() -> String {
     now_ns().to_string()
@@ -127,39 +123,6 @@ fn session() -> String {
 fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot listen on {address}: {error}"));
-    match error.kind() {
-        io::ErrorKind::AddrInUse => failure.hint(format!(
-            "another program uses this port, perhaps another `amber foxglove`; `amber foxglove \
-             --listen {}:0` picks a free one",
-            address.ip()
-        )),
-        io::ErrorKind::AddrNotAvailable => {
-            failure.hint("use an address of this machine, or 0.0.0.0 for all of them")
-        }
-        io::ErrorKind::PermissionDenied => failure.hint("use a port above 1023"),
-        _ => failure,
-    }
-}
-
-/// Resolves at Ctrl-C or SIGTERM.
-async fn end() {
-    let terminate = async {
-        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-        match signal {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminate => {}
-    }
 }
 
 #[cfg(test)]

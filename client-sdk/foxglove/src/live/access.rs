@@ -6,22 +6,19 @@
 //! not matter there. On the loopback address the `Host` must be an address of this machine,
 //! because a foreign site can point its own name to it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use subtle::ConstantTimeEq;
+use amber_web::access::is_this_machine;
+use amber_web::{Reach, Token};
 
 /// Pages that run in the browser of this machine and connect to it.
 const KNOWN: [&str; 2] = ["https://app.foxglove.dev", "https://studio.foxglove.dev"];
 
-/// The number of random bytes in a token.
-pub(super) const TOKEN_BYTES: usize = 16;
-
 /// The rules of one server.
 #[derive(Clone)]
 pub(super) struct Access {
-    token: Option<String>,
+    reach: Reach,
+    token: Option<Token>,
     origins: Vec<String>,
 }
 
@@ -31,19 +28,23 @@ impl Access {
     pub(super) fn new<E>(
         listen: SocketAddr,
         origins: &[String],
-        random: impl FnOnce() -> Result<[u8; TOKEN_BYTES], E>,
+        token: impl FnOnce() -> Result<Token, E>,
     ) -> Result<Self, E> {
-        let is_own = listen.ip().to_canonical().is_loopback();
-        let token = if is_own { None } else { Some(random()?) };
+        let reach = Reach::of(listen);
+        let token = match reach {
+            Reach::ThisMachine => None,
+            Reach::Others => Some(token()?),
+        };
         Ok(Self {
-            token: token.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)),
+            reach,
+            token,
             origins: origins.to_vec(),
         })
     }
 
     /// The token that viewers need, if they do.
     pub(super) fn token(&self) -> Option<&str> {
-        self.token.as_deref()
+        self.token.as_ref().map(Token::text)
     }
 
     /// Whether a viewer may look: the path of its request, and the headers `Host` and `Origin`.
@@ -57,15 +58,14 @@ impl Access {
         origin: Option<&str>,
     ) -> Result<(), &'static str> {
         if let Some(token) = &self.token {
-            let given = path.trim_start_matches('/').as_bytes();
-            return match bool::from(token.as_bytes().ct_eq(given)) {
+            return match token.is(path.trim_start_matches('/')) {
                 true => Ok(()),
                 false => {
                     Err("wrong or missing token: use the address that `amber foxglove` printed")
                 }
             };
         }
-        if !host.is_some_and(is_this_machine) {
+        if !self.reach.admits(host) {
             return Err(
                 "this server is for its own machine only: connect to ws://localhost, or \
                         start it with --listen 0.0.0.0:8765 for others",
@@ -94,27 +94,16 @@ impl Access {
     }
 }
 
-/// Whether a host, perhaps with a port, is an address or the name of this machine.
-fn is_this_machine(host: &str) -> bool {
-    let without_port = match host.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => host,
-    };
-    let name = without_port.trim_start_matches('[').trim_end_matches(']');
-    match name.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => name.eq_ignore_ascii_case("localhost"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use amber_web::access::TOKEN_BYTES;
+
     use super::*;
 
     fn access(listen: &str, origins: &[&str]) -> Access {
         let origins: Vec<_> = origins.iter().map(|it| (*it).to_owned()).collect();
-        let random = || Ok::<_, ()>([7; TOKEN_BYTES]);
-        Access::new(listen.parse().unwrap(), &origins, random).unwrap()
+        let token = || Ok::<_, ()>(Token::new([7; TOKEN_BYTES]));
+        Access::new(listen.parse().unwrap(), &origins, token).unwrap()
     }
 
     #[test]

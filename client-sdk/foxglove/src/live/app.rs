@@ -8,12 +8,14 @@ use amber_map::Pose;
 use amber_proto::Device;
 use amber_proto::mediator::Event;
 use amber_reflect::Schemas;
+use amber_web::calls;
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::catalog::{Described, Feed};
-use super::hub::{Hub, Output, ViewerId};
+use super::hub::{CallId, Hub, Output, ViewerId};
 use super::outbox::Frame;
 use super::session::Mailbox;
 use super::{feeds, now_ns};
@@ -24,6 +26,10 @@ pub(super) enum Input {
     Opened(oneshot::Sender<(ViewerId, Arc<Mailbox>)>),
     /// It has sent a text.
     Text(ViewerId, String),
+    /// It has sent a binary message.
+    Binary(ViewerId, Bytes),
+    /// The answer to a call of a viewer.
+    Answer(CallId, Result<Value, String>),
     /// It is gone.
     Closed(ViewerId),
     /// There is a connection to the mediator.
@@ -58,12 +64,13 @@ impl App {
     pub(super) fn new(
         mediator: String,
         session: String,
+        has_services: bool,
         inputs: mpsc::Sender<Input>,
         received: mpsc::Receiver<Input>,
     ) -> Self {
         Self {
             mediator,
-            hub: Hub::new(session),
+            hub: Hub::new(session, has_services),
             inputs,
             received,
             mailboxes: HashMap::new(),
@@ -104,6 +111,8 @@ impl App {
                 }
             }
             Input::Text(id, text) => self.hub.handle_text(id, &text),
+            Input::Binary(id, bytes) => self.hub.handle_binary(id, &bytes),
+            Input::Answer(id, answer) => self.hub.handle_answer(id, answer),
             Input::Closed(id) => self.close(id),
             Input::Connected(client) => {
                 self.client = Some(client);
@@ -149,6 +158,7 @@ impl App {
                     self.is_watched = is_watched;
                     self.watch();
                 }
+                Output::Call(id, words) => self.call(id, words),
                 Output::Start(feed) => self.start(feed),
                 Output::Stop(feed) => {
                     let task = self.feeds.remove(&feed).flatten();
@@ -176,6 +186,25 @@ impl App {
             None => spawn_local(feeds::connect(self.mediator.clone(), inputs)),
         };
         self.watching = Some(task.abort_handle());
+    }
+
+    /// Sends a request of a viewer, whose answer comes as an input.
+    fn call(&mut self, id: CallId, words: Vec<String>) {
+        let (Some(client), Some(service)) = (self.client.clone(), self.hub.service(id).cloned())
+        else {
+            let why = "the mediator is unavailable".to_owned();
+            return self.hub.handle_answer(id, Err(why));
+        };
+        let inputs = self.inputs.clone();
+        spawn_local(async move {
+            let answer = match service.described() {
+                Some((_, method)) => {
+                    calls::call(&client, service.device, &service.schemas, method, &words).await
+                }
+                None => Err("there is no such request".to_owned()),
+            };
+            let _ = inputs.send(Input::Answer(id, answer)).await;
+        });
     }
 
     /// Without a connection, the feed waits for it.

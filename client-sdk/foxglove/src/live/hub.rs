@@ -1,20 +1,31 @@
 //! All viewers, and what is sent to each. PURE.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use amber_map::Pose;
 use amber_proto::mediator::Event;
 use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
+use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, Described, Feed, fields};
-use super::limits::MAX_SUBSCRIPTIONS;
+use super::limits::{MAX_CALLS, MAX_SUBSCRIPTIONS};
 use super::protocol::{self, Level, Said};
+use super::services::{self, Service, Services};
 use crate::{Converter, Published};
 
 /// A viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ViewerId(u64);
+
+/// A call of a service by a viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CallId {
+    viewer: ViewerId,
+    service: u32,
+    /// Chosen by the viewer.
+    call: u32,
+}
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +44,17 @@ pub(super) enum Output {
     Start(Feed),
     /// Stop that.
     Stop(Feed),
+    /// Send the request of this call with these arguments: see [`Hub::service`].
+    Call(CallId, Vec<String>),
 }
 
 /// See the [module](self).
 pub(super) struct Hub {
     session: String,
     catalog: Catalog,
+    /// `None` if viewers cannot call anything.
+    services: Option<Services>,
+    calls: BTreeSet<CallId>,
     converter: Converter,
     /// The channel of each subscription of each viewer.
     viewers: BTreeMap<ViewerId, BTreeMap<u32, u32>>,
@@ -50,11 +66,14 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// A hub without viewers. `session` is another text for each start of the program.
-    pub(super) fn new(session: String) -> Self {
+    /// A hub without viewers. `session` is another text for each start of the program. `has_services`
+    /// says whether viewers can call requests of devices.
+    pub(super) fn new(session: String, has_services: bool) -> Self {
         Self {
             session,
             catalog: Catalog::new(),
+            services: has_services.then(Services::default),
+            calls: BTreeSet::new(),
             converter: Converter::new(None),
             viewers: BTreeMap::new(),
             last_viewer: 0,
@@ -77,15 +96,26 @@ impl Hub {
             self.outputs.push_back(Output::Devices(true));
         }
         self.viewers.insert(id, BTreeMap::new());
-        self.text(id, protocol::server_info(&self.session));
+        let has_services = self.services.is_some();
+        self.text(id, protocol::server_info(&self.session, has_services));
         let all = self.advertisement(&self.catalog.ids());
         self.text(id, all);
+        if let Some(services) = &self.services {
+            let all = services
+                .ids()
+                .into_iter()
+                .filter_map(|id| services.told(id));
+            let all = protocol::advertise_services(all);
+            self.text(id, all);
+        }
         id
     }
 
     /// A viewer is gone.
     pub(super) fn close(&mut self, id: ViewerId) {
         if self.viewers.remove(&id).is_some() {
+            // Their requests are sent, but nobody waits for the answers.
+            self.calls.retain(|call| call.viewer != id);
             self.settle();
             if self.viewers.is_empty() {
                 self.outputs.push_back(Output::Devices(false));
@@ -114,7 +144,7 @@ impl Hub {
                 self.settle();
             }
             Ok(Said::Other) => {
-                let why = "amber shows only: it takes subscribe and unsubscribe";
+                let why = "amber takes subscribe, unsubscribe and calls of services only";
                 self.text(id, protocol::status(Level::Warning, why));
             }
             Err(error) => {
@@ -122,6 +152,59 @@ impl Hub {
                 self.text(id, protocol::status(Level::Error, &why));
             }
         }
+    }
+
+    /// A viewer has sent a binary message.
+    pub(super) fn handle_binary(&mut self, id: ViewerId, bytes: &[u8]) {
+        let services = self.services.as_ref();
+        let Some((services, call)) = services.zip(protocol::call(bytes)) else {
+            let why = match self.services {
+                Some(_) => "invalid message: only calls of services are binary",
+                None => "amber shows only: start `amber foxglove` with --calls to call requests",
+            };
+            return self.text(id, protocol::status(Level::Error, why));
+        };
+        let call_id = CallId {
+            viewer: id,
+            service: call.service,
+            call: call.id,
+        };
+        let open = self.calls.iter().filter(|it| it.viewer == id).count();
+        let words = match (services.get(call.service), call.payload) {
+            (None, _) => Err("there is no such service".to_owned()),
+            (_, None) => Err("only the encoding json is supported".to_owned()),
+            _ if open >= MAX_CALLS => Err("too many calls wait for their answers".to_owned()),
+            _ if self.calls.contains(&call_id) => Err("this call id is in use".to_owned()),
+            (Some(_), Some(payload)) => services::words(payload),
+        };
+        match words {
+            Ok(words) => {
+                self.calls.insert(call_id);
+                self.outputs.push_back(Output::Call(call_id, words));
+            }
+            Err(why) => self.text(id, protocol::failure(call.service, call.id, &why)),
+        }
+    }
+
+    /// The service of a call, unless it is gone.
+    pub(super) fn service(&self, call: CallId) -> Option<&Service> {
+        self.services.as_ref()?.get(call.service)
+    }
+
+    /// The answer to a call.
+    pub(super) fn handle_answer(&mut self, id: CallId, answer: Result<Value, String>) {
+        if !self.calls.remove(&id) || !self.viewers.contains_key(&id.viewer) {
+            return;
+        }
+        self.outputs.push_back(match answer {
+            // A request without an answer was sent: that is all there is to say.
+            Ok(Value::Null) => {
+                let nothing = Value::Object(Map::new());
+                Output::Line(id.viewer, protocol::response(id.service, id.call, &nothing))
+            }
+            Ok(answer) => Output::Line(id.viewer, protocol::response(id.service, id.call, &answer)),
+            Err(why) => Output::Text(id.viewer, protocol::failure(id.service, id.call, &why)),
+        });
     }
 
     fn subscribe(&mut self, id: ViewerId, subscription: u32, channel: u32) -> Result<(), String> {
@@ -173,10 +256,29 @@ impl Hub {
         if !new.is_empty() || !gone.is_empty() {
             self.settle();
         }
+        self.change_services(devices);
         let lasers = devices.iter().map(|it| it.device);
         let lasers = lasers.filter(|it| it.device_type == DeviceType::HOKUYO);
         let repeated = (self.converter).repeated(time_ns, lasers.map(|it| it.id.0));
         self.publish(time_ns, repeated);
+    }
+
+    fn change_services(&mut self, devices: &[Described]) {
+        let Some(services) = &mut self.services else {
+            return;
+        };
+        let (new, gone) = services.set_devices(devices);
+        let new: Vec<_> = new.iter().filter_map(|id| services.told(*id)).collect();
+        for viewer in self.viewers.keys() {
+            if !gone.is_empty() {
+                let text = protocol::unadvertise_services(&gone);
+                self.outputs.push_back(Output::Text(*viewer, text));
+            }
+            if !new.is_empty() {
+                let text = protocol::advertise_services(new.iter().cloned());
+                self.outputs.push_back(Output::Text(*viewer, text));
+            }
+        }
     }
 
     /// The place of the laser on the robot.

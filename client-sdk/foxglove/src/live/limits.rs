@@ -17,15 +17,16 @@ pub(super) const MAX_SUBSCRIPTIONS: usize = 1024;
 /// Channels of one robot: some hundred devices. Further devices are left out.
 pub(super) const MAX_CHANNELS: usize = 4096;
 
+/// Calls of one viewer that may wait for their answers. Most take milliseconds; calibrations take a
+/// minute.
+pub(super) const MAX_CALLS: usize = 8;
+
 /// Texts and lines of the log that wait for one viewer. Then the oldest are dropped.
 pub(super) const MAX_LINES: usize = 256;
 
 /// The time between two batches of messages to one viewer: fast lasers turn 40 times per second,
 /// and screens show no more than 60 pictures.
 pub(super) const FRAME_PERIOD: Duration = Duration::from_millis(20);
-
-/// How long a connection may take for its HTTP request.
-pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 
 /// The time between two pings to a viewer.
 pub(super) const PING_PERIOD: Duration = Duration::from_secs(2);

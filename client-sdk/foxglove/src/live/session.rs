@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amber_terminal::note;
+use amber_web::socket::Socket;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::app::Input;
@@ -48,11 +47,7 @@ impl Mailbox {
 }
 
 /// Serves a viewer until it is gone.
-pub(super) async fn serve(
-    socket: WebSocketStream<TcpStream>,
-    peer: SocketAddr,
-    inputs: mpsc::Sender<Input>,
-) {
+pub(super) async fn serve(socket: Socket, peer: SocketAddr, inputs: mpsc::Sender<Input>) {
     let (opened, viewer) = oneshot::channel();
     if inputs.send(Input::Opened(opened)).await.is_err() {
         return;
@@ -83,14 +78,13 @@ async fn read(
 ) {
     // A living viewer answers the pings.
     while let Ok(Some(Ok(message))) = timeout(SILENT_VIEWER, stream.next()).await {
-        let text = match message {
-            Message::Text(text) => text.as_str().to_owned(),
-            // Data for channels of the viewer, which it may not have: it is told so.
-            Message::Binary(_) => String::new(),
+        let input = match message {
+            Message::Text(text) => Input::Text(id, text.as_str().to_owned()),
+            Message::Binary(bytes) => Input::Binary(id, bytes),
             Message::Close(_) => return,
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
         };
-        if inputs.send(Input::Text(id, text)).await.is_err() {
+        if inputs.send(input).await.is_err() {
             return;
         }
     }

@@ -53,17 +53,32 @@ client.on("advertise", (advertised) => {
   }
 });
 
+// A viewer that may call requests calls this one.
+const called = "/roboclaw/0/speeds";
+let answer;
+client.on("advertiseServices", (services) => {
+  const service = services.find(({ name }) => name === called);
+  if (service) {
+    const data = new TextEncoder().encode("{}");
+    client.sendServiceCallRequest({ serviceId: service.id, callId: 1, encoding: "json", data });
+  }
+});
+client.on("serviceCallResponse", ({ callId, encoding, data }) => {
+  answer = { callId, encoding, speeds: JSON.parse(new TextDecoder().decode(data)) };
+});
+client.on("serviceCallFailure", ({ message }) => fail(message));
+
 client.on("message", ({ subscriptionId, timestamp, data }) => {
   const { topic, type } = channels.get(subscriptionId);
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   last.set(topic, { message: type.decode(bytes), timestamp });
-  if (last.size === wanted.length && transform("map", "base_link")) {
+  if (last.size === wanted.length && answer && transform("map", "base_link")) {
     report();
   }
 });
 
 setTimeout(() => {
-  fail(`missing: ${wanted.filter((topic) => !last.has(topic)).join(", ")}`);
+  fail(`missing: ${answer ? "" : called} ${wanted.filter((topic) => !last.has(topic)).join(", ")}`);
 }, 40_000).unref();
 
 const transform = (parent, child) => {
@@ -114,6 +129,7 @@ const report = () => {
       robot_frame: last.get("/foxglove/robot").message.entities[0].frameId,
       raw_distances: raw.message.scan.distances.length,
       raw_age_ms: Date.now() - Number(raw.timestamp / 1_000_000n),
+      answer,
       speeds: Object.keys(last.get("/roboclaw/0/currentSpeed").message.currentSpeed.toJSON()),
     }),
   );

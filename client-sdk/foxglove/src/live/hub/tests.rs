@@ -9,7 +9,7 @@ const HOKUYO: Device = Device::new(DeviceType::HOKUYO, 0);
 const LOCATION: Device = Device::new(DeviceType::LOCATION, 0);
 
 fn hub() -> Hub {
-    let mut hub = Hub::new("7".to_owned());
+    let mut hub = Hub::new("7".to_owned(), false);
     hub.handle_devices(0, &described(&[DeviceType::HOKUYO, DeviceType::LOCATION]));
     assert_eq!(hub.take(), None, "nobody looks");
     hub
@@ -174,7 +174,7 @@ fn invalid_requests_are_explained() {
             "no channel 999",
         ),
         (&*twice.to_string(), 2, "exists already"),
-        (r#"{"op":"setParameters"}"#, 1, "shows only"),
+        (r#"{"op":"setParameters"}"#, 1, "takes subscribe"),
     ] {
         hub.handle_text(viewer, text);
         let all = outputs(&mut hub);
@@ -189,4 +189,92 @@ fn invalid_requests_are_explained() {
             "{status}"
         );
     }
+}
+
+fn call(service: u32, id: u32, payload: &[u8]) -> Vec<u8> {
+    let numbers = [service, id, 4].map(u32::to_le_bytes);
+    [&[2], numbers.as_flattened(), b"json", payload].concat()
+}
+
+#[test]
+fn a_viewer_calls_a_request_of_a_device() {
+    let mut hub = Hub::new("7".to_owned(), true);
+    let viewer = opened(&mut hub);
+    hub.handle_devices(0, &described(&[DeviceType::MAESTRO]));
+    let told = outputs(&mut hub).iter().map(json_of).collect::<Vec<_>>();
+    let told = told
+        .iter()
+        .find(|it| it["op"] == "advertiseServices")
+        .unwrap();
+    let services = told["services"].as_array().unwrap().iter();
+    let set = services
+        .clone()
+        .find(|it| it["name"] == "/maestro/0/set-angle")
+        .unwrap();
+    let service = u32::try_from(set["id"].as_u64().unwrap()).unwrap();
+    let payload = br#"{"angle": 45, "servo-address": 3}"#;
+    hub.handle_binary(viewer, &call(service, 9, payload));
+    let sent = outputs(&mut hub);
+    let [Output::Call(id, words)] = &sent[..] else {
+        panic!("{sent:?}");
+    };
+    assert_eq!(words, &["angle=45", "servo-address=3"]);
+    assert_eq!(hub.service(*id).unwrap().request, "set-angle");
+    hub.handle_binary(viewer, &call(service, 9, payload));
+    assert_eq!(
+        json_of(&outputs(&mut hub)[0])["message"],
+        "this call id is in use"
+    );
+    hub.handle_answer(*id, Ok(Value::Null));
+    let expected = Output::Line(viewer, protocol::response(service, 9, &json!({})));
+    assert_eq!(outputs(&mut hub), [expected]);
+
+    // Calls that fail, and one whose viewer is gone.
+    hub.handle_binary(viewer, &call(service, 10, payload));
+    let sent = outputs(&mut hub);
+    let [Output::Call(id, _)] = &sent[..] else {
+        panic!("{sent:?}");
+    };
+    hub.handle_answer(*id, Err("no answer".to_owned()));
+    let failure = json_of(&outputs(&mut hub)[0]);
+    assert_eq!(
+        (&failure["op"], &failure["callId"]),
+        (&"serviceCallFailure".into(), &10.into())
+    );
+    for (bytes, why) in [
+        (call(999, 1, b"{}"), "there is no such service"),
+        (
+            call(service, 1, b"[]"),
+            "the arguments are not a JSON object",
+        ),
+        (b"\x01abc".to_vec(), "invalid message"),
+    ] {
+        hub.handle_binary(viewer, &bytes);
+        let message = json_of(&outputs(&mut hub)[0])["message"].clone();
+        assert!(message.as_str().unwrap().starts_with(why), "{message}");
+    }
+    for number in 0..=MAX_CALLS as u32 {
+        hub.handle_binary(viewer, &call(service, number, payload));
+    }
+    let last = outputs(&mut hub).pop().unwrap();
+    assert_eq!(
+        json_of(&last)["message"],
+        "too many calls wait for their answers"
+    );
+    hub.close(viewer);
+    hub.handle_answer(*id, Ok(Value::Null));
+    assert_eq!(outputs(&mut hub), [Output::Devices(false)]);
+}
+
+#[test]
+fn without_permission_nothing_can_be_called() {
+    let mut hub = hub();
+    let viewer = opened(&mut hub);
+    hub.handle_binary(viewer, &call(1, 1, b"{}"));
+    let status = json_of(&outputs(&mut hub)[0]);
+    assert_eq!(status["op"], "status");
+    assert!(
+        status["message"].as_str().unwrap().contains("--calls"),
+        "{status}"
+    );
 }

@@ -1,0 +1,139 @@
+//! Requests that pages and viewers send to devices, by their descriptions. IO.
+
+use std::time::Duration;
+
+use amber_client::{Announcement, Client, Error};
+use amber_proto::{Device, DeviceType};
+use amber_reflect::Schemas;
+use amber_reflect::arguments::{self, Spelling};
+use amber_schema::{Harmless, Interface, Kind, Method};
+use amber_terminal::note;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::limits::{ANSWER_MARGIN, MEDIATOR_DEADLINE};
+
+/// The descriptions of Amber, and that of the device from the mediator if it is another one.
+pub async fn schemas(client: &Client, device: Device) -> Schemas {
+    let mut schemas = Schemas::built_in();
+    let is_known = schemas.interface(device.device_type).is_some();
+    if is_known || client.announcement() == Announcement::Silent {
+        return schemas;
+    }
+    let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
+    let found = mediator.get_description(device.device_type.0, device.id.0);
+    // Most drivers have handed over none.
+    let Ok(found) = found.await else {
+        return schemas;
+    };
+    match Schemas::from_descriptors(&found.files) {
+        Ok(served) => schemas.add(served),
+        Err(error) => note(format_args!(
+            "{device}: invalid description: {}",
+            error.text
+        )),
+    }
+    schemas
+}
+
+/// Whether a request changes nothing.
+#[must_use]
+pub fn only_reads(method: &Method) -> bool {
+    method.harmless == Harmless::Any && matches!(method.kind, Kind::Ask { .. })
+}
+
+/// Whether a request makes the wheels turn until another one comes. Its sender must stop them, which a
+/// program that only passes requests on cannot know.
+#[must_use]
+pub fn turns_wheels(interface: &Interface, method: &Method) -> bool {
+    let has_wheels = matches!(
+        DeviceType(interface.device_type),
+        DeviceType::ROBOCLAW | DeviceType::COLLISION_AVOIDANCE
+    );
+    has_wheels && matches!(method.kind, Kind::Tell) && method.command.starts_with("drive")
+}
+
+/// Sends a request with arguments as on the command line, and returns the answer by name; null if the
+/// request has none.
+///
+/// # Errors
+/// An argument is invalid, or the device does not answer or refuses.
+pub async fn call(
+    client: &Client,
+    device: Device,
+    schemas: &Schemas,
+    method: &Method,
+    words: &[String],
+) -> Result<Value, String> {
+    let schemas = schemas.for_device(Some(device.device_type));
+    let given = arguments::read(method, words, Spelling::default());
+    let given = given.map_err(|error| error.text)?;
+    let message: Bytes = (schemas.request(method, &given))
+        .map_err(|error| error.text)?
+        .into();
+    let Kind::Ask { timeout_ms, .. } = &method.kind else {
+        let sent = client.device(device).send_raw(message).await;
+        return sent.map(|()| Value::Null).map_err(|error| in_words(&error));
+    };
+    let duration = arguments::duration(method).and_then(|path| given.time_ms(path));
+    let duration = duration.map(|ms| Duration::from_millis(ms) + ANSWER_MARGIN);
+    let usual = timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+    let deadline = duration.or(usual).unwrap_or(client.deadline());
+    let proxy = client.device(device).with_deadline(deadline);
+    let answer = proxy.request_raw(message).await;
+    let answer = answer.map_err(|error| in_words(&error))?;
+    read_answer(method, schemas, &answer).map(Value::Object)
+}
+
+/// The fields of an answer by name.
+///
+/// # Errors
+/// The device refuses the request, or a field is missing.
+pub fn read_answer(
+    method: &Method,
+    schemas: &Schemas,
+    bytes: &[u8],
+) -> Result<Map<String, Value>, String> {
+    let values = schemas.decode(bytes).unwrap_or_default();
+    if let Kind::Ask {
+        refusal: Some(refusal),
+        ..
+    } = &method.kind
+        && let Some(why) = schemas.value_at(&values, &refusal.path)
+    {
+        let text = why.get("message").unwrap_or(why);
+        return Err(text
+            .as_str()
+            .map_or_else(|| text.to_string(), str::to_owned));
+    }
+    answer_of(method, schemas, &values).ok_or_else(|| "the answer lacks a field".to_owned())
+}
+
+/// The fields of a method in a message; `None` if it does not have all of them.
+#[must_use]
+pub fn answer_of(
+    method: &Method,
+    schemas: &Schemas,
+    values: &Map<String, Value>,
+) -> Option<Map<String, Value>> {
+    let mut found = Map::new();
+    for field in &method.answer {
+        let value = schemas.value_at(values, &field.path)?;
+        found.insert(field.name.clone(), value.clone());
+    }
+    for field in &method.may_answer {
+        if let Some(value) = schemas.value_at(values, &field.path) {
+            found.insert(field.name.clone(), value.clone());
+        }
+    }
+    Some(found)
+}
+
+/// An error with its hint.
+#[must_use]
+pub fn in_words(error: &Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    }
+}

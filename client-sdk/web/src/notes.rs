@@ -1,0 +1,45 @@
+//! How often refusals are shown. PURE.
+
+use std::time::Duration;
+
+use crate::limits::NOTE_PERIOD;
+
+/// At most one line in [`NOTE_PERIOD`]. The others are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    last: Option<Duration>,
+    unshown: u64,
+}
+
+impl Notes {
+    /// The line to show for a refusal at this time, if any.
+    pub(crate) fn line(&mut self, now: Duration, line: String) -> Option<String> {
+        let is_due = (self.last).is_none_or(|last| now.saturating_sub(last) >= NOTE_PERIOD);
+        if !is_due {
+            self.unshown += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(match std::mem::take(&mut self.unshown) {
+            0 => line,
+            more => format!("{line}; {more} more were refused since the last line"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_that_are_not_shown_are_counted() {
+        let mut notes = Notes::default();
+        let mut line = |ms| notes.line(Duration::from_millis(ms), "no".into());
+        assert_eq!(line(5).as_deref(), Some("no"));
+        assert_eq!(line(6), None);
+        assert_eq!(line(1_004), None);
+        let counted = "no; 2 more were refused since the last line";
+        assert_eq!(line(1_005).as_deref(), Some(counted));
+        assert_eq!(line(9_000).as_deref(), Some("no"));
+    }
+}
