@@ -147,7 +147,8 @@ pub(crate) fn run() -> ExitCode {
             ExitCode::from(2)
         }
         Err(error) => {
-            let text = usage::explained(&error.to_string());
+            let text = usage::missing_feature(&error)
+                .unwrap_or_else(|| usage::explained(&error.to_string()));
             let _ = write!(io::stderr(), "{}", printable(&text));
             ExitCode::from(2)
         }

@@ -64,11 +64,17 @@ fn metrics_are_valid_for_prometheus() {
     let note = serving.note();
     let (_, place) = note.split_once("http://").unwrap();
     let (address, path) = place.trim().split_once('/').unwrap();
-    let mut page = TcpStream::connect(address).unwrap();
-    let request = format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    page.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    page.read_to_string(&mut answer).unwrap();
+    let ask = |host: &str| {
+        let mut page = TcpStream::connect(address).unwrap();
+        let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        page.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        page.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    // A foreign site can point its own name to this machine.
+    assert!(ask("evil.example").starts_with("HTTP/1.1 403 "));
+    let answer = ask(address);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(

@@ -10,8 +10,6 @@ pub(crate) struct Overview {
     pub(crate) drivers: Vec<Driver>,
     /// Empty if the mediator is too old to tell.
     pub(crate) processes: Vec<ProcessUsage>,
-    #[cfg(feature = "top")]
-    pub(crate) clients: Vec<amber_proto::mediator::ClientInfo>,
 }
 
 impl Overview {
@@ -30,8 +28,6 @@ impl Overview {
             statistics,
             drivers,
             processes,
-            #[cfg(feature = "top")]
-            clients: mediator.clients().await?,
         })
     }
 

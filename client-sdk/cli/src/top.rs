@@ -150,7 +150,8 @@ async fn look(client: Client, began: Instant) -> Result<Look, Error> {
     let asked = Instant::now();
     client.mediator().ping().await?;
     let round_trip = asked.elapsed();
-    let overview = Overview::ask(&client).await?;
+    let mediator = client.mediator();
+    let (overview, clients) = tokio::try_join!(Overview::ask(&client), mediator.clients())?;
     let at = began.elapsed();
     let mut pings = JoinSet::new();
     for device in overview.drivers.iter().filter_map(pinged).take(MAX_PINGS) {
@@ -161,6 +162,7 @@ async fn look(client: Client, began: Instant) -> Result<Look, Error> {
     Ok(Look {
         at,
         overview,
+        clients,
         round_trip: Some(round_trip),
         round_trips,
     })

@@ -1,6 +1,44 @@
 //! Reports errors of the command line as `error:` and `hint:`, like all others. PURE.
 
 use amber_proto::DeviceType;
+use clap::error::{ContextKind, ContextValue};
+
+/// Commands, drivers and options that a build may lack, with the cargo feature that adds them.
+const OPTIONAL: [(&str, bool, &[&str]); 3] = [
+    (
+        "record",
+        cfg!(feature = "record"),
+        &["record", "snapshot", "info", "recover", "export", "play"],
+    ),
+    ("top", cfg!(feature = "top"), &["top"]),
+    (
+        "web",
+        cfg!(feature = "web"),
+        &["dashboard", "foxglove", "--listen", "--no-dashboard"],
+    ),
+];
+
+/// Explains that this build lacks a command or an option; `None` if the error is about something else.
+pub(super) fn missing_feature(error: &clap::Error) -> Option<String> {
+    let unknown = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let unknown = unknown.into_iter().find_map(|kind| error.get(kind));
+    let Some(ContextValue::String(word)) = unknown else {
+        return None;
+    };
+    let lacks = |(_, is_built, words): &&(_, bool, &[&str])| !is_built && words.contains(&&**word);
+    OPTIONAL
+        .iter()
+        .find(lacks)
+        .map(|(feature, ..)| lacking(word, feature))
+}
+
+fn lacking(word: &str, feature: &str) -> String {
+    format!(
+        "error: this `amber` was built without '{word}'\n\
+         hint: build it with the feature '{feature}', which is on by default: `cargo build --release \
+         -p amber-mediator --features {feature}`\n"
+    )
+}
 
 /// Rewrites clap's message about an invalid command line.
 pub(super) fn explained(error: &str) -> String {
@@ -48,6 +86,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_command_that_was_not_built_names_its_feature() {
+        for (feature, is_built, words) in OPTIONAL {
+            for word in words {
+                let command = match *word {
+                    "--listen" => format!("amber metrics {word} 127.0.0.1:0"),
+                    "--no-dashboard" => format!("amber demo {word} --help"),
+                    _ => format!("amber {word} --help"),
+                };
+                let error = Cli::try_parse_from(command.split(' ')).err();
+                let missing = error.as_ref().and_then(missing_feature);
+                let expected = (!is_built).then(|| lacking(word, feature));
+                assert_eq!(missing, expected, "{command}");
+            }
+        }
+        let typo = Cli::try_parse_from(["amber", "recrod"]).err().unwrap();
+        assert_eq!(missing_feature(&typo), None);
+        assert_eq!(
+            lacking("top", "top"),
+            "error: this `amber` was built without 'top'\n\
+             hint: build it with the feature 'top', which is on by default: `cargo build --release \
+             -p amber-mediator --features top`\n"
+        );
+    }
+
+    #[test]
     fn invalid_command_lines_give_an_error_and_a_hint() {
         for (line, expected) in [
             (
@@ -63,13 +126,15 @@ mod tests {
             (
                 "amber ping spoon",
                 "error: invalid value 'spoon' for '<DEVICE>': unknown device type 'spoon'\n\
-                 hint: device types are mediator, ninedof, roboclaw, stargazer, hokuyo, dummy, \
-                 location, maestro, drive-to-point, collision-avoidance, pid-follow-trajectory, \
-                 gateway; others are numbers, e.g. 77:0\n",
+                 hint: device types are NAMES; others are numbers, e.g. 77:0\n",
             ),
         ] {
             let error = Cli::try_parse_from(line.split(' ')).err().unwrap();
-            assert_eq!(explained(&error.to_string()), expected);
+            let names = DeviceType::NAMES.map(|(_, name)| name).join(", ");
+            assert_eq!(
+                explained(&error.to_string()),
+                expected.replace("NAMES", &names)
+            );
         }
     }
 }

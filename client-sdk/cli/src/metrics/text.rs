@@ -359,7 +359,6 @@ mod tests {
                     ..ProcessUsage::default()
                 },
             ],
-            ..Overview::default()
         };
         let help = [(
             "unknown_device",

@@ -15,6 +15,7 @@ pub(super) struct Look {
     /// The time since the program started.
     pub(super) at: Duration,
     pub(super) overview: Overview,
+    pub(super) clients: Vec<ClientInfo>,
     /// The round trip to the mediator itself.
     pub(super) round_trip: Option<Duration>,
     /// The round trips to those devices whose drivers answer PINGs, by name.
@@ -205,7 +206,7 @@ fn problem(driver: &Driver) -> Option<String> {
 
 fn clients(rates: Rates, old: &Look, new: &Look) -> Vec<ClientRow> {
     let before = |client: &ClientInfo| {
-        let mut clients = old.overview.clients.iter();
+        let mut clients = old.clients.iter();
         clients.find(|it| it.id == client.id).cloned()
     };
     let row = |client: &ClientInfo| {
@@ -219,7 +220,7 @@ fn clients(rates: Rates, old: &Look, new: &Look) -> Vec<ClientRow> {
             silent_ms: client.silent_ms(),
         }
     };
-    let mut rows: Vec<_> = new.overview.clients.iter().map(row).collect();
+    let mut rows: Vec<_> = new.clients.iter().map(row).collect();
     let traffic = |row: &ClientRow| row.sends_per_s + row.gets_per_s;
     rows.sort_by(|a, b| traffic(b).total_cmp(&traffic(a)).then(a.id.cmp(&b.id)));
     rows
@@ -313,15 +314,15 @@ pub(super) mod tests {
                     process(11, Some(device(4)), 200),
                     process(12 + u32::try_from(seconds).unwrap(), Some(device(2)), 5),
                 ],
-                clients: vec![ClientInfo {
-                    id: 7,
-                    address: "127.0.0.1:5000".into(),
-                    frames_received: Some(100 * seconds),
-                    frames_sent: Some(50 * seconds),
-                    devices: vec![device(4)],
-                    ..ClientInfo::default()
-                }],
             },
+            clients: vec![ClientInfo {
+                id: 7,
+                address: "127.0.0.1:5000".into(),
+                frames_received: Some(100 * seconds),
+                frames_sent: Some(50 * seconds),
+                devices: vec![device(4)],
+                ..ClientInfo::default()
+            }],
             round_trip: Some(Duration::from_micros(150)),
             round_trips: [("hokuyo:0".to_owned(), Duration::from_micros(420))].into(),
         }
