@@ -25,8 +25,14 @@ const OF_DEVICES: [&str; 10] = [
     "bench", "call", "describe", "ping", "restart", "start", "status", "stop", "trace", "watch",
 ];
 
+/// Commands whose arguments are all devices.
+const OF_MANY_DEVICES: [&str; 1] = ["record"];
+
+/// Commands whose arguments behind the first, a file, are devices.
+const OF_FILE_AND_DEVICES: [&str; 1] = ["export"];
+
 /// Options that are followed by a value.
-const WITH_VALUE: [&str; 13] = [
+const WITH_VALUE: [&str; 19] = [
     "-m",
     "--mediator",
     "-n",
@@ -40,6 +46,12 @@ const WITH_VALUE: [&str; 13] = [
     "--seconds",
     "--request",
     "--as",
+    "-o",
+    "--output",
+    "--for",
+    "--max-size",
+    "--snapshot",
+    "--buffer",
 ];
 
 /// What may stand for the last word of a command line without `amber`. Nothing if the last word is
@@ -79,8 +91,10 @@ pub fn candidates(words: &[String], mediator: &MediatorAddress) -> Vec<Candidate
     }
     // A file that does not compile yet hides no other candidates.
     let found = match &positional[..] {
-        [verb] if OF_DEVICES.contains(verb) => {
-            devices(&Schemas::with(&proto).unwrap_or_else(|_| Schemas::built_in()))
+        [verb] if OF_DEVICES.contains(verb) => devices(&known(&proto)),
+        [verb, given @ ..] if OF_MANY_DEVICES.contains(verb) => others(&known(&proto), given),
+        [verb, _, given @ ..] if OF_FILE_AND_DEVICES.contains(verb) => {
+            others(&known(&proto), given)
         }
         [verb @ ("call" | "watch"), device, rest @ ..] => {
             let Ok(device) = device.parse::<Device>() else {
@@ -103,6 +117,18 @@ pub fn candidates(words: &[String], mediator: &MediatorAddress) -> Vec<Candidate
     };
     let fits = |candidate: &Candidate| candidate.word.starts_with(last.as_str());
     found.into_iter().filter(fits).collect()
+}
+
+/// The descriptions of Amber and of these files.
+fn known(proto: &[PathBuf]) -> Schemas {
+    Schemas::with(proto).unwrap_or_else(|_| Schemas::built_in())
+}
+
+/// The devices that are not given yet.
+fn others(schemas: &Schemas, given: &[&str]) -> Vec<Candidate> {
+    let mut all = devices(schemas);
+    all.retain(|candidate| !given.contains(&candidate.word.as_str()));
+    all
 }
 
 fn devices(schemas: &Schemas) -> Vec<Candidate> {
@@ -196,8 +222,14 @@ mod tests {
             words("call mediator change-driver 5 0 ST"),
             ["START", "STOP"]
         );
+        assert_eq!(words("record ho"), ["hokuyo"]);
+        assert_eq!(words("record -o drive.mcap --for 5 dummy ho"), ["hokuyo"]);
+        assert_eq!(words("export drive.mcap --csv ro"), ["roboclaw"]);
         for none in [
             "",
+            "record hokuyo ho",
+            "record -o ",
+            "export ho",
             "call --pro",
             "call 77 ",
             "call --timeout ",

@@ -3,7 +3,7 @@
 use amber_client::Mediator;
 use amber_client::subscription;
 use amber_proto::mediator::{Event, event::Kind};
-use amber_terminal::{Failure, Human, note, show};
+use amber_terminal::{Failure, Human, local_time, note, show};
 use serde::Serialize;
 
 use super::devices::name;
@@ -74,8 +74,7 @@ impl Shown {
 
 impl Human for Shown {
     fn human(&self) -> String {
-        let seconds = self.time_ms / 1000;
-        let time = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
+        let time = local_time(self.time_ms);
         let who = match (&self.device, self.client_id) {
             (Some(device), _) => device.clone(),
             (None, Some(client)) => format!("client {client}"),
@@ -84,11 +83,7 @@ impl Human for Shown {
         };
         let text = self.text.as_deref().filter(|text| !text.is_empty());
         let text = text.map(|text| format!(": {text}")).unwrap_or_default();
-        let [hour, minute, second] = time;
-        format!(
-            "{hour:02}:{minute:02}:{second:02} {who} {}{text}\n",
-            self.kind
-        )
+        format!("{time} {who} {}{text}\n", self.kind)
     }
 }
 
@@ -99,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_per_event_in_utc() {
+    fn one_line_per_event_in_the_time_zone_of_this_machine() {
         let event = Event {
             kind: Kind::DeviceDown.into(),
             device: Some(WireDevice { r#type: 5, id: 0 }),
@@ -108,9 +103,10 @@ mod tests {
             ..Event::default()
         };
         let down = Shown::new(event);
+        let time = local_time(1_700_000_581_000);
         assert_eq!(
             down.human(),
-            "22:23:01 dummy:0 down: killed by signal 9 (SIGKILL)\n"
+            format!("{time} dummy:0 down: killed by signal 9 (SIGKILL)\n")
         );
         assert_eq!(serde_json::to_value(&down).unwrap()["kind"], "down");
     }
@@ -127,9 +123,10 @@ mod tests {
             })
         };
         let trouble = shown(Kind::DeviceTrouble, "/dev/ttyACM0 is gone");
+        let time = local_time(0);
         assert_eq!(
             trouble.human(),
-            "00:00:00 hokuyo:0 trouble: /dev/ttyACM0 is gone\n"
+            format!("{time} hokuyo:0 trouble: /dev/ttyACM0 is gone\n")
         );
         let json = serde_json::to_value(&trouble).unwrap();
         assert_eq!(json["kind"], "trouble");
@@ -137,7 +134,7 @@ mod tests {
         let recovered = shown(Kind::DeviceRecovered, "after 12.0 s");
         assert_eq!(
             recovered.human(),
-            "00:00:00 hokuyo:0 recovered: after 12.0 s\n"
+            format!("{time} hokuyo:0 recovered: after 12.0 s\n")
         );
     }
 }

@@ -49,7 +49,7 @@ complete -F _amber_described -o bashdefault -o default amber
 "#;
 
 const FISH: &str = r#"
-complete -c amber -n "__fish_seen_subcommand_from bench call describe ping restart start status stop trace watch" -f -a "(amber complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)"
+complete -c amber -n "__fish_seen_subcommand_from bench call describe ping record restart start status stop trace watch" -f -a "(amber complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)"
 "#;
 
 const ZSH: &str = r#"_amber() {
