@@ -180,8 +180,9 @@ fn clients_see_the_robot_of_the_recording() {
 
 #[test]
 fn what_is_not_in_the_recording_is_refused() {
-    let (file, _folder) = recording();
-    let mediator = Mediator::run(play(&file, &[]));
+    let (_file, folder) = recording();
+    // The folder stands for the recording in it.
+    let mediator = Mediator::run(play(folder.path(), &[]));
     let command = "this is a recording: it carries out no commands";
     for (words, why) in [
         (["call", "roboclaw", "drive", "100", "100"], command),
@@ -234,6 +235,8 @@ fn a_file_that_cannot_be_played_is_an_error() {
     let whole = fs::read(&file).unwrap();
     let cut = folder.path().join("cut.mcap");
     fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
     let text = folder.path().join("text");
     fs::write(&text, "hello").unwrap();
     for (file, more, expected) in [
@@ -247,6 +250,8 @@ fn a_file_that_cannot_be_played_is_an_error() {
         ),
         (&file, &["--from", "5"], "the recording has 0.9 s"),
         (&file, &["--rate", "0"], "0.01 to 1000"),
+        (&file, &[file.to_str().unwrap()], "the two overlap in time"),
+        (&empty, &[], "there are no recordings in"),
     ] {
         let output = play(file, more).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -5,8 +5,8 @@
 //!                          \--> Answers  the recorded answer to a request
 //! ```
 //!
-//! Only the index of the file is in memory. [`Player`] and [`Answers`] read the parts of the file
-//! that they need, each with a file handle of its own. Time is an argument. PURE but for the file.
+//! Only the indexes of the files are in memory. [`Player`] and [`Answers`] read the parts of the files
+//! that they need, each with file handles of its own. Time is an argument. PURE but for the files.
 
 mod answers;
 mod clock;
@@ -41,6 +41,15 @@ pub enum PlayError {
     /// The index is too large.
     #[error("the recording has {0} chunks; at most {max} can be played", max = limits::CHUNKS)]
     TooLong(usize),
+    /// The files have too many different channels.
+    #[error("the files together have more than 65536 channels")]
+    TooManyChannels,
+    /// It begins before the end of the file before.
+    #[error("the two overlap in time")]
+    Overlap,
+    /// It begins too long after the file before.
+    #[error("there are {} s between the two", .0.as_secs())]
+    Apart(std::time::Duration),
 }
 
 impl From<std::io::Error> for PlayError {

@@ -29,4 +29,4 @@ mod streams;
 
 pub use console::{Console, Shown};
 pub use control::{Command, Report, Status};
-pub use process::{DriverOptions, Failure, Options, devices, open};
+pub use process::{DriverOptions, Failure, Opened, Options, devices, open};

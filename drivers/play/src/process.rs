@@ -31,9 +31,9 @@ use crate::message::Message;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Options {
-    /// Recording
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Recording: one file, the files of one run, or a folder with them
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Play so many times faster than recorded: 0.01 to 1000
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = rate)]
     pub rate: f64,
@@ -74,32 +74,81 @@ fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("not a factor from {MIN_RATE} to {MAX_RATE}"))
 }
 
-/// Reads the index of a recording.
+/// The files of a recording, in order of time, and what they have together.
+pub struct Opened {
+    /// What the recording has.
+    pub recorded: Recorded,
+    /// Its files.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Reads the indexes of the files of a recording. A folder stands for all recordings in it.
 ///
 /// # Errors
-/// The file cannot be played.
-pub fn open(path: &Path) -> Result<Recorded, Failure> {
+/// A file cannot be played, or they do not follow each other in time.
+pub fn open(given: &[PathBuf]) -> Result<Opened, Failure> {
+    let mut files = Vec::new();
+    for path in given {
+        match path.is_dir() {
+            true => files.extend(recordings(path)?),
+            false => files.push(path.clone()),
+        }
+    }
+    let opened: Result<Vec<_>, Failure> = files
+        .into_iter()
+        .map(|path| Ok((open_file(&path)?, path)))
+        .collect();
+    let mut opened = opened?;
+    opened.sort_by_key(|(recorded, _)| recorded.span().first_ns);
+    let (all, paths): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+    let recorded = Recorded::join(all).map_err(|(number, error)| {
+        let shown = |number: usize| paths[number].display();
+        Failure {
+            text: format!(
+                "cannot play {} after {}: {error}",
+                shown(number),
+                shown(number - 1)
+            ),
+            hint: Some(
+                "play one recording at a time: one file, or the files of one `amber record \
+                 --max-size`"
+                    .into(),
+            ),
+        }
+    })?;
+    Ok(Opened { recorded, paths })
+}
+
+/// The recordings in a folder.
+fn recordings(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |text: String| Failure { text, hint: None };
+    let shown = folder.display();
+    let entries = folder
+        .read_dir()
+        .map_err(|error| failed(format!("cannot read {shown}: {error}")))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let found: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|it| it == "mcap"))
+        .collect();
+    match found.is_empty() {
+        true => Err(failed(format!("there are no recordings in {shown}"))),
+        false => Ok(found),
+    }
+}
+
+fn open_file(path: &Path) -> Result<Recorded, Failure> {
     let shown = path.display();
     let failed = |error: PlayError| Failure {
-        text: match error {
-            PlayError::File(error) => format!("cannot play {shown}: {error}"),
-            error => format!("cannot play {shown}: {error}"),
-        },
-        hint: None,
-    };
-    let file = File::open(path).map_err(|error| failed(error.into()))?;
-    Recorded::open(file).map_err(|error| {
-        let hint = match error {
+        text: format!("cannot play {shown}: {error}"),
+        hint: match error {
             PlayError::Unfinished => Some(format!(
                 "`amber recover {shown}` writes a copy that can be played"
             )),
             _ => None,
-        };
-        Failure {
-            hint,
-            ..failed(error)
-        }
-    })
+        },
+    };
+    let file = File::open(path).map_err(|error| failed(error.into()))?;
+    Recorded::open(file).map_err(failed)
 }
 
 /// The devices to serve: all that were recorded, or these.
@@ -160,7 +209,8 @@ impl Options {
 
     /// The same options as words of a command line.
     pub fn words(&self) -> Vec<String> {
-        let mut words = vec![self.file.to_string_lossy().into_owned()];
+        let files = self.files.iter();
+        let mut words: Vec<_> = files.map(|it| it.to_string_lossy().into_owned()).collect();
         words.extend(["--rate".to_owned(), self.rate.to_string()]);
         words.extend(self.repeat.then(|| "--loop".to_owned()));
         let from = self
@@ -206,20 +256,24 @@ pub(crate) fn served(
     wanted: &[Device],
     control: Option<PathBuf>,
 ) -> Result<Devices, Failure> {
-    let recorded = Arc::new(open(&options.file)?);
+    let Opened { recorded, paths } = open(&options.files)?;
+    let recorded = Arc::new(recorded);
     let devices = devices(&recorded, wanted)?;
     let failed = |error: amber_record::Error| Failure {
-        text: format!("cannot play {}: {error}", options.file.display()),
+        text: format!("cannot play {}: {error}", paths[0].display()),
         hint: None,
     };
-    let file = || File::open(&options.file).map_err(|error| failed(error.into()));
-    let player = Player::new(recorded.clone(), file()?, &devices, options.repeat);
+    let files = || {
+        let opened: io::Result<Vec<_>> = paths.iter().map(File::open).collect();
+        opened.map_err(|error| failed(error.into()))
+    };
+    let player = Player::new(recorded.clone(), files()?, &devices, options.repeat);
     let mut player = player.map_err(failed)?;
     let span = player.clock().span();
     let (start_ns, now) = (options.start_ns(&span)?, now());
     player.jump(now, start_ns).map_err(failed)?;
     player.set_rate(now, options.rate);
-    let answers = Answers::new(recorded.clone(), file()?);
+    let answers = Answers::new(recorded.clone(), files()?);
     let paused = options.paused;
     let begin = Box::new(move |shared| {
         tokio::spawn(run(shared, control, paused));

@@ -7,7 +7,7 @@ use std::path::absolute;
 
 use amber_core::config::DEFAULT_PORT;
 use amber_mediator::shell::Hangup;
-use amber_play::{Console, Shown, devices, open};
+use amber_play::{Console, Opened, Shown, devices, open};
 use amber_proto::Device;
 use amber_proto::mediator::Event;
 use amber_terminal::Failure;
@@ -30,6 +30,7 @@ Keys:
 Examples:
   amber play robot.mcap
   amber play robot.mcap --rate 2 --loop --from 10s
+  amber play robot-001.mcap robot-002.mcap
   amber play robot.mcap --listen 0.0.0.0:26233
   amber mediator --driver 'hokuyo:0,roboclaw:0=amber driver play robot.mcap'
 
@@ -49,13 +50,12 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn run(mut self, options: &amber_cli::Options) -> Result<(), Failure> {
         // A mistake is reported before anything runs.
-        let recorded = open(&self.play.file).map_err(shown)?;
+        let Opened { recorded, paths } = open(&self.play.files).map_err(shown)?;
         let served = devices(&recorded, &self.devices).map_err(shown)?;
         self.play.start_ns(&recorded.span()).map_err(shown)?;
         drop(recorded);
-        if let Ok(file) = absolute(&self.play.file) {
-            self.play.file = file;
-        }
+        let paths = paths.into_iter();
+        self.play.files = paths.map(|it| absolute(&it).unwrap_or(it)).collect();
         let mut console = Console::new()
             .map_err(|error| failed("cannot make a socket for the player", &error))?;
         let mut words = vec!["amber".to_owned(), "driver".to_owned(), "play".to_owned()];

@@ -1,4 +1,4 @@
-//! The recorded answers to requests. PURE but for the file.
+//! The recorded answers to requests. PURE but for the files.
 //!
 //! Nothing is indexed in advance: the chunks around the position of the player are read when a
 //! client asks, and the last ones are kept. The index of the file says which chunks have requests
@@ -19,7 +19,7 @@ use crate::Error;
 /// Finds the recorded answers to requests.
 pub struct Answers<F> {
     recorded: Arc<Recorded>,
-    file: F,
+    files: Vec<F>,
     /// The last chunks that were used, the newest at the end.
     cached: Vec<(usize, Arc<Chunk>)>,
     unanswered: HashSet<(Device, Vec<u8>)>,
@@ -34,11 +34,11 @@ struct Asked {
 }
 
 impl<F: Read + Seek> Answers<F> {
-    /// Nothing was asked yet.
-    pub fn new(recorded: Arc<Recorded>, file: F) -> Self {
+    /// Nothing was asked yet. The files are in the order of [`Recorded::join`].
+    pub fn new(recorded: Arc<Recorded>, files: Vec<F>) -> Self {
         Self {
             recorded,
-            file,
+            files,
             cached: Vec::new(),
             unanswered: HashSet::new(),
         }
@@ -223,7 +223,7 @@ impl<F: Read + Seek> Answers<F> {
         let at = self.cached.iter().position(|(cached, _)| *cached == place);
         let chunk = match at {
             Some(at) => self.cached.remove(at).1,
-            None => Arc::new(self.recorded.read_chunk(&mut self.file, place)?),
+            None => Arc::new(self.recorded.read_chunk(&mut self.files, place)?),
         };
         self.cached.push((place, chunk.clone()));
         while self.cached.len() > 1 && self.cached_bytes() > limits::CACHED_BYTES {

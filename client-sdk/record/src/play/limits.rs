@@ -4,6 +4,10 @@
 /// are a terabyte of our own recordings.
 pub(super) const CHUNKS: usize = 1_000_000;
 
+/// The longest time between two files of a recording. The next file begins with what was known at the
+/// end of the last one, so more time is between recordings of different runs.
+pub(super) const APART: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// The bytes of the chunks that stay in memory for requests: a few seconds of a busy robot, around
 /// the position of the player. One chunk may be longer.
 pub(super) const CACHED_BYTES: usize = 16 * 1024 * 1024;

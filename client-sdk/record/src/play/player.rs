@@ -1,4 +1,4 @@
-//! What is due when. PURE but for the file.
+//! What is due when. PURE but for the files.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Seek};
@@ -7,11 +7,10 @@ use std::time::Instant;
 
 use amber_proto::Device;
 use amber_proto::feed::Direction;
-use mcap::sans_io::IndexedReader;
 use prost::Message;
 
 use super::clock::Clock;
-use super::recorded::{Recorded, What, next};
+use super::recorded::{Reader, Recorded, What};
 use super::wire::outer;
 use crate::recording::GapFact;
 use crate::{Error, GapInfo};
@@ -47,9 +46,8 @@ pub struct Player<F> {
     channels: BTreeSet<u16>,
     clock: Clock,
     repeats: bool,
-    file: F,
-    reader: IndexedReader,
-    buffer: Vec<u8>,
+    files: Vec<F>,
+    reader: Reader,
     next: Option<(u64, Played)>,
     /// The next message is due, although the clock is paused.
     steps: bool,
@@ -58,13 +56,14 @@ pub struct Player<F> {
 }
 
 impl<F: Read + Seek> Player<F> {
-    /// A paused player at the start of a recording, for these devices.
+    /// A paused player at the start of a recording, for these devices. The files are in the order of
+    /// [`Recorded::join`].
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn new(
         recorded: Arc<Recorded>,
-        file: F,
+        files: Vec<F>,
         devices: &BTreeSet<Device>,
         repeats: bool,
     ) -> Result<Self, Error> {
@@ -80,9 +79,8 @@ impl<F: Read + Seek> Player<F> {
             channels,
             clock,
             repeats,
-            file,
+            files,
             reader,
-            buffer: Vec::new(),
             next: None,
             steps: false,
             ended: false,
@@ -194,29 +192,28 @@ impl<F: Read + Seek> Player<F> {
         let channels = &self.recorded.channels;
         while self.next.is_none() {
             let found = &mut self.next;
-            let any = next(
-                &mut self.file,
-                &mut self.reader,
-                &mut self.buffer,
-                |time_ns, channel, data| {
-                    let channel = channels.get(&channel);
-                    let played = channel.and_then(|channel| match channel.what {
-                        What::Frames(device, _) => {
-                            let (framing, message) = channel.stored.message(data)?;
-                            let outer = outer(message)?;
-                            let is_published = outer.msg_type == DATA && outer.ack == 0;
-                            (is_published && framing.dropped.is_none()).then(|| Played::Published {
-                                device,
-                                clients: framing.clients,
-                                message: message.to_vec(),
-                            })
-                        }
-                        What::Events => Some(Played::Event(data.to_vec())),
-                        What::Gaps => Some(Played::Gap((&GapFact::decode(data).ok()?).into())),
-                    });
-                    *found = played.map(|played| (time_ns, played));
-                },
-            )?;
+            let any =
+                self.reader
+                    .next(&self.recorded, &mut self.files, |time_ns, channel, data| {
+                        let channel = channels.get(&channel);
+                        let played = channel.and_then(|channel| match channel.what {
+                            What::Frames(device, _) => {
+                                let (framing, message) = channel.stored.message(data)?;
+                                let outer = outer(message)?;
+                                let is_published = outer.msg_type == DATA && outer.ack == 0;
+                                (is_published && framing.dropped.is_none()).then(|| {
+                                    Played::Published {
+                                        device,
+                                        clients: framing.clients,
+                                        message: message.to_vec(),
+                                    }
+                                })
+                            }
+                            What::Events => Some(Played::Event(data.to_vec())),
+                            What::Gaps => Some(Played::Gap((&GapFact::decode(data).ok()?).into())),
+                        });
+                        *found = played.map(|played| (time_ns, played));
+                    })?;
             if !any {
                 break;
             }

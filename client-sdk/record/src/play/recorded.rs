@@ -1,7 +1,12 @@
-//! The index of a recording, and its chunks. PURE but for the file.
+//! The index of a recording, and its chunks. PURE but for the files.
+//!
+//! A recording may have several files, which follow each other in time. Each file has numbers of its
+//! own for its channels. Here a channel has one number in all files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::time::Duration;
 
 use amber_proto::feed::Direction;
 use amber_proto::{Device, DeviceType};
@@ -22,17 +27,33 @@ use crate::recording::GAPS;
 /// The topic of events.
 const EVENTS: &str = "/amber/events";
 
-/// What a recording has, from its index.
+/// What a recording has, from the indexes of its files.
 pub struct Recorded {
     span: Span,
     pub(super) channels: BTreeMap<u16, Channel>,
-    /// Channels and chunks as the reader of the mcap crate wants them.
-    pub(super) summary: Summary,
-    /// The chunks of each channel, by their place in `summary.chunk_indexes`, in order of time.
-    chunks: HashMap<u16, Vec<usize>>,
+    files: Vec<Part>,
+    /// The chunks of all files, in order of time.
+    chunks: Vec<Place>,
+    /// The chunks of each channel, by their place in `chunks`, in order of time.
+    of_channel: HashMap<u16, Vec<usize>>,
+}
+
+/// One file of a recording.
+struct Part {
+    /// All its channels as the reader of the mcap crate wants them.
+    channels: HashMap<u16, Arc<mcap::Channel<'static>>>,
+    /// The numbers of [`Recorded::channels`] for those of the file.
+    numbers: HashMap<u16, u16>,
+}
+
+/// A chunk in one of the files.
+struct Place {
+    file: usize,
+    index: ChunkIndex,
 }
 
 /// A channel that matters for playing.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Channel {
     pub(super) stored: Stored,
     pub(super) what: What,
@@ -63,7 +84,68 @@ pub(super) enum What {
 }
 
 impl Recorded {
-    /// Reads the index.
+    /// Joins recordings that follow each other in time, such as the files of `amber record
+    /// --max-size`. They must be in order of time.
+    ///
+    /// # Errors
+    /// They overlap, or there is too much time between them, or they are too long together. The
+    /// number is that of the later file.
+    pub fn join(all: impl IntoIterator<Item = Self>) -> Result<Self, (usize, PlayError)> {
+        let mut all = all.into_iter();
+        let Some(mut joined) = all.next() else {
+            return Err((0, PlayError::Empty));
+        };
+        for (number, next) in all.enumerate() {
+            joined.add(next).map_err(|error| (number + 1, error))?;
+        }
+        Ok(joined)
+    }
+
+    fn add(&mut self, next: Self) -> Result<(), PlayError> {
+        let Some(apart_ns) = next.span.first_ns.checked_sub(self.span.last_ns) else {
+            return Err(PlayError::Overlap);
+        };
+        let apart = Duration::from_nanos(apart_ns);
+        if apart > limits::APART {
+            return Err(PlayError::Apart(apart));
+        }
+        let chunks = self.chunks.len() + next.chunks.len();
+        if chunks > limits::CHUNKS {
+            return Err(PlayError::TooLong(chunks));
+        }
+        let mut numbers = HashMap::new();
+        for (id, channel) in next.channels {
+            let known = self.channels.iter().find(|(_, known)| **known == channel);
+            let number = match known {
+                Some((number, _)) => *number,
+                None => {
+                    let last = self.channels.keys().next_back().copied();
+                    let number = last.map_or(Some(0), |last| last.checked_add(1));
+                    let number = number.ok_or(PlayError::TooManyChannels)?;
+                    self.channels.insert(number, channel);
+                    number
+                }
+            };
+            numbers.insert(id, number);
+        }
+        let (files, before) = (self.files.len(), self.chunks.len());
+        self.files.extend(next.files.into_iter().map(|mut file| {
+            file.numbers.values_mut().for_each(|id| *id = numbers[&*id]);
+            file
+        }));
+        self.chunks.extend(next.chunks.into_iter().map(|mut place| {
+            place.file += files;
+            place
+        }));
+        for (id, places) in next.of_channel {
+            let all = self.of_channel.entry(numbers[&id]).or_default();
+            all.extend(places.into_iter().map(|place| place + before));
+        }
+        self.span.last_ns = next.span.last_ns;
+        Ok(())
+    }
+
+    /// Reads the index of one file.
     ///
     /// # Errors
     /// The file cannot be read, is no recording, is not finished, or is empty.
@@ -94,7 +176,7 @@ impl Recorded {
         let channels: BTreeMap<_, _> = (summary.channels.iter())
             .filter_map(|(id, channel)| Some((*id, Channel::of(channel, &mut schemas)?)))
             .collect();
-        let mut chunks: HashMap<u16, Vec<usize>> = HashMap::new();
+        let mut of_channel: HashMap<u16, Vec<usize>> = HashMap::new();
         for (place, chunk) in summary.chunk_indexes.iter_mut().enumerate() {
             // Other writers may leave this out; then any channel may be in it.
             let of = std::mem::take(&mut chunk.message_index_offsets);
@@ -104,16 +186,20 @@ impl Recorded {
                 known = channels.keys().copied().collect();
             }
             for id in known {
-                chunks.entry(id).or_default().push(place);
+                of_channel.entry(id).or_default().push(place);
             }
         }
-        // The schemas are in `channels`.
-        summary.schemas.clear();
+        let chunks = summary.chunk_indexes.into_iter();
+        let file = Part {
+            channels: summary.channels,
+            numbers: channels.keys().map(|id| (*id, *id)).collect(),
+        };
         Ok(Self {
             span: Span { first_ns, last_ns },
             channels,
-            summary,
-            chunks,
+            files: vec![file],
+            chunks: chunks.map(|index| Place { file: 0, index }).collect(),
+            of_channel,
         })
     }
 
@@ -156,7 +242,7 @@ impl Recorded {
     pub(super) fn chunks_with(&self, channels: &BTreeSet<u16>) -> Vec<usize> {
         let of = channels
             .iter()
-            .filter_map(|id| self.chunks.get(id))
+            .filter_map(|id| self.of_channel.get(id))
             .flatten();
         let mut places: Vec<_> = of.copied().collect();
         places.sort_unstable();
@@ -166,57 +252,109 @@ impl Recorded {
 
     /// One chunk of the index.
     pub(super) fn chunk(&self, place: usize) -> &ChunkIndex {
-        &self.summary.chunk_indexes[place]
+        &self.chunks[place].index
     }
 
     /// A reader of these channels only, from a time on. It reads in order of time.
-    pub(super) fn reader(
-        &self,
-        channels: &BTreeSet<u16>,
-        from_ns: u64,
-    ) -> Result<IndexedReader, Error> {
-        let places = self.chunks_with(channels).into_iter();
-        let chunks = places.map(|place| self.chunk(place));
-        let chunks = chunks.filter(|chunk| chunk.message_end_time >= from_ns);
-        let part = Summary {
-            channels: self.summary.channels.clone(),
-            chunk_indexes: chunks.cloned().collect(),
-            ..Summary::default()
-        };
+    pub(super) fn reader(&self, channels: &BTreeSet<u16>, from_ns: u64) -> Result<Reader, Error> {
         let topics = channels.iter().filter_map(|id| self.channels.get(id));
+        let topics: Vec<_> = topics.map(|it| it.stored.topic.clone()).collect();
+        let mut files: BTreeMap<usize, Vec<ChunkIndex>> = BTreeMap::new();
+        for place in self.chunks_with(channels) {
+            let Place { file, index } = &self.chunks[place];
+            if index.message_end_time >= from_ns {
+                files.entry(*file).or_default().push(index.clone());
+            }
+        }
         let options = IndexedReaderOptions::new()
             .starting_at(from_ns)
             .with_record_length_limit(RECORD_BYTES)
-            .include_topics(topics.map(|channel| channel.stored.topic.clone()));
-        Ok(IndexedReader::new_with_options(&part, options)?)
+            .include_topics(topics);
+        let of_file = |(file, chunks)| self.file_reader(file, chunks, options.clone());
+        let files: Result<VecDeque<_>, Error> = files.into_iter().map(of_file).collect();
+        Ok(Reader {
+            files: files?,
+            buffer: Vec::new(),
+        })
+    }
+
+    fn file_reader(
+        &self,
+        file: usize,
+        chunks: Vec<ChunkIndex>,
+        options: IndexedReaderOptions,
+    ) -> Result<(usize, IndexedReader), Error> {
+        let part = Summary {
+            channels: self.files[file].channels.clone(),
+            chunk_indexes: chunks,
+            ..Summary::default()
+        };
+        Ok((file, IndexedReader::new_with_options(&part, options)?))
     }
 
     /// Reads one chunk.
     pub(super) fn read_chunk(
         &self,
-        mut file: impl Read + Seek,
+        files: &mut [impl Read + Seek],
         place: usize,
     ) -> Result<Chunk, Error> {
-        let part = Summary {
-            channels: self.summary.channels.clone(),
-            chunk_indexes: vec![self.chunk(place).clone()],
-            ..Summary::default()
-        };
+        let Place { file, index } = &self.chunks[place];
         let options = IndexedReaderOptions::new().with_record_length_limit(RECORD_BYTES);
-        let mut reader = IndexedReader::new_with_options(&part, options)?;
-        let (mut buffer, mut chunk) = (Vec::new(), Chunk::default());
-        while next(
-            &mut file,
-            &mut reader,
-            &mut buffer,
-            |time_ns, channel, data| {
-                chunk
-                    .messages
-                    .push((time_ns, channel, chunk.bytes.len(), data.len()));
-                chunk.bytes.extend_from_slice(data);
-            },
-        )? {}
+        let reader = self.file_reader(*file, vec![index.clone()], options)?;
+        let mut reader = Reader {
+            files: [reader].into(),
+            buffer: Vec::new(),
+        };
+        let mut chunk = Chunk::default();
+        while reader.next(self, files, |time_ns, channel, data| {
+            chunk
+                .messages
+                .push((time_ns, channel, chunk.bytes.len(), data.len()));
+            chunk.bytes.extend_from_slice(data);
+        })? {}
         Ok(chunk)
+    }
+}
+
+/// Reads messages in order of time, from file to file.
+pub(super) struct Reader {
+    files: VecDeque<(usize, IndexedReader)>,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Reads the next message, and lets `each` have its time, channel and data. Returns false at the
+    /// end.
+    pub(super) fn next(
+        &mut self,
+        recorded: &Recorded,
+        files: &mut [impl Read + Seek],
+        each: impl FnOnce(u64, u16, &[u8]),
+    ) -> Result<bool, Error> {
+        while let Some((number, reader)) = self.files.front_mut() {
+            let (offset, length) = match reader.next_event().transpose()? {
+                None => {
+                    self.files.pop_front();
+                    continue;
+                }
+                Some(IndexedReadEvent::ReadChunkRequest { offset, length }) => (offset, length),
+                Some(IndexedReadEvent::Message { header, data }) => {
+                    // Channels without a number do not matter for playing.
+                    let numbers = &recorded.files[*number].numbers;
+                    if let Some(channel) = numbers.get(&header.channel_id) {
+                        each(header.log_time, *channel, data);
+                        return Ok(true);
+                    }
+                    continue;
+                }
+            };
+            let file = &mut files[*number];
+            file.seek(SeekFrom::Start(offset))?;
+            self.buffer.resize(length, 0);
+            file.read_exact(&mut self.buffer)?;
+            reader.insert_chunk_record_data(offset, &self.buffer)?;
+        }
+        Ok(false)
     }
 }
 
@@ -331,30 +469,6 @@ fn fields(stored: &Stored) -> Option<HashMap<String, u32>> {
             .map(|field| (field.name().to_owned(), field.number() as u32))
             .collect(),
     )
-}
-
-/// Reads the next message, and lets `each` have its time, channel and data. Returns false at the
-/// end.
-pub(super) fn next(
-    mut file: impl Read + Seek,
-    reader: &mut IndexedReader,
-    buffer: &mut Vec<u8>,
-    each: impl FnOnce(u64, u16, &[u8]),
-) -> Result<bool, Error> {
-    loop {
-        let (offset, length) = match reader.next_event().transpose()? {
-            None => return Ok(false),
-            Some(IndexedReadEvent::ReadChunkRequest { offset, length }) => (offset, length),
-            Some(IndexedReadEvent::Message { header, data }) => {
-                each(header.log_time, header.channel_id, data);
-                return Ok(true);
-            }
-        };
-        file.seek(SeekFrom::Start(offset))?;
-        buffer.resize(length, 0);
-        file.read_exact(buffer)?;
-        reader.insert_chunk_record_data(offset, buffer)?;
-    }
 }
 
 fn read_summary(mut file: impl Read + Seek) -> Result<Summary, PlayError> {

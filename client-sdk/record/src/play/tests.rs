@@ -75,7 +75,7 @@ fn open(file: &Bytes) -> Arc<Recorded> {
 fn player(file: &Bytes, repeats: bool) -> Player<Cursor<&[u8]>> {
     let recorded = open(file);
     let devices = recorded.devices();
-    Player::new(recorded, Cursor::new(&file[..]), &devices, repeats).unwrap()
+    Player::new(recorded, vec![Cursor::new(&file[..])], &devices, repeats).unwrap()
 }
 
 fn number(message: &[u8]) -> i32 {
@@ -215,7 +215,7 @@ fn answers_and_other_devices_are_not_published() {
     let devices: Vec<_> = recorded.devices().into_iter().collect();
     assert_eq!(devices, [HOKUYO, Device::new(DeviceType::HOKUYO, 1)]);
     let one = BTreeSet::from([HOKUYO]);
-    let mut player = Player::new(recorded, Cursor::new(&file[..]), &one, false).unwrap();
+    let mut player = Player::new(recorded, vec![Cursor::new(&file[..])], &one, false).unwrap();
     let start = Instant::now();
     player.resume(start).unwrap();
     let gap = GapInfo {
@@ -299,7 +299,7 @@ fn hokuyo_wanted() -> Vec<u8> {
 fn a_request_gets_the_recorded_answer_nearest_in_time() {
     let file = questions();
     let recorded = open(&file);
-    let mut answers = Answers::new(recorded.clone(), Cursor::new(&file[..]));
+    let mut answers = Answers::new(recorded.clone(), vec![Cursor::new(&file[..])]);
     let mut ask = |device, request: Vec<u8>, at_ms: u64| {
         let key = key(&request).unwrap();
         let answer = answers.to(device, &key, START + at_ms * MS).unwrap()?;
@@ -331,7 +331,7 @@ fn a_request_gets_the_recorded_answer_nearest_in_time() {
 #[test]
 fn values_of_the_same_kind_are_found_near_a_time() {
     let file = scans(100);
-    let mut answers = Answers::new(open(&file), Cursor::new(&file[..]));
+    let mut answers = Answers::new(open(&file), vec![Cursor::new(&file[..])]);
     let scan_field = 41;
     let mut said = |name: &str, fields: &[u32], at_ms: u64| {
         let found = answers.said(HOKUYO, name, fields, START + at_ms * MS);
@@ -348,7 +348,7 @@ fn values_of_the_same_kind_are_found_near_a_time() {
 fn only_a_part_of_a_long_recording_is_in_memory() {
     let file = questions();
     let recorded = open(&file);
-    let mut answers = Answers::new(recorded, Cursor::new(&file[..]));
+    let mut answers = Answers::new(recorded, vec![Cursor::new(&file[..])]);
     let request = key(&data_wanted(true, 1)).unwrap();
     for second in 0..20 {
         let found = answers.to(NINEDOF, &request, START + second * 1000 * MS);
@@ -416,4 +416,112 @@ fn the_description_of_a_device_is_in_the_recording() {
     assert_eq!(interface.name, "thermometer");
     assert!(!interface.methods.is_empty());
     assert_eq!(recorded.description(DeviceType::HOKUYO), None);
+}
+
+/// Writes numbered scans, one each 100 ms, into files of one recording: `counts` per file.
+fn series(counts: &[i32]) -> Vec<Bytes> {
+    let schemas = Arc::new(Schemas::built_in());
+    let mut recording = Recording::new(Cursor::new(Vec::new()), schemas).unwrap();
+    let (mut files, mut number) = (Vec::new(), 0);
+    for (file, count) in counts.iter().enumerate() {
+        let mut bytes = Vec::new();
+        let mut writer = Writer {
+            bytes: &mut bytes,
+            time_ns: START + number as u64 * 100 * MS,
+        };
+        if file == 0 {
+            writer.start("1.2.3");
+            writer.peer(ClientId(3), "127.0.0.1:5000");
+        } else {
+            // The channels of this file have other numbers than those of the one before.
+            let asked = [ClientId(3)];
+            writer.frame(
+                Direction::ToDriver,
+                NINEDOF,
+                "",
+                asked,
+                &data_wanted(true, number as u32),
+            );
+        }
+        for _ in 0..*count {
+            writer.time_ns = START + number as u64 * 100 * MS;
+            writer.frame(
+                Direction::FromDriver,
+                HOKUYO,
+                "",
+                [ClientId(3)],
+                &scan(number, 0),
+            );
+            number += 1;
+        }
+        let mut rest = &bytes[..];
+        while let Some((record, length)) = Record::parse(rest).unwrap() {
+            recording.add(&record).unwrap();
+            rest = &rest[length..];
+        }
+        let next = recording.go_on("next", Cursor::new(Vec::new())).unwrap();
+        files.push(Arc::new(next.1.into_inner()));
+        recording = next.2;
+    }
+    files
+}
+
+#[test]
+fn files_of_one_recording_are_played_as_one() {
+    let files = series(&[3, 2, 4]);
+    let parts = files
+        .iter()
+        .map(|file| Recorded::open(Cursor::new(&file[..])));
+    let recorded = Recorded::join(parts.map(Result::unwrap)).map_err(|(_, error)| error);
+    let recorded = Arc::new(recorded.unwrap());
+    assert_eq!(recorded.span().length(), Duration::from_millis(800));
+    assert_eq!(recorded.devices(), BTreeSet::from([HOKUYO, NINEDOF]));
+    let all = || files.iter().map(|file| Cursor::new(&file[..])).collect();
+    let devices = recorded.devices();
+    let mut player = Player::new(recorded.clone(), all(), &devices, false).unwrap();
+    let start = Instant::now();
+    player.resume(start).unwrap();
+    let scans = |played: Vec<(u64, Result<i32, Played>)>| {
+        let scans = played
+            .into_iter()
+            .filter_map(|(at, it)| Some((at, it.ok()?)));
+        scans.collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = (0..9).map(|number| (number as u64 * 100, number)).collect();
+    assert_eq!(scans(play(&mut player, start, 2000)), expected);
+    // Into the third file, and back into the first.
+    for (to_ms, first) in [(600, 6), (100, 1)] {
+        player.jump(start, START + to_ms * MS).unwrap();
+        player.resume(start).unwrap();
+        assert_eq!(scans(play(&mut player, start, 0)), [(0, first)]);
+        player.pause(start);
+    }
+    let mut answers = Answers::new(recorded, all());
+    for (at_ms, expected) in [(0, 0), (310, 3), (5000, 8)] {
+        let found = answers.said(HOKUYO, "scan", &[41], START + at_ms * MS);
+        let found = found.unwrap().map(|message| number(&message));
+        assert_eq!(found, Some(expected), "{at_ms}");
+    }
+}
+
+#[test]
+fn recordings_that_do_not_follow_each_other_are_not_joined() {
+    let opened = |file: &Bytes| Recorded::open(Cursor::new(&file[..])).unwrap();
+    let files = series(&[3, 2, 4]);
+    for wrong in [[1, 0], [0, 0]] {
+        let joined = Recorded::join(wrong.map(|number| opened(&files[number])));
+        assert!(matches!(joined, Err((1, PlayError::Overlap))), "{wrong:?}");
+    }
+    let much_later = recording(|writer| {
+        writer.time_ns = START + 3600 * 1000 * MS;
+        writer.frame(
+            Direction::FromDriver,
+            HOKUYO,
+            "",
+            [ClientId(3)],
+            &scan(1, 0),
+        );
+    });
+    let joined = Recorded::join([opened(&files[0]), opened(&much_later)]);
+    assert!(matches!(joined, Err((1, PlayError::Apart(_)))));
 }
