@@ -28,7 +28,6 @@ Examples:
   amber call hokuyo scan
   amber call ninedof data
   amber call ninedof calibrate-gyro
-  amber call stargazer pose
   amber call maestro set-angle 3 45
   amber call maestro set-angle angle=45deg servo-address=3
   amber call dummy

@@ -417,7 +417,7 @@ mod tests {
             "xPos": -3.660_000_1, "yPos": 133.58, "zPos": 200.33, "angle": 175.16,
             "markerID": 534, "timestamp": 1234, "lostMs": 2_440,
         }));
-        let device = Device::new(DeviceType::STARGAZER, 0);
+        let device = Device::new(DeviceType(201), 0);
         let shown = Fix::of(device, &pose, 0);
         assert_eq!(
             shown.human(),
@@ -429,6 +429,25 @@ mod tests {
             (&json["x_cm"], &json["lost_ms"]),
             (&(-3.66).into(), &2440.into())
         );
+    }
+
+    #[test]
+    fn without_a_fix_the_error_says_what_the_driver_needs() {
+        let is_of_markers = |method: &&Method| {
+            let of_answer = || {
+                method
+                    .may_answer
+                    .iter()
+                    .find_map(|field| field.value.as_deref())
+            };
+            !method.is_stream() && method.value.as_deref().or_else(of_answer) == Some("MarkerPose")
+        };
+        let mut methods = amber_reflect::built_in().iter().flat_map(|it| &it.methods);
+        let method = methods.find(is_of_markers).unwrap();
+        let device = Device::new(DeviceType(201), 0);
+        let failure = show(device, method, &Map::new(), true).unwrap_err();
+        let shown = format!("{failure:?}");
+        assert!(shown.contains("201:0 has not seen a marker yet"), "{shown}");
     }
 
     #[test]

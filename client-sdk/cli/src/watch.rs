@@ -22,7 +22,6 @@ Examples:
   amber watch hokuyo --rate
   amber watch ninedof --period 100ms --sensors accel,gyro
   amber watch ninedof readings period=20ms gyro
-  amber watch stargazer --period 1s
   amber watch ninedof --help
 
 Without a stream, it shows everything that the device publishes. With a device, `--help` shows its
@@ -48,7 +47,7 @@ pub struct Options {
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Time between messages of a stream that has a period, such as 20ms or 1.5s
-    /// [default: 100ms for ninedof, every message for stargazer]
+    /// [default: that of the stream]
     #[arg(long, value_parser = period)]
     period: Option<Duration>,
     /// Sensors of a ninedof [default: accel,gyro,magnet]
@@ -182,14 +181,17 @@ impl Options {
         let has_period = arguments.iter().any(|it| it.name == "period");
         let has_sensors = arguments.iter().any(|it| it.field.type_name == "bool");
         let refuse = |what, which| {
-            let message = format!("--{what} is not available for {}", self.device);
-            Err(Failure::wrong(message).hint(format!("--{what} is for {which}")))
+            let device = self.device;
+            let message = format!("--{what} is not available for {device}");
+            Err(Failure::wrong(message).hint(format!(
+                "--{what} is for {which}; `amber watch {device} --help` shows those of the device"
+            )))
         };
         if self.sensors.is_some() && !has_sensors {
-            return refuse("sensors", "ninedof");
+            return refuse("sensors", "streams of several sensors");
         }
         if self.period.is_some() && !has_period {
-            return refuse("period", "streams with a period: ninedof and stargazer");
+            return refuse("period", "streams with a period");
         }
         Ok(())
     }
@@ -468,9 +470,39 @@ mod tests {
         }
     }
 
+    /// A device of a user, with a stream that starts by a request and may have a period.
+    const LAMP: &str = r#"syntax = "proto2";
+package lamp;
+import "drivermsg.proto";
+import "interface.proto";
+extend amber.DriverMsg {
+  optional Watch watch = 110;
+  optional uint32 level = 111;
+}
+message Watch {
+  enum Action { BEGIN = 1; END = 2; }
+  required Action action = 1;
+  optional uint32 period = 2 [(amber.unit) = "ms", (amber.absent_means) = "0"];
+}
+service Lamp {
+  option (amber.device) = { type: 201 name: "lamp" };
+  // How bright it is.
+  rpc Levels(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = {
+      request: "watch" period: "watch.period" data: "level"
+      start: { field: "watch.action" value: "BEGIN" } stop: { field: "watch.action" value: "END" }
+    };
+  }
+}
+"#;
+    const LAMP_TYPE: DeviceType = DeviceType(201);
+
     /// Reads a stream for which no mediator is needed.
     fn plan(options: &Options) -> Result<Plan, Failure> {
-        options.plan(&Schemas::built_in())
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lamp.proto");
+        std::fs::write(&file, LAMP).unwrap();
+        options.plan(&Schemas::with(&[file]).unwrap())
     }
 
     fn options(device_type: DeviceType, words: &[&str]) -> Options {
@@ -498,19 +530,21 @@ mod tests {
             plan(&options).err()
         };
         assert_eq!(refused(DeviceType::NINEDOF, Some("accel,gyro")), None);
-        assert_eq!(refused(DeviceType::STARGAZER, None), None);
+        assert_eq!(refused(LAMP_TYPE, None), None);
         assert_eq!(
-            refused(DeviceType::STARGAZER, Some("gyro")),
-            Some(
-                Failure::wrong("--sensors is not available for stargazer:0")
-                    .hint("--sensors is for ninedof")
-            )
+            refused(LAMP_TYPE, Some("gyro")),
+            Some(Failure::wrong("--sensors is not available for 201:0").hint(
+                "--sensors is for streams of several sensors; `amber watch 201:0 --help` shows \
+                     those of the device"
+            ))
         );
         assert_eq!(
             refused(DeviceType::HOKUYO, None),
             Some(
-                Failure::wrong("--period is not available for hokuyo:0")
-                    .hint("--period is for streams with a period: ninedof and stargazer")
+                Failure::wrong("--period is not available for hokuyo:0").hint(
+                    "--period is for streams with a period; `amber watch hokuyo:0 --help` shows \
+                     those of the device"
+                )
             )
         );
         assert!(refused(DeviceType::NINEDOF, Some("sonar")).is_some());
@@ -547,8 +581,8 @@ mod tests {
         assert_eq!(start(DeviceType::HOKUYO, &[]), None);
         assert_eq!(start(DeviceType::HOKUYO, &["scans"]), None);
         assert_eq!(start(DeviceType(77), &[]), None);
-        let pose = start(DeviceType::STARGAZER, &["poses", "1s"]);
-        assert_eq!(pose, Some(("1001820205080110e807".to_owned(), 1000)));
+        let levels = start(LAMP_TYPE, &["levels", "1s"]);
+        assert_eq!(levels, Some(("1001f20605080110e807".to_owned(), 1000)));
     }
 
     #[test]

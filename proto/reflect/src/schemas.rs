@@ -466,10 +466,17 @@ mod tests {
             ),
             (
                 &ours,
-                DeviceType::STARGAZER,
-                "dataRequest",
-                Map::new().into(),
-                "1001fa0100",
+                DeviceType::DRIVE_TO_POINT,
+                "setTargets",
+                true.into(),
+                "1001800501",
+            ),
+            (
+                &ours,
+                DeviceType::PID_FOLLOW_TRAJECTORY,
+                "setTargets",
+                true.into(),
+                "1001a00601",
             ),
         ] {
             assert_eq!(

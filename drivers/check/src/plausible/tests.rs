@@ -1,6 +1,4 @@
-use amber_proto::{
-    DeviceMessage, DeviceType, dummy, hokuyo, location, ninedof, roboclaw, stargazer,
-};
+use amber_proto::{DeviceMessage, DeviceType, dummy, hokuyo, location, ninedof, roboclaw};
 use amber_reflect::hex;
 use prost::Message;
 
@@ -69,21 +67,6 @@ fn speeds() {
 
 #[test]
 fn poses() {
-    let pose = |x_pos, angle| stargazer::DriverMsg {
-        localization_data: Some(stargazer::LocalizationData {
-            x_pos,
-            angle,
-            ..Default::default()
-        }),
-        ..stargazer::DriverMsg::data()
-    };
-    check(DeviceType::STARGAZER, pose(350.0, -179.5), None);
-    for (pose, what) in [
-        (pose(1e9, 0.0), "localizationData.xPos is 1000000000"),
-        (pose(0.0, 1e4), "localizationData.angle is 10000"),
-    ] {
-        check(DeviceType::STARGAZER, pose, Some(what));
-    }
     let place = |p, x| location::DriverMsg {
         current_location: Some(location::Location {
             p: Some(p),
@@ -100,9 +83,6 @@ fn poses() {
     );
     let what = Some("currentLocation.x is NaN or infinite");
     check(DeviceType::LOCATION, place(0.5, f64::INFINITY), what);
-    // xPos is required; 1 to 3 are absent here.
-    let found = look(DeviceType::STARGAZER, b"\x10\x01\xf2\x01\x02\x28\x05");
-    assert_eq!(found.unwrap_err().what, "localizationData has no xPos");
 }
 
 #[test]
@@ -120,6 +100,33 @@ fn readings() {
     check(DeviceType::NINEDOF, axes(-500), None);
     let what = Some("sensorData.gyro.xAxis is 1000000");
     check(DeviceType::NINEDOF, axes(1_000_000), what);
+    let attitude = |heading_deg, pitch_deg| ninedof::DriverMsg {
+        sensor_data: Some(ninedof::SensorData {
+            attitude: Some(ninedof::Attitude {
+                heading_deg: Some(heading_deg),
+                pitch_deg: Some(pitch_deg),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        ..ninedof::DriverMsg::data()
+    };
+    check(DeviceType::NINEDOF, attitude(350.0, -89.5), None);
+    for (attitude, what) in [
+        (
+            attitude(1e9, 0.0),
+            "sensorData.attitude.headingDeg is 1000000000",
+        ),
+        (
+            attitude(0.0, -1e4),
+            "sensorData.attitude.pitchDeg is -10000",
+        ),
+    ] {
+        check(DeviceType::NINEDOF, attitude, Some(what));
+    }
+    // xAxis and zAxis are required, but absent here.
+    let found = look(DeviceType::NINEDOF, b"\x10\x01\x52\x04\x12\x02\x10\x05");
+    assert_eq!(found.unwrap_err().what, "sensorData.gyro has no xAxis");
 }
 
 #[test]

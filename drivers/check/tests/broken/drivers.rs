@@ -295,15 +295,15 @@ fn of_device(device: &str, mistake: &str, check: &str, outcome: Outcome, words: 
 #[test]
 fn streams_that_start_by_a_request() {
     let check = |mistake, outcome, words: &[&str]| {
-        of_device("stargazer:0", mistake, "streams", outcome, words);
+        of_device("ninedof:0", mistake, "streams", outcome, words);
     };
     at_once(&[
-        &|| check("streams", Outcome::Pass, &["request: poses"]),
+        &|| check("streams", Outcome::Pass, &["request: readings"]),
         &|| {
             check(
                 "streams-forever",
                 Outcome::Fail,
-                &["it still publishes after the client stopped 'poses'"],
+                &["it still publishes after the client stopped 'readings'"],
             )
         },
         &|| {
@@ -312,7 +312,7 @@ fn streams_that_start_by_a_request() {
                 Outcome::Fail,
                 &[
                     "is not plausible: it has the data of no stream",
-                    "a message with localizationData",
+                    "a message with sensorData",
                 ],
             )
         },

@@ -219,13 +219,45 @@ fn streams_start_and_stop_by_their_requests() {
     // A period that the stream needs has a default; another one has none.
     let given = read(method, &[], Spelling::default()).unwrap();
     assert_eq!(given.time_ms(period(method).unwrap()), Some(100));
-    let method = interface("stargazer").method("poses").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lamp.proto");
+    std::fs::write(&file, LAMP).unwrap();
+    let schemas = Schemas::with(&[file]).unwrap();
+    let lamp = schemas.own_interfaces().next().unwrap();
+    let method = lamp.method("levels").unwrap();
     let given = read(method, &[], Spelling::default()).unwrap();
-    let found = Schemas::built_in().start_stop(method, &given).unwrap();
+    let schemas = schemas.for_device(Some(amber_proto::DeviceType(201)));
+    let found = schemas.start_stop(method, &given).unwrap();
     assert_eq!(given.time_ms(period(method).unwrap()), None);
-    assert_eq!(hex(&found.start), "100182020208 01".replace(' ', ""));
-    assert_eq!(hex(&found.stop), "100182020208 02".replace(' ', ""));
+    assert_eq!(hex(&found.start), "1001f206020801");
+    assert_eq!(hex(&found.stop), "1001f206020802");
 }
+
+/// A device of a user, with a stream that starts by a request and needs no period.
+const LAMP: &str = r#"syntax = "proto2";
+package lamp;
+import "drivermsg.proto";
+import "interface.proto";
+extend amber.DriverMsg {
+  optional Watch watch = 110;
+  optional uint32 level = 111;
+}
+message Watch {
+  enum Action { BEGIN = 1; END = 2; }
+  required Action action = 1;
+  optional uint32 period = 2 [(amber.unit) = "ms", (amber.absent_means) = "0"];
+}
+service Lamp {
+  option (amber.device) = { type: 201 name: "lamp" };
+  // How bright it is.
+  rpc Levels(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = {
+      request: "watch" period: "watch.period" data: "level"
+      start: { field: "watch.action" value: "BEGIN" } stop: { field: "watch.action" value: "END" }
+    };
+  }
+}
+"#;
 
 #[test]
 fn usage_lines_name_the_arguments() {
