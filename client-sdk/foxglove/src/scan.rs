@@ -6,7 +6,7 @@ use crate::frames::{laser, timestamp};
 use crate::limits::MAX_RANGES;
 use crate::messages::LaserScan;
 
-/// The part of a step by which an angle may differ from equal steps.
+/// The part of a step by which an angle may differ from equal steps, at most by half a fine step.
 const TOLERANCE: f64 = 0.1;
 /// The longest step of scans whose angles have unequal steps.
 const FINE_DEG: f64 = 0.25;
@@ -51,10 +51,11 @@ fn is_even(points: &[Point]) -> bool {
     let steps = (points.len() - 1).max(1) as f64;
     let step = (last.angle_deg - first.angle_deg) / steps;
     let mut all = points.iter().enumerate();
+    let tolerance = (TOLERANCE * step).min(FINE_DEG / 2.0);
     step >= 0.0
         && all.all(|(index, point)| {
             let even = first.angle_deg + index as f64 * step;
-            (point.angle_deg - even).abs() <= TOLERANCE * step
+            (point.angle_deg - even).abs() <= tolerance
         })
 }
 
@@ -149,6 +150,16 @@ mod tests {
             assert!(found.iter().any(is), "{angle_deg}: {found:?}");
         }
         assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn few_points_far_apart_keep_their_angles() {
+        // The middle one is 10 degrees from the middle, which is less than a tenth of a step.
+        let scan = converted(&[-58.4, 68.9, 175.4], &[20, 30, 40]);
+        let is = |(angle, range): &(f64, f64)| {
+            (angle + 68.9f64.to_radians()).abs() < 0.003 && *range == 0.03
+        };
+        assert!(points(&scan).iter().any(is));
     }
 
     proptest! {
