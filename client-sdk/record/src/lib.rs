@@ -50,6 +50,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod writer;
 
 pub use companion::{Beside, Companion};
 pub use descriptors::Descriptors;

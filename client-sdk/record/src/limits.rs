@@ -21,7 +21,7 @@ pub(crate) const PIECE_NS: u64 = 1_000_000_000;
 
 /// The level of zstd: the fastest of the usual ones, because the robot has other work to do.
 #[cfg(feature = "zstd")]
-pub(crate) const COMPRESSION_LEVEL: u32 = 1;
+pub(crate) const COMPRESSION_LEVEL: i32 = 1;
 
 /// The time between two messages of one channel that a companion gets: fast lasers turn 40 times
 /// per second, and people see no more. So what is converted costs little, however much comes.

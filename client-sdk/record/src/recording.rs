@@ -1,14 +1,14 @@
 //! Writes a recording from the records of a feed. PURE but for the file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use amber_proto::feed::{Direction, Dropped, Gap, Record, Recorded, What};
 use amber_proto::{ClientId, Device, DeviceType};
 use amber_reflect::Schemas;
-use mcap::WriteOptions;
-use mcap::records::{MessageHeader, Metadata};
+use foldhash::fast::RandomState;
+use mcap::records::Metadata;
 use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 
@@ -16,6 +16,7 @@ use crate::companion::{Beside, Companion};
 use crate::known::Known;
 use crate::payload::{self, Form};
 use crate::topic::{self, Kind};
+use crate::writer::{Compression, Writer};
 use crate::{Descriptors, Error, limits};
 
 /// What was written so far.
@@ -77,12 +78,12 @@ impl Totals {
 /// A recording that is being written.
 ///
 /// A recorder that is killed leaves a file without an index: see [`crate::recover`].
-pub struct Recording<W: Write + Seek> {
-    writer: mcap::Writer<W>,
+pub struct Recording<W> {
+    writer: Writer<W>,
     schemas: Arc<Schemas>,
     devices: HashMap<DeviceType, (Descriptors, u16)>,
     unknown: Option<u16>,
-    channels: HashMap<Key, Channel>,
+    channels: HashMap<Key, Channel, RandomState>,
     companion: Option<Box<dyn Companion>>,
     /// The schemas and channels of the companion.
     beside: (HashMap<&'static str, u16>, HashMap<String, u16>),
@@ -91,11 +92,8 @@ pub struct Recording<W: Write + Seek> {
     /// Messages of the companion for which there were too many channels.
     left_out: u64,
     facts: BTreeMap<&'static str, u16>,
-    payload: Vec<u8>,
-    sequence: u32,
     totals: Totals,
     known: Known,
-    options: WriteOptions,
     ended: bool,
 }
 
@@ -164,22 +162,13 @@ pub(crate) const GAPS: &str = "/amber/gaps";
 /// The metadata at the end of a recording.
 pub(crate) const END: &str = "amber.end";
 
-fn options() -> WriteOptions {
-    WriteOptions::new()
-        .library(concat!("amber ", env!("CARGO_PKG_VERSION")))
-        .compression(None)
-        .chunk_size(Some(limits::CHUNK_BYTES))
-        // Chunks are written whole, and the file may be a pipe.
-        .disable_seeking(true)
-}
-
-impl<W: Write + Seek> Recording<W> {
+impl<W: Write> Recording<W> {
     /// Begins a file. `schemas` has the descriptions of devices that are not Amber's own.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn new(file: W, schemas: Arc<Schemas>) -> Result<Self, Error> {
-        Self::with(file, schemas, options())
+        Self::with(file, schemas, Compression::None)
     }
 
     /// The same with compressed chunks (zstd).
@@ -188,30 +177,21 @@ impl<W: Write + Seek> Recording<W> {
     /// The file cannot be written.
     #[cfg(feature = "zstd")]
     pub fn compressed(file: W, schemas: Arc<Schemas>) -> Result<Self, Error> {
-        let options = options()
-            .compression(Some(mcap::Compression::Zstd))
-            .compression_level(limits::COMPRESSION_LEVEL)
-            // The feed is compressed faster than it comes.
-            .compression_threads(0);
-        Self::with(file, schemas, options)
+        Self::with(file, schemas, Compression::Zstd)
     }
 
-    fn with(file: W, schemas: Arc<Schemas>, options: WriteOptions) -> Result<Self, Error> {
-        let writer = options.clone().create(file)?;
+    fn with(file: W, schemas: Arc<Schemas>, compression: Compression) -> Result<Self, Error> {
         Ok(Self {
-            writer,
-            options,
+            writer: Writer::new(file, compression)?,
             schemas,
             devices: HashMap::new(),
             unknown: None,
-            channels: HashMap::new(),
+            channels: HashMap::default(),
             companion: None,
             beside: Default::default(),
             beginning: Vec::new(),
             left_out: 0,
             facts: BTreeMap::new(),
-            payload: Vec::new(),
-            sequence: 0,
             totals: Totals::default(),
             known: Known::default(),
             ended: false,
@@ -277,7 +257,7 @@ impl<W: Write + Seek> Recording<W> {
     /// # Errors
     /// The file cannot be written.
     pub fn flush(&mut self) -> Result<(), Error> {
-        Ok(self.writer.flush()?)
+        self.writer.flush()
     }
 
     /// What was written so far.
@@ -315,8 +295,7 @@ impl<W: Write + Seek> Recording<W> {
             facts.push(("end", why.to_owned()));
         }
         self.metadata(END, facts)?;
-        self.writer.finish()?;
-        Ok((totals, self.writer.into_inner()))
+        Ok((totals, self.writer.finish()?))
     }
 
     /// Finishes this file and goes on in the next one, which knows the same peers.
@@ -324,11 +303,11 @@ impl<W: Write + Seek> Recording<W> {
     /// # Errors
     /// One of the files cannot be written.
     pub fn go_on(mut self, name: &str, next: W) -> Result<(Totals, W, Self), Error> {
-        let options = self.options.clone();
+        let compression = self.writer.compression();
         let companion = self.companion.take();
         let (schemas, known) = (self.schemas.clone(), self.known.clone());
         let (totals, file) = self.finish(Some(name))?;
-        let mut next = Self::with(next, schemas, options)?;
+        let mut next = Self::with(next, schemas, compression)?;
         let records = known.records(totals.last_ns.unwrap_or_default());
         let mut rest = &records[..];
         while let Ok(Some((record, length))) = Record::parse(rest) {
@@ -359,10 +338,10 @@ impl<W: Write + Seek> Recording<W> {
 
     fn metadata(&mut self, name: &str, facts: Vec<(&str, String)>) -> Result<(), Error> {
         let facts = facts.into_iter();
-        Ok(self.writer.write_metadata(&Metadata {
+        self.writer.add_metadata(&Metadata {
             name: name.to_owned(),
             metadata: facts.map(|(key, value)| (key.to_owned(), value)).collect(),
-        })?)
+        })
     }
 
     fn frame(&mut self, time_ns: u64, frame: &Recorded<'_>) -> Result<(), Error> {
@@ -376,19 +355,9 @@ impl<W: Write + Seek> Recording<W> {
             Some(known) => *known,
             None => self.new_channel(key)?,
         };
-        self.payload.clear();
-        let clients = frame.clients();
-        payload::write(
-            &mut self.payload,
-            clients,
-            frame.dropped,
-            form,
-            frame.message,
-        );
-        let payload = std::mem::take(&mut self.payload);
-        let written = self.write(id, time_ns, &payload);
-        self.payload = payload;
-        written?;
+        self.writer.add(id, time_ns, |out| {
+            payload::write(out, frame.clients(), frame.dropped, form, frame.message);
+        })?;
         match due_ns {
             Some(due_ns) if due_ns <= time_ns => self.convert(time_ns, key, frame.message),
             _ => Ok(()),
@@ -419,13 +388,13 @@ impl<W: Write + Seek> Recording<W> {
                         Some(known) => *known,
                         None => {
                             let (name, set) = (message.schema, message.descriptors);
-                            let made = self.writer.add_schema(name, "protobuf", set)?;
+                            let made = self.writer.add_schema(name, set)?;
                             *schemas.entry(name).or_insert(made)
                         }
                     };
                     let none = BTreeMap::new();
                     let topic = &message.topic;
-                    let id = (self.writer).add_channel(schema, topic, "protobuf", &none)?;
+                    let id = (self.writer).add_channel(schema, topic, &none)?;
                     *channels.entry(message.topic).or_insert(id)
                 }
             };
@@ -435,14 +404,7 @@ impl<W: Write + Seek> Recording<W> {
     }
 
     fn write(&mut self, channel_id: u16, time_ns: u64, data: &[u8]) -> Result<(), Error> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let header = MessageHeader {
-            channel_id,
-            sequence: self.sequence,
-            log_time: time_ns,
-            publish_time: time_ns,
-        };
-        Ok(self.writer.write_to_known_channel(&header, data)?)
+        (self.writer).add(channel_id, time_ns, |out| out.extend_from_slice(data))
     }
 
     fn new_channel(&mut self, key: Key) -> Result<Channel, Error> {
@@ -483,7 +445,7 @@ impl<W: Write + Seek> Recording<W> {
         ];
         let about = about.map(|(key, value)| (key.to_owned(), value));
         let about = BTreeMap::from_iter(about);
-        let id = (self.writer).add_channel(schema, &topic, "protobuf", &about)?;
+        let id = (self.writer).add_channel(schema, &topic, &about)?;
         let due_ns = key.due_ns(self.companion.as_deref());
         let channel = Channel { id, form, due_ns };
         self.channels.insert(key, channel);
@@ -503,7 +465,7 @@ impl<W: Write + Seek> Recording<W> {
         let Some(made) = Descriptors::of_device(&self.schemas, device_type) else {
             return Ok(None);
         };
-        let id = self.writer.add_schema(&made.name, "protobuf", &made.set)?;
+        let id = self.writer.add_schema(&made.name, &made.set)?;
         self.devices.insert(device_type, (made.clone(), id));
         Ok(Some((made, id)))
     }
@@ -513,7 +475,7 @@ impl<W: Write + Seek> Recording<W> {
             return Ok(known);
         }
         let made = Descriptors::unknown();
-        let id = self.writer.add_schema(&made.name, "protobuf", &made.set)?;
+        let id = self.writer.add_schema(&made.name, &made.set)?;
         self.unknown = Some(id);
         Ok(id)
     }
@@ -528,9 +490,9 @@ impl<W: Write + Seek> Recording<W> {
             return Ok(*known);
         }
         let made = descriptors();
-        let schema = self.writer.add_schema(&made.name, "protobuf", &made.set)?;
+        let schema = self.writer.add_schema(&made.name, &made.set)?;
         let none = BTreeMap::new();
-        let id = (self.writer).add_channel(schema, topic, "protobuf", &none)?;
+        let id = (self.writer).add_channel(schema, topic, &none)?;
         self.facts.insert(topic, id);
         Ok(id)
     }

@@ -1,7 +1,7 @@
 //! The last seconds of a feed, in memory. PURE.
 
 use std::collections::VecDeque;
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write<W: Write + Seek>(&self, to: &mut Recording<W>) -> Result<(), Error> {
+    pub fn write<W: Write>(&self, to: &mut Recording<W>) -> Result<(), Error> {
         let first_ns = self.pieces.first().map_or(0, |piece| piece.first_ns);
         let last_ns = self.pieces.last().map_or(0, |piece| piece.last_ns);
         let before = self.before.records(first_ns);

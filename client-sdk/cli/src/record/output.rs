@@ -1,7 +1,7 @@
 //! A file that is being recorded. IO.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -115,21 +115,5 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
-    }
-}
-
-/// The MCAP writer asks only where it is.
-impl Seek for Output {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = self.written.load(Ordering::Relaxed);
-        let is_here = match to {
-            SeekFrom::Start(position) => position == at,
-            SeekFrom::Current(offset) => offset == 0,
-            SeekFrom::End(_) => false,
-        };
-        match is_here {
-            true => Ok(at),
-            false => Err(io::ErrorKind::Unsupported.into()),
-        }
     }
 }
