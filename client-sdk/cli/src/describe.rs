@@ -204,7 +204,7 @@ service Battery {
             ["battery"]
         );
         assert_eq!(names(None, std::slice::from_ref(&file)), ["battery"]);
-        assert_eq!(names(None, &[]).len(), 12);
+        assert_eq!(names(None, &[]).len(), DeviceType::NAMES.len());
 
         let battery = found(None, &[file]).unwrap().remove(0);
         let shown = One(battery).human();
