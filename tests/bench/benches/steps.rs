@@ -6,8 +6,11 @@
 
 #![allow(clippy::print_stdout)] // What a program is for.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_bench::probe;
@@ -15,7 +18,11 @@ use amber_core::Core;
 use amber_core::config::Config;
 use amber_core::router::{ClientAddress, DriverKey};
 use amber_core::supervise::Event;
+use amber_proto::feed::{Direction, Record, Writer};
 use amber_proto::{ClientId, DriverHdr, Frame, Header, HeaderBytes, MsgType};
+use amber_record::Recording;
+use amber_reflect::Schemas;
+use mcap::records::MessageHeader;
 use prost::Message;
 
 /// Messages in one turn of the shell.
@@ -67,6 +74,99 @@ fn main() {
         bench.step(&format!("driver to {clients} clients"), || {
             mediator.answer(&published, clients as usize);
         });
+    }
+    for bytes in [64, 6800] {
+        let feed = feed_of(bytes);
+        let mut recording =
+            Recording::new(Nowhere(0), Arc::new(Schemas::built_in())).expect("begins");
+        let mut next = feed.iter().cycle();
+        bench.step(&format!("record a message, {bytes} bytes"), || {
+            let record = next.next().expect("is endless");
+            let (record, _) = Record::parse(black_box(record))
+                .expect("is valid")
+                .expect("is whole");
+            recording.add(&record).expect("is written");
+        });
+        let mut alone = Alone::new();
+        let message = vec![0; bytes + 4];
+        bench.step(&format!("the same by mcap alone, {bytes} bytes"), || {
+            alone.add(black_box(&message));
+        });
+    }
+}
+
+/// Records of a feed: a request and its answer, again and again.
+fn feed_of(bytes: usize) -> [Vec<u8>; 2] {
+    let message = probe::message(MsgType::Data, bytes);
+    [Direction::ToDriver, Direction::FromDriver].map(|direction| {
+        let mut record = Vec::new();
+        let mut writer = Writer {
+            bytes: &mut record,
+            time_ns: 1_700_000_000_000_000_000,
+        };
+        writer.frame(direction, probe::DEVICE, "", [ClientId(4711)], &message);
+        record
+    })
+}
+
+/// The library for MCAP files without anything around it.
+struct Alone {
+    writer: mcap::Writer<Nowhere>,
+    channel: u16,
+    sequence: u32,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let mut writer = mcap::WriteOptions::new()
+            .compression(None)
+            .chunk_size(Some(1024 * 1024))
+            .create(Nowhere(0))
+            .expect("begins");
+        let schema = writer.add_schema("x", "protobuf", b"").expect("is new");
+        let channel = writer.add_channel(schema, "/x", "protobuf", &BTreeMap::new());
+        Self {
+            writer,
+            channel: channel.expect("is new"),
+            sequence: 0,
+        }
+    }
+
+    fn add(&mut self, message: &[u8]) {
+        self.sequence += 1;
+        let header = MessageHeader {
+            channel_id: self.channel,
+            sequence: self.sequence,
+            log_time: 1_700_000_000_000_000_000,
+            publish_time: 1_700_000_000_000_000_000,
+        };
+        self.writer
+            .write_to_known_channel(&header, message)
+            .expect("is written");
+    }
+}
+
+/// Takes everything, and knows only how much that was.
+struct Nowhere(u64);
+
+impl Write for Nowhere {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Nowhere {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0 = match to {
+            SeekFrom::Start(at) => at,
+            SeekFrom::Current(by) | SeekFrom::End(by) => self.0.saturating_add_signed(by),
+        };
+        Ok(self.0)
     }
 }
 
