@@ -330,6 +330,7 @@ impl Running {
         }
     }
 
+    #[cfg(feature = "web")]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
