@@ -7,6 +7,7 @@ mod hokuyo;
 mod ninedof;
 mod queue;
 mod roboclaw;
+mod ros2;
 mod rosbridge;
 mod stargazer;
 mod tools;
@@ -52,6 +53,8 @@ pub const TARGETS: &[Target] = &[
     target("gateway_rflysim", gateways::rflysim),
     target("gateway_rosbridge", rosbridge::session),
     target("gateway_http", rosbridge::request),
+    target("ros2_messages", ros2::messages),
+    target("ros2_names", ros2::names),
 ];
 
 const fn target(name: &'static str, run: fn(&[u8])) -> Target {

@@ -1,0 +1,115 @@
+//! What sensors measure. PURE.
+
+use super::{Header, Quaternion, Vector3, message};
+
+message! {
+    /// A scan. Infinite: nothing in range. Not a number: no measurement.
+    LaserScan = "sensor_msgs" "LaserScan" {
+        /// The time of the first ray, and the frame of the laser.
+        header: Header,
+        /// The angle of the first ray.
+        angle_min: f32,
+        /// The angle of the last ray.
+        angle_max: f32,
+        /// The angle between two rays.
+        angle_increment: f32,
+        /// The time between two rays.
+        time_increment: f32,
+        /// The time between two scans.
+        scan_time: f32,
+        /// The shortest valid distance.
+        range_min: f32,
+        /// The longest valid distance.
+        range_max: f32,
+        /// The distances, counter-clockwise.
+        ranges: Vec<f32>,
+        /// How much light comes back; empty if the laser does not measure it.
+        intensities: Vec<f32>,
+    }
+}
+
+message! {
+    /// Rotation and acceleration. A covariance that begins with -1 says that the value is not measured.
+    Imu = "sensor_msgs" "Imu" {
+        /// Time and frame.
+        header: Header,
+        /// The orientation.
+        orientation: Quaternion,
+        /// Its covariance: three rows.
+        orientation_covariance: [f64; 9],
+        /// Radians per second.
+        angular_velocity: Vector3,
+        /// Its covariance: three rows.
+        angular_velocity_covariance: [f64; 9],
+        /// Metres per second squared, with gravity.
+        linear_acceleration: Vector3,
+        /// Its covariance: three rows.
+        linear_acceleration_covariance: [f64; 9],
+    }
+}
+
+message! {
+    /// The magnetic field.
+    MagneticField = "sensor_msgs" "MagneticField" {
+        /// Time and frame.
+        header: Header,
+        /// Tesla.
+        magnetic_field: Vector3,
+        /// Its covariance: three rows.
+        magnetic_field_covariance: [f64; 9],
+    }
+}
+
+message! {
+    /// Joints: wheels and servos. A list is empty if nothing of it is known.
+    JointState = "sensor_msgs" "JointState" {
+        /// Time and frame.
+        header: Header,
+        /// The names of the joints.
+        name: Vec<String>,
+        /// Radians.
+        position: Vec<f64>,
+        /// Radians per second.
+        velocity: Vec<f64>,
+        /// Newton metres.
+        effort: Vec<f64>,
+    }
+}
+
+message! {
+    /// A battery. What is not measured is not a number.
+    BatteryState = "sensor_msgs" "BatteryState" {
+        /// Time and frame.
+        header: Header,
+        /// Volts.
+        voltage: f32,
+        /// Degrees Celsius.
+        temperature: f32,
+        /// Amperes, negative while it discharges.
+        current: f32,
+        /// Ampere hours.
+        charge: f32,
+        /// Ampere hours, of the battery as it is.
+        capacity: f32,
+        /// Ampere hours, of the battery when it was new.
+        design_capacity: f32,
+        /// From 0 to 1.
+        percentage: f32,
+        /// 0 unknown, 1 charging, 2 discharging, 3 not charging, 4 full.
+        power_supply_status: u8,
+        /// 0 unknown, 1 good; others are faults.
+        power_supply_health: u8,
+        /// 0 unknown; others are kinds of cells.
+        power_supply_technology: u8,
+        /// Whether there is a battery.
+        present: bool,
+        /// Volts of each cell.
+        cell_voltage: Vec<f32>,
+        /// Degrees Celsius of each cell.
+        cell_temperature: Vec<f32>,
+        /// Where it is.
+        location: String,
+        /// Its number.
+        serial_number: String,
+    }
+}
