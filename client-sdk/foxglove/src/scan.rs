@@ -11,26 +11,58 @@ const TOLERANCE: f64 = 0.1;
 /// The longest step of scans whose angles have unequal steps.
 const FINE_DEG: f64 = 0.25;
 
+/// A scan with equal steps, as other robot systems have it (REP 103): counter-clockwise, in metres and
+/// radians.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvenScan {
+    /// The angle of the first distance.
+    pub start_rad: f64,
+    /// The angle of the last distance.
+    pub end_rad: f64,
+    /// The distances. Infinite: nothing is in range. Not a number: no measurement.
+    pub ranges_m: Vec<f64>,
+}
+
+impl From<&Scan> for EvenScan {
+    fn from(scan: &Scan) -> Self {
+        let points = scan.points();
+        let (ranges_m, start_deg, end_deg) = match is_even(points) {
+            // From right to left: the other way round.
+            true => {
+                let ends = points.last().zip(points.first());
+                let (start, end) = ends.map_or((0.0, 0.0), |(a, b)| (a.angle_deg, b.angle_deg));
+                (points.iter().rev().map(range_m).collect(), start, end)
+            }
+            false => spread(points),
+        };
+        Self {
+            // A difference, so that 0 stays positive.
+            start_rad: 0.0 - start_deg.to_radians(),
+            end_rad: 0.0 - end_deg.to_radians(),
+            ranges_m,
+        }
+    }
+}
+
+impl EvenScan {
+    /// The angle between two distances.
+    #[must_use]
+    pub fn step_rad(&self) -> f64 {
+        let steps = self.ranges_m.len().saturating_sub(1).max(1);
+        (self.end_rad - self.start_rad) / steps as f64
+    }
+}
+
 /// A scan in the frame of its laser.
 pub(crate) fn laser_scan(scan: &Scan, device_id: i32, measured_ns: u64) -> LaserScan {
-    let points = scan.points();
-    let (ranges, start_deg, end_deg) = match is_even(points) {
-        // From right to left: the other way round.
-        true => {
-            let ends = points.last().zip(points.first());
-            let (start, end) = ends.map_or((0.0, 0.0), |(a, b)| (a.angle_deg, b.angle_deg));
-            (points.iter().rev().map(range_m).collect(), start, end)
-        }
-        false => spread(points),
-    };
+    let even = EvenScan::from(scan);
     LaserScan {
         timestamp: timestamp(measured_ns),
         frame_id: laser(device_id),
         pose: crate::frames::pose(amber_map::Pose::default(), 0.0),
-        // A difference, so that 0 stays positive.
-        start_angle: 0.0 - start_deg.to_radians(),
-        end_angle: 0.0 - end_deg.to_radians(),
-        ranges,
+        start_angle: even.start_rad,
+        end_angle: even.end_rad,
+        ranges: even.ranges_m,
         intensities: Vec::new(),
     }
 }
@@ -117,6 +149,14 @@ mod tests {
         assert!((scan.end_angle - std::f64::consts::FRAC_PI_2).abs() < 1e-9);
         assert_eq!(scan.frame_id, "laser");
         assert_eq!(scan.timestamp.unwrap().nanos, 5);
+    }
+
+    #[test]
+    fn an_even_scan_has_a_step() {
+        let scan = Scan::new(&[-90.0, 0.0, 90.0], &[1000, 2000, 3000], None).unwrap();
+        let even = EvenScan::from(&scan);
+        assert!((even.step_rad() - std::f64::consts::FRAC_PI_2).abs() < 1e-9);
+        assert_eq!(EvenScan::default().step_rad(), 0.0);
     }
 
     #[test]

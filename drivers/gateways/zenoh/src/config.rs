@@ -1,0 +1,305 @@
+//! The configuration of one robot in the fleet. PURE.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use amber_drivers::options::{OptionsError, check};
+use amber_gateways::shared::controls::Seat;
+use amber_gateways::shared::options::RobotOptions;
+use amber_gateways::shared::robot::Robot;
+use amber_proto::Device;
+use serde::Deserialize;
+
+use crate::limits::LEASE;
+use crate::names::Name;
+
+/// The file of a robot.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    /// How to reach the fleet.
+    pub zenoh: ZenohTable,
+    /// The robot in the fleet.
+    pub fleet: FleetTable,
+    /// Its devices and its drive, as for other gateways.
+    pub robot: RobotOptions,
+    /// The rates of devices.
+    pub rate: Vec<RateTable>,
+}
+
+/// The table `[zenoh]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ZenohTable {
+    /// The routers, such as `tls/fleet.example:7447`.
+    pub connect: Vec<String>,
+    /// Without news for this time, the other side takes the link for lost.
+    pub lease_ms: Option<u64>,
+    /// The certificate of the authority that has signed those of the routers.
+    pub ca: Option<PathBuf>,
+    /// The own certificate.
+    pub certificate: Option<PathBuf>,
+    /// The key of the own certificate.
+    pub key: Option<PathBuf>,
+}
+
+/// The table `[fleet]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetTable {
+    /// The name of the robot.
+    pub name: Option<Name>,
+    /// The mediator of the robot.
+    pub mediator: Option<String>,
+    /// The devices that the fleet sees; all if there are none.
+    pub devices: Vec<DeviceText>,
+}
+
+/// The table `[[rate]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateTable {
+    /// The devices.
+    pub devices: Vec<DeviceText>,
+    /// The most messages per second of each; newer messages replace older ones.
+    pub max_hz: f64,
+}
+
+/// A device as text, such as `hokuyo:0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct DeviceText(pub Device);
+
+impl TryFrom<String> for DeviceText {
+    type Error = <Device as FromStr>::Err;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+/// How to reach the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The routers.
+    pub connect: Vec<String>,
+    /// Without news for this time, the other side takes the link for lost.
+    pub lease: Duration,
+    /// Certificates, for endpoints that begin with `tls/`.
+    pub tls: Option<Tls>,
+}
+
+/// The certificates of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// That of the authority.
+    pub ca: PathBuf,
+    /// The own certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// What moves the robot, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Controls {
+    /// The devices.
+    pub robot: Robot,
+    /// Whether several operators may drive at the same time.
+    pub seat: Seat,
+}
+
+/// The checked configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How to reach the fleet.
+    pub link: Link,
+    /// The name of the robot.
+    pub name: Name,
+    /// Its mediator.
+    pub mediator: String,
+    /// The devices that the fleet sees; all if there are none.
+    pub devices: Vec<Device>,
+    /// The periods of devices with a limited rate.
+    pub periods: Vec<(Device, Duration)>,
+    /// What moves the robot.
+    pub controls: Controls,
+}
+
+impl Default for Controls {
+    fn default() -> Self {
+        let usual = RobotOptions::default().checked(RobotOptions::default());
+        let (robot, seat) = usual.expect("the defaults are valid");
+        Self { robot, seat }
+    }
+}
+
+impl ZenohTable {
+    /// Checks the table. `routers` are those of the command line, which count instead.
+    ///
+    /// # Errors
+    /// A value is invalid or missing.
+    pub fn checked(self, routers: Vec<String>) -> Result<Link, OptionsError> {
+        let mut connect = match routers.is_empty() {
+            true => self.connect,
+            false => routers,
+        };
+        if connect.is_empty() {
+            connect.push("tcp/127.0.0.1:7447".to_owned());
+        }
+        let is_known = |it: &String| it.starts_with("tcp/") || it.starts_with("tls/");
+        if let Some(unknown) = connect.iter().find(|it| !is_known(it)) {
+            return Err(OptionsError::Value {
+                name: "connect",
+                problem: format!("'{unknown}' does not begin with tcp/ or tls/"),
+            });
+        }
+        let uses_tls = connect.iter().any(|it| it.starts_with("tls/"));
+        let tls = match (self.ca, self.certificate, self.key) {
+            (None, None, None) if !uses_tls => None,
+            (Some(ca), Some(certificate), Some(key)) => Some(Tls {
+                ca,
+                certificate,
+                key,
+            }),
+            _ => {
+                return Err(OptionsError::Value {
+                    name: "zenoh",
+                    problem: "links with TLS need `ca`, `certificate` and `key`".to_owned(),
+                });
+            }
+        };
+        let lease_ms = self.lease_ms.unwrap_or(LEASE.as_millis() as u64);
+        let lease_ms = check("lease_ms", lease_ms, 500..=60_000)?;
+        Ok(Link {
+            connect,
+            lease: Duration::from_millis(lease_ms),
+            tls,
+        })
+    }
+}
+
+impl File {
+    /// Checks the file. Name, mediator and routers of the command line count instead of those in it.
+    ///
+    /// # Errors
+    /// A value is invalid or missing.
+    pub fn checked(
+        self,
+        name: Option<Name>,
+        mediator: Option<String>,
+        routers: Vec<String>,
+    ) -> Result<Config, OptionsError> {
+        let name = name.or(self.fleet.name).ok_or(OptionsError::Missing {
+            name: "--name",
+            hint: "each robot of a fleet has a name of its own, such as --name r1",
+        })?;
+        let mediator = mediator.or(self.fleet.mediator);
+        let (robot, seat) = RobotOptions::default().checked(self.robot)?;
+        let mut periods = Vec::new();
+        for rate in self.rate {
+            let hz = check("max_hz", rate.max_hz, 0.01..=1_000.0)?;
+            let period = Duration::from_secs_f64(1.0 / hz);
+            periods.extend(rate.devices.iter().map(|it| (it.0, period)));
+        }
+        Ok(Config {
+            link: self.zenoh.checked(routers)?,
+            name,
+            mediator: mediator.unwrap_or_else(|| "127.0.0.1".to_owned()),
+            devices: self.fleet.devices.iter().map(|it| it.0).collect(),
+            periods,
+            controls: Controls { robot, seat },
+        })
+    }
+}
+
+impl Config {
+    /// The shortest time between two messages of a device.
+    #[must_use]
+    pub fn period(&self, device: Device) -> Duration {
+        let mut periods = self.periods.iter();
+        let found = periods.find(|(of, _)| *of == device);
+        found.map_or(Duration::ZERO, |(_, period)| *period)
+    }
+
+    /// Whether the fleet sees this device.
+    #[must_use]
+    pub fn shows(&self, device: Device) -> bool {
+        self.devices.is_empty() || self.devices.contains(&device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceType;
+
+    use super::*;
+
+    fn checked(text: &str) -> Result<Config, OptionsError> {
+        toml::from_str::<File>(text)
+            .unwrap()
+            .checked(None, None, Vec::new())
+    }
+
+    #[test]
+    fn only_the_name_has_no_default() {
+        assert!(checked("").unwrap_err().to_string().contains("--name"));
+        let config = checked("[fleet]\nname = 'r1'").unwrap();
+        assert_eq!(config.link.connect, ["tcp/127.0.0.1:7447"]);
+        assert_eq!(config.link.lease, LEASE);
+        assert_eq!(config.mediator, "127.0.0.1");
+        let hokuyo = Device::new(DeviceType::HOKUYO, 0);
+        assert!(config.shows(hokuyo));
+        assert_eq!(config.period(hokuyo), Duration::ZERO);
+        assert_eq!(config.controls, Controls::default());
+    }
+
+    #[test]
+    fn a_whole_file_is_read() {
+        let text = "
+            [zenoh]
+            connect = ['tls/fleet.example:7447']
+            lease_ms = 3000
+            ca = 'ca.pem'
+            certificate = 'r1.pem'
+            key = 'r1.key'
+            [fleet]
+            name = 'r1'
+            mediator = '127.0.0.1:26234'
+            devices = ['hokuyo:0', '77:3']
+            [robot]
+            max_speed_mm_s = 300
+            [[rate]]
+            devices = ['hokuyo:0']
+            max_hz = 4";
+        let config = checked(text).unwrap();
+        assert_eq!(config.link.tls.unwrap().key, PathBuf::from("r1.key"));
+        let hokuyo = Device::new(DeviceType::HOKUYO, 0);
+        let config = checked(text).unwrap();
+        assert_eq!(config.period(hokuyo), Duration::from_millis(250));
+        assert!(config.shows(hokuyo) && !config.shows(Device::new(DeviceType::DUMMY, 0)));
+        assert!((config.controls.robot.drive.max_wheel_m_s - 0.3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for (text, part) in [
+            ("[zenoh]\nconnect = ['udp/a:1']", "udp/a:1"),
+            ("[zenoh]\nconnect = ['tls/a:1']", "certificate"),
+            ("[zenoh]\nca = 'ca.pem'", "certificate"),
+            ("[zenoh]\nlease_ms = 1", "lease_ms"),
+            ("[[rate]]\ndevices = ['hokuyo:0']\nmax_hz = 0", "max_hz"),
+        ] {
+            let error = checked(&format!("fleet = {{ name = 'r1' }}\n{text}")).unwrap_err();
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+        for text in [
+            "[fleet]\nname = 'a/b'",
+            "[fleet]\ndevices = ['spoon:0']",
+            "x = 1",
+        ] {
+            assert!(toml::from_str::<File>(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the fleet learns about a robot and its devices: JSON. PURE.
+
+use std::collections::BTreeMap;
+
+use amber_proto::Device;
+use amber_proto::mediator::{Driver, DriverState};
+use serde::{Deserialize, Serialize};
+
+use crate::names::Name;
+
+/// What `amber/<robot>/info` answers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Info {
+    /// The robot.
+    pub robot: Name,
+    /// The version of the program that speaks for it.
+    pub version: String,
+    /// A random number of this start.
+    pub boot: String,
+    /// How long it has been in the fleet.
+    pub uptime_ms: u64,
+    /// Its clock: milliseconds since 1970.
+    pub time_ms: u64,
+    /// Whether its mediator answers.
+    pub mediator: bool,
+    /// Its devices.
+    pub devices: Vec<Health>,
+    /// The programs of operators that use it.
+    pub operators: Vec<OperatorInfo>,
+    /// What has passed, and what was dropped.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// The state of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Health {
+    /// The device, such as `hokuyo:0`.
+    pub device: String,
+    /// Whether it can be used.
+    pub state: State,
+    /// What is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What to check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// How often its driver was restarted.
+    pub restarts: u32,
+}
+
+/// Whether a device can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It works.
+    Up,
+    /// Its driver runs, but the device does not work.
+    Trouble,
+    /// Its driver does not run.
+    Down,
+}
+
+/// A program of an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct OperatorInfo {
+    /// The operator.
+    pub who: Name,
+    /// The number of the program.
+    pub instance: String,
+    /// Whether it moves the robot.
+    pub drives: bool,
+}
+
+/// The devices of a mediator with their states.
+#[must_use]
+pub fn of_drivers(drivers: &[Driver]) -> BTreeMap<Device, Health> {
+    let all = drivers.iter().flat_map(|driver| {
+        let devices = driver.devices.iter();
+        devices.map(move |device| (Device::from(*device), of_driver(driver, *device)))
+    });
+    all.collect()
+}
+
+fn of_driver(driver: &Driver, device: amber_proto::mediator::Device) -> Health {
+    let trouble = driver.troubles.iter().find(|it| it.device == device);
+    let (state, text, hint) = match (driver.state(), trouble) {
+        (DriverState::Up, None) => (State::Up, None, None),
+        (DriverState::Up, Some(trouble)) => (State::Trouble, Some(trouble.text.clone()), None),
+        (state, _) => {
+            let reason = driver.reason.clone().or_else(|| driver.last_exit.clone());
+            let text = reason.unwrap_or_else(|| explained(state).to_owned());
+            (State::Down, Some(text), driver.hint.clone())
+        }
+    };
+    Health {
+        device: Device::from(device).to_string(),
+        state,
+        text,
+        hint,
+        restarts: driver.restarts(),
+    }
+}
+
+fn explained(state: DriverState) -> &'static str {
+    match state {
+        DriverState::Down => "its driver was stopped",
+        DriverState::Starting => "its driver starts",
+        DriverState::Stopping => "its driver is being stopped",
+        DriverState::Backoff => "its driver will be started again",
+        DriverState::Failed => "its driver was given up",
+        DriverState::Up => "its driver runs",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceType;
+    use amber_proto::mediator::Trouble;
+
+    use super::*;
+
+    #[test]
+    fn states_of_drivers_become_those_of_devices() {
+        let hokuyo = Device::new(DeviceType::HOKUYO, 0);
+        let driver = |state, reason: Option<&str>, troubles| Driver {
+            devices: vec![hokuyo.into()],
+            state: state as i32,
+            reason: reason.map(str::to_owned),
+            troubles,
+            ..Driver::default()
+        };
+        let trouble = Trouble {
+            device: hokuyo.into(),
+            text: "no such file".into(),
+            since_ms: 5,
+        };
+        for (driver, state, text) in [
+            (driver(DriverState::Up, None, vec![]), State::Up, None),
+            (
+                driver(DriverState::Up, None, vec![trouble]),
+                State::Trouble,
+                Some("no such file"),
+            ),
+            (
+                driver(DriverState::Backoff, Some("it exited with code 1"), vec![]),
+                State::Down,
+                Some("it exited with code 1"),
+            ),
+            (
+                driver(DriverState::Down, None, vec![]),
+                State::Down,
+                Some("its driver was stopped"),
+            ),
+        ] {
+            let health = &of_drivers(&[driver])[&hokuyo];
+            assert_eq!((health.state, health.text.as_deref()), (state, text));
+            assert_eq!(health.device, "hokuyo:0");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A fleet of Amber robots over Eclipse Zenoh.
+//!
+//! ```text
+//!   robot r1                          anywhere                  operator
+//!   drivers - mediator - amber-zenoh ---- Zenoh router(s) ---- any program with Zenoh
+//!                        (client)         (TLS, access)
+//! ```
+//!
+//! On each robot, `amber-zenoh robot` is a client of the mediator and of a Zenoh router. It publishes
+//! what the devices publish, takes requests and orders for them, and tells who is there. The keys are
+//! in [`keys`].
+//!
+//! - **Messages are Amber's own**, so what holds for a device holds in the fleet. A stranger can ask
+//!   for the description of a device.
+//! - **Motion is the robot's business** ([`robot::orders`]): one operator drives, a command holds for
+//!   half a second by the robot's own clock, and everything stops when the operator is gone.
+//! - **Nothing waits for the network** that a stop depends on ([`robot`]).
+//! - **Nothing is lost silently**: messages are numbered, and what is dropped is counted; see the
+//!   counters of `info`.
+//!
+//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! outside.
+
+pub mod config;
+pub mod counters;
+pub mod fleet;
+pub mod health;
+pub mod keys;
+pub mod limits;
+pub mod names;
+pub mod pacing;
+pub mod problem;
+pub mod robot;
+pub mod ros;
+pub mod session;
+pub mod stamp;

@@ -1,0 +1,56 @@
+//! The limits of the fleet, each with its reason. PURE.
+
+use std::time::Duration;
+
+/// The longest name of a robot or operator: long enough for a host name.
+pub const MAX_NAME: usize = 63;
+
+/// Operators of a robot, each a client of its mediator. Most of them only watch, and need none.
+pub const MAX_OPERATORS: usize = 64;
+
+/// Orders without an answer that wait for the thread that decides about them: a tenth of a second of
+/// several busy operators.
+pub const MAX_ORDERS: usize = 256;
+
+/// Questions about the robot that wait for the task that answers them.
+pub const MAX_QUESTIONS: usize = 256;
+
+/// Queries that wait for their answers: those of all operators ([`MAX_CALLS`]).
+pub const MAX_QUERIES: usize = MAX_OPERATORS * MAX_CALLS;
+
+/// Messages of one operator that wait for the mediator.
+pub const MAX_JOBS: usize = 64;
+
+/// Requests of one operator that are answered at the same time.
+pub const MAX_CALLS: usize = 32;
+
+/// Messages per second from one operator. Programs that measure every device twenty times a second
+/// need half of it; a flood cannot occupy the drivers.
+pub const ORDER_RATE: u32 = 500;
+
+/// An operator without a token leaves the mediator after this time without messages.
+pub const IDLE_OPERATOR: Duration = Duration::from_secs(10);
+
+/// The time to wait for the answer of a device, unless the request has another.
+pub const DEADLINE: Duration = Duration::from_secs(1);
+
+/// The longest time to wait for an answer: calibrations take several seconds.
+pub const MAX_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A motion that cannot be sent in this time is out of date.
+pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
+
+/// The time between two lists of drivers. Events of the mediator cause one at once.
+pub const ROSTER_PERIOD: Duration = Duration::from_secs(1);
+
+/// The time between two attempts to reach the mediator or a router.
+pub const RETRY: Duration = Duration::from_secs(1);
+
+/// How long to wait for operators to leave the mediator at the end.
+pub const LAST_WORDS: Duration = Duration::from_millis(700);
+
+/// Without news from the other side for this time, a Zenoh link is lost.
+pub const LEASE: Duration = Duration::from_secs(2);
+
+/// The period of sensors that publish only at a period: that of the streams for navigation.
+pub const SENSOR_PERIOD: Duration = Duration::from_millis(50);

@@ -1,0 +1,163 @@
+//! The binary `amber-zenoh`. IO.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use amber_drivers::options::{OptionsError, read};
+use amber_terminal::{Failure, exit_code, seconds, show};
+use amber_zenoh::config::File;
+use amber_zenoh::names::Name;
+use amber_zenoh::{fleet, robot, session};
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
+
+/// Bring robots of Amber into a fleet over Eclipse Zenoh.
+#[derive(Parser)]
+#[command(
+    name = "amber-zenoh",
+    version,
+    arg_required_else_help = true,
+    after_help = "A Zenoh router must run, such as `zenohd`. docs/fleet.md shows the steps."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Bring the robot of a mediator into the fleet
+    #[command(
+        after_help = "Example:\n  amber-zenoh robot --name r1 --connect tcp/192.168.0.7:7447"
+    )]
+    Robot(RobotOptions),
+    /// List the robots of the fleet and their devices
+    Fleet(FleetOptions),
+}
+
+#[derive(clap::Args)]
+struct RobotOptions {
+    /// Settings; those of the command line count instead
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Name of the robot, different from all others in the fleet
+    #[arg(long)]
+    name: Option<Name>,
+    /// Mediator of the robot [default: 127.0.0.1]
+    #[arg(short, long, env = "AMBER_MEDIATOR", value_name = "HOST[:PORT]")]
+    mediator: Option<String>,
+    /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
+    #[arg(long, value_name = "tcp|tls/HOST:PORT")]
+    connect: Vec<String>,
+}
+
+#[derive(clap::Args)]
+struct FleetOptions {
+    /// Settings, of which the table [zenoh] counts
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
+    #[arg(long, value_name = "tcp|tls/HOST:PORT")]
+    connect: Vec<String>,
+    /// How long to wait for routers and robots
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds)]
+    deadline: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    log();
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return exit_code(Err(Failure::new(format!("cannot start: {error}")))),
+    };
+    exit_code(match cli.verb {
+        Verb::Robot(options) => runtime.block_on(run_robot(options)),
+        Verb::Fleet(options) => runtime.block_on(run_fleet(options)),
+    })
+}
+
+async fn run_robot(options: RobotOptions) -> Result<(), Failure> {
+    let file = file(options.config.as_deref())?;
+    let config = file.checked(options.name, options.mediator, options.connect);
+    let config = config.map_err(rejected)?;
+    let stop = terminated().map_err(failed)?;
+    robot::run(config, stop).await.map_err(failed)
+}
+
+async fn run_fleet(options: FleetOptions) -> Result<(), Failure> {
+    let link = file(options.config.as_deref())?.zenoh;
+    let link = link.checked(options.connect).map_err(rejected)?;
+    let Ok(session) = tokio::time::timeout(options.deadline, session::open(&link)).await else {
+        let routers = link.connect.join(" ");
+        return Err(Failure::new(format!("no router at {routers}"))
+            .hint("check that a Zenoh router runs there; certificates may be refused, too"));
+    };
+    let session = session.map_err(failed)?;
+    let fleet = fleet::look(&session, options.deadline).await;
+    session.close().await.map_err(failed)?;
+    show(&fleet.map_err(failed)?, options.json)
+}
+
+fn file(path: Option<&Path>) -> Result<File, Failure> {
+    read(path).map_err(rejected)
+}
+
+fn rejected(error: OptionsError) -> Failure {
+    let failure = Failure::wrong(error.to_string());
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(error.to_string())
+}
+
+/// Resolves when the process is asked to end.
+fn terminated() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Log lines go to stderr: Amber's from level `info` upwards, those of Zenoh from `error`. The
+/// environment variable `AMBER_LOG` changes that.
+fn log() {
+    let usual = || {
+        Targets::new()
+            .with_default(tracing::Level::ERROR)
+            .with_target("amber_zenoh", tracing::Level::INFO)
+            .with_target("amber_client", tracing::Level::INFO)
+    };
+    let filter = std::env::var("AMBER_LOG").unwrap_or_default();
+    let filter = match filter.is_empty() {
+        true => usual(),
+        false => filter.parse().unwrap_or_else(|_| usual()),
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
+    // Another log cannot have been set up before.
+    let _ = tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init();
+}

@@ -1,0 +1,550 @@
+//! A robot in the fleet. IO.
+//!
+//! ```text
+//!   Zenoh's threads          control: own thread               mediator
+//!   orders, requests  ---->  Orders (PURE), operators  --UDP-->  one client per operator
+//!                                 |
+//!                                 v answers
+//!                            outbox: own thread  ----> Zenoh
+//!                                 ^ facts, tokens
+//!   questions about   ---->  desk: roster of devices  <--UDP--  one client that watches
+//!   the robot                feeds: one per device    ----> Zenoh
+//! ```
+//!
+//! Data, facts and orders have threads of their own, so that a slow link delays neither the other
+//! devices nor, above all, a stop.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use amber_client::{Client, Event};
+use amber_proto::Device;
+use amber_proto::mediator::Driver;
+use bytes::Bytes;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use zenoh::Session;
+use zenoh::bytes::ZBytes;
+use zenoh::key_expr::KeyExpr;
+use zenoh::query::Query;
+use zenoh::sample::SampleKind;
+
+use self::control::{Control, Incoming, Input};
+use self::feed::{Feed, unix_ns};
+use self::orders::Program;
+use self::outbox::{Asker, Fact, Out, Outbox};
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::health::{Health, Info, OperatorInfo, State, of_drivers};
+use crate::keys::{Address, RobotKeys, parse_operator};
+use crate::limits::{
+    DEADLINE, MAX_DEADLINE, MAX_ORDERS, MAX_QUERIES, MAX_QUESTIONS, RETRY, ROSTER_PERIOD,
+};
+use crate::session;
+use crate::stamp::OrderStamp;
+
+mod control;
+mod feed;
+mod operators;
+pub mod orders;
+mod outbox;
+
+/// Why a robot is not in the fleet.
+#[derive(Debug, thiserror::Error)]
+pub enum RobotError {
+    /// The configuration of Zenoh.
+    #[error(transparent)]
+    Session(#[from] session::Refused),
+    /// Zenoh.
+    #[error("Zenoh: {0}")]
+    Zenoh(zenoh::Error),
+    /// The system.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+impl From<zenoh::Error> for RobotError {
+    fn from(error: zenoh::Error) -> Self {
+        Self::Zenoh(error)
+    }
+}
+
+/// Brings a robot into the fleet until `stop` resolves. Then everything that operators have set in
+/// motion stops.
+///
+/// # Errors
+/// The configuration is invalid, or Zenoh fails. Missing routers and mediators are no errors.
+pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), RobotError> {
+    let mut stop = pin!(stop);
+    let started = async {
+        let session = session::open(&config.link).await?;
+        Ok::<_, RobotError>((session, connected(&config.mediator).await))
+    };
+    let (session, client) = tokio::select! {
+        started = started => started?,
+        () = &mut stop => return Ok(()),
+    };
+    let counters = Counters::default();
+    let (outbox, outbox_thread) = Outbox::start(session.clone(), counters.clone());
+    let (inputs, received) = mpsc::unbounded_channel();
+    let (shown_operators, operators) = watch::channel(Vec::new());
+    let (stop_control, stopped) = watch::channel(false);
+    let control = Control {
+        controls: config.controls,
+        devices: config.devices.clone(),
+        stopped,
+        mediator: config.mediator.clone(),
+        outbox: outbox.clone(),
+        counters: counters.clone(),
+        operators: shown_operators,
+    };
+    let control_thread = control.start(received)?;
+    let desk = Desk {
+        keys: RobotKeys::new(&config.name),
+        boot: format!("{:016x}", fastrand::u64(..)),
+        started: Instant::now(),
+        config,
+        session: session.clone(),
+        client,
+        outbox: outbox.clone(),
+        counters,
+        operators,
+        has_mediator: false,
+        devices: BTreeMap::new(),
+        events: None,
+    };
+    let served = desk.serve(inputs, stop).await;
+    // First the wheels stop, then the tokens go.
+    stop_control.send_replace(true);
+    let ended = tokio::task::spawn_blocking(move || {
+        let control = control_thread.join();
+        outbox.send(Out::End);
+        control.and(outbox_thread.join())
+    });
+    if !matches!(ended.await, Ok(Ok(()))) {
+        tracing::error!("a thread has ended with a panic");
+    }
+    session.close().await?;
+    served
+}
+
+/// What the robot tells about itself.
+struct Desk {
+    config: Config,
+    keys: RobotKeys,
+    boot: String,
+    started: Instant,
+    session: Session,
+    /// The client that watches all devices.
+    client: Client,
+    outbox: Outbox,
+    counters: Counters,
+    operators: watch::Receiver<Vec<OperatorInfo>>,
+    has_mediator: bool,
+    devices: BTreeMap<Device, Shown>,
+    events: Option<AbortHandle>,
+}
+
+/// A device in the fleet.
+struct Shown {
+    health: Health,
+    has_token: bool,
+    feed: AbortHandle,
+}
+
+/// A question about the robot.
+enum Question {
+    Info(Asker),
+    Health(Asker),
+    Description(Asker),
+}
+
+impl Desk {
+    async fn serve(
+        mut self,
+        inputs: mpsc::UnboundedSender<Input>,
+        mut stop: impl Future<Output = ()> + Unpin,
+    ) -> Result<(), RobotError> {
+        let (questions, mut asked) = mpsc::channel(MAX_QUESTIONS);
+        // All of these live until the robot leaves.
+        let _declared = self.declare(inputs, questions).await?;
+        self.outbox.send(Out::Token(self.keys.alive(&self.boot)));
+        let (sender, mut drivers) = watch::channel(None);
+        let roster = tokio::spawn(watch_roster(self.client.clone(), sender));
+        self.events = Some(self.feed(Device::MEDIATOR, self.keys.own("events")));
+        tracing::info!(robot = %self.config.name, "in the fleet");
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                changed = drivers.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    let drivers = drivers.borrow_and_update().clone();
+                    self.update(drivers.as_deref());
+                }
+                Some(question) = asked.recv() => self.answer(question),
+            }
+        }
+        roster.abort();
+        let feeds = self.devices.values().map(|shown| &shown.feed);
+        feeds.chain(&self.events).for_each(AbortHandle::abort);
+        Ok(())
+    }
+
+    /// Declares what operators may ask and order.
+    async fn declare(
+        &self,
+        inputs: mpsc::UnboundedSender<Input>,
+        questions: mpsc::Sender<Question>,
+    ) -> Result<Declared, RobotError> {
+        let door = Door {
+            keys: self.keys.clone(),
+            inputs,
+            questions,
+            orders: Arc::new(Semaphore::new(MAX_ORDERS)),
+            queries: Arc::new(Semaphore::new(MAX_QUERIES)),
+            counters: self.counters.clone(),
+        };
+        let session = &self.session;
+        let mut queryables = Vec::new();
+        for way in ["call/*", "drive/*"] {
+            let door = door.clone();
+            let queryable = (session.declare_queryable(self.keys.of_all(way)))
+                .callback(move |query| door.query(query));
+            queryables.push(queryable.await?);
+        }
+        let kinds: [(String, fn(Asker) -> Question); 3] = [
+            (self.keys.own("info"), Question::Info),
+            (self.keys.of_all("health"), Question::Health),
+            (self.keys.of_all("description"), Question::Description),
+        ];
+        for (key, question) in kinds {
+            let door = door.clone();
+            let queryable = (session.declare_queryable(key))
+                .callback(move |query| door.question(query, question));
+            queryables.push(queryable.await?);
+        }
+        let orders = door.clone();
+        let orders = (session.declare_subscriber(self.keys.of_all("drive/*")))
+            .callback(move |sample| {
+                let attachment = sample.attachment();
+                orders.put(sample.key_expr().as_str(), attachment, sample.payload());
+            })
+            .await?;
+        let operators = (session.liveliness())
+            .declare_subscriber(self.keys.operators())
+            .history(true)
+            .callback(move |sample| door.operator(sample.key_expr().as_str(), sample.kind()))
+            .await?;
+        Ok(Declared {
+            _queryables: queryables,
+            _subscribers: [orders, operators],
+        })
+    }
+
+    /// The drivers of the mediator, or `None` while it does not answer.
+    fn update(&mut self, drivers: Option<&[Driver]>) {
+        self.has_mediator = drivers.is_some();
+        let mut found = match drivers {
+            Some(drivers) => of_drivers(drivers),
+            None => self.all_down(),
+        };
+        found.retain(|device, _| self.config.shows(*device));
+        let gone: Vec<_> = (self.devices.keys())
+            .filter(|device| !found.contains_key(device))
+            .copied()
+            .collect();
+        for device in gone {
+            self.remove(device);
+        }
+        for (device, health) in found {
+            self.show(device, health);
+        }
+    }
+
+    fn all_down(&self) -> BTreeMap<Device, Health> {
+        let down = |health: &Health| Health {
+            state: State::Down,
+            text: Some("the mediator of the robot does not answer".to_owned()),
+            hint: None,
+            ..health.clone()
+        };
+        let all = self.devices.iter();
+        all.map(|(device, shown)| (*device, down(&shown.health)))
+            .collect()
+    }
+
+    fn show(&mut self, device: Device, health: Health) {
+        let is_up = health.state != State::Down;
+        let token = self.keys.of(device, &format!("alive/{}", self.boot));
+        let has_changed = match self.devices.get_mut(&device) {
+            Some(shown) if shown.health == health => return,
+            Some(shown) => {
+                let has_changed = shown.has_token != is_up;
+                shown.has_token = is_up;
+                shown.health = health.clone();
+                has_changed
+            }
+            None => {
+                let feed = self.feed(device, self.keys.of(device, "data"));
+                let shown = Shown {
+                    health: health.clone(),
+                    has_token: is_up,
+                    feed,
+                };
+                self.devices.insert(device, shown);
+                is_up
+            }
+        };
+        if has_changed {
+            self.outbox.send(match is_up {
+                true => Out::Token(token),
+                false => Out::NoToken(token),
+            });
+        }
+        let key = self.keys.of(device, "health");
+        self.outbox.send(Out::Put(key, Fact::json(&health)));
+    }
+
+    fn remove(&mut self, device: Device) {
+        if let Some(shown) = self.devices.remove(&device) {
+            shown.feed.abort();
+            let token = self.keys.of(device, &format!("alive/{}", self.boot));
+            self.outbox.send(Out::NoToken(token));
+        }
+    }
+
+    fn feed(&self, device: Device, key: String) -> AbortHandle {
+        let feed = Feed {
+            session: self.session.clone(),
+            client: self.client.clone(),
+            device,
+            key,
+            period: self.config.period(device),
+            counters: self.counters.clone(),
+        };
+        tokio::spawn(feed.run()).abort_handle()
+    }
+
+    fn answer(&self, question: Question) {
+        match question {
+            Question::Info(asker) => {
+                let facts = vec![(self.keys.own("info"), Fact::json(&self.info()))];
+                self.outbox.send(Out::Facts(asker, facts));
+            }
+            Question::Health(asker) => {
+                let facts: Vec<_> = (self.asked(&asker, "health"))
+                    .map(|(key, shown)| (key, Fact::json(&shown.health)))
+                    .collect();
+                self.outbox.send(Out::Facts(asker, facts));
+            }
+            Question::Description(asker) => {
+                let devices: Vec<_> = (self.devices.keys().copied())
+                    .map(|device| (self.keys.of(device, "description"), device))
+                    .filter(|(key, _)| intersects(&asker, key))
+                    .collect();
+                let (client, outbox) = (self.client.clone(), self.outbox.clone());
+                // The mediator may take its time.
+                tokio::spawn(async move {
+                    let mut facts = Vec::new();
+                    for (key, device) in devices {
+                        let files = description(&client, device).await;
+                        facts.extend(files.map(|files| (key, Fact::Protobuf(files))));
+                    }
+                    outbox.send(Out::Facts(asker, facts));
+                });
+            }
+        }
+    }
+
+    /// The devices that a query is about.
+    fn asked(&self, asker: &Asker, what: &str) -> impl Iterator<Item = (String, &Shown)> {
+        let all = self.devices.iter();
+        let keyed = all.map(move |(device, shown)| (self.keys.of(*device, what), shown));
+        keyed.filter(move |(key, _)| intersects(asker, key))
+    }
+
+    fn info(&self) -> Info {
+        let counters = self.counters.all().into_iter();
+        Info {
+            robot: self.config.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            boot: self.boot.clone(),
+            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            time_ms: unix_ns() / 1_000_000,
+            mediator: self.has_mediator,
+            devices: (self.devices.values())
+                .map(|shown| shown.health.clone())
+                .collect(),
+            operators: self.operators.borrow().clone(),
+            counters: counters.map(|(name, n)| (name.to_owned(), n)).collect(),
+        }
+    }
+}
+
+/// What is undeclared when the robot leaves.
+struct Declared {
+    _queryables: Vec<zenoh::query::Queryable<()>>,
+    _subscribers: [zenoh::pubsub::Subscriber<()>; 2],
+}
+
+/// Where queries and orders come in: Zenoh calls it in its own threads, so it never waits.
+#[derive(Clone)]
+struct Door {
+    keys: RobotKeys,
+    inputs: mpsc::UnboundedSender<Input>,
+    questions: mpsc::Sender<Question>,
+    orders: Arc<Semaphore>,
+    queries: Arc<Semaphore>,
+    counters: Counters,
+}
+
+impl Door {
+    fn query(&self, query: Query) {
+        let Some(address) = Address::parse(query.key_expr().as_str()) else {
+            return self.counters.count("queries_dropped_invalid");
+        };
+        let deadline_ms = query.parameters().get("deadline_ms");
+        let deadline_ms = deadline_ms.and_then(|text| text.parse().ok());
+        let deadline = deadline_ms.map_or(DEADLINE, Duration::from_millis);
+        let stamp = query.attachment().and_then(order_stamp);
+        let message = query.payload().map(bytes).unwrap_or_default();
+        let key = self.keys.address(&address);
+        let Some(asker) = self.asker(query, key) else {
+            return;
+        };
+        self.input(Input::Message(Incoming {
+            address,
+            stamp,
+            message,
+            deadline: deadline.min(MAX_DEADLINE),
+            asker: Some(asker),
+            _permit: None,
+        }));
+    }
+
+    fn put(&self, key: &str, attachment: Option<&ZBytes>, payload: &ZBytes) {
+        let Some(address) = Address::parse(key) else {
+            return self.counters.count("orders_dropped_invalid");
+        };
+        let Ok(permit) = self.orders.clone().try_acquire_owned() else {
+            return self.counters.count("orders_dropped_busy");
+        };
+        self.input(Input::Message(Incoming {
+            address,
+            stamp: attachment.and_then(order_stamp),
+            message: bytes(payload),
+            deadline: DEADLINE,
+            asker: None,
+            _permit: Some(permit),
+        }));
+    }
+
+    fn operator(&self, key: &str, kind: SampleKind) {
+        let Some((who, instance)) = parse_operator(key) else {
+            return self.counters.count("operators_dropped_invalid");
+        };
+        let program = Program { who, instance };
+        self.input(match kind {
+            SampleKind::Put => Input::Announced(program),
+            SampleKind::Delete => Input::Gone(program),
+        });
+    }
+
+    fn question(&self, query: Query, question: fn(Asker) -> Question) {
+        if let Some(asker) = self.asker(query, String::new())
+            && self.questions.try_send(question(asker)).is_err()
+        {
+            self.counters.count("queries_dropped_busy");
+        }
+    }
+
+    /// Dropping a query tells its sender that there is no answer.
+    fn asker(&self, query: Query, key: String) -> Option<Asker> {
+        match self.queries.clone().try_acquire_owned() {
+            Ok(permit) => Some(Asker {
+                query,
+                key,
+                _permit: permit,
+            }),
+            Err(_) => {
+                self.counters.count("queries_dropped_busy");
+                None
+            }
+        }
+    }
+
+    fn input(&self, input: Input) {
+        // The thread ends when the robot leaves.
+        let _ = self.inputs.send(input);
+    }
+}
+
+fn order_stamp(attachment: &ZBytes) -> Option<OrderStamp> {
+    OrderStamp::decode(&attachment.to_bytes())
+}
+
+fn bytes(payload: &ZBytes) -> Bytes {
+    Bytes::copy_from_slice(&payload.to_bytes())
+}
+
+/// Whether a query asks for this key, too.
+fn intersects(asker: &Asker, key: &str) -> bool {
+    let key = KeyExpr::try_from(key);
+    key.is_ok_and(|key| asker.query.key_expr().intersects(&key))
+}
+
+/// The description that the driver has handed over, or the one that Amber has.
+async fn description(client: &Client, device: Device) -> Option<Vec<u8>> {
+    let mediator = client.mediator();
+    let found = mediator.get_description(device.device_type.0, device.id.0);
+    match found.await {
+        Ok(found) => Some(found.files.to_vec()),
+        Err(_) => (device.device_type.name()).map(|_| amber_proto::DESCRIPTORS.to_vec()),
+    }
+}
+
+/// Reads the list of drivers again and again, and at once when an event says that it has changed.
+async fn watch_roster(client: Client, shown: watch::Sender<Option<Vec<Driver>>>) {
+    let mut ticks = interval(ROSTER_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mediator = client.mediator();
+    let mut events = loop {
+        match mediator.events().await {
+            Ok(events) => break events,
+            Err(error) => tracing::warn!("no events of the mediator: {error}"),
+        }
+        sleep(RETRY).await;
+    };
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            event = events.next_event() => match event {
+                Some(Event::Message(_) | Event::Interrupted(_) | Event::Resumed) => {}
+                None => return,
+            },
+        }
+        let drivers = mediator.drivers().await.ok();
+        shown.send_if_modified(|known| {
+            let has_changed = *known != drivers;
+            *known = drivers;
+            has_changed
+        });
+    }
+}
+
+/// Connects to the mediator. Its client then finds it again by itself.
+async fn connected(mediator: &str) -> Client {
+    loop {
+        match Client::connect(mediator).await {
+            Ok(client) => return client,
+            Err(error) => tracing::warn!("{error}"),
+        }
+        sleep(RETRY).await;
+    }
+}

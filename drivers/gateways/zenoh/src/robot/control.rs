@@ -1,0 +1,194 @@
+//! The thread that decides about orders and stops the wheels. IO.
+//!
+//! It calls neither Zenoh nor anything else that may wait for the network: a stop cannot be late
+//! because a link is slow. See [`Orders`] for the decisions.
+
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use amber_proto::Device;
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::operators::{Job, Operators};
+use super::orders::{Accepted, Action, Orders, Program};
+use super::outbox::{Asker, Out, Outbox};
+use crate::config::Controls;
+use crate::counters::Counters;
+use crate::health::OperatorInfo;
+use crate::keys::Address;
+use crate::problem::{Kind, Problem};
+use crate::stamp::OrderStamp;
+
+/// What comes from operators. Messages need a permit, so the channel is bounded; that an operator is
+/// gone is never dropped.
+pub(super) enum Input {
+    /// A message for a device.
+    Message(Incoming),
+    /// An operator's program has a token.
+    Announced(Program),
+    /// It has none any more.
+    Gone(Program),
+}
+
+/// A message for a device.
+pub(super) struct Incoming {
+    pub(super) address: Address,
+    pub(super) stamp: Option<OrderStamp>,
+    pub(super) message: Bytes,
+    /// How long to wait for the answer.
+    pub(super) deadline: Duration,
+    /// Who wants the answer; `None` if the message was put.
+    pub(super) asker: Option<Asker>,
+    /// Bounds the messages without an asker.
+    pub(super) _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What the thread needs.
+pub(super) struct Control {
+    pub(super) controls: Controls,
+    /// The devices that the fleet sees; all if there are none.
+    pub(super) devices: Vec<Device>,
+    pub(super) mediator: String,
+    /// True ends the thread.
+    pub(super) stopped: watch::Receiver<bool>,
+    pub(super) outbox: Outbox,
+    pub(super) counters: Counters,
+    /// The operators, for those who ask.
+    pub(super) operators: watch::Sender<Vec<OperatorInfo>>,
+}
+
+impl Control {
+    /// Starts the thread. It ends after `stopped` is true and everything that moves has been stopped.
+    pub(super) fn start(
+        self,
+        inputs: mpsc::UnboundedReceiver<Input>,
+    ) -> io::Result<JoinHandle<()>> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(thread::spawn(move || runtime.block_on(self.run(inputs))))
+    }
+
+    async fn run(self, mut inputs: mpsc::UnboundedReceiver<Input>) {
+        let start = Instant::now();
+        let mut stopped = self.stopped.clone();
+        let mut orders = Orders::new(self.controls, self.devices.clone());
+        let mut clients = Operators::new(
+            self.mediator.clone(),
+            self.outbox.clone(),
+            self.counters.clone(),
+        );
+        loop {
+            let due = orders.next_due().map(|due| start + due);
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => break,
+                input = inputs.recv() => match input {
+                    Some(input) => self.take(start.elapsed(), &mut orders, &mut clients, input),
+                    None => break,
+                },
+                () = wait_until(due) => {}
+            }
+            let now = start.elapsed();
+            orders.handle_timeout(now);
+            perform(&mut orders, &mut clients, now);
+            self.show(&orders);
+        }
+        let now = start.elapsed();
+        orders.stop(now);
+        perform(&mut orders, &mut clients, now);
+        clients.end().await;
+    }
+
+    fn take(&self, now: Duration, orders: &mut Orders, clients: &mut Operators, input: Input) {
+        let incoming = match input {
+            Input::Message(incoming) => incoming,
+            Input::Announced(program) => return orders.announced(now, program),
+            Input::Gone(program) => return orders.gone(now, &program),
+        };
+        let device = incoming.address.device;
+        let accepted = orders.handle(now, &incoming.address, incoming.stamp, incoming.message);
+        // What it replaces stops first.
+        perform(orders, clients, now);
+        let given = match accepted {
+            Ok(Accepted::Done) => {
+                self.counters.count("orders");
+                if let Some(asker) = incoming.asker {
+                    self.outbox.send(Out::Answer(asker, Bytes::new()));
+                }
+                return;
+            }
+            Ok(Accepted::Ask(user, message)) => match incoming.asker {
+                Some(asker) => {
+                    clients.give(user, Job::Ask(device, message, incoming.deadline, asker))
+                }
+                // It was put, so nobody waits for an answer.
+                None => clients.give(user, Job::Tell(device, message, None)),
+            },
+            Ok(Accepted::Tell(user, message)) => {
+                clients.give(user, Job::Tell(device, message, incoming.asker))
+            }
+            Err(problem) => return self.refuse(incoming.asker, problem),
+        };
+        match given {
+            Ok(()) => self.counters.count("orders"),
+            Err(job) => {
+                let problem = Problem::new(Kind::Busy, "too many messages wait for the mediator");
+                let asker = match *job {
+                    Job::Ask(.., asker) => Some(asker),
+                    Job::Tell(.., asker) => asker,
+                    Job::Order(_) => None,
+                };
+                self.refuse(asker, problem);
+            }
+        }
+    }
+
+    fn refuse(&self, asker: Option<Asker>, problem: Problem) {
+        self.counters.count(match problem.kind {
+            Kind::Occupied => "refused_occupied",
+            Kind::Late => "refused_late",
+            Kind::Busy => "refused_busy",
+            Kind::BadRequest => "refused_invalid",
+            _ => "refused_not_allowed",
+        });
+        tracing::debug!("refused: {problem}");
+        if let Some(asker) = asker {
+            self.outbox.send(Out::Refuse(asker, problem));
+        }
+    }
+
+    fn show(&self, orders: &Orders) {
+        let all = orders.operators().into_iter();
+        let all = all.map(|(program, drives)| OperatorInfo {
+            who: program.who.clone(),
+            instance: format!("{:016x}", program.instance),
+            drives,
+        });
+        let all: Vec<_> = all.collect();
+        self.operators.send_if_modified(|shown| {
+            let has_changed = *shown != all;
+            *shown = all;
+            has_changed
+        });
+    }
+}
+
+fn perform(orders: &mut Orders, clients: &mut Operators, now: Duration) {
+    while let Some(action) = orders.poll(now) {
+        match action {
+            Action::Open(user) => clients.open(user),
+            Action::Close(user) => clients.close(user),
+            Action::Move(user, order) => clients.order(user, order),
+        }
+    }
+}
+
+async fn wait_until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,256 @@
+use amber_proto::{drive_to_point, dummy, roboclaw};
+use amber_values::WheelSpeeds;
+
+use super::*;
+
+const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
+const GO: WheelSpeeds = WheelSpeeds::all(200);
+
+/// A robot on a virtual clock.
+struct World {
+    orders: Orders,
+    now: Duration,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            orders: Orders::new(Controls::default(), Vec::new()),
+            now: Duration::ZERO,
+        }
+    }
+
+    fn send(
+        &mut self,
+        who: &str,
+        sequence: u64,
+        way: Way,
+        device: Device,
+        message: impl Message,
+    ) -> Result<Accepted, Problem> {
+        let address = Address {
+            device,
+            way,
+            who: who.parse().unwrap(),
+        };
+        let stamp = OrderStamp {
+            instance: 1,
+            sequence,
+        };
+        let message = message.encode_to_vec().into();
+        self.orders.handle(self.now, &address, Some(stamp), message)
+    }
+
+    fn drive(&mut self, who: &str, sequence: u64, speeds: WheelSpeeds) -> Result<Accepted, Kind> {
+        let sent = self.send(who, sequence, Way::Drive, WHEELS, command(speeds));
+        sent.map_err(|problem| problem.kind)
+    }
+
+    /// Lets time pass. Returns what happens, with its time.
+    fn advance_ms(&mut self, ms: u64) -> Vec<(u64, Action)> {
+        let end = self.now + Duration::from_millis(ms);
+        let mut actions = Vec::new();
+        loop {
+            self.orders.handle_timeout(self.now);
+            while let Some(action) = self.orders.poll(self.now) {
+                actions.push((self.now.as_millis() as u64, action));
+            }
+            match self.orders.next_due() {
+                Some(due) if due <= end => self.now = self.now.max(due),
+                _ => break,
+            }
+        }
+        self.now = end;
+        actions
+    }
+}
+
+fn command(speeds: WheelSpeeds) -> roboclaw::DriverMsg {
+    roboclaw::DriverMsg {
+        motors_command: Some(speeds.into()),
+        ..roboclaw::DriverMsg::data()
+    }
+}
+
+fn moves(user: u32, speeds: WheelSpeeds) -> Action {
+    Action::Move(User(user), Order::Drive(WHEELS, speeds))
+}
+
+fn program(who: &str) -> Program {
+    Program {
+        who: who.parse().unwrap(),
+        instance: 1,
+    }
+}
+
+#[test]
+fn the_wheels_stop_half_a_second_after_the_last_accepted_command() {
+    let mut world = World::new();
+    assert_eq!(world.drive("alice", 1, GO), Ok(Accepted::Done));
+    let actions = world.advance_ms(400);
+    assert_eq!(actions, [(0, Action::Open(User(1))), (0, moves(1, GO))]);
+    assert_eq!(world.drive("alice", 2, GO), Ok(Accepted::Done));
+    // These do not count.
+    world.advance_ms(200);
+    assert_eq!(world.drive("alice", 2, GO), Err(Kind::Late));
+    assert_eq!(world.drive("bob", 1, GO), Err(Kind::Occupied));
+    let actions = world.advance_ms(2_000);
+    let stop = (900, moves(1, WheelSpeeds::STOP));
+    assert!(actions.contains(&stop), "{actions:?}");
+}
+
+#[test]
+fn the_wheels_stop_when_the_token_of_the_driver_is_gone() {
+    let mut world = World::new();
+    world.drive("alice", 1, GO).unwrap();
+    world.orders.announced(world.now, program("alice"));
+    world.advance_ms(100);
+    world.orders.gone(world.now, &program("bob"));
+    world.orders.gone(world.now, &program("alice"));
+    let stop = moves(1, WheelSpeeds::STOP);
+    let actions = world.advance_ms(0);
+    assert_eq!(actions, [(100, stop), (100, Action::Close(User(1)))]);
+    // The seat is free at once.
+    assert_eq!(world.drive("bob", 1, GO), Ok(Accepted::Done));
+}
+
+#[test]
+fn the_seat_moves_over_by_silence() {
+    let mut world = World::new();
+    world.drive("alice", 1, GO).unwrap();
+    world.advance_ms(999);
+    assert_eq!(world.drive("bob", 1, GO), Err(Kind::Occupied));
+    // Others may stop nothing, but a stop is no error.
+    assert_eq!(world.drive("bob", 2, WheelSpeeds::STOP), Ok(Accepted::Done));
+    world.advance_ms(1);
+    assert_eq!(world.drive("bob", 3, GO), Ok(Accepted::Done));
+    assert_eq!(world.drive("alice", 2, GO), Err(Kind::Occupied));
+}
+
+#[test]
+fn motion_needs_the_right_key() {
+    let mut world = World::new();
+    let sent = world.send("alice", 1, Way::Call, WHEELS, command(GO));
+    assert_eq!(sent.unwrap_err().kind, Kind::Refused);
+    let targets = drive_to_point::DriverMsg {
+        targets: Some(drive_to_point::Targets {
+            longitudes: vec![1.0],
+            latitudes: vec![1.0],
+            radiuses: vec![0.1],
+        }),
+        set_targets: Some(true),
+        ..drive_to_point::DriverMsg::data()
+    };
+    let driver = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+    let sent = world.send("alice", 2, Way::Call, driver, targets.clone());
+    assert_eq!(sent.unwrap_err().kind, Kind::Refused);
+    let sent = world.send("alice", 3, Way::Drive, driver, targets);
+    assert!(matches!(sent, Ok(Accepted::Tell(User(1), _))), "{sent:?}");
+    // The errand ends with its operator.
+    world.orders.gone(world.now, &program("alice"));
+    let actions = world.advance_ms(0);
+    let end = Action::Move(User(1), Order::Targets(driver, Vec::new()));
+    assert!(
+        actions.iter().any(|(_, action)| *action == end),
+        "{actions:?}"
+    );
+}
+
+#[test]
+fn requests_are_asked_and_others_told() {
+    let mut world = World::new();
+    let device = Device::new(DeviceType::DUMMY, 0);
+    let tell = dummy::DriverMsg {
+        message: Some("hello".into()),
+        ..dummy::DriverMsg::data()
+    };
+    let ask = dummy::DriverMsg {
+        syn_num: Some(7),
+        ..tell.clone()
+    };
+    let sent = world.send("alice", 1, Way::Call, device, tell).unwrap();
+    assert!(matches!(sent, Accepted::Tell(..)), "{sent:?}");
+    // Requests may overtake each other.
+    let sent = world.send("alice", 1, Way::Call, device, ask).unwrap();
+    assert!(matches!(sent, Accepted::Ask(..)), "{sent:?}");
+    let subscribe = dummy::DriverMsg::of_kind(MsgType::Subscribe);
+    let sent = world.send("alice", 2, Way::Call, device, subscribe);
+    assert_eq!(sent.unwrap_err().kind, Kind::BadRequest);
+    let ping = dummy::DriverMsg::of_kind(MsgType::Ping);
+    let sent = world.send("alice", 2, Way::Call, device, ping).unwrap();
+    assert!(matches!(sent, Accepted::Ask(..)), "{sent:?}");
+}
+
+#[test]
+fn speeds_are_limited_alike_and_bad_messages_refused() {
+    let mut world = World::new();
+    world
+        .drive("alice", 1, WheelSpeeds::sides(400, 800))
+        .unwrap();
+    let actions = world.advance_ms(0);
+    let limited = moves(1, WheelSpeeds::sides(200, 400));
+    assert!(actions.contains(&(0, limited)), "{actions:?}");
+    let address = Address {
+        device: WHEELS,
+        way: Way::Drive,
+        who: "alice".parse().unwrap(),
+    };
+    // Not protobuf, and without a type.
+    for bytes in [&b"\xff"[..], b""] {
+        let bytes = Bytes::copy_from_slice(bytes);
+        let sent = world.orders.handle(world.now, &address, None, bytes);
+        assert_eq!(sent.unwrap_err().kind, Kind::BadRequest);
+    }
+}
+
+#[test]
+fn the_mediator_and_hidden_devices_take_no_messages() {
+    let mut world = World::new();
+    let message = dummy::DriverMsg::data();
+    for way in [Way::Call, Way::Drive] {
+        let sent = world.send("alice", 1, way, Device::MEDIATOR, message.clone());
+        assert_eq!(sent.unwrap_err().kind, Kind::NoSuchDevice);
+        let second = Device::new(DeviceType::MEDIATOR, 1);
+        let sent = world.send("alice", 1, way, second, message.clone());
+        assert_eq!(sent.unwrap_err().kind, Kind::NoSuchDevice);
+    }
+    let shown = Device::new(DeviceType::DUMMY, 0);
+    world.orders = Orders::new(Controls::default(), vec![shown]);
+    assert!(
+        world
+            .send("alice", 1, Way::Call, shown, message.clone())
+            .is_ok()
+    );
+    let hidden = Device::new(DeviceType::DUMMY, 1);
+    let sent = world.send("alice", 2, Way::Call, hidden, message);
+    assert_eq!(sent.unwrap_err().kind, Kind::NoSuchDevice);
+}
+
+#[test]
+fn operators_are_bounded_and_silent_ones_leave() {
+    let mut world = World::new();
+    for number in 0..MAX_OPERATORS {
+        world
+            .drive(&format!("o{number}"), 1, WheelSpeeds::STOP)
+            .unwrap();
+    }
+    assert_eq!(world.drive("more", 1, GO), Err(Kind::Busy));
+    world.orders.announced(world.now, program("o0"));
+    let closed = world.advance_ms(IDLE_OPERATOR.as_millis() as u64);
+    let closed = closed
+        .iter()
+        .filter(|(_, it)| matches!(it, Action::Close(_)));
+    assert_eq!(closed.count(), MAX_OPERATORS - 1);
+    assert_eq!(world.orders.operators().len(), 1);
+    assert_eq!(world.orders.next_due(), None);
+}
+
+#[test]
+fn a_flood_of_one_operator_is_cut() {
+    let mut world = World::new();
+    let device = Device::new(DeviceType::DUMMY, 0);
+    let mut send = || world.send("alice", 1, Way::Call, device, dummy::DriverMsg::data());
+    let sent: Vec<_> = (0..2 * ORDER_RATE).map(|_| send()).collect();
+    let refused = sent.iter().filter(|it| it.is_err()).count();
+    assert_eq!(refused, ORDER_RATE as usize);
+}

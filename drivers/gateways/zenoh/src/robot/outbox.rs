@@ -1,0 +1,137 @@
+//! All that the robot sends and that may have to wait for a slow link: one thread. IO.
+//!
+//! Zenoh sends answers, tokens and reliable messages in the thread that asks for it, and waits while
+//! the link is full. So nothing that controls motion calls Zenoh itself.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+use zenoh::bytes::Encoding;
+use zenoh::liveliness::LivelinessToken;
+use zenoh::qos::CongestionControl;
+use zenoh::query::Query;
+use zenoh::{Session, Wait};
+
+use crate::counters::Counters;
+use crate::problem::Problem;
+
+/// What is to be sent. The channel is bounded by those who send: queries need a permit, and the rest
+/// changes when drivers do.
+pub(super) enum Out {
+    /// The answer of a device.
+    Answer(Asker, Bytes),
+    /// Why there is no answer.
+    Refuse(Asker, Problem),
+    /// Facts about the robot, with their keys.
+    Facts(Asker, Vec<(String, Fact)>),
+    /// A fact that has changed.
+    Put(String, Fact),
+    /// A token from now on.
+    Token(String),
+    /// No token any more.
+    NoToken(String),
+    /// The end of the thread, and of all tokens.
+    End,
+}
+
+/// A fact about the robot.
+pub(super) enum Fact {
+    Json(String),
+    Protobuf(Vec<u8>),
+}
+
+/// A query that waits for its answer.
+pub(super) struct Asker {
+    pub(super) query: Query,
+    /// The key of the answer.
+    pub(super) key: String,
+    /// Bounds the queries that wait.
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+/// The way to the thread.
+#[derive(Clone)]
+pub(super) struct Outbox(Sender<Out>);
+
+impl Outbox {
+    /// Starts the thread. It ends with [`Out::End`].
+    pub(super) fn start(session: Session, counters: Counters) -> (Self, JoinHandle<()>) {
+        let (sender, outs) = mpsc::channel();
+        let thread = thread::spawn(move || run(&session, &counters, &outs));
+        (Self(sender), thread)
+    }
+
+    pub(super) fn send(&self, out: Out) {
+        // The thread ends last.
+        let _ = self.0.send(out);
+    }
+}
+
+fn run(session: &Session, counters: &Counters, outs: &Receiver<Out>) {
+    let mut tokens: HashMap<String, LivelinessToken> = HashMap::new();
+    while let Ok(out) = outs.recv() {
+        let (name, sent) = match out {
+            Out::Answer(asker, answer) => {
+                let reply = asker.query.reply(&asker.key, answer.to_vec());
+                let reply = reply.encoding(Encoding::APPLICATION_PROTOBUF);
+                ("answers", reply.wait())
+            }
+            Out::Refuse(asker, problem) => {
+                let text = serde_json::to_string(&problem).unwrap_or_default();
+                let reply = asker.query.reply_err(text);
+                let reply = reply.encoding(Encoding::APPLICATION_JSON);
+                ("refusals", reply.wait())
+            }
+            Out::Facts(asker, facts) => {
+                let mut sent = Ok(());
+                for (key, fact) in facts {
+                    let (encoding, bytes) = fact.encoded();
+                    let reply = asker.query.reply(&key, bytes).encoding(encoding);
+                    sent = sent.and(reply.wait());
+                }
+                ("answers", sent)
+            }
+            Out::Put(key, fact) => {
+                let (encoding, bytes) = fact.encoded();
+                let put = session.put(&key, bytes).encoding(encoding);
+                let put = put.congestion_control(CongestionControl::Block);
+                ("facts_sent", put.wait())
+            }
+            Out::Token(key) => {
+                let declared = session.liveliness().declare_token(&key).wait();
+                let declared = declared.map(|token| {
+                    tokens.insert(key, token);
+                });
+                ("tokens", declared)
+            }
+            Out::NoToken(key) => {
+                tokens.remove(&key);
+                continue;
+            }
+            Out::End => return,
+        };
+        match sent {
+            Ok(()) => counters.count(name),
+            Err(error) => {
+                counters.count("not_sent");
+                tracing::debug!("not sent: {error}");
+            }
+        }
+    }
+}
+
+impl Fact {
+    pub(super) fn json(value: &impl serde::Serialize) -> Self {
+        Self::Json(serde_json::to_string(value).unwrap_or_default())
+    }
+
+    fn encoded(self) -> (Encoding, Vec<u8>) {
+        match self {
+            Self::Json(text) => (Encoding::APPLICATION_JSON, text.into_bytes()),
+            Self::Protobuf(bytes) => (Encoding::APPLICATION_PROTOBUF, bytes),
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Measurements of Amber as messages of ROS 2, and orders of ROS 2 for Amber. PURE.
+//!
+//! Frames and signs are those of REP 103 and REP 105: `map` -> `odom` -> `base_link`, in it `laser` and
+//! `imu`; x ahead, y to the left, angles counter-clockwise.
+
+use std::f64::consts::PI;
+use std::time::Duration;
+
+use amber_foxglove::EvenScan;
+use amber_map::{Cell, Occupancy, Pose};
+use amber_navigation::kinematics::{SkidSteer, Twist as Motion, Wheels};
+use amber_navigation::odometry::Odometry as WheelOdometry;
+use amber_ros2::messages::{
+    Header, Imu, JointState, LaserScan, MagneticField, MapMetaData, OccupancyGrid, Odometry,
+    Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Time, Transform,
+    TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
+};
+use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
+
+/// The frames of one robot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// The map.
+    pub map: String,
+    /// Where the wheels say that the robot began.
+    pub odom: String,
+    /// The robot: the centre between its wheels.
+    pub base: String,
+    /// The laser scanner.
+    pub laser: String,
+    /// The motion sensors.
+    pub imu: String,
+}
+
+/// What is known about a laser scanner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Laser {
+    /// The time of one turn.
+    pub turn: Duration,
+    /// The shortest distance that it measures, in metres.
+    pub min_m: f64,
+    /// The longest distance that it measures, in metres.
+    pub max_m: f64,
+}
+
+/// How certain a pose is: standard deviations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Along each axis, in metres.
+    pub place_m: f64,
+    /// Of the heading, in radians.
+    pub heading_rad: f64,
+}
+
+/// The variance of what is not measured, such as the height.
+const UNKNOWN: f64 = 1e6;
+/// Tesla in a thousandth of a gauss.
+const TESLA_PER_MGAUSS: f64 = 1e-7;
+
+impl Frames {
+    /// The frames `map`, `odom` and so on, with a prefix such as `r1/`. The map has none: robots share
+    /// it.
+    #[must_use]
+    pub fn with_prefix(prefix: &str) -> Self {
+        let name = |name: &str| format!("{prefix}{name}");
+        Self {
+            map: "map".to_owned(),
+            odom: name("odom"),
+            base: name("base_link"),
+            laser: name("laser"),
+            imu: name("imu"),
+        }
+    }
+}
+
+/// The Hokuyo URG-04LX of the Capo robot.
+impl Default for Laser {
+    fn default() -> Self {
+        Self {
+            turn: Duration::from_millis(100),
+            min_m: 0.02,
+            max_m: 5.6,
+        }
+    }
+}
+
+/// A scan. `ended_ns` is when it was complete; its time stamp is that of the first ray.
+#[must_use]
+pub fn scan(scan: &Scan, laser: &Laser, frames: &Frames, ended_ns: u64) -> LaserScan {
+    let even = EvenScan::from(scan);
+    let turn_s = laser.turn.as_secs_f64();
+    let span_rad = even.end_rad - even.start_rad;
+    // The middle ray is half a turn before the end.
+    let first_s = turn_s / 2.0 + turn_s * span_rad / (4.0 * PI);
+    let first = Duration::try_from_secs_f64(first_s).unwrap_or_default();
+    let first_ns = u64::try_from(first.as_nanos()).unwrap_or_default();
+    let step_rad = even.step_rad();
+    LaserScan {
+        header: Header::new(ended_ns.saturating_sub(first_ns), &frames.laser),
+        angle_min: even.start_rad as f32,
+        angle_max: even.end_rad as f32,
+        angle_increment: step_rad as f32,
+        time_increment: (turn_s * step_rad / (2.0 * PI)) as f32,
+        scan_time: turn_s as f32,
+        range_min: laser.min_m as f32,
+        range_max: laser.max_m as f32,
+        ranges: even
+            .ranges_m
+            .iter()
+            .map(|range_m| *range_m as f32)
+            .collect(),
+        intensities: Vec::new(),
+    }
+}
+
+/// Acceleration and turn rates. The orientation is marked as not measured.
+#[must_use]
+pub fn imu(reading: &ImuReading, frames: &Frames, stamp_ns: u64) -> Option<Imu> {
+    let acceleration = reading.acceleration_m_s2()?;
+    let rate = reading.rate_rad_s()?;
+    let mut message = Imu {
+        header: Header::new(stamp_ns, &frames.imu),
+        angular_velocity: vector(rate),
+        linear_acceleration: vector(acceleration),
+        ..Imu::default()
+    };
+    message.orientation_covariance[0] = -1.0;
+    Some(message)
+}
+
+/// The magnetic field.
+#[must_use]
+pub fn magnetic_field(
+    reading: &ImuReading,
+    frames: &Frames,
+    stamp_ns: u64,
+) -> Option<MagneticField> {
+    let field = reading.field_mgauss?;
+    // Amber has x to the right and y ahead.
+    let ahead_left_up = [field.y, 0.0 - field.x, field.z];
+    Some(MagneticField {
+        header: Header::new(stamp_ns, &frames.imu),
+        magnetic_field: vector(ahead_left_up.map(|mgauss| mgauss * TESLA_PER_MGAUSS)),
+        ..MagneticField::default()
+    })
+}
+
+/// Where the wheels say that the robot is.
+#[derive(Clone, Debug)]
+pub struct WheelState {
+    drive: SkidSteer,
+    wheel_radius_m: f64,
+    odometry: WheelOdometry,
+    last: Option<Duration>,
+    /// The angles of the wheels in the order of [`JOINTS`].
+    turned_rad: [f64; 4],
+}
+
+/// The names of the wheels in joint states, in the order of [`Wheels::all_m_s`].
+pub const JOINTS: [&str; 4] = [
+    "front_left_wheel",
+    "front_right_wheel",
+    "rear_left_wheel",
+    "rear_right_wheel",
+];
+
+/// What wheel speeds become.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// For the topic `odom`.
+    pub odometry: Odometry,
+    /// For the topic `tf`.
+    pub transform: TransformStamped,
+    /// For the topic `joint_states`.
+    pub joints: JointState,
+}
+
+impl WheelState {
+    /// At the origin.
+    #[must_use]
+    pub fn new(drive: SkidSteer, wheel_radius_m: f64) -> Self {
+        Self {
+            drive,
+            wheel_radius_m,
+            odometry: WheelOdometry::new(drive),
+            last: None,
+            turned_rad: [0.0; 4],
+        }
+    }
+
+    /// New speeds, measured at `time`: any clock that never goes back. `stamp_ns` is the same time by
+    /// the clock of the robot. `None` if the speeds came out of order.
+    pub fn handle(
+        &mut self,
+        time: Duration,
+        stamp_ns: u64,
+        speeds: WheelSpeeds,
+        frames: &Frames,
+    ) -> Option<Moved> {
+        let wheels = Wheels::from(speeds);
+        let is_late = self.last.is_some_and(|last| time <= last);
+        if is_late || !self.odometry.handle_wheels(time, wheels) {
+            return None;
+        }
+        let passed_s = self.last.map_or(0.0, |last| (time - last).as_secs_f64());
+        self.last = Some(time);
+        let rates = wheels.all_m_s().map(|speed| speed / self.wheel_radius_m);
+        for (angle, rate) in self.turned_rad.iter_mut().zip(rates) {
+            *angle += rate * passed_s;
+        }
+        let pose = ros_pose(self.odometry.pose_at(time));
+        let twist = self.drive.twist(wheels);
+        let header = Header::new(stamp_ns, &frames.odom);
+        let odometry = Odometry {
+            header: header.clone(),
+            child_frame_id: frames.base.clone(),
+            pose: PoseWithCovariance {
+                pose,
+                // It drifts: only differences are certain.
+                covariance: flat_covariance(0.05, 0.1),
+            },
+            twist: TwistWithCovariance {
+                twist: Twist {
+                    linear: vector([twist.forward_m_s, 0.0, 0.0]),
+                    angular: vector([0.0, 0.0, twist.turn_rad_s]),
+                },
+                covariance: flat_covariance(0.02, 0.05),
+            },
+        };
+        let position = pose.position;
+        let transform = TransformStamped {
+            header,
+            child_frame_id: frames.base.clone(),
+            transform: Transform {
+                translation: vector([position.x, position.y, 0.0]),
+                rotation: pose.orientation,
+            },
+        };
+        let joints = JointState {
+            header: Header::new(stamp_ns, ""),
+            name: JOINTS.map(str::to_owned).to_vec(),
+            position: self.turned_rad.to_vec(),
+            velocity: rates.to_vec(),
+            effort: Vec::new(),
+        };
+        Some(Moved {
+            odometry,
+            transform,
+            joints,
+        })
+    }
+}
+
+/// A pose on the map; `None` while the robot does not know it.
+#[must_use]
+pub fn pose(
+    found: &MapPose,
+    spread: Spread,
+    frames: &Frames,
+    stamp_ns: u64,
+) -> Option<PoseWithCovarianceStamped> {
+    let numbers = [found.x_m, found.y_m, found.heading_rad];
+    if !found.is_known() || !numbers.iter().all(|number| number.is_finite()) {
+        return None;
+    }
+    Some(PoseWithCovarianceStamped {
+        header: Header::new(stamp_ns, &frames.map),
+        pose: PoseWithCovariance {
+            pose: ros_pose(Pose::from(*found)),
+            covariance: flat_covariance(spread.place_m, spread.heading_rad),
+        },
+    })
+}
+
+/// A map of cells; `None` if it has more rows or columns than ROS can say.
+#[must_use]
+pub fn map(cells: &Occupancy, frames: &Frames, stamp_ns: u64) -> Option<OccupancyGrid> {
+    let layout = cells.layout();
+    let all = (0..layout.rows).flat_map(|row| (0..layout.columns).map(move |column| (column, row)));
+    let data = all.map(|(column, row)| match cells.cell(column, row) {
+        Cell::Occupied => 100,
+        Cell::Free => 0,
+        Cell::Unknown => -1,
+    });
+    Some(OccupancyGrid {
+        header: Header::new(stamp_ns, &frames.map),
+        info: MapMetaData {
+            map_load_time: Time::from_ns(stamp_ns),
+            resolution: layout.cell_m as f32,
+            width: u32::try_from(layout.columns).ok()?,
+            height: u32::try_from(layout.rows).ok()?,
+            origin: RosPose::flat(layout.low.x, layout.low.y, 0.0),
+        },
+        data: data.collect(),
+    })
+}
+
+/// Why an order of ROS is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// NaN or infinite.
+    #[error("a number is NaN or infinite")]
+    NotFinite,
+    /// It is older than a command holds.
+    #[error("the command is too old")]
+    Old,
+    /// It is in another frame than the map.
+    #[error("goals must be in the frame {expected}, not in '{found}'")]
+    Frame {
+        /// That of the map.
+        expected: String,
+        /// That of the goal.
+        found: String,
+    },
+}
+
+/// The motion that `cmd_vel` asks for. Only the parts that the robot has count.
+///
+/// # Errors
+/// A number is not finite.
+pub fn motion(twist: &Twist) -> Result<Motion, Refusal> {
+    let Twist { linear, angular } = twist;
+    let numbers = [
+        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z,
+    ];
+    match numbers.iter().all(|number| number.is_finite()) {
+        true => Ok(Motion::new(linear.x, angular.z)),
+        false => Err(Refusal::NotFinite),
+    }
+}
+
+/// The same for a command with a time. `life` is how long a command holds; without one, the clocks
+/// do not agree and the time does not count. A time of 0 does not count either.
+///
+/// # Errors
+/// A number is not finite, or the command is too old.
+pub fn stamped_motion(
+    command: &TwistStamped,
+    now_ns: u64,
+    life: Option<Duration>,
+) -> Result<Motion, Refusal> {
+    let stamp_ns = command
+        .header
+        .stamp
+        .as_ns()
+        .filter(|stamp_ns| *stamp_ns > 0);
+    if let (Some(stamp_ns), Some(life)) = (stamp_ns, life) {
+        let age = Duration::from_nanos(now_ns.saturating_sub(stamp_ns));
+        if age > life {
+            return Err(Refusal::Old);
+        }
+    }
+    motion(&command.twist)
+}
+
+/// The place of a goal. Its direction is lost: Amber drives to places.
+///
+/// # Errors
+/// It is in another frame than the map, or a number is not finite.
+pub fn goal(goal: &PoseStamped, frames: &Frames) -> Result<Target, Refusal> {
+    let found = goal.header.frame_id.trim_start_matches('/');
+    if found != frames.map {
+        return Err(Refusal::Frame {
+            expected: frames.map.clone(),
+            found: found.to_owned(),
+        });
+    }
+    let place = goal.pose.position;
+    match place.x.is_finite() && place.y.is_finite() {
+        // The map of Amber has y down.
+        true => Ok(Target::new(place.x, 0.0 - place.y)),
+        false => Err(Refusal::NotFinite),
+    }
+}
+
+/// Where something is on the robot, for `tf_static`.
+#[must_use]
+pub fn mount(child: &str, pose: Pose, frames: &Frames, stamp_ns: u64) -> TransformStamped {
+    let placed = ros_pose(pose);
+    TransformStamped {
+        header: Header::new(stamp_ns, &frames.base),
+        child_frame_id: child.to_owned(),
+        transform: Transform {
+            translation: vector([placed.position.x, placed.position.y, 0.0]),
+            rotation: placed.orientation,
+        },
+    }
+}
+
+fn ros_pose(pose: Pose) -> RosPose {
+    RosPose::flat(pose.at.x, pose.at.y, pose.heading)
+}
+
+fn vector([x, y, z]: [f64; 3]) -> Vector3 {
+    Vector3 { x, y, z }
+}
+
+/// Rows and columns: x, y, z, and the rotations around them, from standard deviations.
+fn flat_covariance(place_m: f64, heading_rad: f64) -> [[f64; 6]; 6] {
+    let place = place_m * place_m;
+    let variances = [
+        place,
+        place,
+        UNKNOWN,
+        UNKNOWN,
+        UNKNOWN,
+        heading_rad * heading_rad,
+    ];
+    let mut covariance = [[0.0; 6]; 6];
+    for (index, variance) in variances.into_iter().enumerate() {
+        covariance[index][index] = variance;
+    }
+    covariance
+}
+
+#[cfg(test)]
+mod tests;

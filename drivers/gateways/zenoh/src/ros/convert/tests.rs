@@ -1,0 +1,175 @@
+use std::f64::consts::FRAC_PI_2;
+
+use amber_map::{Layout, Point, Segment};
+use amber_values::Vector;
+use proptest::prelude::*;
+
+use super::*;
+
+fn frames() -> Frames {
+    Frames::with_prefix("r1/")
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-6
+}
+
+#[test]
+fn a_scan_turns_to_the_left_and_has_the_time_of_its_first_ray() {
+    // 90 degrees to the right first, as Amber has it.
+    let amber = Scan::new(&[-90.0, 0.0, 90.0], &[3000, 0, 7], None).unwrap();
+    let ros = scan(&amber, &Laser::default(), &frames(), 1_000_000_000);
+    assert_eq!(ros.header.frame_id, "r1/laser");
+    // Half a turn, and a quarter of a turn more, before the end.
+    assert_eq!(ros.header.stamp.nanosec, 925_000_000);
+    assert!(near(ros.angle_min.into(), -FRAC_PI_2) && near(ros.angle_max.into(), FRAC_PI_2));
+    assert!(near(ros.angle_increment.into(), FRAC_PI_2));
+    assert!(near(ros.time_increment.into(), 0.025));
+    // The left comes last: 3 m. To the right the laser has failed; ahead is nothing.
+    assert!(ros.ranges[0].is_nan());
+    assert_eq!(ros.ranges[1..], [f32::INFINITY, 3.0]);
+    assert!(ros.intensities.is_empty());
+}
+
+#[test]
+fn sensors_have_x_ahead_and_si_units() {
+    let vector = |x, y, z| Some(Vector { x, y, z });
+    let reading = ImuReading {
+        acceleration_mg: vector(0.0, 1000.0, 0.0),
+        rate_deg_s: vector(0.0, 0.0, 180.0),
+        field_mgauss: vector(-200.0, 0.0, 400.0),
+        ..ImuReading::default()
+    };
+    let message = imu(&reading, &frames(), 7).unwrap();
+    assert!(near(message.linear_acceleration.x, 9.806_65));
+    assert!(near(message.angular_velocity.z, PI));
+    assert!(near(message.orientation_covariance[0], -1.0));
+    assert_eq!(message.header.frame_id, "r1/imu");
+    let field = magnetic_field(&reading, &frames(), 7)
+        .unwrap()
+        .magnetic_field;
+    assert!((field.y - 2e-5).abs() < 1e-12 && (field.z - 4e-5).abs() < 1e-12);
+    assert_eq!(imu(&ImuReading::default(), &frames(), 7), None);
+}
+
+#[test]
+fn faster_right_wheels_turn_the_robot_left() {
+    let drive = SkidSteer {
+        track_m: 0.4,
+        max_wheel_m_s: 1.0,
+    };
+    let mut state = WheelState::new(drive, 0.05);
+    let mut moved = None;
+    for step in 0..=10u64 {
+        let time = Duration::from_millis(100 * step);
+        moved = state.handle(time, 5, WheelSpeeds::sides(100, 300), &frames());
+    }
+    let Moved {
+        odometry,
+        transform,
+        joints,
+    } = moved.unwrap();
+    let twist = odometry.twist.twist;
+    assert!(near(twist.linear.x, 0.2) && near(twist.angular.z, 0.5));
+    assert!(near(odometry.pose.pose.orientation.yaw(), 0.5));
+    // An arc to the left with the radius 0.4 m.
+    assert!(near(odometry.pose.pose.position.x, 0.4 * 0.5f64.sin()));
+    assert!(near(
+        odometry.pose.pose.position.y,
+        0.4 * (1.0 - 0.5f64.cos())
+    ));
+    assert_eq!(odometry.header.frame_id, "r1/odom");
+    assert_eq!(odometry.child_frame_id, "r1/base_link");
+    assert_eq!(transform.transform.rotation, odometry.pose.pose.orientation);
+    assert!(near(joints.velocity[0], 2.0) && near(joints.position[0], 2.0));
+    assert!(near(joints.position[1], 6.0));
+    // Speeds out of order do not count.
+    let late = state.handle(Duration::ZERO, 5, WheelSpeeds::STOP, &frames());
+    assert_eq!(late, None);
+}
+
+#[test]
+fn poses_and_goals_have_y_up() {
+    let spread = Spread {
+        place_m: 0.1,
+        heading_rad: 0.2,
+    };
+    let found = MapPose::new(1.0, 2.0, FRAC_PI_2);
+    let message = pose(&found, spread, &frames(), 7).unwrap();
+    let at = message.pose.pose;
+    assert!(near(at.position.x, 1.0) && near(at.position.y, -2.0));
+    assert!(near(at.orientation.yaw(), -FRAC_PI_2));
+    assert!(near(message.pose.covariance[0][0], 0.01) && near(message.pose.covariance[5][5], 0.04));
+    assert_eq!(message.header.frame_id, "map");
+    assert_eq!(pose(&MapPose::default(), spread, &frames(), 7), None);
+    let broken = MapPose::new(f64::NAN, 0.0, 0.0);
+    assert_eq!(pose(&broken, spread, &frames(), 7), None);
+
+    let mut wanted = PoseStamped {
+        header: Header::new(0, "map"),
+        pose: RosPose::flat(1.0, -2.0, 0.3),
+    };
+    assert_eq!(goal(&wanted, &frames()), Ok(Target::new(1.0, 2.0)));
+    wanted.pose.position.x = f64::INFINITY;
+    assert_eq!(goal(&wanted, &frames()), Err(Refusal::NotFinite));
+    wanted.header.frame_id = "r1/odom".into();
+    assert!(matches!(
+        goal(&wanted, &frames()),
+        Err(Refusal::Frame { .. })
+    ));
+}
+
+#[test]
+fn a_map_begins_at_its_lower_left_corner() {
+    let layout = Layout {
+        low: Point::new(-1.0, -2.0),
+        cell_m: 0.5,
+        columns: 3,
+        rows: 2,
+    };
+    let wall = Segment {
+        from: Point::new(0.25, -1.9),
+        to: Point::new(0.3, -1.9),
+    };
+    let cells = Occupancy::from_walls(layout, &[wall]);
+    let grid = map(&cells, &frames(), 7).unwrap();
+    assert_eq!((grid.info.width, grid.info.height), (3, 2));
+    assert!(near(grid.info.origin.position.y, -2.0));
+    // x is 0 to 0.5, and y is -2 to -1.5.
+    let occupied = grid.data.iter().position(|cell| *cell == 100);
+    assert_eq!((occupied, grid.data.len()), (Some(2), 6));
+}
+
+#[test]
+fn old_commands_count_only_if_the_clocks_disagree() {
+    let life = Duration::from_millis(500);
+    let command = |stamp_ns| {
+        let mut command = TwistStamped {
+            header: Header::new(stamp_ns, "base_link"),
+            ..TwistStamped::default()
+        };
+        command.twist.linear.x = 0.3;
+        command
+    };
+    let now_ns = 10_000_000_000;
+    let go = Ok(Motion::new(0.3, 0.0));
+    let fresh = command(now_ns - 400_000_000);
+    assert_eq!(stamped_motion(&fresh, now_ns, Some(life)), go);
+    let old = command(now_ns - 600_000_000);
+    assert_eq!(stamped_motion(&old, now_ns, Some(life)), Err(Refusal::Old));
+    assert_eq!(stamped_motion(&old, now_ns, None), go);
+    assert_eq!(stamped_motion(&command(0), now_ns, Some(life)), go);
+    assert_eq!(stamped_motion(&command(2 * now_ns), now_ns, Some(life)), go);
+}
+
+proptest! {
+    #[test]
+    fn commands_are_finite_or_refused(x: f64, z: f64, other: f64) {
+        let mut twist = Twist::default();
+        (twist.linear.x, twist.angular.z, twist.linear.y) = (x, z, other);
+        match motion(&twist) {
+            Ok(motion) => prop_assert!(motion.forward_m_s == x && motion.turn_rad_s == z),
+            Err(_) => prop_assert!(!(x.is_finite() && z.is_finite() && other.is_finite())),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Sessions with the routers of the fleet. IO.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use zenoh::{Config, Session};
+
+use crate::config::Link;
+use crate::limits::RETRY;
+
+/// How often an unreachable router is logged: every so many attempts.
+const LOG_EVERY: u32 = 30;
+
+/// The configuration is one that Zenoh does not accept.
+#[derive(Debug, thiserror::Error)]
+#[error("Zenoh refuses the configuration: {0}")]
+pub struct Refused(String);
+
+/// Opens a session as a client of a router. Tries again until there is one; later, Zenoh itself
+/// reconnects.
+///
+/// # Errors
+/// The configuration is invalid.
+pub async fn open(link: &Link) -> Result<Session, Refused> {
+    let config = config(link)?;
+    let mut attempts = 0u32;
+    loop {
+        match zenoh::open(config.clone()).await {
+            Ok(session) => {
+                tracing::info!(routers = %link.connect.join(" "), "connected to the fleet");
+                return Ok(session);
+            }
+            Err(error) if attempts.is_multiple_of(LOG_EVERY) => {
+                let routers = link.connect.join(" ");
+                tracing::warn!("no router at {routers}, trying again: {error}");
+            }
+            Err(_) => {}
+        }
+        attempts = attempts.wrapping_add(1);
+        sleep(RETRY).await;
+    }
+}
+
+/// A client that finds only the routers that are named, and listens nowhere.
+fn config(link: &Link) -> Result<Config, Refused> {
+    let refused = |error: zenoh::Error| Refused(error.to_string());
+    Config::from_json5(&settings(link).to_string()).map_err(refused)
+}
+
+fn settings(link: &Link) -> Value {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let mut protocols: Vec<_> = (link.connect.iter())
+        .filter_map(|endpoint| Some(endpoint.split_once('/')?.0))
+        .collect();
+    protocols.dedup();
+    let mut settings = json!({
+        "mode": "client",
+        "connect": {
+            "endpoints": link.connect,
+            // After a restart of the router, all robots are back within seconds.
+            "retry": { "period_init_ms": 500, "period_max_ms": 1000, "period_increase_factor": 2 },
+        },
+        "listen": { "endpoints": [] },
+        "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+        "timestamping": { "enabled": true },
+        "transport": { "link": {
+            "protocols": protocols,
+            "tx": { "lease": millis(link.lease), "keep_alive": 4 },
+        } },
+    });
+    if let Some(tls) = &link.tls {
+        settings["transport"]["link"]["tls"] = json!({
+            "root_ca_certificate": tls.ca,
+            "connect_certificate": tls.certificate,
+            "connect_private_key": tls.key,
+            "enable_mtls": true,
+            "verify_name_on_connect": true,
+        });
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Tls;
+
+    use super::*;
+
+    #[test]
+    fn zenoh_accepts_the_configuration() {
+        let mut link = Link {
+            connect: vec!["tcp/127.0.0.1:7447".into()],
+            lease: Duration::from_secs(2),
+            tls: None,
+        };
+        config(&link).unwrap();
+        link.connect = vec!["tls/fleet.example:7447".into()];
+        link.tls = Some(Tls {
+            ca: "ca.pem".into(),
+            certificate: "r1.pem".into(),
+            key: "r1.key".into(),
+        });
+        config(&link).unwrap();
+        let settings = settings(&link);
+        assert_eq!(settings["transport"]["link"]["protocols"], json!(["tls"]));
+    }
+}

@@ -1,0 +1,339 @@
+//! Processes of a fleet on this machine: a mediator with its drivers, a robot, a Zenoh router.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_zenoh::problem::Problem;
+use amber_zenoh::stamp::{DataStamp, OrderStamp};
+use bytes::Bytes;
+use prost::Message;
+use serde_json::json;
+use tempfile::TempDir;
+use zenoh::liveliness::LivelinessToken;
+use zenoh::sample::SampleKind;
+use zenoh::{Config, Session, Wait};
+
+/// Longer than any operation takes, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Polls until there is a result.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The binary `amber`: `AMBER` names it, or it was built in the main workspace.
+fn amber() -> Command {
+    let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/debug/amber");
+    let path = std::env::var_os("AMBER").map_or_else(|| PathBuf::from(usual), PathBuf::from);
+    let hint = "hint: `cargo build -p amber-mediator --bin amber` in the main workspace";
+    assert!(path.is_file(), "{} is missing\n{hint}", path.display());
+    Command::new(path)
+}
+
+/// A process and what it prints.
+pub(crate) struct Process {
+    child: Child,
+    output: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        collect(stdout, output.clone());
+        collect(stderr, output.clone());
+        Self { child, output }
+    }
+
+    /// Waits for a line with this text, and returns what follows the text.
+    #[track_caller]
+    pub(crate) fn line(&self, text: &str) -> String {
+        wait_for(text, || {
+            let lines = self.output.lock().unwrap();
+            let found = lines.iter().find_map(|line| line.split_once(text));
+            found.map(|(_, rest)| rest.to_owned())
+        })
+    }
+
+    /// Sends a signal, such as `KILL`.
+    pub(crate) fn signal(&self, signal: &str) {
+        kill(self.child.id(), signal);
+    }
+
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        wait_for("the end of a process", || self.child.try_wait().unwrap()).code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal("CONT");
+            self.signal("TERM");
+            self.wait();
+        }
+        if thread::panicking() {
+            eprintln!("{}", self.output.lock().unwrap().join("\n"));
+        }
+    }
+}
+
+fn collect(stream: impl std::io::Read + Send + 'static, output: Arc<Mutex<Vec<String>>>) {
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            output.lock().unwrap().push(line);
+        }
+    });
+}
+
+pub(crate) fn kill(pid: u32, signal: &str) {
+    let mut kill = Command::new("kill");
+    kill.args(["-s", signal, &pid.to_string()]);
+    assert!(kill.status().unwrap().success());
+}
+
+/// A mediator with a driver for `dummy:0`.
+pub(crate) fn dummy_mediator() -> (Process, String) {
+    let mut command = amber();
+    command.args(["mediator", "--listen", "127.0.0.1:0"]);
+    command.args(["--driver", "dummy:0=amber driver dummy"]);
+    listening(Process::start(command))
+}
+
+/// The simulated robot with all its drivers, and the folder of its devices.
+pub(crate) fn demo() -> (Process, String, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = amber();
+    command.args(["demo", "--port", "0"]);
+    command.env("AMBER_SIM_DIR", folder.path().join("sim"));
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+    let (demo, address) = listening(Process::start(command));
+    (demo, address, folder)
+}
+
+fn listening(process: Process) -> (Process, String) {
+    let address = process.line("listening on ");
+    (process, address)
+}
+
+/// `amber-zenoh robot`.
+pub(crate) fn robot(name: &str, mediator: &str, router: &Router) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amber-zenoh"));
+    command.args(["robot", "--name", name, "--mediator", mediator]);
+    command.args(["--connect", &router.endpoint]);
+    Process::start(command)
+}
+
+/// What `amber-zenoh fleet --json` prints.
+pub(crate) fn fleet(router: &Router) -> serde_json::Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amber-zenoh"));
+    command.args(["fleet", "--json", "--deadline", "30s"]);
+    let output = command
+        .args(["--connect", &router.endpoint])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A router in this process.
+pub(crate) struct Router {
+    pub(crate) endpoint: String,
+    session: Option<Session>,
+}
+
+impl Router {
+    pub(crate) fn start() -> Self {
+        let port = {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap().port()
+        };
+        let mut router = Self {
+            endpoint: format!("tcp/127.0.0.1:{port}"),
+            session: None,
+        };
+        router.begin();
+        router
+    }
+
+    /// Begins again after [`Router::end`], with another identity.
+    pub(crate) fn begin(&mut self) {
+        let config = json!({
+            "mode": "router",
+            "listen": { "endpoints": [self.endpoint] },
+            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+        });
+        let config = Config::from_json5(&config.to_string()).unwrap();
+        let opened = wait_for("a router", || match zenoh::open(config.clone()).wait() {
+            Ok(session) => Some(session),
+            Err(error) => {
+                eprintln!("no router at {}: {error}", self.endpoint);
+                None
+            }
+        });
+        self.session = Some(opened);
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.session.take().unwrap().close().wait().unwrap();
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            let _ = session.close().wait();
+        }
+    }
+}
+
+/// A program of an operator that uses nothing but Zenoh.
+pub(crate) struct Operator {
+    pub(crate) session: Session,
+    who: &'static str,
+    instance: u64,
+    sequence: u64,
+}
+
+impl Operator {
+    pub(crate) fn new(router: &Router, who: &'static str) -> Self {
+        let config = json!({
+            "mode": "client",
+            "connect": { "endpoints": [router.endpoint] },
+            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+            "transport": { "link": { "tx": { "lease": 2000 } } },
+        });
+        let config = Config::from_json5(&config.to_string()).unwrap();
+        let session = wait_for("a session", || zenoh::open(config.clone()).wait().ok());
+        Self {
+            session,
+            who,
+            instance: fastrand::u64(..),
+            sequence: 0,
+        }
+    }
+
+    /// The token of the program.
+    pub(crate) fn token(&self, robot: &str) -> LivelinessToken {
+        let key = format!(
+            "amber/{robot}/operators/{}/{:016x}",
+            self.who, self.instance
+        );
+        self.session.liveliness().declare_token(key).wait().unwrap()
+    }
+
+    /// Sends a message on a key such as `amber/r1/dummy/0/call`, and waits for the answer.
+    pub(crate) fn ask(&mut self, key: &str, message: impl Message) -> Result<Bytes, Problem> {
+        let stamp = self.stamp();
+        let answers = (self.session)
+            .get(format!("{key}/{}?deadline_ms=20000", self.who))
+            .payload(message.encode_to_vec())
+            .attachment(stamp)
+            .timeout(PATIENCE)
+            .wait()
+            .unwrap();
+        let answer = answers.recv().expect("an answer");
+        match answer.result() {
+            Ok(sample) => Ok(Bytes::copy_from_slice(&sample.payload().to_bytes())),
+            Err(error) => {
+                let text = error.payload().to_bytes();
+                Err(serde_json::from_slice(&text).expect("a problem"))
+            }
+        }
+    }
+
+    /// Sends an order on a key such as `amber/r1/roboclaw/0/drive`, without an answer.
+    pub(crate) fn put(&mut self, key: &str, message: impl Message) {
+        let stamp = self.stamp();
+        let put = self
+            .session
+            .put(format!("{key}/{}", self.who), message.encode_to_vec());
+        put.attachment(stamp).wait().unwrap();
+    }
+
+    /// The JSON that a key answers; `None` without an answer.
+    pub(crate) fn json(&self, key: &str) -> Option<serde_json::Value> {
+        let answers = self.session.get(key).timeout(PATIENCE).wait().unwrap();
+        let answer = answers.recv().ok()?;
+        let sample = answer.result().expect("no error");
+        serde_json::from_slice(&sample.payload().to_bytes()).ok()
+    }
+
+    /// Tokens as they come (true) and go (false).
+    pub(crate) fn tokens(&self, key: &str) -> Receiver<(String, bool)> {
+        let (sender, tokens) = mpsc::channel();
+        let session = self.session.clone();
+        (session.liveliness().declare_subscriber(key))
+            .history(true)
+            .callback(move |sample| {
+                let is_there = sample.kind() == SampleKind::Put;
+                let _ = sender.send((sample.key_expr().as_str().to_owned(), is_there));
+            })
+            .background()
+            .wait()
+            .unwrap();
+        tokens
+    }
+
+    /// What is published on a key.
+    pub(crate) fn published(&self, key: &str) -> Receiver<(Option<DataStamp>, Bytes)> {
+        let (sender, published) = mpsc::channel();
+        (self.session.declare_subscriber(key))
+            .callback(move |sample| {
+                let stamp = sample.attachment().map(|bytes| bytes.to_bytes());
+                let stamp = stamp.and_then(|bytes| DataStamp::decode(&bytes));
+                let payload = Bytes::copy_from_slice(&sample.payload().to_bytes());
+                let _ = sender.send((stamp, payload));
+            })
+            .background()
+            .wait()
+            .unwrap();
+        published
+    }
+
+    fn stamp(&mut self) -> Vec<u8> {
+        self.sequence += 1;
+        let stamp = OrderStamp {
+            instance: self.instance,
+            sequence: self.sequence,
+        };
+        stamp.encode().to_vec()
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.session.close().wait();
+    }
+}
+
+/// Waits until a token comes (true) or goes (false); returns its key.
+#[track_caller]
+pub(crate) fn next(tokens: &Receiver<(String, bool)>, is_there: bool) -> String {
+    loop {
+        let (key, there) = tokens.recv_timeout(PATIENCE).expect("a token");
+        if there == is_there {
+            return key;
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A robot in the fleet: real processes, and a real router in this one.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_client::WheelSpeeds;
+use amber_client::blocking::Client;
+use amber_proto::{DeviceMessage, DriverMsg, dummy, roboclaw};
+use amber_zenoh::problem::Kind;
+use prost::Message;
+
+use self::common::{
+    Operator, PATIENCE, Router, demo, dummy_mediator, fleet, kill, next, robot, wait_for,
+};
+
+mod common;
+
+const DUMMY: &str = "amber/r1/dummy/0";
+const WHEELS: &str = "amber/r1/roboclaw/0";
+
+fn status(number: u32) -> dummy::DriverMsg {
+    dummy::DriverMsg {
+        get_status: Some(true),
+        syn_num: Some(number),
+        ..dummy::DriverMsg::data()
+    }
+}
+
+fn command(speed_mm_s: i32) -> roboclaw::DriverMsg {
+    roboclaw::DriverMsg {
+        motors_command: Some(WheelSpeeds::all(speed_mm_s).into()),
+        ..roboclaw::DriverMsg::data()
+    }
+}
+
+#[test]
+fn a_program_without_amber_uses_a_device() {
+    let router = Router::start();
+    let (_mediator, address) = dummy_mediator();
+    let mut operator = Operator::new(&router, "alice");
+    let tokens = operator.tokens("amber/r1/*/*/alive/*");
+    let mut robot = robot("r1", &address, &router);
+    assert!(next(&tokens, true).starts_with("amber/r1/dummy/0/alive/"));
+
+    // Published data, numbered.
+    let published = operator.published(&format!("{DUMMY}/data"));
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        let (stamp, message) = published.recv_timeout(PATIENCE).unwrap();
+        let message = dummy::DriverMsg::decode(message).unwrap();
+        assert!(message.message().starts_with("Response"), "{message:?}");
+        let stamp = stamp.unwrap();
+        assert!(stamp.time_ns > 1_600_000_000_000_000_000);
+        numbers.push(stamp.sequence);
+    }
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+
+    // A message without an answer, and one with.
+    let tell = dummy::DriverMsg {
+        message: Some("hello".into()),
+        ..dummy::DriverMsg::data()
+    };
+    let call = format!("{DUMMY}/call");
+    assert!(operator.ask(&call, tell).unwrap().is_empty());
+    let answer = operator.ask(&call, status(4_000_000_007)).unwrap();
+    let answer = dummy::DriverMsg::decode(answer).unwrap();
+    assert_eq!(answer.message(), "hello");
+    assert_eq!(answer.ack_num, Some(4_000_000_007));
+    let ping = DriverMsg {
+        r#type: amber_proto::MsgType::Ping.into(),
+        ..DriverMsg::default()
+    };
+    operator.ask(&call, ping).unwrap();
+
+    // Errors come as they are.
+    let error = operator
+        .ask("amber/r1/dummy/5/call", status(1))
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::NoSuchDevice);
+    assert!(error.message.contains("dummy:5"), "{error:?}");
+    let error = operator
+        .ask("amber/r1/mediator/0/call", status(1))
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::NoSuchDevice);
+    let subscribe = dummy::DriverMsg::of_kind(amber_proto::MsgType::Subscribe);
+    let error = operator.ask(&call, subscribe).unwrap_err();
+    assert_eq!(error.kind, Kind::BadRequest);
+
+    // Facts.
+    let _token = operator.token("r1");
+    let health = operator.json(&format!("{DUMMY}/health")).unwrap();
+    assert_eq!(health["state"], "up");
+    assert_eq!(operator.json("amber/*/*/*/health"), Some(health));
+    let info = operator.json("amber/*/info").unwrap();
+    assert_eq!(info["robot"], "r1");
+    assert_eq!(info["devices"][0]["device"], "dummy:0");
+    assert_eq!(info["operators"][0]["who"], "alice");
+    assert!(info["counters"]["data_sent"].as_u64() >= Some(3), "{info}");
+    let descriptions = operator.session.get(format!("{DUMMY}/description"));
+    let descriptions = zenoh::Wait::wait(descriptions).unwrap();
+    let description = descriptions.recv().unwrap();
+    let files = description.result().unwrap().payload().to_bytes();
+    assert!(files.windows(5).any(|part| part == b"dummy"));
+    // Nobody: an answer at once that there is none.
+    assert_eq!(operator.json("amber/r2/info"), None);
+
+    let listed = fleet(&router);
+    assert_eq!(listed["robots"][0]["robot"], "r1");
+    assert_eq!(listed["robots"][0]["starts"], 1);
+    assert_eq!(listed["robots"][0]["info"]["devices"][0]["state"], "up");
+
+    // The robot leaves.
+    robot.signal("TERM");
+    assert_eq!(robot.wait(), Some(0));
+    next(&tokens, false);
+}
+
+#[test]
+fn drivers_robots_and_routers_that_die_are_missed_and_come_back() {
+    let mut router = Router::start();
+    let (_mediator, address) = dummy_mediator();
+    let mut operator = Operator::new(&router, "alice");
+    let devices = operator.tokens("amber/r1/*/*/alive/*");
+    let robots = operator.tokens("amber/r1/alive/*");
+    let mut first = robot("r1", &address, &router);
+    let boot = next(&robots, true);
+    next(&devices, true);
+
+    let client = Client::connect(&address).unwrap();
+    let pid = client.mediator().drivers().unwrap()[0].pid.unwrap();
+    kill(pid, "KILL");
+    next(&devices, false);
+    next(&devices, true);
+
+    // Without a router for a while, as if its machine were restarted.
+    router.end();
+    router.begin();
+    assert_eq!(next(&robots, true), boot);
+    wait_for("an answer", || operator.json("amber/r1/info"));
+    let call = format!("{DUMMY}/call");
+    operator.ask(&call, status(1)).unwrap();
+
+    first.signal("KILL");
+    first.wait();
+    while next(&robots, false) != boot {}
+    let _second = robot("r1", &address, &router);
+    assert_ne!(next(&robots, true), boot);
+}
+
+/// With the packages `eclipse-zenoh` and `protobuf` from PyPI. The test says so if they are missing.
+#[test]
+fn a_python_program_drives() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+    let python = |args: &[&str]| {
+        let mut python = Command::new("python3");
+        python.args(args).current_dir(root);
+        python.env("PYTHONPATH", "client-sdk/python/src");
+        python.stdin(Stdio::null());
+        python
+    };
+    let mut probe = python(&["-c", "import zenoh, google.protobuf"]);
+    let has_packages = probe.stderr(Stdio::null()).status();
+    if !has_packages.is_ok_and(|status| status.success()) {
+        let why = "SKIP drive.py: no python3 with eclipse-zenoh and protobuf";
+        let _ = writeln!(std::io::stderr(), "{why}");
+        return;
+    }
+    let router = Router::start();
+    let (_demo, address, _folder) = demo();
+    let client = Client::connect(&address).unwrap();
+    let wheels = client.roboclaw(0);
+    let speed = || wheels.speeds().ok().map(|speeds| speeds.front_left_mm_s);
+    wait_for("the wheels", speed);
+    let _robot = robot("r1", &address, &router);
+    let watcher = Operator::new(&router, "watcher");
+    next(&watcher.tokens("amber/r1/roboclaw/0/alive/*"), true);
+    let script = "drivers/gateways/zenoh/examples/drive.py";
+    let mut drive = python(&[script, &router.endpoint, "r1", "--seconds", "30"]);
+    let mut drive = drive.spawn().unwrap();
+    wait_for("motion", || speed().filter(|speed| *speed > 100));
+    // The program is killed while it drives.
+    kill(drive.id(), "KILL");
+    drive.wait().unwrap();
+    wait_for("a stop", || speed().filter(|speed| speed.abs() < 20));
+}
+
+#[test]
+fn the_wheels_stop_by_the_clock_of_the_robot() {
+    let router = Router::start();
+    let (demo, address, _folder) = demo();
+    demo.line("INFO ready: ");
+    let client = Client::connect(&address).unwrap();
+    let wheels = client.roboclaw(0);
+    let speed = || wheels.speeds().ok().map(|speeds| speeds.front_left_mm_s);
+    let moves = || speed().filter(|speed| *speed > 100);
+    let stands = || speed().filter(|speed| speed.abs() < 20);
+    wait_for("the wheels", speed);
+    let robot = robot("r1", &address, &router);
+    let mut alice = Operator::new(&router, "alice");
+    let mut bob = Operator::new(&router, "bob");
+    let tokens = alice.tokens("amber/r1/roboclaw/0/alive/*");
+    next(&tokens, true);
+    let drive = format!("{WHEELS}/drive");
+
+    // Orders on the key for requests move nothing.
+    let error = alice
+        .ask(&format!("{WHEELS}/call"), command(200))
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::Refused);
+
+    // Alice drives, and others do not.
+    let token = alice.token("r1");
+    wait_for("motion", || {
+        alice.put(&drive, command(200));
+        moves()
+    });
+    alice.put(&drive, command(200));
+    let error = bob.ask(&drive, command(-200)).unwrap_err();
+    assert_eq!(error.kind, Kind::Occupied);
+    assert!(
+        alice.json("amber/r1/info").unwrap()["operators"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["who"] == "alice" && it["drives"] == true)
+    );
+
+    // Silence stops the wheels, long before the driver itself would after four seconds.
+    alice.put(&drive, command(200));
+    let silent = Instant::now();
+    wait_for("a stop", stands);
+    let took = silent.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+
+    // A lost operator, too: the last order of the session is not the last word.
+    wait_for("motion", || {
+        alice.put(&drive, command(200));
+        moves()
+    });
+    drop(token);
+    drop(alice);
+    wait_for("a stop", stands);
+
+    // The seat is free.
+    wait_for("motion", || {
+        bob.put(&drive, command(200));
+        moves()
+    });
+    // The whole robot is frozen and killed: the mediator misses its clients.
+    robot.signal("KILL");
+    wait_for("a stop", stands);
+    // Keep the connection until here.
+    thread::yield_now();
+}
