@@ -21,6 +21,7 @@
 //! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
+pub mod access;
 pub mod config;
 pub mod counters;
 pub mod fleet;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amber_drivers::options::{OptionsError, read};
-use amber_terminal::{Failure, exit_code, seconds, show};
+use amber_terminal::{Failure, exit_code, note, seconds, show};
+use amber_zenoh::access::{Rights, RightsError, certificates};
 use amber_zenoh::config::File;
 use amber_zenoh::names::Name;
 use amber_zenoh::{fleet, robot, session};
@@ -37,6 +38,12 @@ enum Verb {
     Robot(RobotOptions),
     /// List the robots of the fleet and their devices
     Fleet(FleetOptions),
+    /// Write certificates for robots and operators, and the access rules of the router
+    #[command(
+        after_help = "Example:\n  amber-zenoh access rights.toml --out certificates\n  \
+        zenohd --config certificates/router.json5"
+    )]
+    Access(AccessOptions),
 }
 
 #[derive(clap::Args)]
@@ -71,6 +78,19 @@ struct FleetOptions {
     json: bool,
 }
 
+#[derive(clap::Args)]
+struct AccessOptions {
+    /// The robots and operators, and who may drive what
+    #[arg(value_name = "FILE")]
+    rights: PathBuf,
+    /// The folder for certificates, keys and router.json5
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// How long new certificates are valid
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3_000))]
+    days: u32,
+}
+
 fn main() -> ExitCode {
     log();
     let cli = Cli::parse();
@@ -85,6 +105,7 @@ fn main() -> ExitCode {
     exit_code(match cli.verb {
         Verb::Robot(options) => runtime.block_on(run_robot(options)),
         Verb::Fleet(options) => runtime.block_on(run_fleet(options)),
+        Verb::Access(options) => run_access(&options),
     })
 }
 
@@ -108,6 +129,25 @@ async fn run_fleet(options: FleetOptions) -> Result<(), Failure> {
     let fleet = fleet::look(&session, options.deadline).await;
     session.close().await.map_err(failed)?;
     show(&fleet.map_err(failed)?, options.json)
+}
+
+fn run_access(options: &AccessOptions) -> Result<(), Failure> {
+    let rights: Rights = read(Some(&options.rights)).map_err(rejected)?;
+    let wrong = |error: RightsError| Failure::wrong(error.to_string());
+    rights.check().map_err(wrong)?;
+    let made = certificates::make(&rights, &options.out, options.days).map_err(failed)?;
+    let folder = std::fs::canonicalize(&options.out).map_err(failed)?;
+    let router = serde_json::to_string_pretty(&rights.router(&folder)).map_err(failed)?;
+    let path = folder.join("router.json5");
+    std::fs::write(&path, router + "\n").map_err(failed)?;
+    for name in made {
+        note(format_args!(
+            "new: {}",
+            folder.join(name).with_extension("pem").display()
+        ));
+    }
+    note(format_args!("zenohd --config {}", path.display()));
+    Ok(())
 }
 
 fn file(path: Option<&Path>) -> Result<File, Failure> {

@@ -12,7 +12,8 @@ use amber_zenoh::problem::Kind;
 use prost::Message;
 
 use self::common::{
-    Operator, PATIENCE, Router, demo, dummy_mediator, fleet, kill, next, robot, wait_for,
+    Operator, PATIENCE, Router, amber_zenoh, demo, dummy_mediator, fleet, kill, next, robot,
+    secure_robot, wait_for,
 };
 
 mod common;
@@ -147,6 +148,72 @@ fn drivers_robots_and_routers_that_die_are_missed_and_come_back() {
     while next(&robots, false) != boot {}
     let _second = robot("r1", &address, &router);
     assert_ne!(next(&robots, true), boot);
+}
+
+#[test]
+fn access_rules_bind_keys_to_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let rights = folder.path().join("rights.toml");
+    let text = "
+        [[robot]]
+        name = 'r1'
+        [[robot]]
+        name = 'r2'
+        [[operator]]
+        name = 'alice'
+        drives = ['r1']
+        watches = ['r2']
+        [[operator]]
+        name = 'stranger'";
+    std::fs::write(&rights, text).unwrap();
+    let folder = folder.path().join("out");
+    let mut access = amber_zenoh();
+    access.arg("access").arg(&rights).arg("--out").arg(&folder);
+    let output = access.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+
+    let router = Router::secure(&folder);
+    let (_first, first) = dummy_mediator();
+    let (_second, second) = dummy_mediator();
+    let _r1 = secure_robot("r1", "r1", &folder, &first, &router);
+    let _r2 = secure_robot("r2", "r2", &folder, &second, &router);
+    // r2 says that it is r3.
+    let _forger = secure_robot("r3", "r2", &folder, &second, &router);
+
+    let mut alice = Operator::secure(&router, "alice", "alice", &folder);
+    let mut posing = Operator::secure(&router, "bob", "alice", &folder);
+    let mut stranger = Operator::secure(&router, "stranger", "stranger", &folder);
+    let tokens = alice.tokens("amber/*/*/*/alive/*");
+    let unseen = stranger.tokens("amber/*/*/*/alive/*");
+    let mut seen = [next(&tokens, true), next(&tokens, true)].map(|key| key[..8].to_owned());
+    seen.sort();
+    assert_eq!(seen, ["amber/r1", "amber/r2"]);
+
+    // She hears and asks both, and drives one.
+    for robot in ["r1", "r2"] {
+        let data = alice.published(&format!("amber/{robot}/dummy/0/data"));
+        data.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(
+            alice.json(&format!("amber/{robot}/info")).unwrap()["robot"],
+            robot
+        );
+        let call = format!("amber/{robot}/dummy/0/call");
+        assert!(alice.ask(&call, status(1)).is_ok());
+        // Nobody can use the name of another operator.
+        assert!(posing.try_ask(&call, status(1)).is_none());
+        assert!(stranger.try_ask(&call, status(1)).is_none());
+        let drive = format!("amber/{robot}/dummy/0/drive");
+        assert_eq!(alice.try_ask(&drive, status(1)).is_some(), robot == "r1");
+    }
+    let _token = alice.token("r1");
+    let info = wait_for("the token", || {
+        let info = alice.json("amber/r1/info")?;
+        let operators = info["operators"].as_array()?.len();
+        (operators > 0).then_some(info)
+    });
+    assert_eq!(info["operators"][0]["who"], "alice", "{info}");
+    assert_eq!(alice.json("amber/r3/info"), None);
+    assert!(unseen.try_recv().is_err());
 }
 
 /// With the packages `eclipse-zenoh` and `protobuf` from PyPI. The test says so if they are missing.

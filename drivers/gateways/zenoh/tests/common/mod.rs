@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use amber_zenoh::problem::Problem;
 use amber_zenoh::stamp::{DataStamp, OrderStamp};
 use bytes::Bytes;
 use prost::Message;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::sample::SampleKind;
@@ -138,15 +138,45 @@ fn listening(process: Process) -> (Process, String) {
 
 /// `amber-zenoh robot`.
 pub(crate) fn robot(name: &str, mediator: &str, router: &Router) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_amber-zenoh"));
+    let mut command = amber_zenoh();
     command.args(["robot", "--name", name, "--mediator", mediator]);
     command.args(["--connect", &router.endpoint]);
     Process::start(command)
 }
 
+/// The same with the certificate of this name in a folder.
+pub(crate) fn secure_robot(
+    name: &str,
+    certificate: &str,
+    folder: &Path,
+    mediator: &str,
+    router: &Router,
+) -> Process {
+    let file = folder.join(name).with_extension("toml");
+    let path = |file: &str| folder.join(file).display().to_string();
+    let text = format!(
+        "[zenoh]\nca = '{}'\ncertificate = '{}'\nkey = '{}'\n",
+        path("ca.pem"),
+        path(&format!("{certificate}.pem")),
+        path(&format!("{certificate}.key")),
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = amber_zenoh();
+    command.args(["robot", "--name", name, "--mediator", mediator]);
+    command.args(["--connect", &router.endpoint, "--config"]);
+    Process::start({
+        command.arg(file);
+        command
+    })
+}
+
+pub(crate) fn amber_zenoh() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_amber-zenoh"))
+}
+
 /// What `amber-zenoh fleet --json` prints.
-pub(crate) fn fleet(router: &Router) -> serde_json::Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_amber-zenoh"));
+pub(crate) fn fleet(router: &Router) -> Value {
+    let mut command = amber_zenoh();
     command.args(["fleet", "--json", "--deadline", "30s"]);
     let output = command
         .args(["--connect", &router.endpoint])
@@ -159,17 +189,34 @@ pub(crate) fn fleet(router: &Router) -> serde_json::Value {
 /// A router in this process.
 pub(crate) struct Router {
     pub(crate) endpoint: String,
+    config: Value,
     session: Option<Session>,
 }
 
 impl Router {
     pub(crate) fn start() -> Self {
-        let port = {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            free.local_addr().unwrap().port()
-        };
+        let endpoint = format!("tcp/127.0.0.1:{}", free_port());
+        let config = json!({
+            "mode": "router",
+            "listen": { "endpoints": [endpoint] },
+            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+        });
+        Self::with(endpoint, config)
+    }
+
+    /// With the configuration that `amber-zenoh access` has written, but on a free port.
+    pub(crate) fn secure(folder: &Path) -> Self {
+        let text = std::fs::read(folder.join("router.json5")).unwrap();
+        let mut config: Value = serde_json::from_slice(&text).unwrap();
+        let port = free_port();
+        config["listen"]["endpoints"] = json!([format!("tls/127.0.0.1:{port}")]);
+        Self::with(format!("tls/localhost:{port}"), config)
+    }
+
+    fn with(endpoint: String, config: Value) -> Self {
         let mut router = Self {
-            endpoint: format!("tcp/127.0.0.1:{port}"),
+            endpoint,
+            config,
             session: None,
         };
         router.begin();
@@ -178,12 +225,7 @@ impl Router {
 
     /// Begins again after [`Router::end`], with another identity.
     pub(crate) fn begin(&mut self) {
-        let config = json!({
-            "mode": "router",
-            "listen": { "endpoints": [self.endpoint] },
-            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
-        });
-        let config = Config::from_json5(&config.to_string()).unwrap();
+        let config = Config::from_json5(&self.config.to_string()).unwrap();
         let opened = wait_for("a router", || match zenoh::open(config.clone()).wait() {
             Ok(session) => Some(session),
             Err(error) => {
@@ -207,6 +249,20 @@ impl Drop for Router {
     }
 }
 
+fn client(router: &Router) -> Value {
+    json!({
+        "mode": "client",
+        "connect": { "endpoints": [router.endpoint] },
+        "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+        "transport": { "link": { "tx": { "lease": 2000 } } },
+    })
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
+}
+
 /// A program of an operator that uses nothing but Zenoh.
 pub(crate) struct Operator {
     pub(crate) session: Session,
@@ -217,12 +273,27 @@ pub(crate) struct Operator {
 
 impl Operator {
     pub(crate) fn new(router: &Router, who: &'static str) -> Self {
-        let config = json!({
-            "mode": "client",
-            "connect": { "endpoints": [router.endpoint] },
-            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
-            "transport": { "link": { "tx": { "lease": 2000 } } },
+        Self::with(who, client(router))
+    }
+
+    /// With the certificate of this name in a folder.
+    pub(crate) fn secure(
+        router: &Router,
+        who: &'static str,
+        certificate: &str,
+        folder: &Path,
+    ) -> Self {
+        let mut config = client(router);
+        config["transport"]["link"]["tls"] = json!({
+            "root_ca_certificate": folder.join("ca.pem"),
+            "connect_certificate": folder.join(certificate).with_extension("pem"),
+            "connect_private_key": folder.join(certificate).with_extension("key"),
+            "enable_mtls": true,
         });
+        Self::with(who, config)
+    }
+
+    fn with(who: &'static str, config: Value) -> Self {
         let config = Config::from_json5(&config.to_string()).unwrap();
         let session = wait_for("a session", || zenoh::open(config.clone()).wait().ok());
         Self {
@@ -244,6 +315,15 @@ impl Operator {
 
     /// Sends a message on a key such as `amber/r1/dummy/0/call`, and waits for the answer.
     pub(crate) fn ask(&mut self, key: &str, message: impl Message) -> Result<Bytes, Problem> {
+        self.try_ask(key, message).expect("an answer")
+    }
+
+    /// The same; `None` if nobody answers.
+    pub(crate) fn try_ask(
+        &mut self,
+        key: &str,
+        message: impl Message,
+    ) -> Option<Result<Bytes, Problem>> {
         let stamp = self.stamp();
         let answers = (self.session)
             .get(format!("{key}/{}?deadline_ms=20000", self.who))
@@ -252,14 +332,14 @@ impl Operator {
             .timeout(PATIENCE)
             .wait()
             .unwrap();
-        let answer = answers.recv().expect("an answer");
-        match answer.result() {
+        let answer = answers.recv().ok()?;
+        Some(match answer.result() {
             Ok(sample) => Ok(Bytes::copy_from_slice(&sample.payload().to_bytes())),
             Err(error) => {
                 let text = error.payload().to_bytes();
                 Err(serde_json::from_slice(&text).expect("a problem"))
             }
-        }
+        })
     }
 
     /// Sends an order on a key such as `amber/r1/roboclaw/0/drive`, without an answer.
@@ -272,7 +352,7 @@ impl Operator {
     }
 
     /// The JSON that a key answers; `None` without an answer.
-    pub(crate) fn json(&self, key: &str) -> Option<serde_json::Value> {
+    pub(crate) fn json(&self, key: &str) -> Option<Value> {
         let answers = self.session.get(key).timeout(PATIENCE).wait().unwrap();
         let answer = answers.recv().ok()?;
         let sample = answer.result().expect("no error");

@@ -1,0 +1,303 @@
+//! Who may do what in the fleet: the access rules of a router, and the certificates for them. PURE.
+//!
+//! Zenoh's router binds rules to the names in certificates. A rule must contain the whole key
+//! expression that a peer asks for; what fits no rule is dropped without an error.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::limits::LEASE;
+use crate::names::Name;
+
+pub mod certificates;
+
+/// The file with the rights of a fleet.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rights {
+    /// The router.
+    pub router: RouterTable,
+    /// The robots.
+    pub robot: Vec<RobotTable>,
+    /// The operators.
+    pub operator: Vec<OperatorTable>,
+}
+
+/// The table `[router]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RouterTable {
+    /// The host names and addresses by which robots and operators reach it.
+    pub names: Vec<String>,
+    /// Where it listens.
+    pub listen: Vec<String>,
+}
+
+/// The table `[[robot]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RobotTable {
+    /// The name in keys and in its certificate.
+    pub name: Name,
+}
+
+/// The table `[[operator]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorTable {
+    /// The name in keys and in the certificate.
+    pub name: Name,
+    /// The robots that the operator sees, asks and drives.
+    #[serde(default)]
+    pub drives: Vec<Name>,
+    /// The robots that the operator sees and asks, but does not move.
+    #[serde(default)]
+    pub watches: Vec<Name>,
+}
+
+/// Only this machine.
+impl Default for RouterTable {
+    fn default() -> Self {
+        Self {
+            names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
+            listen: vec!["tls/127.0.0.1:7447".to_owned()],
+        }
+    }
+}
+
+/// Why rights are invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RightsError {
+    /// Two robots or operators with one name would have one certificate.
+    #[error("the name '{0}' appears twice: robots and operators need different names")]
+    Twice(Name),
+    /// The files of the authority and of the router have these names.
+    #[error("the name '{0}' is that of a file of the fleet: use another one")]
+    Reserved(Name),
+    /// A right for a robot that is not listed.
+    #[error("operator '{operator}' has a right for the robot '{robot}', which is not listed")]
+    UnknownRobot {
+        /// The operator.
+        operator: Name,
+        /// The robot.
+        robot: Name,
+    },
+}
+
+impl Rights {
+    /// Checks that the names are those of different robots and operators.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn check(&self) -> Result<(), RightsError> {
+        let mut names = BTreeSet::new();
+        for name in self.names() {
+            if ["ca", "router"].contains(&name.as_str()) {
+                return Err(RightsError::Reserved(name.clone()));
+            }
+            if !names.insert(name) {
+                return Err(RightsError::Twice(name.clone()));
+            }
+        }
+        let robots: BTreeSet<_> = self.robot.iter().map(|robot| &robot.name).collect();
+        for operator in &self.operator {
+            let mut all = operator.drives.iter().chain(&operator.watches);
+            if let Some(robot) = all.find(|robot| !robots.contains(robot)) {
+                return Err(RightsError::UnknownRobot {
+                    operator: operator.name.clone(),
+                    robot: robot.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of all robots and operators: those of their certificates.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        let robots = self.robot.iter().map(|robot| &robot.name);
+        robots.chain(self.operator.iter().map(|operator| &operator.name))
+    }
+
+    /// The configuration of the router. Its certificate and that of the authority are in this folder.
+    #[must_use]
+    pub fn router(&self, folder: &Path) -> Value {
+        let mut rules = vec![rule(
+            "may-subscribe",
+            &["ingress"],
+            // Wide, because subscriptions are: what comes back is decided on the way out.
+            &[
+                "declare_subscriber",
+                "declare_liveliness_subscriber",
+                "liveliness_query",
+            ],
+            &["amber/**".to_owned()],
+        )];
+        let mut policies = Vec::new();
+        for RobotTable { name } in &self.robot {
+            rules.extend(of_robot(name));
+            policies.push(json!({ "subjects": [name], "rules": [format!("{name}-owns")] }));
+        }
+        for operator in &self.operator {
+            let who = &operator.name;
+            let mut own = vec!["may-subscribe".to_owned()];
+            let seen: BTreeSet<_> = operator.drives.iter().chain(&operator.watches).collect();
+            for robot in seen {
+                let drives = operator.drives.contains(robot);
+                own.push(format!("{robot}-heard"));
+                own.push(format!("{who}-uses-{robot}"));
+                rules.extend(of_operator(who, robot, drives));
+            }
+            policies.push(json!({ "subjects": [who], "rules": own }));
+        }
+        let subjects: Vec<_> = (self.names())
+            .map(|name| json!({ "id": name, "cert_common_names": [name] }))
+            .collect();
+        json!({
+            "mode": "router",
+            "listen": { "endpoints": self.router.listen },
+            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+            "timestamping": { "enabled": true },
+            "transport": { "link": {
+                "protocols": ["tls"],
+                "tx": { "lease": LEASE.as_millis() as u64, "keep_alive": 4 },
+                "tls": {
+                    "root_ca_certificate": folder.join("ca.pem"),
+                    "listen_certificate": folder.join("router.pem"),
+                    "listen_private_key": folder.join("router.key"),
+                    "enable_mtls": true,
+                    // There are no revocation lists: rights end with certificates.
+                    "close_link_on_expiration": true,
+                },
+            } },
+            "access_control": {
+                "enabled": true,
+                "default_permission": "deny",
+                "rules": rules,
+                "subjects": subjects,
+                "policies": policies,
+            },
+        })
+    }
+}
+
+/// What a robot may do with its own keys, and what operators hear of it.
+fn of_robot(robot: &Name) -> [Value; 2] {
+    let all = [format!("amber/{robot}/**")];
+    let owns = rule(
+        &format!("{robot}-owns"),
+        &["ingress", "egress"],
+        &[
+            "put",
+            "delete",
+            "declare_subscriber",
+            "query",
+            "reply",
+            "declare_queryable",
+            "liveliness_token",
+            "liveliness_query",
+            "declare_liveliness_subscriber",
+        ],
+        &all,
+    );
+    let heard = rule(
+        &format!("{robot}-heard"),
+        &["egress"],
+        &[
+            "put",
+            "delete",
+            "reply",
+            "liveliness_token",
+            "declare_subscriber",
+            "declare_queryable",
+        ],
+        &all,
+    );
+    [owns, heard]
+}
+
+/// What an operator may ask and order.
+fn of_operator(who: &Name, robot: &Name, drives: bool) -> Vec<Value> {
+    let key = |rest: &str| format!("amber/{robot}/{rest}");
+    let mut asks = vec![
+        key("info"),
+        key("*/*/health"),
+        key("*/*/description"),
+        key(&format!("*/*/call/{who}")),
+    ];
+    let mut messages = vec!["query"];
+    if drives {
+        asks.push(key(&format!("*/*/drive/{who}")));
+        asks.push(key(&format!("operators/{who}/*")));
+        messages.extend(["put", "liveliness_token"]);
+    }
+    vec![rule(
+        &format!("{who}-uses-{robot}"),
+        &["ingress"],
+        &messages,
+        &asks,
+    )]
+}
+
+fn rule(id: &str, flows: &[&str], messages: &[&str], keys: &[String]) -> Value {
+    json!({
+        "id": id,
+        "permission": "allow",
+        "flows": flows,
+        "messages": messages,
+        "key_exprs": keys,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(text: &str) -> Rights {
+        toml::from_str(text).unwrap()
+    }
+
+    const FLEET: &str = "
+        [[robot]]
+        name = 'r1'
+        [[robot]]
+        name = 'r2'
+        [[operator]]
+        name = 'alice'
+        drives = ['r1']
+        watches = ['r2']";
+
+    #[test]
+    fn an_operator_has_a_key_to_drive_only_for_the_robots_in_drives() {
+        let rights = rights(FLEET);
+        rights.check().unwrap();
+        let router = rights.router(Path::new("/etc/fleet"));
+        let rules = router["access_control"]["rules"].as_array().unwrap();
+        let keys = |id: &str| {
+            let rule = rules.iter().find(|rule| rule["id"] == id).unwrap();
+            rule["key_exprs"].to_string()
+        };
+        assert!(keys("alice-uses-r1").contains("amber/r1/*/*/drive/alice"));
+        assert!(!keys("alice-uses-r2").contains("drive"));
+        assert!(keys("alice-uses-r2").contains("amber/r2/*/*/call/alice"));
+        assert_eq!(router["access_control"]["default_permission"], "deny");
+        let tls = &router["transport"]["link"]["tls"];
+        assert_eq!(tls["listen_certificate"], "/etc/fleet/router.pem");
+        let accepted = zenoh::Config::from_json5(&router.to_string());
+        assert!(accepted.is_ok(), "{accepted:?}");
+    }
+
+    #[test]
+    fn wrong_rights_are_refused() {
+        let twice = format!("{FLEET}\n[[robot]]\nname = 'alice'");
+        let error = rights(&twice).check().unwrap_err();
+        assert!(error.to_string().contains("'alice' appears twice"));
+        let error = rights("[[robot]]\nname = 'ca'").check().unwrap_err();
+        assert!(error.to_string().contains("'ca' is that of a file"));
+        let unknown = "[[operator]]\nname = 'bob'\nwatches = ['r3']";
+        let error = rights(unknown).check().unwrap_err();
+        assert!(error.to_string().contains("'r3', which is not listed"));
+    }
+}
