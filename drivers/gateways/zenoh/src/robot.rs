@@ -163,6 +163,8 @@ enum Question {
     Description(Asker),
 }
 
+type MakeQuestion = fn(Asker) -> Question;
+
 impl Desk {
     async fn serve(
         mut self,
@@ -218,7 +220,7 @@ impl Desk {
                 .callback(move |query| door.query(query));
             queryables.push(queryable.await?);
         }
-        let kinds: [(String, fn(Asker) -> Question); 3] = [
+        let kinds: [(String, MakeQuestion); 3] = [
             (self.keys.own("info"), Question::Info),
             (self.keys.of_all("health"), Question::Health),
             (self.keys.of_all("description"), Question::Description),
@@ -418,14 +420,14 @@ impl Door {
         let Some(asker) = self.asker(query, key) else {
             return;
         };
-        self.input(Input::Message(Incoming {
+        self.input(Input::Message(Box::new(Incoming {
             address,
             stamp,
             message,
             deadline: deadline.min(MAX_DEADLINE),
             asker: Some(asker),
             _permit: None,
-        }));
+        })));
     }
 
     fn put(&self, key: &str, attachment: Option<&ZBytes>, payload: &ZBytes) {
@@ -435,14 +437,14 @@ impl Door {
         let Ok(permit) = self.orders.clone().try_acquire_owned() else {
             return self.counters.count("orders_dropped_busy");
         };
-        self.input(Input::Message(Incoming {
+        self.input(Input::Message(Box::new(Incoming {
             address,
             stamp: attachment.and_then(order_stamp),
             message: bytes(payload),
             deadline: DEADLINE,
             asker: None,
             _permit: Some(permit),
-        }));
+        })));
     }
 
     fn operator(&self, key: &str, kind: SampleKind) {
@@ -456,7 +458,7 @@ impl Door {
         });
     }
 
-    fn question(&self, query: Query, question: fn(Asker) -> Question) {
+    fn question(&self, query: Query, question: MakeQuestion) {
         if let Some(asker) = self.asker(query, String::new())
             && self.questions.try_send(question(asker)).is_err()
         {

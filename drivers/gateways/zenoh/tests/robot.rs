@@ -12,8 +12,8 @@ use amber_zenoh::problem::Kind;
 use prost::Message;
 
 use self::common::{
-    Operator, PATIENCE, Router, amber_zenoh, demo, dummy_mediator, fleet, kill, next, robot,
-    secure_robot, wait_for,
+    Operator, PATIENCE, Router, amber_zenoh, connects, demo, dummy_mediator, fleet, kill, next,
+    robot, secure_robot, settings, wait_for,
 };
 
 mod common;
@@ -107,7 +107,7 @@ fn a_program_without_amber_uses_a_device() {
     // Nobody: an answer at once that there is none.
     assert_eq!(operator.json("amber/r2/info"), None);
 
-    let listed = fleet(&router);
+    let listed = fleet(&router, &[]);
     assert_eq!(listed["robots"][0]["robot"], "r1");
     assert_eq!(listed["robots"][0]["starts"], 1);
     assert_eq!(listed["robots"][0]["info"]["devices"][0]["state"], "up");
@@ -214,6 +214,13 @@ fn access_rules_bind_keys_to_certificates() {
     assert_eq!(info["operators"][0]["who"], "alice", "{info}");
     assert_eq!(alice.json("amber/r3/info"), None);
     assert!(unseen.try_recv().is_err());
+
+    let listed = fleet(&router, &["--config", &settings("alice", "alice", &folder)]);
+    let robots = listed["robots"].as_array().unwrap().iter();
+    let robots: Vec<_> = robots.map(|row| &row["info"]["robot"]).collect();
+    assert_eq!(robots, ["r1", "r2"], "{listed}");
+    // Without a certificate there is no link.
+    assert!(!connects(&router, &folder));
 }
 
 /// With the packages `eclipse-zenoh` and `protobuf` from PyPI. The test says so if they are missing.

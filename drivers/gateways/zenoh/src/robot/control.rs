@@ -26,7 +26,7 @@ use crate::stamp::OrderStamp;
 /// gone is never dropped.
 pub(super) enum Input {
     /// A message for a device.
-    Message(Incoming),
+    Message(Box<Incoming>),
     /// An operator's program has a token.
     Announced(Program),
     /// It has none any more.
@@ -104,7 +104,7 @@ impl Control {
 
     fn take(&self, now: Duration, orders: &mut Orders, clients: &mut Operators, input: Input) {
         let incoming = match input {
-            Input::Message(incoming) => incoming,
+            Input::Message(incoming) => *incoming,
             Input::Announced(program) => return orders.announced(now, program),
             Input::Gone(program) => return orders.gone(now, &program),
         };

@@ -152,6 +152,15 @@ pub(crate) fn secure_robot(
     mediator: &str,
     router: &Router,
 ) -> Process {
+    let mut command = amber_zenoh();
+    command.args(["robot", "--name", name, "--mediator", mediator]);
+    command.args(["--connect", &router.endpoint]);
+    command.args(["--config", &settings(name, certificate, folder)]);
+    Process::start(command)
+}
+
+/// Writes a file with the settings for a certificate of this folder. Returns its path.
+pub(crate) fn settings(name: &str, certificate: &str, folder: &Path) -> String {
     let file = folder.join(name).with_extension("toml");
     let path = |file: &str| folder.join(file).display().to_string();
     let text = format!(
@@ -161,13 +170,15 @@ pub(crate) fn secure_robot(
         path(&format!("{certificate}.key")),
     );
     std::fs::write(&file, text).unwrap();
-    let mut command = amber_zenoh();
-    command.args(["robot", "--name", name, "--mediator", mediator]);
-    command.args(["--connect", &router.endpoint, "--config"]);
-    Process::start({
-        command.arg(file);
-        command
-    })
+    file.display().to_string()
+}
+
+/// Whether the router takes a client that knows the authority, but has no certificate.
+pub(crate) fn connects(router: &Router, folder: &Path) -> bool {
+    let mut config = client(router);
+    config["transport"]["link"]["tls"] = json!({ "root_ca_certificate": folder.join("ca.pem") });
+    let config = Config::from_json5(&config.to_string()).unwrap();
+    zenoh::open(config).wait().is_ok()
 }
 
 pub(crate) fn amber_zenoh() -> Command {
@@ -175,11 +186,12 @@ pub(crate) fn amber_zenoh() -> Command {
 }
 
 /// What `amber-zenoh fleet --json` prints.
-pub(crate) fn fleet(router: &Router) -> Value {
+pub(crate) fn fleet(router: &Router, more: &[&str]) -> Value {
     let mut command = amber_zenoh();
     command.args(["fleet", "--json", "--deadline", "30s"]);
     let output = command
         .args(["--connect", &router.endpoint])
+        .args(more)
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
