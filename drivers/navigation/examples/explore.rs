@@ -1,11 +1,13 @@
 //! Measures exploration: `cargo run --release -p amber-navigation --example explore -- --help`.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use amber_map::{Pose, wrap};
 use amber_navigation::explore::State;
-use amber_navigation::scenario::exploring;
+use amber_navigation::scenario::exploring::{self, Moment};
 use clap::Parser;
 
 use self::common::{map, measured};
@@ -30,6 +32,9 @@ struct Options {
     /// The longest run, simulated
     #[arg(long, value_name = "S", default_value_t = 600)]
     seconds: u64,
+    /// Print the decisions of the last S seconds of each run
+    #[arg(long, value_name = "S")]
+    trace: Option<f64>,
 }
 
 fn main() -> ExitCode {
@@ -61,8 +66,20 @@ fn measure(options: &Options) -> Result<(), String> {
         "clear mm",
     );
     for seed in options.first..options.first + options.seeds {
-        let run = exploring::explore(&walls, start, seed, options.seconds);
+        let mut moments = VecDeque::new();
+        let watch = |moment: Moment| {
+            let Some(trace_s) = options.trace else {
+                return;
+            };
+            let from_s = moment.time_s - trace_s;
+            while (moments.front()).is_some_and(|old: &Moment| old.time_s < from_s) {
+                moments.pop_front();
+            }
+            moments.push_back(moment);
+        };
+        let run = exploring::explore_watched(&walls, start, seed, options.seconds, watch);
         let run = run.ok_or("the robot cannot start")?;
+        moments.iter().for_each(print_moment);
         let end = match run.end {
             State::Waiting => "waiting",
             State::Exploring => "going on",
@@ -90,4 +107,34 @@ fn measure(options: &Options) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The pose of the truth, the error of the pose on the map, and the decision.
+fn print_moment(moment: &Moment) {
+    let degrees = |pose: Pose| wrap(pose.heading).to_degrees();
+    let error = moment.believed.map_or_else(String::new, |(pose, truth)| {
+        format!(
+            "{:.0} mm {:.1} deg",
+            1000.0 * pose.at.minus(truth.at).length(),
+            wrap(pose.heading - truth.heading).to_degrees()
+        )
+    });
+    let goal = moment.goal.map_or_else(String::new, |goal| {
+        format!("to {:.2} {:.2}", goal.x, goal.y)
+    });
+    println!(
+        "{:8.2} s x {:.3} y {:.3} {:6.1} deg, off by {error}, clear {:3.0} mm, {:?} {:?} {goal}: \
+         wheels {:4.0} {:4.0} mm/s, {} ({:.2})",
+        moment.time_s,
+        moment.truth.at.x,
+        moment.truth.at.y,
+        degrees(moment.truth),
+        1000.0 * moment.clearance_m,
+        moment.state,
+        moment.driving,
+        1000.0 * moment.decision.wheels.left_m_s(),
+        1000.0 * moment.decision.wheels.right_m_s(),
+        moment.decision.reason,
+        moment.decision.scale,
+    );
 }

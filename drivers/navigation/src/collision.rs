@@ -20,6 +20,8 @@
 //!   [`Config::stop_beside_m`] at the sides. For an obstacle inside this margin the footprint ends
 //!   just before it: each motion towards it is refused, each one along it or away from it passes.
 //! - **Limit.** An obstacle within [`Config::limit_zone_m`] limits speed and turn.
+//! - **Retreat.** Where these margins leave no motion, one that brings the robot no nearer to any
+//!   surface passes slowly, see `retreat`. So a robot in a narrow place can get out.
 //! - **Momentum.** The same law for the *measured* motion with hard braking: if a new command would
 //!   be free but the old motion ends in an obstacle, the wheels stop first.
 //! - **Sources.** Old scans slow the robot down and then stop it; so do old commands.
@@ -30,6 +32,7 @@
 
 mod contact;
 mod obstacles;
+mod retreat;
 mod watch;
 
 use std::fmt;
@@ -41,6 +44,7 @@ pub use self::contact::Footprint;
 pub use self::watch::{Imu, Trouble, Watch, WatchConfig};
 
 use self::obstacles::Obstacles;
+use self::retreat::{Kind, Margins, Surroundings};
 use crate::kinematics::{SkidSteer, Twist, Wheels};
 use crate::odometry::Odometry;
 use crate::scan::{Echo, Scan};
@@ -51,6 +55,9 @@ const GAP_M: f64 = 0.001;
 const CREEP_M_S: f64 = 0.02;
 /// Slower wheels have no momentum to speak of.
 const MOMENTUM_M_S: f64 = 0.05;
+/// The speed of the fastest wheel while the robot leaves a narrow place. Slower than what has
+/// momentum, and fast enough for the motors.
+const RETREAT_M_S: f64 = 0.045;
 /// If wheels were not measured for this long, the monitor assumes that they follow its commands.
 const WHEELS_TIMEOUT: Duration = Duration::from_millis(300);
 /// A scan with fewer valid beams than this share is useless, e.g. of a covered scanner.
@@ -169,6 +176,8 @@ pub enum Reason {
     Approach,
     /// An obstacle is in the way: the robot stops.
     Blocked,
+    /// An obstacle is within the margin, and the motion brings nothing nearer.
+    Retreat,
     /// An obstacle is near: the speed is limited.
     Limit,
     /// The robot drives backwards, where the laser does not look.
@@ -198,6 +207,7 @@ impl fmt::Display for Reason {
             Self::Idle => "no motion requested",
             Self::Approach => "slowing down for an obstacle",
             Self::Blocked => "an obstacle is in the way",
+            Self::Retreat => "leaving an obstacle slowly",
             Self::Limit => "speed limit near an obstacle",
             Self::Reverse => "speed limit in reverse",
             Self::Lateral => "speed limit in a curve",
@@ -231,6 +241,8 @@ pub struct Monitor {
     obstacles: Obstacles,
     scanned: Option<Duration>,
     command: Option<(Duration, Wheels)>,
+    /// Whether the command is a careful one, see [`Monitor::handle_careful_command`].
+    is_careful: bool,
     sent: Wheels,
     watch: Watch,
     counters: Counters,
@@ -246,6 +258,7 @@ impl Monitor {
             obstacles: Obstacles::default(),
             scanned: None,
             command: None,
+            is_careful: false,
             sent: Wheels::STOP,
             watch: Watch::new(config.watch),
             counters: Counters::default(),
@@ -283,8 +296,17 @@ impl Monitor {
         self.watch.handle_imu(time, imu);
     }
 
+    /// A client wants these wheel speeds, although obstacles may be within the margin ahead: the robot
+    /// drives back the way that it came. Where it is that near, it drives slowly, and keeps the margin
+    /// of the sides.
+    pub fn handle_careful_command(&mut self, now: Duration, wheels: Wheels) {
+        self.handle_command(now, wheels);
+        self.is_careful = true;
+    }
+
     /// A client wants these wheel speeds.
     pub fn handle_command(&mut self, now: Duration, wheels: Wheels) {
+        self.is_careful = false;
         if wheels.is_finite() {
             let wheels = wheels.limited(self.config.drive.max_wheel_m_s);
             self.command = Some((now, wheels));
@@ -352,6 +374,54 @@ impl Monitor {
         self.counters
     }
 
+    /// The smallest distance between the footprint and obstacles while the robot turns on the spot by
+    /// this angle. Negative if it would touch one; infinite without obstacles.
+    #[must_use]
+    pub fn turn_room_m(&self, now: Duration, angle_rad: f64) -> f64 {
+        let points = self.around(self.odometry.pose_at(now));
+        retreat::turn_room_m(self.footprint(), points, angle_rad)
+    }
+
+    /// Whether a careful command for this motion passes.
+    #[must_use]
+    pub fn allows(&self, now: Duration, twist: Twist) -> bool {
+        let robot = self.odometry.pose_at(now);
+        self.surroundings(robot, true)
+            .allow(self.config.drive, twist)
+    }
+
+    /// A slow motion that leads away from the obstacles around, if the robot is between some and there
+    /// is one.
+    #[must_use]
+    pub fn way_out(&self, now: Duration) -> Option<Twist> {
+        let robot = self.odometry.pose_at(now);
+        let unit = self.surroundings(robot, true).way_out(self.config.drive)?;
+        Some(unit.scaled(RETREAT_M_S))
+    }
+
+    fn surroundings(&self, robot: Pose, is_careful: bool) -> Surroundings {
+        let beside_m = self.config.stop_beside_m;
+        let margins = Margins {
+            ahead_m: if is_careful {
+                beside_m
+            } else {
+                self.config.stop_ahead_m
+            },
+            beside_m,
+        };
+        Surroundings::new(self.footprint(), margins, self.around(robot))
+    }
+
+    /// All points in the frame of the robot.
+    fn around(&self, robot: Pose) -> impl Iterator<Item = (Kind, Point)> + '_ {
+        let seen = self.obstacles.seen().map(|point| (Kind::Seen, point));
+        let known = self.obstacles.known().map(|point| (Kind::Known, point));
+        let remembered = self.obstacles.remembered();
+        let remembered = remembered.map(|point| (Kind::Remembered, point));
+        let all = seen.chain(known).chain(remembered);
+        all.map(move |(kind, point)| (kind, robot.local(point)))
+    }
+
     fn decide(&self, now: Duration) -> Decision {
         let stop = Decision::stop;
         let Some((commanded, wheels)) = self.command else {
@@ -390,8 +460,17 @@ impl Monitor {
             return stop(Reason::Momentum);
         }
         let contact_s = self.contact_s(&near, twist);
+        let mut approach = self.approach(contact_s, speed_m_s);
+        let drive = self.config.drive;
+        if approach.1 == Reason::Blocked
+            && self
+                .surroundings(robot, self.is_careful)
+                .allow(drive, twist)
+        {
+            approach = ((RETREAT_M_S / speed_m_s).min(1.0), Reason::Retreat);
+        }
         let (scale, reason) = [
-            self.approach(contact_s, speed_m_s),
+            approach,
             (self.scan_factor(now, scanned), Reason::ScanTimeout),
             (self.limit(&near, twist), Reason::Limit),
             (self.reverse(twist), Reason::Reverse),

@@ -3,10 +3,10 @@
 //! ```text
 //!            set_targets             a pose
 //!   Idle ---------------> Waiting -----------> Driving (turn, follow) --> next target or Idle
-//!    ^                       ^  pose lost,      |  ^   blocked, or
-//!    | no targets left       +---- jumped ------+  |   no progress
+//!    ^                       ^  pose lost,      |  ^   blocked, no progress,
+//!    | no targets left       +---- jumped ------+  |   or no room for a turn
 //!    | or the client left                       v  |
-//!    +------------------------------------- Recovering: plan around, back up, wait
+//!    +------------------------------------- Recovering: plan around, drive back, wait
 //! ```
 //!
 //! Each target is *visited* when the robot is within its radius, or *skipped* when there is no path
@@ -17,10 +17,17 @@
 //! second, and then [`DriveToPoint::poll_event`] until it returns `None`. All wheel speeds pass the
 //! collision monitor.
 
+mod recovery;
+mod trail;
+
 use std::collections::VecDeque;
+use std::f64::consts::TAU;
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment};
+
+use self::recovery::Recovery;
+use self::trail::Trail;
 
 use crate::collision::{self, Decision, Imu, Monitor, Reason};
 use crate::grid::GridError;
@@ -60,6 +67,10 @@ const PATH_KEEPS: f64 = 0.85;
 /// Driven beyond this, earlier failures are forgotten.
 const GOOD_WAY_M: f64 = 0.5;
 
+/// A turn on the spot begins only if an obstacle would enter the footprint by less than this: more is
+/// neither noise nor a margin.
+const TURN_ROOM_M: f64 = -0.012;
+
 /// The configuration of a [`DriveToPoint`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -77,9 +88,12 @@ pub struct Config {
     pub progress_m: f64,
     /// How long an obstacle may stop the robot before it looks for another way.
     pub blocked_time: Duration,
-    /// How far the robot backs up, in metres.
+    /// A point that the laser no longer sees is forgotten if a wall of the map is this near to it: the map
+    /// knows better. In metres.
+    pub map_covers_m: f64,
+    /// How far the robot drives back at least, in metres.
     pub back_up_m: f64,
-    /// How fast it backs up, in m/s.
+    /// How fast it drives back, in m/s.
     pub back_up_m_s: f64,
     /// How long the robot waits for an obstacle to go away.
     pub wait_time: Duration,
@@ -109,6 +123,7 @@ impl Config {
             progress_time: Duration::from_secs(8),
             progress_m: 0.2,
             blocked_time: Duration::from_millis(1500),
+            map_covers_m: NOT_ON_MAP_M,
             back_up_m: 0.2,
             back_up_m_s: 0.1,
             wait_time: Duration::from_secs(2),
@@ -148,7 +163,7 @@ pub enum State {
     Following,
     /// An obstacle or a missing scan stops it.
     Blocked,
-    /// It backs up.
+    /// It drives back the way that it came.
     BackingUp,
     /// It waits for an obstacle to go away.
     Waiting,
@@ -203,7 +218,10 @@ pub struct DriveToPoint {
     planned: Duration,
     obstacles_ahead: bool,
     attempts: u32,
+    /// How often the robot has driven back on its way to the target.
+    retreats: u32,
     recovery: Option<Recovery>,
+    trail: Trail,
     /// When the robot last got on, and how far it was along its path.
     progress: (Duration, f64),
     blocked_since: Option<Duration>,
@@ -214,12 +232,6 @@ struct Obstacle {
     at: Point,
     seen: Duration,
     scans: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Recovery {
-    BackUp { from: Point, until: Duration },
-    Wait { until: Duration },
 }
 
 impl DriveToPoint {
@@ -254,7 +266,9 @@ impl DriveToPoint {
             planned: Duration::ZERO,
             obstacles_ahead: false,
             attempts: 0,
+            retreats: 0,
             recovery: None,
+            trail: Trail::default(),
             progress: (Duration::ZERO, 0.0),
             blocked_since: None,
         }
@@ -346,9 +360,17 @@ impl DriveToPoint {
             // What was around the robot is somewhere else.
             self.obstacles.clear();
             self.monitor.forget();
+            self.trail.clear();
+        }
+        if !matches!(self.recovery, Some(Recovery::Retreat(_))) {
+            self.trail.note(self.monitor.odometry().pose_at(now));
         }
         let wheels = self.config.collision.drive.wheels(twist);
-        self.monitor.handle_command(now, wheels);
+        if matches!(self.recovery, Some(Recovery::Retreat(_))) {
+            self.monitor.handle_careful_command(now, wheels);
+        } else {
+            self.monitor.handle_command(now, wheels);
+        }
         let decision = self.monitor.step(now);
         let wants_to_move = twist != Twist::STOP;
         let is_blocked = wants_to_move && decision.wheels == Wheels::STOP;
@@ -437,7 +459,7 @@ impl DriveToPoint {
                 self.begin_target(now);
                 continue;
             }
-            if let Some(motion) = self.recover(now, pose) {
+            if let Some(motion) = self.recover(now) {
                 return motion;
             }
             if self.needs_plan(now, pose) {
@@ -456,7 +478,7 @@ impl DriveToPoint {
                     }
                     Err(_) => {
                         // An obstacle closes the way. It may go away.
-                        self.fail(now, pose, target);
+                        self.fail(now, target);
                         continue;
                     }
                 }
@@ -492,15 +514,31 @@ impl DriveToPoint {
             .blocked_since
             .is_some_and(|since| now.saturating_sub(since) > self.config.blocked_time);
         if stands || is_blocked {
-            self.fail(now, pose, target);
+            self.fail(now, target);
             return (State::Blocked, Twist::STOP);
         }
-        let state = if motion.is_turning {
-            State::Turning
+        if !motion.is_turning {
+            return (State::Following, motion.twist);
+        }
+        match self.turn(now, motion.bearing_rad) {
+            Some(direction) => (State::Turning, motion.twist.scaled(direction)),
+            None => {
+                self.fail_to_turn(now, target);
+                (State::Blocked, Twist::STOP)
+            }
+        }
+    }
+
+    /// Whether the robot has room for a turn on the spot: 1 for the shorter way, -1 for the longer
+    /// one.
+    fn turn(&self, now: Duration, angle_rad: f64) -> Option<f64> {
+        let longer_rad = angle_rad - TAU.copysign(angle_rad);
+        let room_m = |angle_rad| self.monitor.turn_room_m(now, angle_rad);
+        if room_m(angle_rad) >= TURN_ROOM_M {
+            Some(1.0)
         } else {
-            State::Following
-        };
-        (state, motion.twist)
+            (room_m(longer_rad) >= 0.0).then_some(-1.0)
+        }
     }
 
     fn needs_plan(&self, now: Duration, pose: Pose) -> bool {
@@ -521,60 +559,11 @@ impl DriveToPoint {
         planner.plan(from, target.at, target.radius_m, &obstacles)
     }
 
-    /// The robot does not get on: it plans around, then backs up, then waits, then gives up.
-    fn fail(&mut self, now: Duration, pose: Pose, target: Target) {
-        self.attempts += 1;
-        self.follower = None;
-        self.blocked_since = None;
-        self.progress = (now, 0.0);
-        match self.attempts {
-            1 => {}
-            2 | 4 => {
-                self.recovery = Some(Recovery::BackUp {
-                    from: pose.at,
-                    until: now + BACK_UP_TIME,
-                });
-            }
-            3 | 5 => {
-                self.obstacles.clear();
-                self.recovery = Some(Recovery::Wait {
-                    until: now + self.config.wait_time,
-                });
-            }
-            attempts => {
-                self.next.pop_front();
-                self.skip(target, Skipped::NoProgress(attempts - 1));
-                self.begin_target(now);
-            }
-        }
-    }
-
-    fn recover(&mut self, now: Duration, pose: Pose) -> Option<(State, Twist)> {
-        match self.recovery? {
-            Recovery::BackUp { from, until } => {
-                let way_m = pose.at.minus(from).length();
-                let is_blocked = self
-                    .blocked_since
-                    .is_some_and(|since| now.saturating_sub(since) > BLOCKED_BACK_TIME);
-                if way_m < self.config.back_up_m && now < until && !is_blocked {
-                    return Some((State::BackingUp, Twist::new(-self.config.back_up_m_s, 0.0)));
-                }
-            }
-            Recovery::Wait { until } => {
-                if now < until {
-                    return Some((State::Waiting, Twist::STOP));
-                }
-            }
-        }
-        self.recovery = None;
-        self.blocked_since = None;
-        None
-    }
-
     fn begin_target(&mut self, now: Duration) {
         self.follower = None;
         self.recovery = None;
         self.attempts = 0;
+        self.retreats = 0;
         self.blocked_since = None;
         self.progress = (now, 0.0);
         if self.next.is_empty() {
@@ -667,7 +656,8 @@ impl DriveToPoint {
                 angle < low || angle > high
             });
         self.monitor.set_known(scan.end(), hidden);
-        let is_on_map = |local| planner.clearance_m(pose.global(local)) < NOT_ON_MAP_M;
+        let covers_m = self.config.map_covers_m;
+        let is_on_map = |local| planner.clearance_m(pose.global(local)) < covers_m;
         self.monitor.forget_if(scan.end(), is_on_map);
     }
 
@@ -677,10 +667,6 @@ impl DriveToPoint {
     }
 }
 
-/// The robot backs up for at most this long.
-const BACK_UP_TIME: Duration = Duration::from_secs(4);
-/// If something behind stops it for this long, it does not back up.
-const BLOCKED_BACK_TIME: Duration = Duration::from_millis(500);
 /// Unread events are dropped beyond this, the oldest first.
 const MAX_EVENTS: usize = 1_000;
 

@@ -32,6 +32,9 @@ use crate::scan::Scan;
 
 /// A frontier is visited when the robot is this near: it sees across.
 const RADIUS_M: f64 = 0.3;
+/// One that no path leads to is looked at from farther away: the planner keeps more distance from
+/// unknown cells than frontiers do.
+const FAR_RADIUS_M: f64 = 0.45;
 /// Frontiers that are this close to each other are the same, in two surveys.
 const SAME_M: f64 = 0.4;
 /// A frontier this close to a visited or skipped one is not visited again.
@@ -50,6 +53,10 @@ const PATIENCE: Duration = Duration::from_secs(6);
 const SILENCE: Duration = Duration::from_millis(600);
 /// The robot has returned when it is this near to its start.
 const HOME_M: f64 = 0.2;
+/// The robot tries so often to return to its start, each time with a newer map.
+const MAX_RETURNS: u32 = 3;
+/// The map has gaps while it is made. A wall that the laser has seen counts until the map has it here.
+const COVERS_M: f64 = 0.05;
 /// The targets belong to the explorer itself.
 const SELF: ClientId = ClientId(0);
 
@@ -119,6 +126,10 @@ pub struct Explorer {
     idle_since: Option<Duration>,
     skipped: Vec<(Point, Skipped)>,
     not_returned: Option<Skipped>,
+    /// How often the robot could not return.
+    returns: u32,
+    /// When it tries again without a new survey.
+    tries_again: Option<Duration>,
 }
 
 impl Explorer {
@@ -127,6 +138,10 @@ impl Explorer {
     /// # Errors
     /// Never: there is no map yet.
     pub fn new(config: drive_to_point::Config) -> Result<Self, GridError> {
+        let config = drive_to_point::Config {
+            map_covers_m: COVERS_M,
+            ..config
+        };
         Ok(Self {
             drive: DriveToPoint::new(config, &[])?,
             state: State::Waiting,
@@ -139,6 +154,8 @@ impl Explorer {
             idle_since: None,
             skipped: Vec::new(),
             not_returned: None,
+            returns: 0,
+            tries_again: None,
         })
     }
 
@@ -168,6 +185,9 @@ impl Explorer {
         if self.state == State::Waiting {
             self.state = State::Exploring;
         }
+        if self.tries_again.is_some() {
+            self.go_home(now);
+        }
         if self.state != State::Exploring {
             return;
         }
@@ -189,20 +209,28 @@ impl Explorer {
         while let Some(event) = self.drive.poll_event() {
             match (event, self.state) {
                 (Event::Visited(target), State::Exploring) => self.leave(now, target.at),
+                (Event::Skipped(target, Skipped::Unreachable(_)), State::Exploring)
+                    if target.radius_m < FAR_RADIUS_M =>
+                {
+                    self.go(now, target.at, FAR_RADIUS_M);
+                }
                 (Event::Skipped(target, why), State::Exploring) => {
                     self.skipped.push((target.at, why));
                     self.leave(now, target.at);
                 }
-                (Event::Visited(_), State::Returning) => self.state = State::Finished,
-                (Event::Skipped(_, why), State::Returning) => {
-                    self.not_returned = Some(why);
-                    self.state = State::NotReturned;
+                (Event::Visited(_), State::Returning) => {
+                    self.not_returned = None;
+                    self.state = State::Finished;
                 }
+                (Event::Skipped(_, why), State::Returning) => self.fail_to_return(now, why),
                 _ => {}
             }
         }
         let is_over = |since: Duration| now.saturating_sub(since) >= PATIENCE;
         if self.state == State::Exploring && self.idle_since.is_some_and(is_over) {
+            self.go_home(now);
+        }
+        if self.tries_again.is_some_and(|time| time <= now) {
             self.go_home(now);
         }
         decision
@@ -266,8 +294,19 @@ impl Explorer {
         }
     }
 
+    fn fail_to_return(&mut self, now: Duration, why: Skipped) {
+        self.not_returned = Some(why);
+        self.returns += 1;
+        if self.returns < MAX_RETURNS {
+            self.tries_again = Some(now + PATIENCE);
+        } else {
+            self.state = State::NotReturned;
+        }
+    }
+
     fn go_home(&mut self, now: Duration) {
         self.state = State::Returning;
+        self.tries_again = None;
         match self.start {
             Some(start) => self.go(now, start.at, HOME_M),
             None => self.state = State::Finished,
@@ -389,6 +428,10 @@ mod tests {
             heading: 0.0,
         });
         let waits = PATIENCE.as_millis() as u32 / 100 + 2;
+        for _ in 1..MAX_RETURNS {
+            assert_eq!(robot.hear(waits).wheels, Wheels::STOP);
+            assert_eq!(robot.explorer.state(), State::Returning);
+        }
         assert_eq!(robot.hear(waits).wheels, Wheels::STOP);
         assert_eq!(robot.explorer.state(), State::NotReturned);
         assert!(robot.explorer.state().is_over());

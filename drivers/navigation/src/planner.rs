@@ -31,7 +31,7 @@ const UNKNOWN_M: f64 = 0.08;
 /// The distance of the points of a finished path.
 const SPACING_M: f64 = 0.05;
 /// The distance of the points of walls.
-const WALL_SPACING_M: f64 = 0.03;
+const WALL_SPACING_M: f64 = 0.01;
 /// How often corners are rounded a little.
 const ROUNDS: usize = 60;
 /// A corner is rounded only where this much clearance remains.
@@ -99,7 +99,6 @@ pub struct NoGraph;
 pub struct Planner {
     config: Config,
     walls: Walls,
-    wall_points: Vec<Point>,
     field: DistanceField,
     /// The path follows these links, if there are some.
     graph: Option<Graph>,
@@ -125,7 +124,6 @@ impl Planner {
         Ok(Self {
             config,
             walls: Walls::new(walls.to_vec()),
-            wall_points: walls.iter().flat_map(points_of).collect(),
             field: DistanceField::from_walls(layout, walls, FAR_M),
             graph: None,
         })
@@ -137,11 +135,9 @@ impl Planner {
         if occupancy.layout().cells() > MAX_CELLS {
             return Self::of_occupancy(config, &occupancy.coarser());
         }
-        let walls = occupancy.lines();
         Self {
             config,
-            wall_points: walls.iter().flat_map(points_of).collect(),
-            walls: Walls::new(walls),
+            walls: Walls::new(occupancy.lines()),
             field: DistanceField::with_unknown(occupancy, FAR_M, UNKNOWN_M),
             graph: None,
         }
@@ -177,8 +173,8 @@ impl Planner {
 
     /// Points of the walls within a distance of a position.
     pub fn wall_points(&self, at: Point, within_m: f64) -> impl Iterator<Item = Point> + '_ {
-        let near = move |point: &Point| point.minus(at).length() <= within_m;
-        self.wall_points.iter().copied().filter(near)
+        let walls = self.walls.segments().iter();
+        walls.flat_map(move |wall| points_of(wall, at, within_m))
     }
 
     /// The distance from a position to the nearest wall of the map, at most 0.6 m.
@@ -449,12 +445,24 @@ impl<'a> Clearances<'a> {
     }
 }
 
-/// Evenly spaced points of a wall.
-fn points_of(wall: &Segment) -> impl Iterator<Item = Point> + use<> {
-    let way = wall.to.minus(wall.from);
-    let steps = (way.length() / WALL_SPACING_M).ceil().max(1.0);
+/// Evenly spaced points of the part of a wall that is within a distance of a position.
+fn points_of(wall: &Segment, at: Point, within_m: f64) -> impl Iterator<Item = Point> + use<> {
     let from = wall.from;
-    (0..=steps as u32).map(move |step| from.plus(way.times(f64::from(step) / steps)))
+    let way = wall.to.minus(from);
+    let length_m = way.length();
+    let along = way.times(1.0 / length_m.max(1e-9));
+    let beside_m = at.minus(from).dot(along);
+    let square = within_m * within_m - at.minus(from.plus(along.times(beside_m))).length().powi(2);
+    let half_m = square.max(0.0).sqrt();
+    let first_m = (beside_m - half_m).max(0.0);
+    let last_m = (beside_m + half_m).min(length_m);
+    let steps = ((last_m - first_m) / WALL_SPACING_M).ceil();
+    let is_near = square >= 0.0 && last_m >= first_m;
+    let count = if is_near { steps as u32 + 1 } else { 0 };
+    (0..count).map(move |step| {
+        let way_m = first_m + (last_m - first_m) * f64::from(step) / steps.max(1.0);
+        from.plus(along.times(way_m))
+    })
 }
 
 const NEIGHBOURS: [(isize, isize); 8] = [

@@ -94,6 +94,8 @@ pub struct Motion {
     pub twist: Twist,
     /// Whether the robot turns on the spot.
     pub is_turning: bool,
+    /// The direction of the point ahead on the path, in the frame of the robot.
+    pub bearing_rad: f64,
     /// How far it is to the left of the path.
     pub left_m: f64,
     /// The remaining length of the path.
@@ -165,6 +167,7 @@ impl Follower {
         let motion = |twist, is_turning| Motion {
             twist,
             is_turning,
+            bearing_rad: bearing,
             left_m: place.left_m,
             rest_m,
         };

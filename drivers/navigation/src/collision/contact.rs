@@ -41,6 +41,18 @@ impl Footprint {
         ahead.hypot(beside)
     }
 
+    /// The distance from a point to the edge of the rectangle; negative inside.
+    #[must_use]
+    pub fn signed_distance_m(&self, point: Point) -> f64 {
+        let ahead = (point.x - self.front_m).max(-self.rear_m - point.x);
+        let beside = point.y.abs() - self.half_width_m;
+        if ahead < 0.0 && beside < 0.0 {
+            ahead.max(beside)
+        } else {
+            ahead.max(0.0).hypot(beside.max(0.0))
+        }
+    }
+
     /// The distance of the farthest corner from the centre.
     #[must_use]
     pub fn radius_m(&self) -> f64 {

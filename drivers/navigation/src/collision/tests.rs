@@ -119,6 +119,47 @@ fn from_a_wall_the_robot_may_retreat_and_turn_if_its_corners_have_room() {
     assert_eq!(decide(&mut stopped, 0.1, -0.1).scale, 1.0);
 }
 
+/// The robot stands slanted in the corner of a room: its left side looks into the corner, and its
+/// front left and rear left corners are this far from the walls.
+fn slanted_corner(room_m: f64) -> [(f64, f64); 2] {
+    [50.0_f64, 140.0].map(|degrees| {
+        let direction = degrees.to_radians();
+        let reach_m = 0.185 * direction.cos().abs() + 0.165 * direction.sin().abs();
+        (direction, reach_m + room_m)
+    })
+}
+
+#[test]
+fn slanted_in_a_corner_only_the_turn_away_from_both_walls_passes() {
+    for room_m in [0.01, 0.003, -0.003] {
+        let walls = slanted_corner(room_m);
+        let mut monitor = monitor(|angle| {
+            let hits = walls.iter().filter_map(|(direction, away_m)| {
+                let cos = (angle - direction).cos();
+                (cos > 0.05).then_some(away_m / cos)
+            });
+            hits.min_by(f64::total_cmp)
+        });
+        // Where the laser does not look, the map says that the wall is 20 mm nearer.
+        let (direction, away_m) = walls[1];
+        let behind = (-50..20).map(|step| {
+            let along_m = f64::from(step) * 0.01;
+            Point::new(away_m - 0.02, along_m).turned(direction)
+        });
+        let is_hidden = |point: &Point| point.y.atan2(point.x).abs() > 2.1;
+        monitor.set_known(ms(1000), behind.filter(is_hidden));
+        let right = decide(&mut monitor, 0.2, -0.2);
+        assert!(right.wheels.left_m_s() > CREEP_M_S, "{room_m}: {right:?}");
+        for (left, right) in [(0.2, 0.2), (-0.2, -0.2), (-0.2, 0.2)] {
+            let decision = decide(&mut monitor, left, right);
+            assert_eq!(decision.reason, Reason::Blocked, "{room_m}: {left} {right}");
+        }
+        let out = monitor.way_out(ms(1000)).expect("a way out");
+        assert!(out.turn_rad_s < 0.0, "{out:?}");
+        assert!(monitor.turn_room_m(ms(1000), 0.1) < room_m - 0.001);
+    }
+}
+
 #[test]
 fn a_parallel_wall_limits_the_speed_but_does_not_stop() {
     for gap_m in [0.005, 0.01, 0.06, 0.1] {

@@ -56,6 +56,24 @@ fn a_path_leads_through_the_middle_of_a_gate() {
 }
 
 #[test]
+fn the_points_of_walls_near_a_position() {
+    let planner = planner(&room(1.0));
+    let at = Point::new(2.0, 1.5);
+    let points: Vec<Point> = planner.wall_points(at, 0.6).collect();
+    assert!(points.iter().all(|point| point.minus(at).length() < 0.601));
+    // The upper wall is 0.5 m away, and the end of the middle one, too.
+    let upper = points.iter().filter(|point| point.y == 2.0);
+    let reach_m = upper.clone().map(|point| (point.x - 2.0).abs());
+    assert!((reach_m.fold(0.0, f64::max) - 0.332).abs() < 0.001);
+    assert!((66..70).contains(&upper.count()));
+    let middle = points
+        .iter()
+        .filter(|point| point.x == 2.0 && point.y < 1.1);
+    assert!((10..13).contains(&middle.count()));
+    assert_eq!(planner.wall_points(at, 0.4).count(), 0);
+}
+
+#[test]
 fn a_free_way_is_straight() {
     let walls = room(1.0);
     let (start, goal) = (Point::new(0.5, 0.5), Point::new(1.5, 1.5));

@@ -6,6 +6,7 @@ use amber_map::{Cell, Layout, Map, Occupancy, Point, Pose, Segment, Walls};
 use amber_sim::world::find_start;
 
 use super::robot::{Event, Robot, Sensors, is_due};
+use crate::collision::Decision;
 use crate::drive_to_point::{self, Skipped};
 use crate::explore::{Explorer, State};
 use crate::free::FreeSpace;
@@ -48,6 +49,27 @@ pub struct Exploration {
     pub clearance_m: f64,
 }
 
+/// One decision of an exploration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    /// When it was made.
+    pub time_s: f64,
+    /// Where the robot is.
+    pub truth: Pose,
+    /// Where it was according to its map, in the same frame, and the true pose of that time.
+    pub believed: Option<(Pose, Pose)>,
+    /// The distance of the footprint from the nearest wall.
+    pub clearance_m: f64,
+    /// The speeds for the wheels, and why.
+    pub decision: Decision,
+    /// What the explorer does.
+    pub state: State,
+    /// How it drives.
+    pub driving: drive_to_point::State,
+    /// Its goal, in the same frame.
+    pub goal: Option<Point>,
+}
+
 /// A place of the map where the robot fits: its own start, or else one of its nodes.
 #[must_use]
 pub fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
@@ -62,6 +84,18 @@ pub fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
 /// Explores for at most so many seconds. `None` if the robot cannot start there, or sees nothing.
 #[must_use]
 pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Option<Exploration> {
+    explore_watched(walls, start, seed, seconds, |_| {})
+}
+
+/// The same. `watch` sees each decision.
+#[must_use]
+pub fn explore_watched(
+    walls: &[Segment],
+    start: Pose,
+    seed: u64,
+    seconds: u64,
+    mut watch: impl FnMut(Moment),
+) -> Option<Exploration> {
     let mut robot = Robot::new(walls, start, seed, Sensors::NOISY).ok()?;
     let config = drive_to_point::Config::new(Pose::default());
     let mut explorer = Explorer::new(config).ok()?;
@@ -109,6 +143,21 @@ pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Optio
         if is_due(now, PERIOD) {
             let decision = explorer.step(now);
             robot.send(decision.wheels);
+            watch(Moment {
+                time_s: now.as_secs_f64(),
+                truth: robot.world.pose(),
+                believed: first
+                    .zip(explorer.drive().pose())
+                    .map(|(first, (time, pose))| {
+                        (first.global_pose(pose), robot.world.pose_at(time))
+                    }),
+                clearance_m: robot.footprint_clearance_m(),
+                decision,
+                state: explorer.state(),
+                driving: explorer.drive().state(),
+                goal: (first.zip(explorer.drive().next_targets().next()))
+                    .map(|(first, target)| first.global(target.at)),
+            });
         }
         if is_due(now, Duration::from_millis(500)) {
             poses.push(robot.world.pose());
