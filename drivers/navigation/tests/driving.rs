@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use amber_map::{Map, Pose};
+use amber_map::{Map, Point, Pose, Segment};
+use amber_navigation::drive_to_point::Target;
 use amber_navigation::scenario::avoid::{self, Obstacle};
 use amber_navigation::scenario::goto::{Errand, Incident, follow, start_at, targets, tour};
 use amber_navigation::scenario::robot::Sensors;
@@ -168,6 +169,57 @@ fn a_box_on_the_path_is_driven_around() {
         .with(incident)
         .run(1);
     assert_eq!((run.visited, run.contacts), (1, 0), "{run:?}");
+}
+
+/// A room with a dead end of 0.45 m x 1.2 m, where the robot cannot turn: its corners need 0.5 m.
+fn dead_end() -> Vec<Segment> {
+    let corners = [
+        (0.0, 0.0),
+        (2.0, 0.0),
+        (2.0, 0.775),
+        (3.2, 0.775),
+        (3.2, 1.225),
+        (2.0, 1.225),
+        (2.0, 2.0),
+        (0.0, 2.0),
+        (0.0, 0.0),
+    ];
+    let point = |(x, y)| Point::new(x, y);
+    corners
+        .windows(2)
+        .map(|pair| Segment {
+            from: point(pair[0]),
+            to: point(pair[1]),
+        })
+        .collect()
+}
+
+#[test]
+fn the_robot_drives_backwards_out_of_a_dead_end() {
+    let target = |x| Target {
+        at: Point::new(x, 1.0),
+        radius_m: 0.25,
+    };
+    for seed in 1..=3 {
+        let errand = Errand::new(
+            &dead_end(),
+            Pose::new(0.6, 1.0, 0.0),
+            &[target(3.0), target(0.6)],
+        );
+        let run = errand.until_s(90).run(seed);
+        assert_eq!((run.visited, run.contacts), (2, 0), "seed {seed}: {run:?}");
+    }
+}
+
+#[test]
+fn near_walls_a_motion_away_from_them_passes() {
+    for seed in 0..20 {
+        let Some(left) = avoid::leave(seed) else {
+            continue;
+        };
+        assert_eq!(left.contacts, 0, "seed {seed}: {left:?}");
+        assert!(left.to_m > left.from_m + 0.01, "seed {seed}: {left:?}");
+    }
 }
 
 #[test]

@@ -231,8 +231,15 @@ impl World {
     /// # Errors
     /// The robot stands there; nothing has changed.
     pub fn add_walls(&mut self, walls: &[Segment]) -> Result<(), StartError> {
-        let all = [self.walls.segments(), walls].concat();
-        let all = Walls::new(all);
+        self.set_walls([self.walls.segments(), walls].concat())
+    }
+
+    /// Replaces all walls: something among them has moved.
+    ///
+    /// # Errors
+    /// The robot stands there; nothing has changed.
+    pub fn set_walls(&mut self, walls: Vec<Segment>) -> Result<(), StartError> {
+        let all = Walls::new(walls);
         if !all.is_free(OUTLINE, self.pose) {
             return Err(StartError::OnWall);
         }

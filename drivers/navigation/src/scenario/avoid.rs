@@ -1,22 +1,34 @@
 //! Runs of the collision monitor: straight at obstacles, along walls, through a gate, and without a
 //! client. PURE.
 
-use std::f64::consts::FRAC_PI_4;
+use std::collections::VecDeque;
+use std::f64::consts::{FRAC_PI_4, TAU};
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment};
 use amber_sim::wheels::Wheel;
-use amber_sim::world::STEP;
+use amber_sim::world::{OUTLINE, STEP};
 
+use super::Course;
 use super::laser::Errors;
 use super::robot::{Event, LASER, Robot, Sensors, box_of, is_due};
 use crate::collision::{Config, Monitor, Reason};
 use crate::kinematics::{Twist, Wheels};
+use crate::random::gaussian;
 
 /// The period of the monitor.
 const PERIOD: Duration = Duration::from_millis(20);
 /// The period of a client's commands.
 const COMMANDS: Duration = Duration::from_millis(100);
+
+/// Somebody with a joystick drives this fast, ...
+const BY_HAND_M_S: f64 = 0.3;
+/// ...heads for the point of the tour that is this far away, ...
+const AHEAD_M: f64 = 0.25;
+/// ...and turns by so much too far or too little.
+const UNSTEADY: f64 = 0.3;
+/// The nearest point of a tour is one of the next ones.
+const LOOK_POINTS: usize = 30;
 
 /// What stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +69,8 @@ pub struct Guarded {
     /// The monitor under test.
     pub monitor: Monitor,
     reasons: Vec<(Duration, Reason)>,
+    /// When the latest scan was begun.
+    begun: Option<Duration>,
     clock: Clock,
     spent: Vec<Duration>,
 }
@@ -76,6 +90,7 @@ impl Guarded {
             robot: Robot::new(walls, start, seed, sensors).expect("a free start"),
             monitor: Monitor::new(Config::new(sensors.mount)),
             reasons: Vec::new(),
+            begun: None,
             clock: || Duration::ZERO,
             spent: Vec::new(),
         }
@@ -90,6 +105,7 @@ impl Guarded {
                     let start = (self.clock)();
                     self.monitor.handle_scan(&scan);
                     self.spent.push((self.clock)() - start);
+                    self.begun = Some(scan.start);
                     has_scan = true;
                 }
                 Event::Wheels(time, wheels) => self.monitor.handle_wheels(time, wheels),
@@ -177,6 +193,217 @@ pub fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64, clock: Clock) -> 
     run.worst = guarded.spent.iter().max().copied().unwrap_or_default();
     run.mean = guarded.spent.iter().sum::<Duration>() / guarded.spent.len().max(1) as u32;
     run
+}
+
+/// Drives at 0.4 m/s when a box appears this far ahead of the front. The client sends its last command
+/// at the same moment.
+#[must_use]
+pub fn last_command(ahead_m: f64, seed: u64) -> Run {
+    let walls = box_of(Point::new(2.0, 0.0), 8.0, 8.0);
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
+    let command = Some(Wheels::sides(0.4, 0.4));
+    while guarded.robot.world.pose().at.x < 1.0 || !is_due(guarded.robot.now(), COMMANDS) {
+        guarded.step(command);
+    }
+    let centre = Point::new(OUTLINE.half_length_m + ahead_m + 0.1, 0.0);
+    let centre = guarded.robot.world.pose().global(centre);
+    let added = guarded.robot.world.add_walls(&box_of(centre, 0.2, 0.2));
+    added.expect("a free place");
+    guarded.robot.measure_clearance_again();
+    let end = guarded.robot.now() + Duration::from_secs(3);
+    while guarded.robot.now() < end {
+        guarded.step(None);
+    }
+    Run {
+        contacts: guarded.robot.world.contacts(),
+        stop_m: guarded.robot.footprint_clearance_m(),
+        stopped: !guarded.is_moving(),
+        ..Run::default()
+    }
+}
+
+/// A box appears 70 mm before the front at 0.3 m/s: the time from the arrival of the first scan that
+/// was begun after that to the zero command.
+#[must_use]
+pub fn reaction(seed: u64) -> Duration {
+    let walls = box_of(Point::new(2.0, 0.0), 8.0, 8.0);
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
+    let command = Some(Wheels::sides(0.3, 0.3));
+    // Each seed has another moment within a turn of the scanner.
+    let start = Duration::from_millis(2000 + 7 * seed % 100);
+    while guarded.robot.now() < start {
+        guarded.step(command);
+    }
+    let centre = Point::new(OUTLINE.half_length_m + 0.17, 0.0);
+    let centre = guarded.robot.world.pose().global(centre);
+    let added = guarded.robot.world.add_walls(&box_of(centre, 0.2, 0.2));
+    added.expect("a free place");
+    let appeared = guarded.robot.now();
+    let mut shown = None;
+    while guarded.robot.now() < appeared + Duration::from_secs(2) {
+        guarded.step(command);
+        let is_new = |begun: &Duration| *begun >= appeared;
+        if shown.is_none() && guarded.begun.as_ref().is_some_and(is_new) {
+            shown = Some(guarded.robot.now());
+        }
+        let stopped = guarded.reasons.last();
+        if stopped.is_some_and(|(_, reason)| matches!(reason, Reason::Blocked | Reason::Momentum)) {
+            // A scan that was under way may already show it.
+            return shown.map_or(Duration::ZERO, |shown| guarded.robot.now() - shown);
+        }
+    }
+    Duration::MAX
+}
+
+/// The result of [`leave`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Left {
+    /// The distance from the walls at the start.
+    pub from_m: f64,
+    /// And after the motion.
+    pub to_m: f64,
+    /// The motion.
+    pub twist: Twist,
+    /// Contacts.
+    pub contacts: u64,
+}
+
+/// The robot stands 2 to 12 mm from the walls of a corner, in any direction. A client requests the
+/// straight motion, or the turn on the spot, that leads away from them, for four seconds. `None` if no
+/// such motion exists.
+#[must_use]
+pub fn leave(seed: u64) -> Option<Left> {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x1e);
+    let walls = box_of(Point::new(2.0, 2.0), 4.0, 4.0);
+    let heading = random.f64() * TAU;
+    let gap_m = 0.002 + 0.01 * random.f64();
+    // In the corner, or at one wall.
+    let other_m = if random.bool() { gap_m } else { 1.0 };
+    let (sin, cos) = (heading.sin().abs(), heading.cos().abs());
+    let (length_m, width_m) = (OUTLINE.half_length_m, OUTLINE.half_width_m);
+    let start = Pose {
+        at: Point::new(
+            length_m * cos + width_m * sin + gap_m,
+            length_m * sin + width_m * cos + other_m,
+        ),
+        heading,
+    };
+    // The distances from both walls after a motion, from the corners of the robot.
+    let rooms_m = |pose: Pose| {
+        let corners = [(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)]
+            .map(|(x, y)| pose.global(Point::new(x * length_m, y * width_m)));
+        let least = |value: fn(&Point) -> f64| corners.iter().map(value).fold(f64::MAX, f64::min);
+        [least(|corner| corner.x), least(|corner| corner.y)]
+    };
+    let leads_away = |twist: &&Twist| {
+        let step = |part: u32| {
+            let time_s = f64::from(part) * 0.02;
+            let end = start.along_arc(twist.forward_m_s * time_s, twist.turn_rad_s * time_s);
+            rooms_m(end)
+        };
+        (1..=20).all(|part| {
+            let (before, after) = (step(part - 1), step(part));
+            before
+                .iter()
+                .zip(after)
+                .all(|(before, after)| after >= before - 1e-9)
+        }) && step(20)[0] > step(0)[0] + 0.005
+    };
+    let motions = [
+        Twist::new(-0.1, 0.0),
+        Twist::new(0.1, 0.0),
+        Twist::new(0.0, 0.4),
+        Twist::new(0.0, -0.4),
+    ];
+    let twist = *motions.iter().find(leads_away)?;
+    let mut guarded = Guarded::new(&walls, start, seed, LASER);
+    let command = Some(Config::new(Pose::default()).drive.wheels(twist));
+    while guarded.robot.now() < Duration::from_millis(500) {
+        guarded.step(None);
+    }
+    while guarded.robot.now() < Duration::from_millis(4500)
+        && guarded.robot.footprint_clearance_m() < 0.05
+    {
+        guarded.step(command);
+    }
+    Some(Left {
+        from_m: gap_m,
+        to_m: guarded.robot.footprint_clearance_m(),
+        twist,
+        contacts: guarded.robot.world.contacts(),
+    })
+}
+
+/// The result of a [`lap`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Lap {
+    /// The mean speed; 0 if the lap was not finished.
+    pub mean_m_s: f64,
+    /// The length of the tour.
+    pub length_m: f64,
+    /// Contacts.
+    pub contacts: u64,
+    /// The smallest distance from a wall.
+    pub clearance_m: f64,
+}
+
+/// Somebody drives the tour of a course with a joystick: ten commands per second, 0.2 s late, with
+/// unsteady hands.
+#[must_use]
+pub fn lap(course: &Course, seed: u64) -> Lap {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x1a9);
+    let (first, second) = (course.path[0], course.path[5 % course.path.len()]);
+    let way = second.minus(first);
+    let start = Pose {
+        at: first,
+        heading: way.y.atan2(way.x),
+    };
+    let length_m = course.length_m();
+    let mut guarded = Guarded::new(&course.walls, start, seed, LASER);
+    let drive = Config::new(Pose::default()).drive;
+    let mut index = 0;
+    let mut late = VecDeque::from([Twist::STOP; 2]);
+    let mut command = Twist::STOP;
+    let limit = Duration::from_secs_f64(length_m / 0.1);
+    while index + 1 < course.path.len() && guarded.robot.now() < limit {
+        if is_due(guarded.robot.now(), COMMANDS) {
+            let pose = guarded.robot.world.pose();
+            index = nearest_ahead(&course.path, index, pose.at);
+            late.push_back(steered(&course.path, index, pose, &mut random));
+            command = late.pop_front().unwrap_or_default();
+        }
+        guarded.step(Some(drive.wheels(command)));
+    }
+    let is_done = index + 1 >= course.path.len();
+    let time_s = guarded.robot.now().as_secs_f64();
+    Lap {
+        mean_m_s: if is_done { length_m / time_s } else { 0.0 },
+        length_m,
+        contacts: guarded.robot.world.contacts(),
+        clearance_m: guarded.robot.clearance_m(),
+    }
+}
+
+/// The nearest of the next points of a tour.
+fn nearest_ahead(path: &[Point], index: usize, at: Point) -> usize {
+    let last = (index + LOOK_POINTS).min(path.len() - 1);
+    let away_m = |index: &usize| path[*index].minus(at).length();
+    let nearest = (index..=last).min_by(|a, b| away_m(a).total_cmp(&away_m(b)));
+    nearest.unwrap_or(index)
+}
+
+/// What somebody requests who looks a bit ahead on a tour.
+fn steered(path: &[Point], index: usize, pose: Pose, random: &mut fastrand::Rng) -> Twist {
+    let is_ahead = |other: &usize| path[*other].minus(pose.at).length() >= AHEAD_M;
+    let ahead = (index..path.len()).find(is_ahead).unwrap_or(path.len() - 1);
+    let local = pose.local(path[ahead]);
+    let bearing = local.y.atan2(local.x);
+    let unsteady = 1.0 + UNSTEADY * gaussian(random);
+    if bearing.abs() > 0.7 {
+        let turn_rad_s = (2.0 * bearing).clamp(-1.2, 1.2);
+        return Twist::new(0.0, turn_rad_s * unsteady);
+    }
+    Twist::new(BY_HAND_M_S, 2.0 * bearing * unsteady)
 }
 
 /// Drives along a wall; the mean speed after the start.

@@ -4,7 +4,7 @@ use std::f64::consts::FRAC_PI_4;
 use std::time::Duration;
 
 use amber_map::{Map, MapPose, Point, Pose, Segment};
-use amber_sim::world::find_start;
+use amber_sim::world::{OUTLINE, find_start};
 
 use super::robot::{Event, Robot, Sensors, box_of, is_due};
 use crate::drive_to_point::{ClientId, Config, DriveToPoint, State, Target};
@@ -21,6 +21,10 @@ const RADIUS_M: f64 = 0.25;
 const CLIENT: ClientId = ClientId(1);
 /// The client sets the targets when the pose is known, and at this time at the earliest.
 const STARTS: Duration = Duration::from_millis(500);
+/// How often something that moves takes a step, ...
+const MOVES_EVERY: Duration = Duration::from_millis(50);
+/// ...and its distance from the robot.
+const KEPT_M: f64 = 0.1;
 /// The effective tracks that the driver assumes; the true one is 0.42 m.
 const TRACKS_M: [f64; 2] = [0.38, 0.46];
 
@@ -89,6 +93,97 @@ pub enum Incident {
     Cleared(Duration),
     /// A box appears on the path, this far ahead.
     Box(Duration, f64),
+    /// Something walks or drives to and fro across the path. It stops before the robot.
+    Crossing(Duration, Crossing),
+}
+
+/// Something that moves across the path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// Where it crosses the path, from the place of the robot on.
+    pub ahead_m: f64,
+    /// Its size along and across its way.
+    pub size_m: [f64; 2],
+    /// Its speed.
+    pub speed_m_s: f64,
+    /// How far it goes to both sides of the path.
+    pub reach_m: f64,
+}
+
+impl Crossing {
+    /// Somebody who walks.
+    pub const PERSON: Self = Self {
+        ahead_m: 1.0,
+        size_m: [0.3, 0.3],
+        speed_m_s: 0.4,
+        reach_m: 0.7,
+    };
+    /// Another robot.
+    pub const VEHICLE: Self = Self {
+        ahead_m: 1.2,
+        size_m: [0.37, 0.33],
+        speed_m_s: 0.2,
+        reach_m: 0.7,
+    };
+}
+
+/// A crossing that has begun.
+#[derive(Clone, Copy, Debug)]
+struct Mover {
+    crossing: Crossing,
+    /// Where it crosses the path, with the heading of the path.
+    across: Pose,
+    /// How far it is to the left of the path, and whether it moves to the left.
+    left_m: f64,
+    goes_left: bool,
+}
+
+impl Mover {
+    fn new(crossing: Crossing, across: Pose) -> Self {
+        Self {
+            crossing,
+            across,
+            left_m: crossing.reach_m,
+            goes_left: false,
+        }
+    }
+
+    /// Moves on, if the robot and the walls leave room.
+    fn step(&mut self, walls: &[Segment], robot: &mut Robot, dt_s: f64) {
+        let step_m = self.crossing.speed_m_s * dt_s;
+        let to_m = self.left_m + if self.goes_left { step_m } else { -step_m };
+        if to_m.abs() > self.crossing.reach_m {
+            self.goes_left = !self.goes_left;
+            return;
+        }
+        let [along_m, across_m] = self.crossing.size_m;
+        let half = Point::new(across_m / 2.0, along_m / 2.0);
+        let corners = [(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)];
+        let corners = corners.map(|(x, y)| {
+            let offset = Point::new(x * half.x, to_m + y * half.y);
+            self.across.global(offset)
+        });
+        let centre = self.across.global(Point::new(0.0, to_m));
+        // It keeps clear of the robot, as a person does.
+        let away_m = centre.minus(robot.world.pose().at).length();
+        let room_m = half.length() + OUTLINE.radius_m() + KEPT_M;
+        if away_m < room_m && away_m < self.away_m(robot) {
+            return;
+        }
+        let faces = (0..4).map(|index| Segment {
+            from: corners[index],
+            to: corners[(index + 1) % 4],
+        });
+        let all = walls.iter().copied().chain(faces).collect();
+        if robot.world.set_walls(all).is_ok() {
+            self.left_m = to_m;
+        }
+    }
+
+    fn away_m(&self, robot: &Robot) -> f64 {
+        let centre = self.across.global(Point::new(0.0, self.left_m));
+        centre.minus(robot.world.pose().at).length()
+    }
 }
 
 impl Incident {
@@ -99,7 +194,8 @@ impl Incident {
             | Self::LaserOff(at)
             | Self::PoseOff(at)
             | Self::Cleared(at)
-            | Self::Box(at, _) => Some(at),
+            | Self::Box(at, _)
+            | Self::Crossing(at, _) => Some(at),
         }
     }
 }
@@ -209,6 +305,7 @@ impl Errand {
         let mut started = None;
         let mut happened = None;
         let mut state = State::Idle;
+        let mut mover = None;
         while robot.now() < self.limit {
             for event in robot.step() {
                 match event {
@@ -234,6 +331,12 @@ impl Errand {
             if happened.is_none() && self.incident.at().is_some_and(|at| since >= at) {
                 happened = Some(now);
                 self.happen(&mut robot, &mut driver);
+                mover = self.crossing(&robot, &driver);
+            }
+            if let Some(mover) = &mut mover
+                && is_due(now, MOVES_EVERY)
+            {
+                mover.step(&self.walls, &mut robot, MOVES_EVERY.as_secs_f64());
             }
             if is_due(now, PERIOD) {
                 let decision = driver.step(now);
@@ -265,9 +368,25 @@ impl Errand {
         run
     }
 
+    fn crossing(&self, robot: &Robot, driver: &DriveToPoint) -> Option<Mover> {
+        let Incident::Crossing(_, crossing) = self.incident else {
+            return None;
+        };
+        let path = driver.path()?;
+        let here_m = path
+            .project(robot.world.pose().at, 0.0, f64::INFINITY)
+            .way_m;
+        let way_m = here_m + crossing.ahead_m;
+        let across = Pose {
+            at: path.at(way_m),
+            heading: path.direction_rad(way_m),
+        };
+        Some(Mover::new(crossing, across))
+    }
+
     fn happen(&self, robot: &mut Robot, driver: &mut DriveToPoint) {
         match self.incident {
-            Incident::None => {}
+            Incident::None | Incident::Crossing(..) => {}
             // A place that is not free changes nothing, and the result shows it.
             Incident::Kidnap(_, pose) => {
                 let _ = robot.world.place(pose);

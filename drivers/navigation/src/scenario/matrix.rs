@@ -9,7 +9,7 @@ use std::time::Duration;
 use amber_map::{Map, MapPose, Pose, Segment};
 
 use super::avoid::{self, Clock, Obstacle};
-use super::goto::{Errand, Incident, Run, Tracking, follow, start_at, targets, tour};
+use super::goto::{Crossing, Errand, Incident, Run, Tracking, follow, start_at, targets, tour};
 use super::robot::{Poses, Sensors};
 use super::{Course, Scenario, Summary, config, office_floor, routes, run};
 
@@ -240,6 +240,79 @@ fn monitor<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
             }),
         );
     }
+    add(
+        "box at 0.5 m after the last command at 0.4 m/s".into(),
+        "no contact",
+        100,
+        Box::new(|seeds| {
+            let runs: Vec<_> = (0..seeds)
+                .map(|seed| avoid::last_command(0.5, seed))
+                .collect();
+            let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
+            let least_m = runs
+                .iter()
+                .map(|run| run.stop_m)
+                .fold(f64::INFINITY, f64::min);
+            Measured {
+                text: format!("{contacts} contacts, stops at {:.0} mm", least_m * 1000.0),
+                is_met: contacts == 0 && runs.iter().all(|run| run.stopped),
+            }
+        }),
+    );
+    add(
+        "a scan that blocks the way".into(),
+        "zero command within a scan and 20 ms",
+        100,
+        Box::new(|seeds| {
+            let worst = (0..seeds).map(avoid::reaction).max().unwrap_or_default();
+            Measured {
+                text: format!("{:.3} s at most", worst.as_secs_f64()),
+                is_met: worst <= Duration::from_millis(120),
+            }
+        }),
+    );
+    add(
+        "2 to 12 mm from walls, away from them".into(),
+        "every motion passes, no contact",
+        200,
+        Box::new(|seeds| {
+            let runs: Vec<_> = (0..seeds).filter_map(avoid::leave).collect();
+            let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
+            let left = runs
+                .iter()
+                .filter(|run| run.to_m > run.from_m + 0.01)
+                .count();
+            Measured {
+                text: format!("{left} of {} leave, {contacts} contacts", runs.len()),
+                is_met: contacts == 0 && left == runs.len(),
+            }
+        }),
+    );
+    let rooms = maps.rooms.as_ref();
+    if let Some(course) = rooms.and_then(|rooms| Course::new(rooms, rooms.walls.clone())) {
+        add(
+            "lab, a lap by hand".into(),
+            "0.2 m/s, no contact",
+            20,
+            Box::new(move |seeds| {
+                let runs: Vec<_> = (0..seeds).map(|seed| avoid::lap(&course, seed)).collect();
+                let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
+                let least = |value: fn(&avoid::Lap) -> f64| {
+                    runs.iter().map(value).fold(f64::INFINITY, f64::min)
+                };
+                let (slowest_m_s, clearance_m) =
+                    (least(|run| run.mean_m_s), least(|run| run.clearance_m));
+                Measured {
+                    text: format!(
+                        "{:.1} m, slowest {slowest_m_s:.3} m/s, {contacts} contacts, clearance {:.0} mm",
+                        course.length_m(),
+                        1000.0 * clearance_m
+                    ),
+                    is_met: contacts == 0 && slowest_m_s >= 0.2,
+                }
+            }),
+        );
+    }
     let flat = &maps.flat;
     add(
         "random driver in the flat, a minute each".into(),
@@ -415,6 +488,22 @@ fn errands<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
         stop_s: Some(stop_s),
         ..Goal::default()
     };
+    for (name, crossing) in [
+        ("flat, a person crosses", Crossing::PERSON),
+        ("flat, a vehicle crosses", Crossing::VEHICLE),
+    ] {
+        let goal = Goal {
+            text: "all visited, no contact",
+            clearance_m: 0.0,
+            ..all_rooms
+        };
+        add(
+            name,
+            flat.clone().with(Incident::Crossing(at, crossing)),
+            20,
+            goal,
+        );
+    }
     for (name, incident, goal) in [
         (
             "flat, laser off",
