@@ -20,8 +20,9 @@
 //!   [`Config::stop_beside_m`] at the sides. For an obstacle inside this margin the footprint ends
 //!   just before it: each motion towards it is refused, each one along it or away from it passes.
 //! - **Limit.** An obstacle within [`Config::limit_zone_m`] limits speed and turn.
-//! - **Retreat.** Where these margins leave no motion, one that brings the robot no nearer to any
-//!   surface passes slowly, see `retreat`. So a robot in a narrow place can get out.
+//! - **Retreat.** Where these margins leave no motion, one that leads away from the nearest surface
+//!   and brings no other one nearer passes slowly, see `retreat`. So a robot in a narrow place can get
+//!   out.
 //! - **Momentum.** The same law for the *measured* motion with hard braking: if a new command would
 //!   be free but the old motion ends in an obstacle, the wheels stop first.
 //! - **Sources.** Old scans slow the robot down and then stop it; so do old commands.
@@ -408,6 +409,7 @@ impl Monitor {
                 self.config.stop_ahead_m
             },
             beside_m,
+            drift_m: self.config.drift_m,
         };
         Surroundings::new(self.footprint(), margins, self.around(robot))
     }
@@ -462,11 +464,14 @@ impl Monitor {
         let contact_s = self.contact_s(&near, twist);
         let mut approach = self.approach(contact_s, speed_m_s);
         let drive = self.config.drive;
-        if approach.1 == Reason::Blocked
-            && self
-                .surroundings(robot, self.is_careful)
-                .allow(drive, twist)
-        {
+        let may_retreat = || {
+            let around = self.surroundings(robot, self.is_careful);
+            match self.is_careful {
+                true => around.allow(drive, twist),
+                false => around.allow_away(drive, twist),
+            }
+        };
+        if approach.1 == Reason::Blocked && may_retreat() {
             approach = ((RETREAT_M_S / speed_m_s).min(1.0), Reason::Retreat);
         }
         let (scale, reason) = [

@@ -470,7 +470,7 @@ impl DriveToPoint {
                         self.progress = (now, 0.0);
                         self.obstacles_ahead = false;
                     }
-                    Err(error) if self.obstacles.is_empty() || self.attempts > 0 => {
+                    Err(error) if !self.has_path_on_map(pose.at, target) => {
                         self.next.pop_front();
                         self.skip(target, error.into());
                         self.begin_target(now);
@@ -549,6 +549,14 @@ impl DriveToPoint {
         let place = follower.path().project(pose.at, way_m - 0.1, way_m + 0.5);
         let is_off = place.left_m.abs() > OFF_PATH_M;
         (is_off || self.obstacles_ahead) && now.saturating_sub(self.planned) >= REPLAN_PERIOD
+    }
+
+    /// Whether there is a path without the obstacles that are not on the map.
+    fn has_path_on_map(&self, from: Point, target: Target) -> bool {
+        self.planner.as_ref().is_some_and(|planner| {
+            let path = planner.plan(from, target.at, target.radius_m, &[]);
+            path.is_ok()
+        })
     }
 
     fn plan(&self, from: Point, target: Target) -> Result<Path, NoPath> {

@@ -32,9 +32,9 @@ use crate::scan::Scan;
 
 /// A frontier is visited when the robot is this near: it sees across.
 const RADIUS_M: f64 = 0.3;
-/// One that no path leads to is looked at from farther away: the planner keeps more distance from
-/// unknown cells than frontiers do.
-const FAR_RADIUS_M: f64 = 0.45;
+/// If no path leads to one, the robot may come this much nearer to unknown cells than to walls: beside
+/// a frontier there are some, and a narrow door is full of them.
+const BOLD_M: f64 = 0.15;
 /// Frontiers that are this close to each other are the same, in two surveys.
 const SAME_M: f64 = 0.4;
 /// A frontier this close to a visited or skipped one is not visited again.
@@ -64,6 +64,8 @@ const SELF: ClientId = ClientId(0);
 #[derive(Clone, Debug)]
 pub struct Survey {
     planner: Planner,
+    /// Keeps less distance from unknown cells.
+    bold: Planner,
     frontiers: Vec<Frontier>,
 }
 
@@ -76,6 +78,13 @@ impl Survey {
         let clearances = [config.clearance_m, turning_m];
         Self {
             planner: Planner::of_occupancy(config, occupancy),
+            bold: Planner::of_occupancy(
+                planner::Config {
+                    unknown_m: BOLD_M,
+                    ..config
+                },
+                occupancy,
+            ),
             frontiers: frontiers(occupancy, &field, robot, clearances),
         }
     }
@@ -115,6 +124,9 @@ impl State {
 pub struct Explorer {
     drive: DriveToPoint,
     state: State,
+    /// The usual planner and the bold one.
+    planners: Option<(Planner, Planner)>,
+    is_bold: bool,
     frontiers: Vec<Frontier>,
     goal: Option<Point>,
     /// Visited and skipped frontiers.
@@ -145,6 +157,8 @@ impl Explorer {
         Ok(Self {
             drive: DriveToPoint::new(config, &[])?,
             state: State::Waiting,
+            planners: None,
+            is_bold: false,
             frontiers: Vec::new(),
             goal: None,
             done: Vec::new(),
@@ -179,7 +193,8 @@ impl Explorer {
 
     /// A new survey is there.
     pub fn handle_survey(&mut self, now: Duration, survey: Survey) {
-        self.drive.set_map(survey.planner);
+        self.planners = Some((survey.planner, survey.bold));
+        self.use_map();
         self.frontiers = survey.frontiers;
         self.idle_since = None;
         if self.state == State::Waiting {
@@ -210,9 +225,11 @@ impl Explorer {
             match (event, self.state) {
                 (Event::Visited(target), State::Exploring) => self.leave(now, target.at),
                 (Event::Skipped(target, Skipped::Unreachable(_)), State::Exploring)
-                    if target.radius_m < FAR_RADIUS_M =>
+                    if !self.is_bold =>
                 {
-                    self.go(now, target.at, FAR_RADIUS_M);
+                    self.is_bold = true;
+                    self.use_map();
+                    self.go(now, target.at, RADIUS_M);
                 }
                 (Event::Skipped(target, why), State::Exploring) => {
                     self.skipped.push((target.at, why));
@@ -274,8 +291,16 @@ impl Explorer {
         self.choose(now);
     }
 
+    fn use_map(&mut self) {
+        if let Some((planner, bold)) = &self.planners {
+            let planner = if self.is_bold { bold } else { planner };
+            self.drive.set_map(planner.clone());
+        }
+    }
+
     /// Drives to the frontier that is worth its way most; waits if there is none.
     fn choose(&mut self, now: Duration) {
+        self.be_usual();
         let price = |frontier: &&Frontier| {
             let narrow_m = if frontier.is_narrow { NARROW_M } else { 0.0 };
             frontier.way_m + narrow_m - GAIN * frontier.length_m.min(MAX_GAIN_M)
@@ -304,7 +329,15 @@ impl Explorer {
         }
     }
 
+    fn be_usual(&mut self) {
+        if self.is_bold {
+            self.is_bold = false;
+            self.use_map();
+        }
+    }
+
     fn go_home(&mut self, now: Duration) {
+        self.be_usual();
         self.state = State::Returning;
         self.tries_again = None;
         match self.start {

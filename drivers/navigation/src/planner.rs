@@ -26,8 +26,6 @@ const COST_PER_M: f64 = 100_000.0;
 const FAR_M: f64 = 0.6;
 /// The border of the grid around the walls.
 const BORDER_M: f64 = 0.3;
-/// A path may come this much nearer to unknown cells than to walls.
-const UNKNOWN_M: f64 = 0.08;
 /// The distance of the points of a finished path.
 const SPACING_M: f64 = 0.05;
 /// The distance of the points of walls.
@@ -54,6 +52,8 @@ pub struct Config {
     /// The extra cost near walls: a metre at clearance `c` costs
     /// `1 + near_cost_m2 * (1/c - 1/0.6)^2`.
     pub near_cost_m2: f64,
+    /// A path may come this much nearer to unknown cells than to walls, in metres.
+    pub unknown_m: f64,
 }
 
 impl Default for Config {
@@ -62,6 +62,7 @@ impl Default for Config {
             cell_m: 0.025,
             clearance_m: 0.2,
             near_cost_m2: 0.15,
+            unknown_m: 0.08,
         }
     }
 }
@@ -138,7 +139,7 @@ impl Planner {
         Self {
             config,
             walls: Walls::new(occupancy.lines()),
-            field: DistanceField::with_unknown(occupancy, FAR_M, UNKNOWN_M),
+            field: DistanceField::with_unknown(occupancy, FAR_M, config.unknown_m),
             graph: None,
         }
     }

@@ -10,8 +10,8 @@ fn the_robot_finds_all_of_the_flat_and_returns() {
     let map = Map::flat();
     let walls = map.faces();
     let start = start(&map, &walls).unwrap();
-    // With seed 3 the robot gets wedged in a corner and cannot return: docs/navigation.md.
-    let run = explore(&walls, start, 8, 400).unwrap();
+    // In this run, the robot got wedged in a narrow corner and did not return.
+    let run = explore(&walls, start, 3, 400).unwrap();
     assert_eq!((run.end, run.contacts), (State::Finished, 0), "{run:?}");
     assert!(run.found > 0.98, "{run:?}");
     let quality = &run.quality;

@@ -42,6 +42,8 @@ const TOLERANCE_M: f64 = 0.000_5;
 const TOLERANCE_INSIDE_M: f64 = 0.001;
 /// Walls of a map may be this much farther away: cells of 25 mm, and the error of the pose.
 const MAP_ERROR_M: f64 = 0.02;
+/// A motion away gains this much within [`DECISION_STEPS`].
+const AWAY_M: f64 = 0.000_5;
 /// A way out must gain this much.
 const MIN_GAIN_M: f64 = 0.003;
 /// Motions that may lead out: metres ahead, and radians to the left.
@@ -74,6 +76,8 @@ pub(super) enum Kind {
 pub(super) struct Margins {
     pub(super) ahead_m: f64,
     pub(super) beside_m: f64,
+    /// More, for what the laser no longer sees.
+    pub(super) drift_m: f64,
 }
 
 /// The surfaces around a robot.
@@ -185,6 +189,14 @@ impl Surroundings {
         best.map(|(_, unit)| unit)
     }
 
+    /// The same, for a motion that also leads away from what is nearest.
+    pub(super) fn allow_away(&self, drive: SkidSteer, twist: Twist) -> bool {
+        let gain_m =
+            |unit: Twist| self.room_m(after(unit, DECISION_STEPS)) - self.room_m(Pose::default());
+        self.allow(drive, twist)
+            && normalized(drive, twist).is_some_and(|unit| gain_m(unit) >= AWAY_M)
+    }
+
     /// How many steps of a motion bring nothing nearer, up to a limit.
     fn clear_steps(&self, unit: Twist, limit: u32) -> u32 {
         let is_clear = |step: &u32| {
@@ -210,10 +222,14 @@ impl Surroundings {
     fn margin_m(&self, surface: &Surface, twist: Twist) -> f64 {
         let is_ahead = twist.forward_m_s > 0.0 && surface.at.x > self.footprint.front_m
             || twist.forward_m_s < 0.0 && surface.at.x < -self.footprint.rear_m;
-        if is_ahead {
+        let margin_m = if is_ahead {
             self.margins.ahead_m
         } else {
             self.margins.beside_m
+        };
+        match surface.kind {
+            Kind::Seen | Kind::Known => margin_m,
+            Kind::Remembered => margin_m + self.margins.drift_m,
         }
     }
 
@@ -319,6 +335,7 @@ mod tests {
     const MARGINS: Margins = Margins {
         ahead_m: 0.06,
         beside_m: 0.015,
+        drift_m: 0.0,
     };
     const FORWARD: Twist = Twist::new(0.1, 0.0);
     const BACK: Twist = Twist::new(-0.1, 0.0);
@@ -388,6 +405,16 @@ mod tests {
             let out = around.way_out(SkidSteer::default()).expect("a way out");
             assert!(out.turn_rad_s < 0.0, "{out:?}");
         }
+    }
+
+    #[test]
+    fn along_a_wall_is_not_away_from_it() {
+        let left = wall(90.0, 0.17, -0.5, 0.5);
+        let around = Surroundings::new(FOOTPRINT, MARGINS, left.into_iter());
+        assert!(!around.allow_away(SkidSteer::default(), FORWARD));
+        let ahead = wall(0.0, 0.19, -0.5, 0.5);
+        let around = Surroundings::new(FOOTPRINT, MARGINS, ahead.into_iter());
+        assert!(around.allow_away(SkidSteer::default(), BACK));
     }
 
     #[test]

@@ -114,7 +114,6 @@ impl DriveToPoint {
         }
         self.recovery = None;
         self.blocked_since = None;
-        self.progress = (now, 0.0);
         None
     }
 
@@ -132,7 +131,7 @@ impl DriveToPoint {
         let is_blocked = |since| now.saturating_sub(since) > BLOCKED_TIME;
         if self.blocked_since.is_some_and(is_blocked) {
             self.blocked_since = None;
-            if retreat.wriggles == MAX_WRIGGLES {
+            if retreat.wriggles == MAX_WRIGGLES || self.trail.is_empty() {
                 return None;
             }
             retreat.wriggles += 1;

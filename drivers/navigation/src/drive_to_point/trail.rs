@@ -54,6 +54,11 @@ impl Trail {
         self.poses.clear();
     }
 
+    /// Whether the way is unknown.
+    pub(super) fn is_empty(&self) -> bool {
+        self.poses.is_empty()
+    }
+
     /// The robot is at a pose.
     pub(super) fn note(&mut self, pose: Pose) {
         let is_new = self.poses.back().is_none_or(|last| {

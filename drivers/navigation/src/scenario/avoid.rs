@@ -27,6 +27,10 @@ const BY_HAND_M_S: f64 = 0.3;
 const AHEAD_M: f64 = 0.25;
 /// ...and turns by so much too far or too little.
 const UNSTEADY: f64 = 0.3;
+/// Somebody whose robot stands for this long backs up for as long, ...
+const BLOCKED: Duration = Duration::from_secs(1);
+/// ...this fast.
+const BACK_BY_HAND_M_S: f64 = 0.15;
 /// The nearest point of a tour is one of the next ones.
 const LOOK_POINTS: usize = 30;
 
@@ -364,12 +368,25 @@ pub fn lap(course: &Course, seed: u64) -> Lap {
     let mut index = 0;
     let mut late = VecDeque::from([Twist::STOP; 2]);
     let mut command = Twist::STOP;
+    // When the robot last moved, and until when it backs up.
+    let mut moved = Duration::ZERO;
+    let mut backs_until = Duration::ZERO;
     let limit = Duration::from_secs_f64(length_m / 0.1);
     while index + 1 < course.path.len() && guarded.robot.now() < limit {
         if is_due(guarded.robot.now(), COMMANDS) {
             let pose = guarded.robot.world.pose();
             index = nearest_ahead(&course.path, index, pose.at);
-            late.push_back(steered(&course.path, index, pose, &mut random));
+            let now = guarded.robot.now();
+            if guarded.is_moving() {
+                moved = now;
+            } else if now > moved + BLOCKED {
+                (moved, backs_until) = (now, now + BLOCKED);
+            }
+            late.push_back(if now < backs_until {
+                Twist::new(-BACK_BY_HAND_M_S, 0.0)
+            } else {
+                steered(&course.path, index, pose, &mut random)
+            });
             command = late.pop_front().unwrap_or_default();
         }
         guarded.step(Some(drive.wheels(command)));
