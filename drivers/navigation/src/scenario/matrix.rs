@@ -280,7 +280,7 @@ fn monitor<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
             let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
             let left = runs
                 .iter()
-                .filter(|run| run.to_m > run.from_m + 0.01)
+                .filter(|run| run.to_m >= f64::min(run.from_m + 0.01, 0.015))
                 .count();
             Measured {
                 text: format!("{left} of {} leave, {contacts} contacts", runs.len()),
