@@ -87,7 +87,7 @@ fn main() -> anyhow::Result<ExitCode> {
     } else {
         print_table(&rows);
     }
-    let lost: usize = rows.iter().map(|row| row.alone.lost).sum();
+    let lost: usize = rows.iter().map(Row::lost).sum();
     Ok(ExitCode::from(u8::from(lost > 0)))
 }
 
@@ -113,6 +113,16 @@ struct Row {
     alone: Times,
     /// Not for the direct way.
     flood: Option<Flooded>,
+    /// Commands without effect while another way was measured.
+    lost_meanwhile: usize,
+}
+
+impl Row {
+    /// All commands without effect.
+    fn lost(&self) -> usize {
+        let flood = self.flood.map_or(0, |it| it.before.lost + it.during.lost);
+        self.alone.lost + flood + self.lost_meanwhile
+    }
 }
 
 /// A way by itself, before and while another program floods the gateway.
@@ -215,27 +225,31 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     // The first commands open sessions and connections.
     take_turns(&mut ways, All, &effects, 20)?;
     let alone = take_turns(&mut ways, All, &effects, options.commands)?;
-    let mut rows = Vec::new();
-    for (index, times) in alone.into_iter().enumerate() {
-        let flood = match ways[index].gateway() {
-            Some(gateway) => {
-                let count = options.commands.div_ceil(2);
-                let [before] = take_turns(&mut ways, Only(index), &effects, count)?[..] else {
-                    unreachable!("one way");
-                };
-                let flood = Flood::start(gateway, options.flood)?;
-                let [during] = take_turns(&mut ways, Only(index), &effects, count)?[..] else {
-                    unreachable!("one way");
-                };
-                drop(flood);
-                Some(Flooded { before, during })
-            }
-            None => None,
+    let mut rows: Vec<Row> = (ways.iter().zip(alone))
+        .map(|(way, alone)| Row {
+            way: way.name(),
+            alone,
+            flood: None,
+            lost_meanwhile: 0,
+        })
+        .collect();
+    for index in 0..ways.len() {
+        let Some(gateway) = ways[index].gateway() else {
+            continue;
         };
-        rows.push(Row {
-            way: ways[index].name(),
-            alone: times,
-            flood,
+        let count = options.commands.div_ceil(2);
+        let before = take_turns(&mut ways, Only(index), &effects, count)?;
+        let flood = Flood::start(gateway, options.flood)?;
+        let during = take_turns(&mut ways, Only(index), &effects, count)?;
+        drop(flood);
+        for (way, row) in rows.iter_mut().enumerate() {
+            if way != index {
+                row.lost_meanwhile += before[way].lost + during[way].lost;
+            }
+        }
+        rows[index].flood = Some(Flooded {
+            before: before[index],
+            during: during[index],
         });
     }
     Ok(rows)
@@ -249,7 +263,7 @@ enum Measured {
     Only(usize),
 }
 
-/// Sends a command on each way in turns, and waits for its effect.
+/// Sends a command on each way in turns, and waits for its effect. Returns the times of all ways.
 fn take_turns(
     ways: &mut [Box<dyn Way>],
     measured: Measured,
@@ -276,9 +290,7 @@ fn take_turns(
         }
         thread::sleep(PERIOD.saturating_sub(turn.elapsed()));
     }
-    let times = samples.iter_mut().zip(lost).enumerate();
-    let times = times.filter(|(index, _)| measured == All || measured == Only(*index));
-    let times = times.map(|(_, (samples, lost))| Times {
+    let times = samples.iter_mut().zip(lost).map(|(samples, lost)| Times {
         p50_us: samples.quantile_us(0.5),
         p99_us: samples.quantile_us(0.99),
         lost,
@@ -625,7 +637,7 @@ fn print_table(rows: &[Row]) {
             flood(|it| it.before.p99_us),
             flood(|it| it.during.p50_us),
             flood(|it| it.during.p99_us),
-            row.alone.lost + row.flood.map_or(0, |it| it.before.lost + it.during.lost),
+            row.lost(),
         );
     }
 }
