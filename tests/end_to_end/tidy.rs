@@ -8,18 +8,22 @@ use crate::common::root;
 fn sources() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for folder in ["client-sdk", "drivers", "mediator", "proto"] {
-        collect(&root().join(folder), &mut found);
+        collect(&root().join(folder), "rs", &mut found);
     }
     assert!(found.len() > 30, "the sources are here");
     found
 }
 
-fn collect(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+/// Folders of what tools have built or downloaded.
+const FOREIGN: [&str; 4] = [".git", ".venv", "node_modules", "target"];
+
+/// The files of a folder with an extension, and their texts.
+fn collect(folder: &Path, extension: &str, found: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() && FOREIGN.iter().all(|foreign| name != *foreign) {
+            collect(&path, extension, found);
+        } else if path.extension().is_some_and(|one| one == extension) {
             found.push((path.clone(), fs::read_to_string(&path).unwrap()));
         }
     }
@@ -74,4 +78,41 @@ fn unsafe_code_stands_in_two_small_modules() {
             assert!(text.contains("// SAFETY: "));
         }
     }
+}
+
+/// Lines of prose that are longer than 100 characters. Code blocks, tables, HTML and lines that
+/// cannot be broken do not count.
+fn long_lines(page: &str) -> Vec<(usize, &str)> {
+    let mut is_code = false;
+    let numbered = (1..).zip(page.lines());
+    let prose = numbered.filter(|(_, line)| {
+        let text = line.trim_start();
+        is_code ^= text.starts_with("```");
+        !is_code && !text.starts_with('|') && !text.starts_with("<img ") && text.contains(' ')
+    });
+    prose
+        .filter(|(_, line)| line.chars().count() > 100)
+        .collect()
+}
+
+#[test]
+fn prose_has_lines_of_at_most_100_characters() {
+    let mut pages = Vec::new();
+    collect(&root(), "md", &mut pages);
+    assert!(pages.len() > 30, "the pages are here");
+    for (path, text) in pages {
+        if let Some((number, line)) = long_lines(&text).first() {
+            panic!("{}:{number}: break this line: {line}", path.display());
+        }
+    }
+}
+
+#[test]
+fn long_lines_of_prose_are_found() {
+    let long = "word ".repeat(21);
+    let page = format!(
+        "{long}\n```sh\n{long}\n```\n| {long} |\n{}\n",
+        "x".repeat(200)
+    );
+    assert_eq!(long_lines(&page), [(1, long.as_str())]);
 }

@@ -245,7 +245,7 @@ class LocationService(PlainTyped):
         32 kB. Drivers of the original system do not answer.
         """
     def upload_map(self, upload_map: str) -> None:
-        """Replaces the map by this .roson text, at most 32 kB. An invalid map is refused, and the old one stays.
+        """Replaces the map by this .roson text of at most 32 kB. An invalid map changes nothing.
 
         No answer.
         """
