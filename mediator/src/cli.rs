@@ -2,10 +2,12 @@
 
 mod completions;
 mod demo;
+mod doctor;
 mod import;
 mod mediator;
 #[cfg(feature = "record")]
 mod play;
+mod reference;
 mod usage;
 
 use std::io::{self, Write};
@@ -55,6 +57,8 @@ enum Verb {
     /// Show the robot in Foxglove or Lichtblick
     #[cfg(feature = "web")]
     Foxglove(amber_foxglove::live::Options),
+    /// Check this machine for what keeps Amber from working, and say what to do
+    Doctor(doctor::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
     /// Explain bytes of the protocol, and show where they are invalid
@@ -80,6 +84,9 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Write man pages, and the pages of docs/reference
+    #[command(hide = true, subcommand)]
+    Reference(reference::Options),
     /// End drivers when the mediator was killed; started by the mediator itself
     #[command(hide = true)]
     Guard,
@@ -194,6 +201,7 @@ impl Cli {
             Verb::Foxglove(foxglove) => {
                 amber_foxglove::live::run(&foxglove, options.mediator.to_string())
             }
+            Verb::Doctor(doctor) => doctor.run(&options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
             Verb::Describe(describe) => describe.run(&options),
@@ -210,6 +218,7 @@ impl Cli {
                     .collect();
                 amber_terminal::print(lines.as_bytes())
             }
+            Verb::Reference(reference) => reference.run(Self::command()),
             Verb::Guard => return amber_mediator::shell::guard(),
         };
         amber_terminal::exit_code(result)

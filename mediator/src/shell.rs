@@ -48,6 +48,7 @@ use self::feeds::Recorders;
 use self::guard::Guard;
 pub use self::guard::guard;
 use self::poll::Source;
+pub use self::port_holder::of as port_holder;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;

@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The process that holds a UDP port, as far as `/proc` shows it to us.
-pub(super) fn of(port: u16) -> Option<String> {
+pub fn of(port: u16) -> Option<String> {
     let sockets = sockets_of(port);
     for process in fs::read_dir("/proc").ok()?.flatten() {
         // `/proc` also has links such as `self`.

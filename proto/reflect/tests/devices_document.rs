@@ -13,6 +13,6 @@ fn the_document_is_up_to_date() {
     let expected = amber_schema::markdown(interfaces);
     assert!(
         generated == expected,
-        "docs/devices.md is not what the files in proto say: run scripts/devices-document"
+        "docs/devices.md is not what the files in proto say: run scripts/reference"
     );
 }

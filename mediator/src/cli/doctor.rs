@@ -1,0 +1,141 @@
+//! `amber doctor`: checks whether Amber can work on this machine, and says what to do. IO.
+//!
+//! [`facts`] reads what is so, and [`judge`] decides what is wrong with it.
+
+mod facts;
+mod judge;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use amber_terminal::{Failure, Human};
+use serde::Serialize;
+
+use self::facts::Facts;
+
+/// The configuration of the packaged service.
+const SERVICE_CONFIGURATION: &str = "/etc/amber/amber.toml";
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  amber doctor
+  amber doctor -c amber.toml
+  sudo -u amber amber doctor        (checks the rights of the service)
+
+It changes nothing. The exit code is 1 if there is a problem; warnings do not count.")]
+pub(crate) struct Options {
+    /// Check this configuration, its programs and device files [default: /etc/amber/amber.toml if that exists]
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Options {
+    pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
+        let config = self.config.or_else(|| {
+            let path = PathBuf::from(SERVICE_CONFIGURATION);
+            path.exists().then_some(path)
+        });
+        let report = Report {
+            checks: judge::all(&Facts::read(config)),
+        };
+        amber_terminal::show(&report, options.json)?;
+        match report.count(Level::Problem) {
+            0 => Ok(()),
+            1 => Err(Failure::new("1 problem was found")),
+            many => Err(Failure::new(format!("{many} problems were found"))),
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Check {
+    /// What was checked, as a short name that stays.
+    check: &'static str,
+    level: Level,
+    found: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    /// Something works less well than it could.
+    Warning,
+    /// Something does not work.
+    Problem,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "PROBLEM",
+        }
+    }
+}
+
+impl Check {
+    fn new(check: &'static str, level: Level, found: impl Into<String>) -> Self {
+        Self {
+            check,
+            level,
+            found: found.into(),
+            hint: None,
+        }
+    }
+
+    fn ok(check: &'static str, found: impl Into<String>) -> Self {
+        Self::new(check, Level::Ok, found)
+    }
+
+    fn warning(check: &'static str, found: impl Into<String>) -> Self {
+        Self::new(check, Level::Warning, found)
+    }
+
+    fn problem(check: &'static str, found: impl Into<String>) -> Self {
+        Self::new(check, Level::Problem, found)
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    checks: Vec<Check>,
+}
+
+impl Report {
+    fn count(&self, level: Level) -> usize {
+        let checks = self.checks.iter();
+        checks.filter(|check| check.level == level).count()
+    }
+}
+
+impl Human for Report {
+    fn human(&self) -> String {
+        let mut out = String::new();
+        for check in &self.checks {
+            let level = check.level.name();
+            let _ = writeln!(out, "{level:8} {:14} {}", check.check, check.found);
+            if let Some(hint) = &check.hint {
+                let _ = writeln!(out, "{:23} hint: {hint}", "");
+            }
+        }
+        let (warnings, problems) = (self.count(Level::Warning), self.count(Level::Problem));
+        let _ = writeln!(
+            out,
+            "\n{} checks: {problems} problems, {warnings} warnings",
+            self.checks.len()
+        );
+        out
+    }
+}
