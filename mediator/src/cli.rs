@@ -2,6 +2,8 @@
 
 mod completions;
 mod demo;
+#[cfg(feature = "discovery")]
+mod discover;
 mod doctor;
 mod import;
 mod mediator;
@@ -57,6 +59,9 @@ enum Verb {
     /// Show the robot in Foxglove or Lichtblick
     #[cfg(feature = "web")]
     Foxglove(amber_foxglove::live::Options),
+    /// Find robots in the local network
+    #[cfg(feature = "discovery")]
+    Discover(discover::Options),
     /// Check this machine for what keeps Amber from working, and say what to do
     Doctor(doctor::Options),
     /// Convert the settings of the original mediator to a configuration
@@ -87,6 +92,10 @@ enum Verb {
     /// Write man pages, and the pages of docs/reference
     #[command(hide = true, subcommand)]
     Reference(reference::Options),
+    /// Let others find a mediator; started by the mediator itself
+    #[cfg(feature = "discovery")]
+    #[command(hide = true)]
+    Announce(discover::AnnounceOptions),
     /// End drivers when the mediator was killed; started by the mediator itself
     #[command(hide = true)]
     Guard,
@@ -201,6 +210,10 @@ impl Cli {
             Verb::Foxglove(foxglove) => {
                 amber_foxglove::live::run(&foxglove, options.mediator.to_string())
             }
+            #[cfg(feature = "discovery")]
+            Verb::Discover(discover) => discover.run(options.json),
+            #[cfg(feature = "discovery")]
+            Verb::Announce(announce) => announce.run(&options.mediator.to_string()),
             Verb::Doctor(doctor) => doctor.run(&options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),

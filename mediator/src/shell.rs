@@ -9,6 +9,7 @@
 mod alarms;
 mod batch;
 mod child;
+mod companion;
 mod errors;
 mod feeds;
 mod guard;
@@ -44,6 +45,7 @@ use tracing::{debug, error, info, warn};
 use self::alarms::Alarms;
 use self::batch::Batch;
 use self::child::Child;
+use self::companion::Companion;
 use self::feeds::Recorders;
 use self::guard::Guard;
 pub use self::guard::guard;
@@ -89,6 +91,9 @@ pub struct Hooks {
     pub log_lines_lost: Box<dyn Fn() -> u64>,
     /// The program that `amber` stands for in commands; it also runs as `amber guard`.
     pub amber: PathBuf,
+    /// The arguments of `amber` for a process that runs beside the mediator, if there is to be one.
+    /// It must end when its stdin ends. Gets the addresses that the mediator listens on.
+    pub companion: CompanionFor,
     /// What to do on SIGHUP.
     pub hangup: Hangup,
 }
@@ -112,6 +117,9 @@ pub enum Ending {
     /// ends, so the caller must exit now.
     Hurried,
 }
+
+/// See [`Hooks`].
+pub type CompanionFor = Box<dyn Fn(&[SocketAddr]) -> Option<Vec<String>>>;
 
 /// See [`Hooks`].
 pub type SetLogLevel = Box<dyn Fn(&str) -> Result<(), String>>;
@@ -254,6 +262,8 @@ impl Mediator {
             starts: Starts::without_pauses(),
             for_drivers: for_drivers(self.addresses[0]),
             guard: Guard::new(self.hooks.amber.clone(), strays.token()),
+            companion: (self.hooks.companion)(&self.addresses)
+                .map(|arguments| Companion::new(self.hooks.amber.clone(), arguments)),
             strays,
             recorders: Recorders::default(),
             hooks: self.hooks,
@@ -292,6 +302,7 @@ struct Shell {
     /// The address at which drivers reach the mediator.
     for_drivers: SocketAddr,
     guard: Guard,
+    companion: Option<Companion>,
     strays: Strays,
     recorders: Recorders,
     hooks: Hooks,
@@ -330,6 +341,8 @@ enum Alarm {
     Service,
     /// A lost guard must be replaced.
     Guard,
+    /// A companion that has ended is started again.
+    Companion,
     /// Drivers wait to be started.
     Start,
     /// Processes left behind by drivers may not have ended yet.
@@ -346,6 +359,7 @@ impl Shell {
         if !self.guard.start() {
             self.guard_lost();
         }
+        self.start_companion();
         self.core.start(Instant::now(), listening);
         self.settle();
         self.starts.pause_from_now_on();
@@ -448,6 +462,7 @@ impl Shell {
                     self.guard_lost();
                 }
             }
+            Alarm::Companion => self.start_companion(),
             Alarm::Start => self.start_more_drivers(),
             Alarm::Strays => self.end_strays(),
             // The last process has ended just now.
@@ -480,6 +495,18 @@ impl Shell {
 
     fn guard_lost(&mut self) {
         self.alarms.set(Alarm::Guard, Instant::now() + guard::PAUSE);
+    }
+
+    fn start_companion(&mut self) {
+        let companion = self.companion.as_mut();
+        if companion.is_some_and(|companion| !companion.start()) {
+            self.companion_lost();
+        }
+    }
+
+    fn companion_lost(&mut self) {
+        let due = Instant::now() + companion::PAUSE;
+        self.alarms.set(Alarm::Companion, due);
     }
 
     fn tell_service(&mut self) {

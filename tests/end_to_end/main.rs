@@ -14,6 +14,8 @@ mod configuration;
 #[cfg(feature = "web")]
 mod dashboard;
 mod demo;
+#[cfg(feature = "discovery")]
+mod discovery;
 mod driving;
 mod fairness;
 mod feed;

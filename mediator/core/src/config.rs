@@ -37,6 +37,10 @@ pub struct Config {
     /// Addresses to listen on. A default address is skipped if the machine lacks its address
     /// family.
     pub listen: Vec<SocketAddr>,
+    /// The name of the robot in the network; `None`: that of the machine.
+    pub name: Option<String>,
+    /// Whether other machines may find this mediator by mDNS.
+    pub announce: bool,
     /// Which programs may start, stop and reload.
     pub admin: Admin,
     /// Limits on clients, queues and rates.
@@ -102,6 +106,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: default_listen(),
+            name: None,
+            announce: true,
             admin: Admin::default(),
             limits: Limits::default(),
             access: Access::default(),
@@ -146,6 +152,8 @@ impl Config {
             .filter(|parent| !parent.as_os_str().is_empty());
         let listen = file.mediator.listen;
         check_listen(listen.get_ref()).map_err(|wrong| wrong.within(&at, listen.span().start))?;
+        let name = file.mediator.name;
+        let name = name.map(|name| check_name(name, &at)).transpose()?;
         let limits = file.limits.check(&at)?;
         let mut drivers = Vec::new();
         let mut seen = BTreeMap::new();
@@ -172,6 +180,8 @@ impl Config {
             .map(|entry| entry.check(&at, interfaces));
         Ok(Self {
             listen: listen.into_inner(),
+            name,
+            announce: file.mediator.announce,
             admin: file.mediator.admin,
             limits,
             access: Access(access.collect::<Result<_, _>>()?),
@@ -229,6 +239,8 @@ impl Config {
         let file = File {
             mediator: MediatorEntry {
                 listen: Spanned::new(0..0, self.listen.clone()),
+                name: self.name.clone().map(|name| Spanned::new(0..0, name)),
+                announce: self.announce,
                 admin: self.admin,
             },
             limits: LimitsEntry::from(&self.limits),
@@ -270,10 +282,28 @@ fn check_listen(listen: &[SocketAddr]) -> Result<(), Wrong> {
     ))
 }
 
+/// A name that fits into a label of DNS: RFC 6763, section 4.1.1.
+fn check_name(name: Spanned<String>, at: &At<'_>) -> Result<String, ConfigError> {
+    let text = name.get_ref();
+    let is_valid = !text.trim().is_empty()
+        && text.len() <= limits::NAME_BYTES
+        && !text.chars().any(char::is_control);
+    if is_valid {
+        return Ok(name.into_inner());
+    }
+    let most = limits::NAME_BYTES;
+    let message = format!("{text:?} cannot be the name of a robot");
+    let hint = format!("write 1 to {most} bytes without control characters");
+    Err(at.error(name.span().start, message, Some(hint)))
+}
+
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 struct MediatorEntry {
     listen: Spanned<Vec<SocketAddr>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Spanned<String>>,
+    announce: bool,
     admin: Admin,
 }
 
@@ -304,6 +334,8 @@ impl Default for MediatorEntry {
     fn default() -> Self {
         Self {
             listen: Spanned::new(0..0, default_listen()),
+            name: None,
+            announce: true,
             admin: Admin::default(),
         }
     }

@@ -219,6 +219,9 @@ pub const UNREACHABLE: Duration = Duration::from_secs(10);
 /// buffer of 32 KiB caused all losses of the original mediator.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
+/// The longest name of a robot: that of a label in DNS.
+pub const NAME_BYTES: usize = 63;
+
 /// Unknown-device answers to one client per second: enough to notice the mistake.
 pub const REFUSALS_PER_SECOND: u32 = 200;
 

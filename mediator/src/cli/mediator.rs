@@ -9,7 +9,9 @@ use std::{io, process};
 use amber_core::config::{Config, ConfigError, DEFAULT_PORT};
 use amber_mediator::config_file;
 use amber_mediator::log::{self, Format, Log};
-use amber_mediator::shell::{BindError, Ending, Hangup, Hooks, Mediator, this_program};
+use amber_mediator::shell::{
+    BindError, CompanionFor, Ending, Hangup, Hooks, Mediator, this_program,
+};
 use amber_terminal::Failure;
 
 use super::failed;
@@ -98,6 +100,7 @@ impl Options {
             set_log_rate: Box::new(log.rate()),
             log_lines_lost: Box::new(log.lost()),
             amber: this_program().map_err(|error| failed("cannot find this program", &error))?,
+            companion: companion(&config),
             hangup,
         };
         let mediator = Mediator::bind(config, hooks).map_err(|error| cannot_listen(&error))?;
@@ -125,6 +128,18 @@ impl Options {
         }
         Ok(config)
     }
+}
+
+/// What runs beside the mediator.
+#[cfg(feature = "discovery")]
+fn companion(config: &Config) -> CompanionFor {
+    let config = config.clone();
+    Box::new(move |listening| super::discover::companion(&config, listening))
+}
+
+#[cfg(not(feature = "discovery"))]
+fn companion(_: &Config) -> CompanionFor {
+    Box::new(|_| None)
 }
 
 /// Reads `ADDRESS:PORT`; the port may be left out.

@@ -45,11 +45,19 @@ impl Options {
 /// The help of each command that is not hidden, in the order of the help of `amber`.
 fn commands(amber: Command) -> String {
     // Without colours and for one width, whatever the terminal is.
-    let mut amber = amber.term_width(98).color(clap::ColorChoice::Never);
+    let mut amber = without_environment(amber)
+        .term_width(98)
+        .color(clap::ColorChoice::Never);
     amber.build();
     let mut page = String::new();
     section(&mut page, &mut amber);
     page
+}
+
+/// The same, with the names of environment variables and without their values.
+fn without_environment(command: Command) -> Command {
+    let command = command.mut_args(|argument| argument.hide_env_values(true));
+    command.mut_subcommands(without_environment)
 }
 
 fn section(page: &mut String, command: &mut Command) {
@@ -114,6 +122,21 @@ mod tests {
     }
 
     #[test]
+    fn every_command_shows_an_example() {
+        let page = commands(Cli::command());
+        let sections: Vec<_> = page.split("## ").skip(1).collect();
+        assert!(sections.len() > 30);
+        for section in sections {
+            let is_driver = section.starts_with("amber driver ");
+            let is_group = section.contains("\nCommands:\n");
+            assert!(
+                is_driver || is_group || section.contains("Example"),
+                "{section}"
+            );
+        }
+    }
+
+    #[test]
     fn the_page_about_counters_is_up_to_date() {
         let page = include_str!("../../../docs/reference/counters.md");
         assert_eq!(
@@ -132,7 +155,7 @@ mod tests {
         man.run(Cli::command()).unwrap();
         let page = |name: &str| fs::read_to_string(folder.path().join("man").join(name)).unwrap();
         assert!(page("amber.1").contains(".TH amber 1"));
-        assert!(page("amber-call.1").contains("deadline"));
+        assert!(page("amber-call.1").contains("timeout"));
         assert!(!folder.path().join("man/amber-guard.1").exists(), "hidden");
     }
 }

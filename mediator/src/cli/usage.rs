@@ -4,7 +4,8 @@ use amber_proto::DeviceType;
 use clap::error::{ContextKind, ContextValue};
 
 /// Commands, drivers and options that a build may lack, with the cargo feature that adds them.
-const OPTIONAL: [(&str, bool, &[&str]); 3] = [
+const OPTIONAL: [(&str, bool, &[&str]); 4] = [
+    ("discovery", cfg!(feature = "discovery"), &["discover"]),
     (
         "record",
         cfg!(feature = "record"),

@@ -488,6 +488,10 @@ impl Shell {
         if self.guard.has_ended() {
             self.guard_lost();
         }
+        let companion = self.companion.as_mut();
+        if companion.is_some_and(|companion| companion.has_ended()) {
+            self.companion_lost();
+        }
         let guard = &mut self.guard;
         let children = self.children.iter_mut();
         let ended: Vec<_> = children

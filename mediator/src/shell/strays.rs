@@ -206,7 +206,9 @@ impl Shell {
     pub(super) fn known_children(&self) -> BTreeSet<Pid> {
         let children = self.children.values();
         let unreaped = children.filter(|child| !child.has_exited());
-        let pids = unreaped.map(|child| child.pid()).chain(self.guard.pid());
+        let companion = self.companion.as_ref().and_then(|it| it.pid());
+        let own = self.guard.pid().into_iter().chain(companion);
+        let pids = unreaped.map(|child| child.pid()).chain(own);
         pids.map(|pid| Pid::from_raw(pid.cast_signed())).collect()
     }
 

@@ -67,6 +67,22 @@ fn the_example_in_the_manual_is_accepted() {
 }
 
 #[test]
+fn a_robot_has_a_name_that_fits_into_dns() {
+    let config = parse("[mediator]\nname = 'Robot 2'\nannounce = false\n").unwrap();
+    assert_eq!(config.name.as_deref(), Some("Robot 2"));
+    assert!(!config.announce);
+    let again = parse(&config.to_toml()).unwrap();
+    assert_eq!((again.name, again.announce), (config.name, false));
+    assert!(parse("").unwrap().announce, "unless the key says no");
+    for name in ["", "  ", "a\tb", &"x".repeat(64)] {
+        let error = parse(&format!("[mediator]\nname = {name:?}\n")).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("cannot be the name of a robot"), "{text}");
+        assert!(text.contains(":2:8"), "{text}");
+    }
+}
+
+#[test]
 fn the_printed_configuration_means_the_same() {
     let mut config = parse("[[driver]]\ndevice = '77:3'\ncommand = ['x']\n").unwrap();
     config

@@ -1,0 +1,238 @@
+//! `amber discover` finds robots in the network, and `amber announce` lets others find this one. IO.
+
+use std::fmt::Write as _;
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use amber_client::blocking::Client;
+use amber_core::config::Config;
+use amber_core::limits::NAME_BYTES;
+use amber_discovery::{Announcement, Robot};
+use amber_proto::{Device, DeviceType};
+use amber_terminal::{Failure, Human};
+use serde::Serialize;
+
+/// How often the list of devices is compared with what was announced.
+const LOOK: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  amber discover
+  amber discover --for 10 --json
+  amber -m 192.168.1.7 devices      (with an address that was found)
+
+Mediators of other machines answer by mDNS (multicast, UDP port 5353), unless they listen on
+loopback addresses only or have `announce = false` in [mediator].")]
+pub(crate) struct Options {
+    /// How long to search
+    #[arg(long = "for", value_name = "SECONDS", default_value = "3", value_parser = amber_terminal::seconds)]
+    time: Duration,
+}
+
+impl Options {
+    pub(crate) fn run(&self, json: bool) -> Result<(), Failure> {
+        let found = amber_discovery::search(self.time, |_| {});
+        let robots = found.map_err(|error| Failure::new(error.to_string()))?;
+        let none = robots.is_empty();
+        let list = List {
+            robots: robots.into_iter().map(Row::from).collect(),
+        };
+        if none && !json {
+            return Err(Failure::new(format!(
+                "no robot answered within {}",
+                amber_terminal::duration(self.time)
+            ))
+            .hint(
+                "is it in this network, and does the network pass multicast? `amber -m ADDRESS` \
+                 needs neither",
+            ));
+        }
+        amber_terminal::show(&list, json)
+    }
+}
+
+#[derive(Serialize)]
+struct List {
+    robots: Vec<Row>,
+}
+
+/// What is shown of a robot.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// The first is the one to try first.
+    addresses: Vec<SocketAddr>,
+    version: Option<String>,
+    devices: Vec<String>,
+    /// Devices that the robot had no room to name.
+    more_devices: u32,
+}
+
+impl From<Robot> for Row {
+    fn from(robot: Robot) -> Self {
+        Self {
+            name: robot.name,
+            addresses: robot.addresses,
+            version: robot.version,
+            devices: robot.devices.iter().map(ToString::to_string).collect(),
+            more_devices: robot.more_devices,
+        }
+    }
+}
+
+impl Human for List {
+    fn human(&self) -> String {
+        let rows = self.robots.iter().map(|robot| {
+            let mut devices = robot.devices.join(" ");
+            if robot.more_devices > 0 {
+                let _ = write!(devices, " and {} more", robot.more_devices);
+            }
+            [
+                robot.name.clone(),
+                robot
+                    .addresses
+                    .first()
+                    .map_or_else(String::new, ToString::to_string),
+                robot.version.clone().unwrap_or_default(),
+                devices,
+            ]
+        });
+        let rows: Vec<_> = rows.collect();
+        amber_terminal::table(["ROBOT", "ADDRESS", "VERSION", "DEVICES"], &rows)
+    }
+}
+
+/// The arguments of `amber announce` for a mediator, if other machines can reach it.
+pub(crate) fn companion(config: &Config, listening: &[SocketAddr]) -> Option<Vec<String>> {
+    let reachable = listening.iter().find(|it| !it.ip().is_loopback())?;
+    if !config.announce {
+        return None;
+    }
+    let name = config.name.clone().unwrap_or_else(machine);
+    let here = match reachable.ip().is_unspecified() {
+        true if reachable.is_ipv4() => SocketAddr::from(([127, 0, 0, 1], reachable.port())),
+        true => SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), reachable.port()),
+        false => *reachable,
+    };
+    let words = [
+        "--mediator",
+        &here.to_string(),
+        "announce",
+        "--name",
+        &name,
+        "--port",
+    ];
+    let port = reachable.port().to_string();
+    Some(words.into_iter().map(str::to_owned).chain([port]).collect())
+}
+
+/// The name of this machine.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mut name = name.trim().to_owned();
+    while name.len() > NAME_BYTES {
+        name.pop();
+    }
+    match name.is_empty() {
+        true => "robot".to_owned(),
+        false => name,
+    }
+}
+
+/// `amber announce`: the process beside a mediator that answers searches.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct AnnounceOptions {
+    /// The name of the robot
+    #[arg(long)]
+    name: String,
+    /// The port of its mediator
+    #[arg(long)]
+    port: u16,
+}
+
+impl AnnounceOptions {
+    /// Announces the mediator and its devices until stdin ends.
+    pub(crate) fn run(&self, mediator: &str) -> Result<(), Failure> {
+        let failed = |error: amber_discovery::Error| Failure::new(error.to_string());
+        let (ended, end) = mpsc::channel();
+        thread::spawn(move || {
+            let _ = io::stdin().read_to_end(&mut Vec::new());
+            let _ = ended.send(());
+        });
+        let mut announcement = Announcement::new(&self.name, self.port).map_err(failed)?;
+        let client = Client::connect(mediator)?;
+        loop {
+            // A mediator that is busy is asked again.
+            if let Ok(drivers) = client.mediator().drivers() {
+                let devices = drivers.iter().flat_map(|driver| &driver.devices);
+                let devices: Vec<_> = devices
+                    .map(|device| Device::new(DeviceType(device.r#type), device.id))
+                    .collect();
+                let version = env!("CARGO_PKG_VERSION");
+                announcement.update(version, &devices).map_err(failed)?;
+            }
+            if end.recv_timeout(LOOK) != Err(mpsc::RecvTimeoutError::Timeout) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mediators_that_others_reach_are_announced() {
+        let local = [
+            "127.0.0.1:26233".parse().unwrap(),
+            "[::1]:26233".parse().unwrap(),
+        ];
+        let any = [
+            "127.0.0.1:1".parse().unwrap(),
+            "0.0.0.0:26233".parse().unwrap(),
+        ];
+        let one = ["192.168.1.7:7".parse().unwrap()];
+        let mut config = Config {
+            name: Some("r2".into()),
+            ..Config::default()
+        };
+        let words = |config: &Config, listening: &[SocketAddr]| {
+            companion(config, listening).map(|words| words.join(" "))
+        };
+        assert_eq!(words(&config, &local), None);
+        assert_eq!(
+            words(&config, &any).as_deref(),
+            Some("--mediator 127.0.0.1:26233 announce --name r2 --port 26233")
+        );
+        assert_eq!(
+            words(&config, &one).as_deref(),
+            Some("--mediator 192.168.1.7:7 announce --name r2 --port 7")
+        );
+        config.announce = false;
+        assert_eq!(words(&config, &any), None);
+    }
+
+    #[test]
+    fn robots_are_listed_with_the_address_to_try() {
+        let robot = Robot {
+            name: "r2".into(),
+            addresses: vec!["192.168.1.7:26233".parse().unwrap()],
+            version: Some("0.2.0".into()),
+            devices: vec![Device::new(DeviceType::HOKUYO, 0)],
+            more_devices: 2,
+        };
+        let list = List {
+            robots: vec![robot.into()],
+        };
+        assert_eq!(
+            list.human(),
+            "ROBOT  ADDRESS            VERSION  DEVICES\n\
+             r2     192.168.1.7:26233  0.2.0    hokuyo:0 and 2 more\n"
+        );
+    }
+}
