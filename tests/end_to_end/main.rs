@@ -51,6 +51,7 @@ mod routing;
 mod sdk;
 mod service;
 mod streams;
+mod terminal;
 mod tidy;
 mod tours;
 mod trouble;

@@ -1,7 +1,8 @@
 //! `amber map make` in the demo: the robot explores, its map is used, and it stops when something is
 //! lost. The simulated world provides the true pose.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -13,8 +14,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use crate::common::{PATIENCE, demo_with, signal};
+use crate::common::{PATIENCE, demo_with, signal, wait_for};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+use crate::terminal::Terminal;
 
 /// The distance from the true position that counts as found.
 const NEAR_M: f64 = 0.1;
@@ -141,4 +143,43 @@ fn a_map_is_made_while_another_client_drives() {
     assert!(made.status.success(), "{made:?}");
     let text = std::fs::read_to_string(output.with_extension("roson")).unwrap();
     assert!(Map::parse(&text).unwrap().walls.len() > 3, "{text}");
+}
+
+#[test]
+fn keys_drive_while_the_growing_map_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    let output = folder.path().join("keys");
+    let mut command = robot
+        .demo
+        .amber(&["map", "make", "--drive", "--live", "-o"]);
+    command.arg(&output);
+    let mut terminal = Terminal::of(command);
+    wait_for("the robot on a map", || {
+        let shown = terminal.shown();
+        (shown.contains(" robot") && shown.contains("arrows or WASD")).then_some(())
+    });
+    // A key that is held comes again and again.
+    let hold = |keys: &File| {
+        robot.until("it turns", |state| {
+            (&*keys).write_all(b"a").unwrap();
+            drives(state)
+        });
+    };
+    hold(&terminal.keys);
+    robot.until("it stands without a key", stands);
+    hold(&terminal.keys);
+    // As when the terminal is closed.
+    signal(terminal.process.id(), Signal::SIGHUP);
+    let told = robot.state();
+    let stood = robot.until("it stands", stands);
+    let took_s = stood.time_s - told.time_s;
+    assert!(took_s < AT_ONCE_S, "{took_s} s");
+    assert!(terminal.process.wait().unwrap().success());
+    wait_for("the old screen and the result", || {
+        let shown = terminal.shown();
+        let result = shown.rsplit("\x1b[?1049l").next()?;
+        (shown.contains("\x1b[?1049l") && result.contains("wrote ")).then_some(())
+    });
+    assert!(output.with_extension("roson").exists());
 }

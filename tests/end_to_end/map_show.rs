@@ -1,18 +1,16 @@
 //! `amber map show` with the robot of the demo.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::process::{Child, Output, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::fs;
+use std::io::Write;
+use std::process::Output;
 
-use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::{AMBER, root, signal, wait_for};
 use crate::driving::robot;
 use crate::robot::Robot;
+use crate::terminal::Terminal;
 
 fn show(robot: &Robot, args: &[&str]) -> Output {
     let mut command = robot.demo.amber(&["map", "show"]);
@@ -116,49 +114,6 @@ fn missing_parts_are_said_and_not_fatal() {
     assert!(text(&output.stdout).contains("no pose: no mediator at"));
 }
 
-/// `amber map show --live` in a terminal of its own.
-struct Terminal {
-    process: Child,
-    keys: File,
-    shown: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Terminal {
-    fn of(robot: &Robot) -> Self {
-        let size = Winsize {
-            ws_row: 30,
-            ws_col: 100,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let pty = openpty(&size, None).unwrap();
-        let end = || Stdio::from(pty.slave.try_clone().unwrap());
-        let mut command = robot.demo.amber(&["map", "show", "--live"]);
-        command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
-        let process = command.stdin(end()).stdout(end()).stderr(end()).spawn();
-        let keys = File::from(pty.master);
-        let mut output = keys.try_clone().unwrap();
-        let shown = Arc::new(Mutex::new(Vec::new()));
-        let all = shown.clone();
-        thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            // An error means that the terminal has no process any more.
-            while let Ok(length @ 1..) = output.read(&mut buffer) {
-                all.lock().unwrap().extend(&buffer[..length]);
-            }
-        });
-        Self {
-            process: process.unwrap(),
-            keys,
-            shown,
-        }
-    }
-
-    fn shown(&self) -> String {
-        text(&self.shown.lock().unwrap())
-    }
-}
-
 #[test]
 fn live_draws_in_place_and_restores_the_terminal_at_each_end() {
     let robot = robot();
@@ -168,7 +123,7 @@ fn live_draws_in_place_and_restores_the_terminal_at_each_end() {
         Err(Signal::SIGTERM),
         Err(Signal::SIGHUP),
     ] {
-        let mut terminal = Terminal::of(&robot);
+        let mut terminal = Terminal::of(robot.demo.amber(&["map", "show", "--live"]));
         wait_for("three frames with the robot", || {
             let shown = terminal.shown();
             (shown.matches("→ robot").count() >= 3).then_some(())

@@ -18,7 +18,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use self::keyboard::Keyboard;
-use self::pilot::{FASTEST_MM_S, Key, Pilot, SLOWEST_MM_S, Wish};
+pub(crate) use self::pilot::{FASTEST_MM_S, SLOWEST_MM_S};
+use self::pilot::{Key, Pilot, Wish};
 use super::end::End;
 use super::reason::{self, Complaints};
 
@@ -98,7 +99,7 @@ impl Options {
             if json {
                 return Err(Failure::wrong("--json needs --left, --right and --for").hint(SCRIPT));
             }
-            if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            if !has_keys() {
                 return Err(
                     Failure::wrong("driving with the keyboard needs a terminal").hint(SCRIPT)
                 );
@@ -115,18 +116,16 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     // Commands have no answer. This shows whether the driver works.
     roboclaw.speeds().await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
-        let (keyboard, keys) = Keyboard::new(keyboard::meaning)
-            .map_err(|error| Failure::new(format!("cannot read the keyboard: {error}")))?;
-        let start = "arrows or WASD drive, + and - change the speed, q ends\r\n";
-        print(start.as_bytes())?;
+        let mut hands = Hands::new()?;
+        print(format!("{KEYS}\r\n").as_bytes())?;
         let driven = tokio::select! {
-            driven = steer(&roboclaw, keys, options.speed, |line| {
+            driven = hands.drive(&roboclaw, options.speed, |line| {
                 print(format!("\r{}\x1b[K", fit(line)).as_bytes())
             }) => driven,
             () = end.wait() => Ok(()),
         };
         let stopped = stop(&roboclaw).await;
-        drop(keyboard);
+        drop(hands);
         // The terminal may be closed.
         let _ = print(b"\n");
         return driven.and(stopped);
@@ -173,6 +172,43 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         measured_mm_s: wheels(measured),
     };
     show(&driven, json)
+}
+
+/// The keys, in a line for people.
+pub(super) const KEYS: &str = "arrows or WASD drive, + and - change the speed, q ends";
+
+/// The keys of this terminal drive the robot. Dropping this restores the terminal.
+pub(super) struct Hands {
+    _keyboard: Keyboard,
+    keys: mpsc::Receiver<Key>,
+}
+
+impl Hands {
+    /// From here on, the terminal reports each key.
+    pub(super) fn new() -> Result<Self, Failure> {
+        let (keyboard, keys) = Keyboard::new(keyboard::meaning)
+            .map_err(|error| Failure::new(format!("cannot read the keyboard: {error}")))?;
+        Ok(Self {
+            _keyboard: keyboard,
+            keys,
+        })
+    }
+
+    /// Drives until a key ends it, the terminal is closed or the wheels are unavailable. `show` gets a
+    /// line with the speeds after each change. The caller stops the wheels at the end.
+    pub(super) async fn drive(
+        &mut self,
+        roboclaw: &Roboclaw,
+        speed_mm_s: i32,
+        show: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        steer(roboclaw, &mut self.keys, speed_mm_s, show).await
+    }
+}
+
+/// Whether the keys of this terminal can drive.
+pub(super) fn has_keys() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// The last measured speeds, and when.
@@ -224,7 +260,7 @@ async fn measure(roboclaw: &Roboclaw, measured: &Measured) -> Error {
 /// Drives by keys until one of them ends the command.
 async fn steer(
     roboclaw: &Roboclaw,
-    mut keys: mpsc::Receiver<Key>,
+    keys: &mut mpsc::Receiver<Key>,
     speed_mm_s: i32,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -355,7 +391,7 @@ mod tests {
     async fn a_key_drives_until_it_is_released() {
         let (client, fake) = Fake::new();
         let device = tokio::spawn(play(fake, Some(SPEEDS)));
-        let (press, keys) = mpsc::channel(1);
+        let (press, mut keys) = mpsc::channel(1);
         let mut shown = String::new();
         let drive = async {
             let roboclaw = client.roboclaw(0);
@@ -363,7 +399,7 @@ mod tests {
                 shown = line.to_owned();
                 Ok(())
             };
-            steer(&roboclaw, keys, 300, show).await
+            steer(&roboclaw, &mut keys, 300, show).await
         };
         let hands = async {
             press.send(AHEAD).await.unwrap();
@@ -391,9 +427,9 @@ mod tests {
         for answer in [SPEEDS, DIED] {
             let (client, fake) = Fake::new();
             tokio::spawn(play(fake, Some(answer)));
-            let (press, keys) = mpsc::channel::<Key>(1);
+            let (press, mut keys) = mpsc::channel::<Key>(1);
             let roboclaw = client.roboclaw(0);
-            let drive = steer(&roboclaw, keys, 300, |_| Ok(()));
+            let drive = steer(&roboclaw, &mut keys, 300, |_| Ok(()));
             if answer == SPEEDS {
                 drop(press);
                 assert_eq!(drive.await, Ok(()));

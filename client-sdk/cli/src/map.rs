@@ -35,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     match options.verb {
         Verb::Make(options) => {
-            let options = options.checked()?;
+            let options = options.checked(json)?;
             make::run(session.client().await?, options, json).await
         }
         Verb::Show(options) => {

@@ -12,9 +12,9 @@ use amber_client::WheelSpeeds;
 pub(super) const HELD_ONCE: Duration = Duration::from_millis(500);
 /// How long a key counts as held after a repetition.
 pub(super) const HELD: Duration = Duration::from_millis(300);
-pub(super) const SLOWEST_MM_S: i32 = 50;
+pub(crate) const SLOWEST_MM_S: i32 = 50;
 /// Drivers refuse more than 1200 mm/s by default.
-pub(super) const FASTEST_MM_S: i32 = 1200;
+pub(crate) const FASTEST_MM_S: i32 = 1200;
 const STEP_MM_S: i32 = 50;
 
 /// The meaning of a key.

@@ -1,13 +1,14 @@
 //! `amber map make`: a map from scans and wheel speeds. IO.
 //!
 //! ```text
-//!   hokuyo ---> sources --+--> mapper: two threads --> progress, files
+//!   hokuyo ---> sources --+--> mapper: two threads --> progress, drawing, files
 //!   roboclaw -> sources --+         |
 //!                         +--> pilot, with --explore --> roboclaw
+//!   keys, with --drive ---------------------------------> roboclaw
 //! ```
 
 use std::cell::{Cell, RefCell};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,30 +22,40 @@ use amber_navigation::pursuit;
 use amber_navigation::scan::Scan;
 use amber_navigation::slam::Config;
 use amber_proto::{Device, DeviceType};
-use amber_terminal::{Failure, Human, note, print, show};
+use amber_scene::Scene;
+use amber_terminal::{Failure, note, print, show};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::files::Files;
-use self::mapper::Mapper;
+use self::mapper::{Mapper, Report};
+use self::picture::LastScans;
 use self::pilot::Pilot;
+use self::screen::Screen;
 use self::shown::{Made, Shown};
 use super::laser::LaserOptions;
+use crate::drive::{self, Hands};
 use crate::end::End;
-use crate::{drive, scan};
+use crate::scan;
 
 mod files;
 mod mapper;
+mod picture;
 mod pilot;
+mod screen;
 mod shown;
 
 pub(super) const HELP: &str = "\
-Drive the robot through all rooms with `amber drive` in another terminal, slowly, and back to where
-it was: the map is better where the robot comes again. Or let it explore with --explore.
+Drive the robot through all rooms, slowly, and back to where it was: the map is better where the robot
+comes again. --drive takes the keys of `amber drive`; without it, `amber drive` in another terminal or
+any other program can drive. With --explore the robot drives by itself. --live draws the map while it
+grows; red points are what the laser sees.
+
+With --drive, q ends the drive and writes the map. The wheels stop when no key is held.
 
 The start of the robot is the origin of the map; most walls are parallel to its axes.
 
 Examples:
-  amber map make -o flat
+  amber map make -o flat --drive --live
   amber map make -o flat --explore --for 300
   amber driver location --laser-offset-mm 100 --map flat.roson";
 
@@ -54,12 +65,6 @@ const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
 /// Larger wheel speeds are invalid; the original driver ignored them, too.
 const MAX_SPEED_MM_S: u32 = 5_000;
-/// How often progress is shown in a terminal, ...
-const TERMINAL_PERIOD: Duration = Duration::from_millis(500);
-/// ...as JSON, ...
-const JSON_PERIOD: Duration = Duration::from_secs(1);
-/// ...and elsewhere.
-const OTHER_PERIOD: Duration = Duration::from_secs(10);
 /// Data that are missing for this long are reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -72,9 +77,15 @@ pub(super) struct Options {
     /// Replace existing files
     #[arg(long)]
     force: bool,
+    /// Drive with the keys of this terminal: arrows or WASD
+    #[arg(long, group = "driver")]
+    drive: bool,
     /// Drive by itself until everything is seen, and back to the start
-    #[arg(long)]
+    #[arg(long, group = "driver")]
     explore: bool,
+    /// Draw the map while it grows
+    #[arg(long)]
+    live: bool,
     /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = amber_terminal::seconds)]
     time: Option<Duration>,
@@ -98,12 +109,12 @@ pub(super) struct Options {
     /// Size of the cells of NAME.pgm
     #[arg(long, value_name = "MM", default_value_t = 25.0)]
     cell_mm: f64,
-    /// Highest speed while exploring
+    /// Highest speed while exploring; with keys, the speed at the start
     #[arg(
         long,
         value_name = "MM_S",
         default_value_t = 300.0,
-        requires = "explore"
+        requires = "driver"
     )]
     speed_mm_s: f64,
     /// Length of the robot, for exploring
@@ -116,8 +127,21 @@ pub(super) struct Options {
 
 impl Options {
     /// Checks the options before anything is sent.
-    pub(super) fn checked(self) -> Result<(Self, Files), Failure> {
+    pub(super) fn checked(self, json: bool) -> Result<(Self, Files), Failure> {
         self.laser.check()?;
+        if self.drive && (json || !drive::has_keys()) {
+            return Err(
+                Failure::wrong("--drive needs a terminal: it reads keys and shows the speeds").hint(
+                    "leave out --drive, and use `amber drive` in a terminal, or let the robot --explore",
+                ),
+            );
+        }
+        if self.live && (json || !io::stdout().is_terminal()) {
+            return Err(Failure::wrong(
+                "--live draws in a terminal, and stdout is none or has --json",
+            )
+            .hint("leave out --live"));
+        }
         if self.wheels.device_type != DeviceType::ROBOCLAW {
             return Err(Failure::wrong(format!("{} has no wheels", self.wheels))
                 .hint("try --wheels roboclaw:0; `amber devices` lists all devices"));
@@ -189,6 +213,11 @@ struct Making {
     scans: Feed,
     wheels: Feed,
     invalid_speeds: Cell<u64>,
+    /// For the drawing.
+    last_scans: RefCell<LastScans>,
+    mount: Pose,
+    /// The speeds of the drive with keys.
+    keys: RefCell<String>,
 }
 
 /// Data of one device.
@@ -256,23 +285,32 @@ pub(super) async fn run(
         wheels: Feed::new(options.wheels, "wheel speeds"),
         invalid_speeds: Cell::new(0),
         mapper,
+        last_scans: RefCell::default(),
+        mount,
+        keys: RefCell::default(),
         pilot,
         started: Instant::now(),
         options,
     };
-    let mut screen = Screen::new(json);
+    let mut hands = making.options.drive.then(Hands::new).transpose()?;
+    if hands.is_some() && !making.options.live {
+        print(format!("{}\r\n", drive::KEYS).as_bytes())?;
+    }
+    let mut screen = Screen::new(json, making.options.live)?;
     let ended = tokio::select! {
         () = making.follow(laser, wheels.clone()) => Err(Failure::new("the connection has ended")),
         failure = making.show(&mut screen) => Err(failure),
         driven = making.explore(&wheels) => driven,
+        driven = making.drive(hands.as_mut(), &wheels) => driven,
         () = making.time_is_over() => Ok(()),
         () = end.wait() => Ok(()),
     };
     let time = making.started.elapsed();
-    if making.pilot.is_some() {
-        // The map is written even if the wheels do not answer.
+    if making.pilot.is_some() || hands.is_some() {
+        // The map is written even if the wheels do not answer, or the terminal is closed.
         let stopped = drive::stop(&wheels).await;
-        screen.end()?;
+        drop(hands);
+        let _ = screen.end();
         for failure in [&ended, &stopped]
             .into_iter()
             .filter_map(|one| one.as_ref().err())
@@ -304,6 +342,7 @@ impl Making {
                 if let Some(pilot) = &self.pilot {
                     pilot.handle_scan(&scan);
                 }
+                self.last_scans.borrow_mut().add(&scan, self.mount);
                 self.mapper.scan(scan);
             }
             Err(error) => self.scans.failed(&error),
@@ -331,7 +370,21 @@ impl Making {
         };
         let reports = self.mapper.reports();
         let since_start = |time| self.mapper.since_start(time);
-        pilot.drive(wheels, reports, since_start).await
+        pilot.run(wheels, reports, since_start).await
+    }
+
+    /// Drives with the keys, with `--drive`.
+    async fn drive(&self, hands: Option<&mut Hands>, wheels: &Roboclaw) -> Result<(), Failure> {
+        let Some(hands) = hands else {
+            return std::future::pending().await;
+        };
+        let speed_mm_s = self.options.speed_mm_s as i32;
+        hands
+            .drive(wheels, speed_mm_s, |line| {
+                line.clone_into(&mut self.keys.borrow_mut());
+                Ok(())
+            })
+            .await
     }
 
     async fn time_is_over(&self) {
@@ -356,10 +409,24 @@ impl Making {
                 self.pilot.as_ref().map(Pilot::state),
                 troubles.into_iter().flatten().next(),
             );
-            if let Err(failure) = screen.show(&shown) {
+            let keys = match self.options.drive {
+                true => vec![self.keys.borrow().clone(), drive::KEYS.to_owned()],
+                false => Vec::new(),
+            };
+            let scene = || self.scene(&reports.borrow());
+            if let Err(failure) = screen.show(&shown, keys, scene) {
                 return failure;
             }
         }
+    }
+
+    fn scene(&self, report: &Report) -> Scene {
+        let drive = match &self.pilot {
+            Some(pilot) => pilot.drive(),
+            None if self.options.drive => picture::drive("with the keys", None),
+            None => picture::drive("by others", None),
+        };
+        picture::scene(report, &self.last_scans.borrow(), drive)
     }
 
     /// Finishes the map and writes its files.
@@ -386,49 +453,5 @@ impl Making {
             note(format!("the robot did not return to its start: {why}"));
         }
         Ok(Made::new(files.all(), time, &finished, missing))
-    }
-}
-
-/// Where progress is shown.
-struct Screen {
-    json: bool,
-    is_terminal: bool,
-    is_open: bool,
-}
-
-impl Screen {
-    fn new(json: bool) -> Self {
-        Self {
-            json,
-            is_terminal: !json && std::io::stdout().is_terminal(),
-            is_open: false,
-        }
-    }
-
-    fn period(&self) -> Duration {
-        match (self.json, self.is_terminal) {
-            (true, _) => JSON_PERIOD,
-            (_, true) => TERMINAL_PERIOD,
-            _ => OTHER_PERIOD,
-        }
-    }
-
-    fn show(&mut self, shown: &Shown) -> Result<(), Failure> {
-        if self.json {
-            return show(shown, true);
-        }
-        let line = shown.human();
-        if self.is_terminal {
-            self.is_open = true;
-            return print(format!("\r{}\x1b[K", drive::fit(&line)).as_bytes());
-        }
-        print(format!("{line}\n").as_bytes())
-    }
-
-    fn end(&self) -> Result<(), Failure> {
-        match self.is_open {
-            true => print(b"\n"),
-            false => Ok(()),
-        }
     }
 }

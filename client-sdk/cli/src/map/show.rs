@@ -29,8 +29,8 @@ use crate::session::Session;
 mod file_map;
 mod json;
 mod picture;
-mod plot;
-mod screen;
+pub(super) mod plot;
+pub(super) mod screen;
 
 pub(super) const HELP: &str = "\
 Red points are what the laser sees; they lie on the walls if the pose is right. Yellow points are the

@@ -10,11 +10,13 @@ use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
 use amber_navigation::scan::Scan;
 use amber_navigation::slam::recording::SURE_OVERLAP;
+use amber_scene::Drive;
 use amber_terminal::Failure;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::mapper::Report;
+use super::{picture, shown};
 
 /// The time between two decisions.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -60,8 +62,14 @@ impl Pilot {
         self.explorer.borrow().not_returned()
     }
 
+    /// Where the robot drives.
+    pub(super) fn drive(&self) -> Drive {
+        let explorer = self.explorer.borrow();
+        picture::drive(shown::name(explorer.state()), Some(explorer.drive()))
+    }
+
     /// Drives until the exploration is finished. The caller stops the wheels at the end.
-    pub(super) async fn drive(
+    pub(super) async fn run(
         &self,
         wheels: &Roboclaw,
         mut reports: watch::Receiver<Report>,

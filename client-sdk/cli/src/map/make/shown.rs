@@ -50,15 +50,20 @@ impl Shown {
             y_m: rounded(pose.y_m, 3),
             heading_rad: rounded(pose.heading_rad, 3),
             matching: rounded(progress.overlap, 2),
-            exploring: exploring.map(|state| match state {
-                State::Waiting => "waiting",
-                State::Exploring => "exploring",
-                State::Returning => "returning",
-                State::Finished => "finished",
-                State::NotReturned => "could not return",
-            }),
+            exploring: exploring.map(name),
             trouble,
         }
+    }
+}
+
+/// What a robot does that explores.
+pub(super) fn name(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waiting",
+        State::Exploring => "exploring",
+        State::Returning => "returning",
+        State::Finished => "finished",
+        State::NotReturned => "could not return",
     }
 }
 

@@ -20,7 +20,12 @@ const NARROWEST: usize = 40;
 
 /// The scene in at most this many columns and rows, if the legend leaves space; lines end with a line
 /// end.
-pub(super) fn draw(scene: &Scene, columns: usize, rows: usize, has_colours: bool) -> String {
+pub(in crate::map) fn draw(
+    scene: &Scene,
+    columns: usize,
+    rows: usize,
+    has_colours: bool,
+) -> String {
     let legend = legend(scene, columns, has_colours);
     let Some(bounds) = scene.bounds() else {
         return legend;
@@ -189,7 +194,7 @@ fn legend(scene: &Scene, columns: usize, has_colours: bool) -> String {
     if scene.scan.is_ok() {
         entry(Ink::Laser, "⠶", "laser".into());
     }
-    if scene.particles.is_ok() {
+    if scene.particles.iter().flatten().next().is_some() {
         entry(Ink::Particle, "⠶", "particles".into());
     }
     if let Ok(drive) = &scene.drive {

@@ -11,13 +11,13 @@ const BEGIN: &str = "\x1b[?1049h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?1049l";
 
 /// The whole terminal. Dropping this restores it; so does a panic.
-pub(super) struct Screen {
+pub(in crate::map) struct Screen {
     _open: (),
 }
 
 impl Screen {
     /// Only for a terminal at stdout.
-    pub(super) fn open() -> Result<Self, Failure> {
+    pub(in crate::map) fn open() -> Result<Self, Failure> {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |what| {
             restore();
@@ -28,7 +28,7 @@ impl Screen {
     }
 
     /// Replaces what is shown; the text has at most as many lines as the terminal.
-    pub(super) fn draw(&mut self, text: &str) -> Result<(), Failure> {
+    pub(in crate::map) fn draw(&mut self, text: &str) -> Result<(), Failure> {
         print(frame(text).as_bytes())
     }
 }
@@ -46,7 +46,7 @@ fn restore() {
 }
 
 /// The columns and rows of the terminal now.
-pub(super) fn size() -> (usize, usize) {
+pub(in crate::map) fn size() -> (usize, usize) {
     match terminal_size::terminal_size() {
         Some((width, height)) => (width.0.into(), height.0.into()),
         None => (80, 40),
