@@ -32,12 +32,20 @@ use crate::scan::Scan;
 
 /// A frontier is visited when the robot is this near: it sees across.
 const RADIUS_M: f64 = 0.3;
+/// If a frontier is still there after that, the robot goes as near as this: it must stand in a gate to
+/// see what is behind it.
+const CLOSE_M: f64 = 0.1;
+/// Such a frontier goes after others, as if the way were so much longer.
+const AGAIN_M: f64 = 20.0;
 /// If no path leads to one, the robot may come this much nearer to unknown cells than to walls: beside
 /// a frontier there are some, and a narrow door is full of them.
 const BOLD_M: f64 = 0.15;
+/// And so much nearer to walls: noise makes the walls of a gate of 0.51 m thicker on the grid, and the
+/// robot would not fit through. The collision monitor keeps its own margin.
+const TIGHT_M: f64 = 0.02;
 /// Frontiers that are this close to each other are the same, in two surveys.
 const SAME_M: f64 = 0.4;
-/// A frontier this close to a visited or skipped one is not visited again.
+/// A frontier this close to a closely visited or skipped one is not visited again.
 const DONE_M: f64 = 0.3;
 /// A robot with this clearance can turn on the spot.
 const TURNING_M: f64 = 0.27;
@@ -64,7 +72,7 @@ const SELF: ClientId = ClientId(0);
 #[derive(Clone, Debug)]
 pub struct Survey {
     planner: Planner,
-    /// Keeps less distance from unknown cells.
+    /// Keeps less distance from unknown cells and walls.
     bold: Planner,
     frontiers: Vec<Frontier>,
 }
@@ -75,16 +83,15 @@ impl Survey {
     pub fn new(config: planner::Config, occupancy: &Occupancy, robot: Point) -> Self {
         let turning_m = TURNING_M.max(config.clearance_m);
         let field = DistanceField::from_occupancy(occupancy, 2.0 * turning_m);
-        let clearances = [config.clearance_m, turning_m];
+        let bold = planner::Config {
+            unknown_m: BOLD_M,
+            clearance_m: config.clearance_m - TIGHT_M,
+            ..config
+        };
+        let clearances = [bold.clearance_m, turning_m];
         Self {
             planner: Planner::of_occupancy(config, occupancy),
-            bold: Planner::of_occupancy(
-                planner::Config {
-                    unknown_m: BOLD_M,
-                    ..config
-                },
-                occupancy,
-            ),
+            bold: Planner::of_occupancy(bold, occupancy),
             frontiers: frontiers(occupancy, &field, robot, clearances),
         }
     }
@@ -129,7 +136,9 @@ pub struct Explorer {
     is_bold: bool,
     frontiers: Vec<Frontier>,
     goal: Option<Point>,
-    /// Visited and skipped frontiers.
+    /// Frontiers that were visited, but not closely.
+    visited: Vec<Point>,
+    /// Closely visited and skipped frontiers.
     done: Vec<Point>,
     start: Option<Pose>,
     scanned: Option<Duration>,
@@ -161,6 +170,7 @@ impl Explorer {
             is_bold: false,
             frontiers: Vec::new(),
             goal: None,
+            visited: Vec::new(),
             done: Vec::new(),
             start: None,
             scanned: None,
@@ -223,21 +233,36 @@ impl Explorer {
         let decision = self.drive.step(now);
         while let Some(event) = self.drive.poll_event() {
             match (event, self.state) {
-                (Event::Visited(target), State::Exploring) => self.leave(now, target.at),
+                (Event::Visited(target), State::Exploring) if target.radius_m > CLOSE_M => {
+                    self.visited.push(target.at);
+                    self.leave(now, target.at);
+                }
+                (Event::Visited(target), State::Exploring) => {
+                    self.done.push(target.at);
+                    self.leave(now, target.at);
+                }
                 (Event::Skipped(target, Skipped::Unreachable(_)), State::Exploring)
                     if !self.is_bold =>
                 {
                     self.is_bold = true;
                     self.use_map();
-                    self.go(now, target.at, RADIUS_M);
+                    self.go(now, target.at, target.radius_m);
                 }
                 (Event::Skipped(target, why), State::Exploring) => {
                     self.skipped.push((target.at, why));
+                    self.done.push(target.at);
                     self.leave(now, target.at);
                 }
                 (Event::Visited(_), State::Returning) => {
                     self.not_returned = None;
                     self.state = State::Finished;
+                }
+                (Event::Skipped(target, Skipped::Unreachable(_)), State::Returning)
+                    if !self.is_bold =>
+                {
+                    self.is_bold = true;
+                    self.use_map();
+                    self.go(now, target.at, HOME_M);
                 }
                 (Event::Skipped(_, why), State::Returning) => self.fail_to_return(now, why),
                 _ => {}
@@ -285,10 +310,16 @@ impl Explorer {
         self.frontiers.iter().filter(is_open)
     }
 
+    /// Leaves a frontier, at least until the next survey.
     fn leave(&mut self, now: Duration, at: Point) {
-        self.done.push(at);
+        self.frontiers
+            .retain(|frontier| !near(frontier.at, at, DONE_M));
         self.goal = None;
         self.choose(now);
+    }
+
+    fn was_visited(&self, at: Point) -> bool {
+        (self.visited.iter()).any(|visited| near(*visited, at, DONE_M))
     }
 
     fn use_map(&mut self) {
@@ -303,7 +334,12 @@ impl Explorer {
         self.be_usual();
         let price = |frontier: &&Frontier| {
             let narrow_m = if frontier.is_narrow { NARROW_M } else { 0.0 };
-            frontier.way_m + narrow_m - GAIN * frontier.length_m.min(MAX_GAIN_M)
+            let again_m = if self.was_visited(frontier.at) {
+                AGAIN_M
+            } else {
+                0.0
+            };
+            frontier.way_m + narrow_m + again_m - GAIN * frontier.length_m.min(MAX_GAIN_M)
         };
         let best = self
             .open()
@@ -311,6 +347,7 @@ impl Explorer {
             .copied();
         self.goal = best.map(|frontier| frontier.at);
         match self.goal {
+            Some(at) if self.was_visited(at) => self.go(now, at, CLOSE_M),
             Some(at) => self.go(now, at, RADIUS_M),
             None => {
                 self.drive.set_targets(now, SELF, &[]);
