@@ -90,6 +90,7 @@ fn config(setup: &Setup, speed_mm_s: f64, any_client_stops: bool) -> Config {
             limit_zone_m: usual.collision.limit_zone_m,
             stop_ahead_m: usual.collision.stop_ahead_m,
             drift_m: usual.collision.drift_m,
+            reverses_blindly: usual.collision.reverses_blindly,
             ..setup.collision
         },
         planner: planner::Config {

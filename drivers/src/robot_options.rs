@@ -59,6 +59,9 @@ pub struct RobotOptions {
     /// one if the wheels skid [default: 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
+    /// Drive backwards also to places that the laser has never seen
+    #[arg(long)]
+    pub reverse_blindly: bool,
     /// The fastest speed of a wheel [default: 1200]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
@@ -175,6 +178,7 @@ impl RobotOptions {
                     half_length_m: length_m / 2.0,
                     half_width_m: width_m / 2.0,
                 },
+                reverses_blindly: self.reverse_blindly || file.reverse_blindly,
                 ..collision::Config::new(laser)
             },
         })

@@ -113,8 +113,9 @@ impl Config {
                 // The follower slows down near the walls of the map.
                 limit_zone_m: 0.0,
                 stop_ahead_m: 0.06,
-                // The walls of the map do not drift.
+                // The walls of the map do not drift, and are known behind the robot.
                 drift_m: 0.0,
+                reverses_blindly: true,
                 ..collision::Config::new(laser)
             },
             planner: planner::Config::default(),

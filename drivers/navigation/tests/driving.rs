@@ -81,6 +81,25 @@ fn a_random_driver_keeps_clear_of_a_wall_that_the_robot_remembers() {
 }
 
 #[test]
+fn a_random_driver_does_not_touch_a_dark_corner() {
+    let map = Map::flat();
+    // After 29 s of this run, the robot passes the end of a wall that gives no echo.
+    let run = avoid::random_driver(&map.faces(), map.robots[0], 32, 63);
+    assert!(run.touched.is_empty(), "{run:?}");
+}
+
+#[test]
+fn gates_that_close_and_things_too_low_for_the_laser_stop_the_robot() {
+    for is_behind in [false, true] {
+        let run = avoid::closing_gate(is_behind, 1);
+        assert!(run.passed && run.contacts == 0, "{is_behind}: {run:?}");
+        assert!((0.03..0.15).contains(&run.stop_m), "{is_behind}: {run:?}");
+    }
+    let took = avoid::pressed(1);
+    assert!(took <= Duration::from_millis(1500), "{took:?}");
+}
+
+#[test]
 fn the_robot_visits_all_rooms_of_the_flat() {
     let map = Map::flat();
     let route = targets(&routes::FLAT);
@@ -98,7 +117,7 @@ fn the_robot_visits_all_rooms_of_the_flat() {
 #[test]
 fn the_paths_of_the_lab_are_driven_and_a_target_behind_walls_is_skipped() {
     let Some(map) = lab("MazeRoboLabFullMap") else {
-        let _ = writeln!(io::stderr(), "SKIP lab: ../shared/maps does not exist");
+        let _ = writeln!(io::stderr(), "SKIP maps: ../shared/maps does not exist");
         return;
     };
     let route = targets(&routes::UNAVAILABLE);
@@ -120,7 +139,7 @@ fn the_paths_of_the_lab_are_driven_and_a_target_behind_walls_is_skipped() {
 #[test]
 fn a_wrong_track_does_not_block_the_robot_in_narrow_rooms() {
     let Some(rooms) = lab("MazeRoboLabSplitIntoRooms8") else {
-        let _ = writeln!(io::stderr(), "SKIP lab: ../shared/maps does not exist");
+        let _ = writeln!(io::stderr(), "SKIP maps: ../shared/maps does not exist");
         return;
     };
     let route = tour(&rooms);

@@ -32,6 +32,11 @@ const TOO_NEAR_M: f64 = 0.02;
 const MAX_GAP_M: f64 = 0.3;
 /// The distance of the points that close a gap.
 const FILL_STEP_M: f64 = 0.02;
+/// Beside an object this near...
+const DARK_NEAR_M: f64 = 0.6;
+/// ...a gap without echoes counts as more of it, if the gap is no wider than this at its distance: the
+/// corner of a wall may be dark. Through a wider gap, the laser looks into the distance.
+const DARK_M: f64 = 0.14;
 /// Points that the laser no longer sees are kept only this near to the robot.
 const MEMORY_RANGE_M: f64 = 1.5;
 /// Remembered points closer than this to each other count as one.
@@ -115,7 +120,7 @@ impl Obstacles {
         });
         let mut seen: Vec<(usize, Point)> = seen.collect();
         self.steady(now, eye, &mut seen);
-        self.seen = filled(seen.into_iter(), beams);
+        self.seen = filled(seen.into_iter(), beams, eye.at);
     }
 
     /// Replaces each near point by the mean of what this scan and earlier ones have measured in its
@@ -204,20 +209,22 @@ fn step_of(way: Point) -> usize {
 }
 
 /// The points, and more between two of them where no beam in between has an echo and the robot
-/// would not fit through: such a place is dark or shiny rather than free.
-fn filled(points: impl Iterator<Item = (usize, Point)>, beams: &[Beam]) -> Vec<Point> {
+/// would not fit through: such a place is dark or shiny rather than free. The same for a narrow gap
+/// beside a near object.
+fn filled(points: impl Iterator<Item = (usize, Point)>, beams: &[Beam], eye: Point) -> Vec<Point> {
     let mut all = Vec::new();
     let mut last: Option<(usize, Point)> = None;
     for (index, point) in points {
         if let Some((before, from)) = last {
-            let way = point.minus(from);
             let blind = beams[before + 1..index]
                 .iter()
                 .all(|beam| beam.distance_m().is_none());
-            let steps = (way.length() / FILL_STEP_M).ceil();
-            if blind && index > before + 1 && steps > 1.0 && way.length() < MAX_GAP_M {
+            if blind && index > before + 1 {
                 all.extend(
-                    (1..steps as u32).map(|step| from.plus(way.times(f64::from(step) / steps))),
+                    between(from, point)
+                        .or_else(|| beside(eye, from, point))
+                        .into_iter()
+                        .flatten(),
                 );
             }
         }
@@ -225,6 +232,30 @@ fn filled(points: impl Iterator<Item = (usize, Point)>, beams: &[Beam]) -> Vec<P
         last = Some((index, point));
     }
     all
+}
+
+/// Points between two points that are not far apart.
+fn between(from: Point, to: Point) -> Option<Vec<Point>> {
+    let way = to.minus(from);
+    let steps = (way.length() / FILL_STEP_M).ceil();
+    let points = (1..steps as u32).map(|step| from.plus(way.times(f64::from(step) / steps)));
+    (way.length() < MAX_GAP_M).then(|| points.collect())
+}
+
+/// Points from the nearer one of two points towards the direction of the other one, at its distance.
+fn beside(eye: Point, from: Point, to: Point) -> Option<Vec<Point>> {
+    let (a, b) = (from.minus(eye), to.minus(eye));
+    let (near, far) = if a.length() <= b.length() {
+        (a, b)
+    } else {
+        (b, a)
+    };
+    let angle_rad = amber_map::wrap(far.y.atan2(far.x) - near.y.atan2(near.x));
+    let gap_m = angle_rad.abs() * near.length();
+    let steps = (gap_m / FILL_STEP_M).ceil();
+    let points =
+        (1..steps as u32).map(|step| eye.plus(near.turned(angle_rad * f64::from(step) / steps)));
+    (near.length() <= DARK_NEAR_M && gap_m <= DARK_M).then(|| points.collect())
 }
 
 /// What a scan says about a position.
@@ -332,6 +363,26 @@ mod tests {
                 4,
             ),
             (vec![Echo::TooNear; 3], 3),
+            // A dark corner of 80 mm before a wall behind it.
+            (
+                [
+                    &[Echo::At(0.3); 3][..],
+                    &[Echo::Nothing; 15],
+                    &[Echo::At(1.0); 3],
+                ]
+                .concat(),
+                10,
+            ),
+            // A wide view past it.
+            (
+                [
+                    &[Echo::At(0.3); 3][..],
+                    &[Echo::Nothing; 40],
+                    &[Echo::At(1.0); 3],
+                ]
+                .concat(),
+                6,
+            ),
             (vec![Echo::At(f64::NAN); 3], 0),
         ] {
             let mut fresh = obstacles.clone();

@@ -4,7 +4,9 @@ use std::f64::consts::PI;
 
 use proptest::prelude::*;
 
+use super::rules::CREEP_M_S;
 use super::*;
+use crate::kinematics::SkidSteer;
 use crate::scan::Beam;
 
 fn ms(ms: u64) -> Duration {
@@ -41,8 +43,16 @@ fn wall_left(distance_m: f64) -> impl Fn(f64) -> Option<f64> {
     }
 }
 
+/// For the rules that do not depend on where the robot has looked.
 fn monitor(view: impl Fn(f64) -> Option<f64>) -> Monitor {
-    let mut monitor = Monitor::new(Config::new(Pose::default()));
+    with(true, view)
+}
+
+fn with(reverses_blindly: bool, view: impl Fn(f64) -> Option<f64>) -> Monitor {
+    let mut monitor = Monitor::new(Config {
+        reverses_blindly,
+        ..Config::new(Pose::default())
+    });
     monitor.handle_wheels(ms(1000), Wheels::STOP);
     monitor.handle_scan(&scan_of(ms(1000), view));
     monitor
@@ -210,6 +220,41 @@ fn backwards_is_slow() {
 }
 
 #[test]
+fn backwards_the_robot_drives_only_where_it_has_looked() {
+    let room = |_| Some(2.0);
+    let mut monitor = with(false, room);
+    assert_eq!(decide(&mut monitor, -0.1, -0.1).reason, Reason::Unseen);
+    assert_eq!(decide(&mut monitor, 0.3, 0.2).scale, 1.0);
+    assert_eq!(decide(&mut monitor, -0.1, 0.1).scale, 1.0);
+    // A turn by more than half shows what was behind.
+    for time in (1050..5000).step_by(50) {
+        monitor.handle_wheels(ms(time), Wheels::sides(-0.2, 0.2));
+        monitor.handle_scan(&scan_of(ms(time), room));
+    }
+    monitor.handle_wheels(ms(5000), Wheels::STOP);
+    monitor.handle_scan(&scan_of(ms(5000), room));
+    monitor.handle_command(ms(5000), Wheels::sides(-0.1, -0.1));
+    assert_eq!(monitor.step(ms(5000)).scale, 1.0);
+}
+
+#[test]
+fn away_from_an_obstacle_the_robot_backs_up_slowly_without_a_look() {
+    for distance_m in [0.002, 0.03, 0.1] {
+        let mut near = with(false, wall_ahead(0.185 + distance_m));
+        let decision = decide(&mut near, -0.1, -0.1);
+        assert_eq!(decision.reason, Reason::Retreat, "{distance_m} m");
+        assert!((decision.wheels.left_m_s() + 0.045).abs() < 1e-9);
+    }
+    // Farther away it has room to turn, and can look.
+    let mut far = with(false, wall_ahead(0.185 + 0.2));
+    assert_eq!(decide(&mut far, -0.1, -0.1).reason, Reason::Unseen);
+    // Between two walls it has not.
+    let narrow = |angle: f64| Some((0.2 / angle.sin().abs()).min(3.0));
+    let mut between = with(false, narrow);
+    assert_eq!(decide(&mut between, -0.1, -0.1).reason, Reason::Retreat);
+}
+
+#[test]
 fn fast_curves_are_slowed_down() {
     let mut monitor = monitor(|_| None);
     let decision = decide(&mut monitor, 0.2, 1.2);
@@ -284,6 +329,10 @@ fn wheels_that_do_not_turn_are_reported() {
             stopped.get_or_insert(time);
             monitor.handle_command(ms(time), Wheels::sides(-0.1, -0.1));
             assert_eq!(monitor.step(ms(time)).scale, 1.0, "the way back is free");
+            let mut careful = monitor.clone();
+            careful.config.reverses_blindly = false;
+            let decision = careful.step(ms(time));
+            assert_eq!(decision.reason, Reason::Retreat, "also without a look");
         }
     }
     let stopped = stopped.expect("stuck");

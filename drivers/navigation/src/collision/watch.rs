@@ -139,6 +139,13 @@ impl Watch {
         (waits && (same_way || trouble == Trouble::Bump)).then_some(trouble)
     }
 
+    /// Whether something was detected a moment ago.
+    #[must_use]
+    pub fn is_alarmed(&self, now: Duration) -> bool {
+        self.trouble
+            .is_some_and(|(since, ..)| now.saturating_sub(since) < self.config.hold)
+    }
+
     /// The motion that was sent to the wheels.
     pub fn handle_sent(&mut self, now: Duration, sent: Twist) {
         self.sent = sent;

@@ -273,8 +273,8 @@ pub struct Left {
 }
 
 /// The robot stands 2 to 12 mm from the walls of a corner, in any direction. A client requests the
-/// straight motion, or the turn on the spot, that leads away from them, for four seconds. `None` if no
-/// such motion exists.
+/// straight motion, or the turn on the spot, that leads away from them, for nine seconds: where the robot
+/// has not looked, it drives at 45 mm/s. `None` if no such motion exists.
 #[must_use]
 pub fn leave(seed: u64) -> Option<Left> {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x1e);
@@ -325,7 +325,7 @@ pub fn leave(seed: u64) -> Option<Left> {
     while guarded.robot.now() < Duration::from_millis(500) {
         guarded.step(None);
     }
-    while guarded.robot.now() < Duration::from_millis(4500)
+    while guarded.robot.now() < Duration::from_millis(9500)
         && guarded.robot.footprint_clearance_m() < 0.05
     {
         guarded.step(command);
@@ -521,6 +521,116 @@ pub fn stuck(seed: u64) -> Duration {
         guarded.step(command);
     }
     guarded.robot.now() - start
+}
+
+/// The robot drives against something that is lower than its laser, and the client goes on: the time
+/// from the first contact to the report.
+#[must_use]
+pub fn pressed(seed: u64) -> Duration {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xb7);
+    let walls = box_of(Point::new(2.0, 0.0), 8.0, 6.0);
+    let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
+    // Up to 20 degrees off the right angle, so the robot does not slide along it.
+    let half = Point::new(0.0, 1.0).turned(0.7 * (random.f64() - 0.5));
+    let centre = Point::new(1.0 + random.f64(), 0.0);
+    let bar = Segment {
+        from: centre.minus(half),
+        to: centre.plus(half),
+    };
+    let added = guarded.robot.add_low_walls(&[bar]);
+    added.expect("a free place");
+    let speed_m_s = 0.1 + 0.4 * random.f64();
+    let command = Some(Wheels::sides(speed_m_s, speed_m_s));
+    let is_stuck = |guarded: &Guarded| {
+        let last = guarded.reasons.last();
+        last.is_some_and(|(_, reason)| *reason == Reason::Stuck)
+    };
+    let mut touched = None;
+    while guarded.robot.now() < Duration::from_secs(40) && !is_stuck(&guarded) {
+        guarded.step(command);
+        if guarded.robot.world.contacts() > 0 {
+            touched.get_or_insert(guarded.robot.now());
+        }
+    }
+    match touched {
+        Some(touched) if is_stuck(&guarded) => guarded.robot.now() - touched,
+        _ => Duration::MAX,
+    }
+}
+
+/// The result of a [`closing_gate`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Closed {
+    /// How often the robot touched something.
+    pub contacts: u64,
+    /// Its distance from the closed gate when it stood.
+    pub stop_m: f64,
+    /// Whether it passed after the gate was opened again.
+    pub passed: bool,
+}
+
+/// A gate of 0.9 m closes before the robot, which a client lets go on, and opens again after some
+/// seconds. `is_behind`: it closes when the robot has passed; the client turns it round, and comes back.
+#[must_use]
+pub fn closing_gate(is_behind: bool, seed: u64) -> Closed {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x6a7e);
+    let (gate_x_m, half_m) = (1.5, 0.45);
+    let mut open = box_of(Point::new(1.5, 0.0), 5.0, 3.0);
+    for side in [-1.0, 1.0] {
+        open.push(Segment {
+            from: Point::new(gate_x_m, side * half_m),
+            to: Point::new(gate_x_m, side * 1.5),
+        });
+    }
+    let gate = Segment {
+        from: Point::new(gate_x_m, -half_m),
+        to: Point::new(gate_x_m, half_m),
+    };
+    let start = Pose::new(0.0, 0.1 * (random.f64() - 0.5), 0.1 * (random.f64() - 0.5));
+    let mut guarded = Guarded::new(&open, start, seed, LASER);
+    let speed_m_s = 0.2 + 0.2 * random.f64();
+    let ahead = Some(Wheels::sides(speed_m_s, speed_m_s));
+    // The front is 0.35 to 0.65 m before it.
+    let close_x_m = gate_x_m - OUTLINE.half_length_m - 0.35 - 0.3 * random.f64();
+    let until = |guarded: &mut Guarded, command, is_there: &dyn Fn(Pose) -> bool| {
+        let end = guarded.robot.now() + Duration::from_secs(15);
+        while guarded.robot.now() < end && !is_there(guarded.robot.world.pose()) {
+            guarded.step(command);
+        }
+    };
+    if is_behind {
+        let passed_m = gate_x_m + OUTLINE.half_length_m + 0.1;
+        until(&mut guarded, ahead, &|pose| pose.at.x >= passed_m);
+    } else {
+        until(&mut guarded, ahead, &|pose| pose.at.x >= close_x_m);
+    }
+    if guarded.robot.world.add_walls(&[gate]).is_err() {
+        return Closed::default();
+    }
+    if is_behind {
+        until(&mut guarded, ahead, &|pose| pose.at.x >= gate_x_m + 0.8);
+        let round = Some(Wheels::sides(-0.15, 0.15));
+        until(&mut guarded, round, &|pose| pose.heading.cos() <= -0.995);
+    }
+    let opens = guarded.robot.now() + Duration::from_secs(8);
+    while guarded.robot.now() < opens {
+        guarded.step(ahead);
+    }
+    let mut result = Closed {
+        stop_m: guarded.robot.footprint_clearance_m(),
+        ..Closed::default()
+    };
+    let stood = !guarded.is_moving();
+    if guarded.robot.world.set_walls(open).is_ok() && stood {
+        let is_through = |pose: Pose| match is_behind {
+            true => pose.at.x <= gate_x_m - 0.3,
+            false => pose.at.x >= gate_x_m + 0.3,
+        };
+        until(&mut guarded, ahead, &is_through);
+        result.passed = is_through(guarded.robot.world.pose());
+    }
+    result.contacts = guarded.robot.world.contacts();
+    result
 }
 
 /// The result of a [`random_driver`].

@@ -95,6 +95,65 @@ pub enum Incident {
     Box(Duration, f64),
     /// Something walks or drives to and fro across the path. It stops before the robot.
     Crossing(Duration, Crossing),
+    /// Somebody closes a door.
+    Door(Door),
+}
+
+/// A door that somebody closes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Door {
+    /// Where it is, as a wall when it is closed.
+    pub at: Segment,
+    /// When it is closed.
+    pub closes: Closes,
+    /// When it is opened again.
+    pub opens: Option<Duration>,
+}
+
+/// When a door is closed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Closes {
+    /// The centre of the robot is this near, for the first time.
+    Ahead(f64),
+    /// The robot has just passed.
+    Behind,
+}
+
+/// A robot whose centre was this near to a door has been in it, ...
+const IN_DOOR_M: f64 = 0.15;
+/// ...and has passed when it is this far away: its corners reach 0.25 m.
+const PASSED_M: f64 = 0.3;
+
+/// A door and what has happened to it.
+#[derive(Clone, Copy, Debug)]
+struct Doorway {
+    door: Door,
+    was_in: bool,
+    closed: Option<Duration>,
+}
+
+impl Doorway {
+    /// Closes or opens it, if it is time to.
+    fn step(&mut self, walls: &[Segment], robot: &mut Robot) {
+        let now = robot.now();
+        if let Some(closed) = self.closed {
+            if (self.door.opens).is_some_and(|opens| now >= closed + opens) {
+                self.door.opens = None;
+                // The robot cannot stand in it.
+                let _ = robot.world.set_walls(walls.to_vec());
+            }
+            return;
+        }
+        let away_m = self.door.at.distance(robot.world.pose().at);
+        self.was_in |= away_m <= IN_DOOR_M;
+        let closes = match self.door.closes {
+            Closes::Ahead(ahead_m) => away_m <= ahead_m,
+            Closes::Behind => self.was_in && away_m >= PASSED_M,
+        };
+        if closes && robot.world.add_walls(&[self.door.at]).is_ok() {
+            self.closed = Some(now);
+        }
+    }
 }
 
 /// Something that moves across the path.
@@ -196,6 +255,7 @@ impl Incident {
             | Self::Cleared(at)
             | Self::Box(at, _)
             | Self::Crossing(at, _) => Some(at),
+            Self::Door(_) => None,
         }
     }
 }
@@ -306,6 +366,14 @@ impl Errand {
         let mut happened = None;
         let mut state = State::Idle;
         let mut mover = None;
+        let mut doorway = match self.incident {
+            Incident::Door(door) => Some(Doorway {
+                door,
+                was_in: false,
+                closed: None,
+            }),
+            _ => None,
+        };
         while robot.now() < self.limit {
             for event in robot.step() {
                 match event {
@@ -337,6 +405,9 @@ impl Errand {
                 && is_due(now, MOVES_EVERY)
             {
                 mover.step(&self.walls, &mut robot, MOVES_EVERY.as_secs_f64());
+            }
+            if let Some(doorway) = &mut doorway {
+                doorway.step(&self.walls, &mut robot);
             }
             if is_due(now, PERIOD) {
                 let decision = driver.step(now);
@@ -386,7 +457,7 @@ impl Errand {
 
     fn happen(&self, robot: &mut Robot, driver: &mut DriveToPoint) {
         match self.incident {
-            Incident::None | Incident::Crossing(..) => {}
+            Incident::None | Incident::Crossing(..) | Incident::Door(_) => {}
             // A place that is not free changes nothing, and the result shows it.
             Incident::Kidnap(_, pose) => {
                 let _ = robot.world.place(pose);

@@ -9,9 +9,13 @@ use std::time::Duration;
 use amber_map::{Map, MapPose, Pose, Segment};
 
 use super::avoid::{self, Clock, Obstacle};
-use super::goto::{Crossing, Errand, Incident, Run, Tracking, follow, start_at, targets, tour};
+use super::goto::{
+    Closes, Crossing, Door, Errand, Incident, Run, Tracking, follow, start_at, targets, tour,
+};
 use super::robot::{Poses, Sensors};
 use super::{Course, Scenario, Summary, config, office_floor, routes, run};
+use crate::drive_to_point::Target;
+use crate::planner::Planner;
 
 /// The maps of the runs. Those of the original laboratory are not part of the repository.
 #[derive(Clone, Debug)]
@@ -226,6 +230,12 @@ fn monitor<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
         ),
         ("laser off", "0.6 s", 620, avoid::laser_off),
         ("blocked wheels", "reported in 1.5 s", 1500, avoid::stuck),
+        (
+            "stuck against something low",
+            "reported in 1.5 s",
+            1500,
+            avoid::pressed,
+        ),
     ] {
         add(
             name.into(),
@@ -288,6 +298,32 @@ fn monitor<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
             }
         }),
     );
+    for (name, is_behind) in [
+        ("a gate closes ahead", false),
+        ("a gate closes behind, and the robot comes back", true),
+    ] {
+        add(
+            name.into(),
+            "no contact, passes when it is open",
+            100,
+            Box::new(move |seeds| {
+                let runs: Vec<_> = (0..seeds)
+                    .map(|seed| avoid::closing_gate(is_behind, seed))
+                    .collect();
+                let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
+                let passed = runs.iter().filter(|run| run.passed).count();
+                let stops_m = runs.iter().map(|run| run.stop_m);
+                let least_m = stops_m.fold(f64::INFINITY, f64::min);
+                Measured {
+                    text: format!(
+                        "{contacts} contacts, stops at {:.0} mm, {passed} of {seeds} pass",
+                        least_m * 1000.0
+                    ),
+                    is_met: contacts == 0 && passed == runs.len(),
+                }
+            }),
+        );
+    }
     let rooms = maps.rooms.as_ref();
     if let Some(course) = rooms.and_then(|rooms| Course::new(rooms, rooms.walls.clone())) {
         add(
@@ -488,6 +524,39 @@ fn errands<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
         stop_s: Some(stop_s),
         ..Goal::default()
     };
+    // The door of the first room.
+    if let Some(at) = maps.flat.gates.first().copied() {
+        let some = |text, visited, skipped| Goal {
+            text,
+            visited,
+            skipped,
+            clearance_m: 0.0,
+            ..all_rooms
+        };
+        for (name, closes, opens, goal) in [
+            (
+                "flat, a door closes ahead",
+                Closes::Ahead(0.7),
+                None,
+                some("its room skipped, no contact", routes::FLAT.len() - 1, 1),
+            ),
+            (
+                "flat, a door closes ahead for 10 s",
+                Closes::Ahead(0.7),
+                Some(Duration::from_secs(10)),
+                some("all visited, no contact", routes::FLAT.len(), 0),
+            ),
+            (
+                "flat, a door closes behind",
+                Closes::Behind,
+                None,
+                some("all others skipped, no contact", 1, routes::FLAT.len() - 1),
+            ),
+        ] {
+            let door = Door { at, closes, opens };
+            add(name, flat.clone().with(Incident::Door(door)), 20, goal);
+        }
+    }
     for (name, crossing) in [
         ("flat, a person crosses", Crossing::PERSON),
         ("flat, a vehicle crosses", Crossing::VEHICLE),
@@ -524,18 +593,33 @@ fn errands<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
         add(name, flat.clone().with(incident).until_s(14), 20, goal);
     }
     if let Some(lab) = &maps.lab {
-        let route = targets(&routes::BASIC);
-        let start = start_at(&lab.walls, route[0].at);
-        let basic = Errand::new(&lab.walls, start, &route);
-        let goal = Goal {
-            text: "all visited in 48 s, no contact, clearance 20 mm",
-            visited: route.len(),
-            time_s: Some(48.0),
-            clearance_m: 0.02,
-            ..Goal::default()
-        };
-        add("lab, basic", basic.clone(), 20, goal);
-        add("lab, basic", basic.located(), 20, goal);
+        let paths: [(&str, &[(f64, f64)]); 7] = [
+            ("basic", &routes::BASIC),
+            ("simple", &routes::SIMPLE),
+            ("second", &routes::SECOND),
+            ("third", &routes::THIRD),
+            ("local_minimum", &routes::LOCAL_MINIMUM),
+            ("longer", &routes::LONGER),
+            ("longest", &routes::LONGEST),
+        ];
+        for (name, path) in paths {
+            let route = targets(path);
+            let start = start_at(&lab.walls, route[0].at);
+            let errand = Errand::new(&lab.walls, start, &route);
+            let goal = Goal {
+                text: "all visited in length / 0.19 m/s + 4 s a target, no contact, clearance 20 mm",
+                visited: route.len(),
+                time_s: length_m(lab, &route)
+                    .map(|length_m| length_m / 0.19 + 4.0 * route.len() as f64),
+                clearance_m: 0.02,
+                ..Goal::default()
+            };
+            let name = format!("lab, {name}");
+            if path == routes::BASIC {
+                add(&name, errand.clone(), 20, goal);
+            }
+            add(&name, errand.located(), 20, goal);
+        }
         let route = targets(&routes::UNAVAILABLE);
         let start = start_at(&lab.walls, route[0].at);
         let goal = Goal {
@@ -577,6 +661,15 @@ fn errands<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
     }
 }
 
+/// The length of the paths from the first target to the last one.
+fn length_m(map: &Map, route: &[Target]) -> Option<f64> {
+    let planner = Planner::new(Default::default(), &map.walls).ok()?;
+    route.windows(2).try_fold(0.0, |sum_m, pair| {
+        let path = planner.plan(pair[0].at, pair[1].at, pair[1].radius_m, &[]);
+        Some(sum_m + path.ok()?.length_m())
+    })
+}
+
 fn drive(errand: &Errand, goal: Goal, seeds: u64) -> Measured {
     let runs: Vec<Run> = (0..seeds).map(|seed| errand.run(seed)).collect();
     let least = |value: fn(&Run) -> f64| runs.iter().map(value).fold(f64::INFINITY, f64::min);
@@ -592,9 +685,12 @@ fn drive(errand: &Errand, goal: Goal, seeds: u64) -> Measured {
     let skipped_s = most(|run| run.skipped_s.unwrap_or(f64::INFINITY));
     let mut text = String::new();
     if goal.visited > 0 {
+        let limit = goal
+            .time_s
+            .map_or_else(String::new, |limit_s| format!(" of {limit_s:.1} s"));
         let _ = write!(
             text,
-            "{done}/{seeds} done in up to {time_s:.1} s, mean {mean_m_s:.3} m/s, slowest run \
+            "{done}/{seeds} done in up to {time_s:.1} s{limit}, mean {mean_m_s:.3} m/s, slowest run \
              {slowest_m_s:.3} m/s, "
         );
     }

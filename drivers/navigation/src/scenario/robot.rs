@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use amber_map::{Point, Pose, Segment, wrap};
+use amber_map::{Point, Pose, Segment, Walls, wrap};
 use amber_sim::hokuyo::Sweep;
 use amber_sim::wheels::{Drive, metres_per_second, pulses_of};
 use amber_sim::world::{OUTLINE, STEP, StartError, World};
@@ -104,6 +104,8 @@ pub struct Robot {
     /// Whether poses arrive.
     pub pose_on: bool,
     laser: Laser,
+    /// What the laser sees, if that is not all.
+    seen: Option<Walls>,
     poses: Poses,
     location: Option<Box<Location>>,
     /// Poses on their way.
@@ -149,6 +151,7 @@ impl Robot {
             laser_on: true,
             pose_on: true,
             laser,
+            seen: None,
             poses: sensors.poses,
             location,
             readings: Vec::new(),
@@ -185,6 +188,17 @@ impl Robot {
     /// Forgets the smallest clearance so far.
     pub fn measure_clearance_again(&mut self) {
         self.clearance_m = f64::INFINITY;
+    }
+
+    /// Adds something that is lower than the laser, so it never sees it.
+    ///
+    /// # Errors
+    /// The robot stands there; nothing has changed.
+    pub fn add_low_walls(&mut self, walls: &[Segment]) -> Result<(), StartError> {
+        let seen = self.world.walls().clone();
+        self.world.add_walls(walls)?;
+        self.seen.get_or_insert(seen);
+        Ok(())
     }
 
     /// Sends speeds to the motors.
@@ -227,7 +241,8 @@ impl Robot {
             if self.laser_on {
                 let world = &self.world;
                 let pose_at = |time| world.pose_at(time);
-                let scan = (self.laser).scan(world.walls(), pose_at, sweep, &mut self.random);
+                let walls = self.seen.as_ref().unwrap_or(world.walls());
+                let scan = (self.laser).scan(walls, pose_at, sweep, &mut self.random);
                 if let Some(location) = &mut self.location {
                     location.handle_scan(scan.clone());
                 }

@@ -1,0 +1,91 @@
+//! What the collision monitor decides, and why. PURE.
+
+use std::fmt;
+
+use crate::kinematics::Wheels;
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// The speeds for the wheels.
+    pub wheels: Wheels,
+    /// The factor by which the command was slowed down: 1 is unchanged, 0 is stopped.
+    pub scale: f64,
+    /// The rule that gave this factor.
+    pub reason: Reason,
+    /// The time until a contact if the robot followed the command unchanged, in seconds.
+    pub time_to_contact_s: Option<f64>,
+}
+
+impl Decision {
+    /// The wheels stop.
+    #[must_use]
+    pub const fn stop(reason: Reason) -> Self {
+        Self {
+            wheels: Wheels::STOP,
+            scale: 0.0,
+            reason,
+            time_to_contact_s: None,
+        }
+    }
+}
+
+/// Why the wheels turn as they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The command passes unchanged.
+    Free,
+    /// The command is to stand still.
+    Idle,
+    /// An obstacle is ahead on the arc: the robot slows down.
+    Approach,
+    /// An obstacle is in the way: the robot stops.
+    Blocked,
+    /// An obstacle is within the margin, and the motion brings nothing nearer.
+    Retreat,
+    /// An obstacle is near: the speed is limited.
+    Limit,
+    /// The robot drives backwards, where the laser does not look.
+    Reverse,
+    /// The laser has never seen what is behind the robot.
+    Unseen,
+    /// The curve is too fast.
+    Lateral,
+    /// The robot still moves towards an obstacle: it stops before it follows the command.
+    Momentum,
+    /// No scan has arrived yet.
+    NoScan,
+    /// The last scan is old.
+    ScanTimeout,
+    /// The last command is old.
+    CommandTimeout,
+    /// The robot does not move as its wheels should.
+    Stuck,
+    /// The wheels turn differently from what the gyroscope measures.
+    Slip,
+    /// The robot was hit.
+    Bump,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Free => "free",
+            Self::Idle => "no motion requested",
+            Self::Approach => "slowing down for an obstacle",
+            Self::Blocked => "an obstacle is in the way",
+            Self::Retreat => "leaving an obstacle slowly",
+            Self::Limit => "speed limit near an obstacle",
+            Self::Reverse => "speed limit in reverse",
+            Self::Unseen => "nobody has looked behind the robot: turn first",
+            Self::Lateral => "speed limit in a curve",
+            Self::Momentum => "braking before an obstacle",
+            Self::NoScan => "no scan yet",
+            Self::ScanTimeout => "no new scan",
+            Self::CommandTimeout => "no new command",
+            Self::Stuck => "the robot is stuck",
+            Self::Slip => "the wheels slip",
+            Self::Bump => "the robot was hit",
+        })
+    }
+}
