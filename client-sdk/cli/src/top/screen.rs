@@ -20,8 +20,12 @@ const WIDE: u16 = 110;
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &State) {
     let area = frame.area();
     let [head, devices, rest, foot] = areas(area, view.devices.len());
-    frame.render_widget(Line::from(title(&view.mediator, state)), line(head, 0));
-    frame.render_widget(Line::from(totals(&view.mediator)), line(head, 1));
+    let width = area.width.into();
+    frame.render_widget(
+        Line::from(title(&view.mediator, state, width)),
+        line(head, 0),
+    );
+    frame.render_widget(Line::from(totals(&view.mediator, width)), line(head, 1));
     draw_devices(frame, devices, &view.devices, state);
     if rest.height >= 2 {
         if rest.width >= WIDE {
@@ -36,7 +40,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, state: &State) {
             }
         }
     }
-    frame.render_widget(Line::from(footer(state)), foot);
+    frame.render_widget(Line::from(footer(state, width)), foot);
 }
 
 /// The areas of the head, the devices, the other tables and the last line.
@@ -60,40 +64,59 @@ fn line(area: Rect, number: u16) -> Rect {
     Rect::new(area.x, below, area.width, height)
 }
 
-fn title(mediator: &MediatorRow, state: &State) -> Vec<Span<'static>> {
-    let MediatorRow {
-        version, uptime_ms, ..
-    } = mediator;
-    let version = printable_line(version).into_owned();
-    let about = format!(
-        " at {}: version {version}, up {}",
-        state.mediator,
-        millis(*uptime_ms)
-    );
+/// As many parts as fit into a width, and always the first: half a number would be a wrong one.
+fn whole(parts: &[String], separator: &str, width: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        if text.is_empty() {
+            text.clone_from(part);
+        } else if text.chars().count() + separator.len() + part.chars().count() <= width {
+            text.push_str(separator);
+            text.push_str(part);
+        } else {
+            break;
+        }
+    }
+    text
+}
+
+fn title(mediator: &MediatorRow, state: &State, width: usize) -> Vec<Span<'static>> {
+    const NAME: &str = "amber";
+    const PAUSED: &str = "  paused";
+    let version = printable_line(&mediator.version);
+    let about = [
+        format!(" at {}", state.mediator),
+        format!("version {version}"),
+        format!("up {}", millis(mediator.uptime_ms)),
+    ];
+    let mut left = width.saturating_sub(NAME.len());
+    if state.is_paused {
+        left = left.saturating_sub(PAUSED.len());
+    }
     let mut spans = vec![
-        Span::styled("amber", Style::new().add_modifier(Modifier::BOLD)),
-        Span::raw(about),
+        Span::styled(NAME, Style::new().add_modifier(Modifier::BOLD)),
+        Span::raw(whole(&about, ", ", left)),
     ];
     if state.is_paused {
-        spans.push(Span::styled("  paused", Modifier::REVERSED));
+        spans.push(Span::styled(PAUSED, Modifier::REVERSED));
     }
     spans
 }
 
-fn totals(mediator: &MediatorRow) -> String {
-    format!(
-        "clients {}, in {}/s, out {}/s, drops {}/s, CPU {} %, memory {}, round trip {} ms",
-        mediator.clients,
-        rate(mediator.received_per_s),
-        rate(mediator.sent_per_s),
-        rate(mediator.drops_per_s),
-        percent(mediator.cpu_percent),
-        memory(mediator.memory_bytes),
-        milliseconds(mediator.round_trip_ms),
-    )
+fn totals(mediator: &MediatorRow, width: usize) -> String {
+    let parts = [
+        format!("clients {}", mediator.clients),
+        format!("in {}/s", rate(mediator.received_per_s)),
+        format!("out {}/s", rate(mediator.sent_per_s)),
+        format!("drops {}/s", rate(mediator.drops_per_s)),
+        format!("CPU {} %", percent(mediator.cpu_percent)),
+        format!("memory {}", memory(mediator.memory_bytes)),
+        format!("round trip {} ms", milliseconds(mediator.round_trip_ms)),
+    ];
+    whole(&parts, ", ", width)
 }
 
-fn footer(state: &State) -> Span<'static> {
+fn footer(state: &State, width: usize) -> Span<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     if let Some(question) = state.question() {
         return Span::styled(question, bold);
@@ -101,7 +124,15 @@ fn footer(state: &State) -> Span<'static> {
     if let Some(message) = &state.message {
         return Span::styled(printable_line(message).into_owned(), bold);
     }
-    Span::raw("q quit  up/down select  r restart  s stop or start  p pause  tab clients or drops")
+    let keys = [
+        "q quit",
+        "up/down select",
+        "r restart",
+        "s stop or start",
+        "p pause",
+        "tab clients or drops",
+    ];
+    Span::raw(whole(&keys.map(str::to_owned), "  ", width))
 }
 
 fn draw_devices(frame: &mut Frame<'_>, area: Rect, rows: &[DeviceRow], state: &State) {
@@ -170,6 +201,7 @@ fn table<T>(
     behind: impl Fn(&T) -> String,
 ) {
     let (columns, left) = fitting(columns, area.width);
+    let has_room = usize::from(left) >= "  ".len() + heading_behind.len();
     let text = |cell: &dyn Fn(&Column<T>) -> String, behind: &str| {
         let mut text = String::new();
         for column in &columns {
@@ -183,7 +215,7 @@ fn table<T>(
                 false => format!("{cell:width$}"),
             });
         }
-        if left > 2 && !behind.is_empty() {
+        if has_room && !behind.is_empty() {
             text.push_str("  ");
             text.push_str(&printable_line(behind));
         }
@@ -226,7 +258,7 @@ mod tests {
     fn everything_is_shown_on_a_wide_terminal() {
         let state = State::new("127.0.0.1:26233".into(), true);
         let expected = "\
-amber at 127.0.0.1:26233: version 0.1.0, up 3.0s
+amber at 127.0.0.1:26233, version 0.1.0, up 3.0s
 clients 1, in 300/s, out 250/s, drops 2.0/s, CPU 3.0 %, memory 3.0 MB, round trip 0.15 ms
 
 DEVICE                  STATE        FOR   IN/s  OUT/s  OUT B/s  CPU %   MEMORY  RTT ms  DROPS  WAIT STARTS  PROBLEM
@@ -245,20 +277,32 @@ q quit  up/down select  r restart  s stop or start  p pause  tab clients or drop
         let mut state = State::new("127.0.0.1:26233".into(), false);
         state.panel = Panel::Drops;
         let expected = "\
-amber at 127.0.0.1:26233: version 0.1.0,
-clients 1, in 300/s, out 250/s, drops 2.
+amber at 127.0.0.1:26233, version 0.1.0
+clients 1, in 300/s, out 250/s
 
 DEVICE                  STATE      IN/s
 hokuyo:0 +1             up           10
 roboclaw:0              backoff      20
-DROPPED BECAUSE                     PER
-driver queue full                     2.
-q quit  up/down select  r restart  s sto";
-        let rows = drawn(40, 9, &state);
-        let expected: Vec<_> = expected.lines().collect();
-        assert_eq!(rows[..6], expected[..6]);
-        assert_eq!(rows[8], expected[8]);
-        assert!(rows[7].starts_with("driver queue full"), "{}", rows[7]);
+DROPPED BECAUSE
+driver queue full
+q quit  up/down select  r restart";
+        assert_eq!(drawn(40, 9, &state), expected.lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_paused_screen_says_so_at_any_width() {
+        let mut state = State::new("127.0.0.1:26233".into(), false);
+        state.is_paused = true;
+        for (width, first) in [
+            (
+                57,
+                "amber at 127.0.0.1:26233, version 0.1.0, up 3.0s  paused",
+            ),
+            (50, "amber at 127.0.0.1:26233, version 0.1.0  paused"),
+            (40, "amber at 127.0.0.1:26233  paused"),
+        ] {
+            assert_eq!(drawn(width, 9, &state)[0], first);
+        }
     }
 
     #[test]
