@@ -228,6 +228,16 @@ fn a_recording_has_what_a_client_saw() {
             .unwrap()
             .contains("currentSpeed.frontLeftSpeed")
     );
+    // A reader that has enough, such as `head`, is no error.
+    let mut export = Command::new(AMBER);
+    export.args(["export", "demo.mcap", "--csv", "hokuyo"]);
+    let (out, err) = (Stdio::piped(), Stdio::piped());
+    let export = export.current_dir(&folder).stdout(out).stderr(err);
+    let mut export = export.spawn().unwrap();
+    drop(export.stdout.take());
+    let output = export.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 
     if !has_python() {
         return;

@@ -184,7 +184,8 @@ fn show(report: &Report, style: Style, shown: &impl Shown) -> String {
     let text = match report {
         Report::Status(status) => {
             return match style {
-                Style::Terminal => format!("{START_OF_LINE}{}", crate::line::status(status)),
+                // The cursor returns, so that a line of the log does not begin behind the status.
+                Style::Terminal => format!("{START_OF_LINE}{}\r", crate::line::status(status)),
                 Style::Text | Style::Json => String::new(),
             };
         }
@@ -197,5 +198,30 @@ fn show(report: &Report, style: Style, shown: &impl Shown) -> String {
     match style {
         Style::Terminal => format!("{START_OF_LINE}{text}"),
         Style::Text | Style::Json => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Status;
+
+    struct Silent;
+
+    impl Shown for Silent {
+        fn event(&self, _: &[u8]) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn what_others_print_does_not_begin_behind_the_state() {
+        let report = Report::Status(Status::default());
+        let shown = show(&report, Style::Terminal, &Silent);
+        assert!(
+            shown.starts_with("\r\x1b[K") && shown.ends_with(" UTC\r"),
+            "{shown:?}"
+        );
+        assert_eq!(show(&report, Style::Text, &Silent), "");
     }
 }

@@ -81,6 +81,20 @@ enum Problem {
     Open(Failure),
 }
 
+impl From<csv::Error> for Problem {
+    fn from(error: csv::Error) -> Self {
+        Self::Output(io_error(error))
+    }
+}
+
+/// The error itself: `io::Error::from` would hide what kind it is.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
@@ -105,13 +119,11 @@ fn table(options: &Options, output: &mut impl Write) -> Done {
     })?;
     let mut output = csv::Writer::from_writer(output);
     let fixed = ["time_ns", "topic"].map(str::to_owned);
-    output
-        .write_record(fixed.iter().chain(columns.columns()))
-        .map_err(io::Error::from)?;
+    output.write_record(fixed.iter().chain(columns.columns()))?;
     let done = read(options, |_, topic, time_ns, value| {
         let fixed = [time_ns.to_string(), topic.to_owned()];
         let row = fixed.into_iter().chain(columns.row(&value));
-        Ok(output.write_record(row)?)
+        output.write_record(row).map_err(io_error)
     })?;
     output.flush()?;
     Ok(done)
