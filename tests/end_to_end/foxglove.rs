@@ -13,7 +13,7 @@ use crate::common::{Mediator, Running, root, wait_for};
 use crate::robot::Robot;
 
 #[test]
-fn the_client_of_foxglove_draws_the_robot_where_it_is() {
+fn the_libraries_of_foxglove_draw_the_robot_where_it_is() {
     let folder = root().join("client-sdk/foxglove/tests/viewer");
     let node = |args: &[&str]| {
         Command::new("node")
@@ -21,12 +21,13 @@ fn the_client_of_foxglove_draws_the_robot_where_it_is() {
             .current_dir(&folder)
             .output()
     };
-    let libraries = "import '@foxglove/ws-protocol'; import 'protobufjs'; import 'ws'";
+    let libraries = "import '@foxglove/ws-protocol'; import '@mcap/core'; import '@mcap/nodejs'; \
+                     import '@mcap/support'; import 'protobufjs'; import 'ws'";
     let works = node(&["--input-type=module", "-e", libraries]);
     if !works.is_ok_and(|output| output.status.success()) {
         let _ = writeln!(
             std::io::stderr(),
-            "SKIP the client of Foxglove: needs node and `npm install` in \
+            "SKIP the libraries of Foxglove: needs node and `npm install` in \
              client-sdk/foxglove/tests/viewer"
         );
         return;
@@ -38,29 +39,31 @@ fn the_client_of_foxglove_draws_the_robot_where_it_is() {
     let mut server = Running::start(&robot.demo, &serve);
     let url = server.line().replace("foxglove: ", "");
     let truth = robot.state();
+    let is_at_its_place = |seen: &Value| {
+        let number = |name: &str| seen[name].as_f64().unwrap();
+        let off_m = (number("x") - truth.x_m).hypot(number("y") + truth.y_m);
+        let off_rad = number("heading") + truth.heading_deg.to_radians();
+        off_m < 0.1 && off_rad.abs() < 0.05
+    };
+    let expect_picture = |seen: &Value| {
+        let count = |name: &str| seen[name].as_u64().unwrap();
+        assert!(count("points") > 500, "{seen}");
+        assert!(count("on_walls") * 20 > count("points") * 19, "{seen}");
+        assert_eq!(seen["robot_frame"], "base_link");
+        // The messages of the devices themselves are there, too.
+        assert_eq!(count("raw_distances"), 682);
+        let speeds = seen["speeds"].as_array().unwrap();
+        assert!(speeds.contains(&json!("frontLeftSpeed")), "{seen}");
+    };
     let seen = wait_for("the robot at its place", || {
         let output = node(&["read.mjs", &url]).unwrap();
         assert!(output.status.success(), "{output:?}");
         let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let number = |name: &str| seen[name].as_f64().unwrap();
-        let off_m = (number("x") - truth.x_m).hypot(number("y") + truth.y_m);
-        let off_rad = number("heading") + truth.heading_deg.to_radians();
         // The location driver notices only after a while that the robot has been carried.
-        (off_m < 0.1 && off_rad.abs() < 0.05).then_some(seen)
+        is_at_its_place(&seen).then_some(seen)
     });
-    let count = |name: &str| seen[name].as_u64().unwrap();
-    assert!(count("points") > 500, "{seen}");
-    assert!(count("on_walls") * 20 > count("points") * 19, "{seen}");
-    assert_eq!(seen["robot_frame"], "base_link");
-    // The messages of the devices themselves are there, too.
-    assert_eq!(count("raw_distances"), 682);
+    expect_picture(&seen);
     assert!(seen["raw_age_ms"].as_i64().unwrap() < 5_000, "{seen}");
-    assert!(
-        seen["speeds"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("frontLeftSpeed"))
-    );
     // It has called a request, too.
     let answer = &seen["answer"];
     assert_eq!(
@@ -70,6 +73,21 @@ fn the_client_of_foxglove_draws_the_robot_where_it_is() {
     let speeds = &answer["speeds"]["currentSpeed"];
     assert!(speeds["frontLeftSpeed"].is_number(), "{seen}");
     server.interrupt();
+
+    // A recording shows the same.
+    if cfg!(feature = "record") {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("robot.mcap");
+        let file = file.to_str().unwrap();
+        assert!(robot.amber(&["record", "--for", "2", "--compress", "-o", file]));
+        let output = node(&["file.mjs", file]).unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(is_at_its_place(&seen), "{seen}");
+        expect_picture(&seen);
+        assert_eq!(seen["messages"], seen["counted"]);
+        assert_eq!(seen["compression"], json!(["zstd"]));
+    }
 }
 
 #[test]
