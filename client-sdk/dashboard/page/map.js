@@ -8,6 +8,7 @@ const TRAIL_STEP_M = 0.02;
 const ROBOT_M = { length: 0.46, width: 0.38 };
 const OLD_SCAN_MS = 1500;
 const CLICK_PX = 6;
+const VISIBLE_PX = 0.3;
 const MARGIN_PX = 12;
 const TOOLS_PX = 58;
 
@@ -223,6 +224,15 @@ export class MapView {
     };
   }
 
+  /** Whether the last two poses look different: a robot that stands needs few frames. */
+  isMoving() {
+    const { pose, before, view } = this;
+    if (!before) return false;
+    const shift = Math.hypot(pose.x - before.x, pose.y - before.y) * view.scale;
+    const turn = Math.abs(Math.sin((pose.heading - before.heading) / 2)) * ROBOT_M.length * view.scale;
+    return shift > VISIBLE_PX || turn > VISIBLE_PX;
+  }
+
   draw(now) {
     const ratio = fitCanvas(this.canvas);
     const { clientWidth: width, clientHeight: height } = this.canvas;
@@ -248,8 +258,7 @@ export class MapView {
     if (pose) this.drawRobot(context, px, pose);
     else if (this.scan?.aroundRobot) this.drawRobot(context, px, { x: 0, y: 0, heading: 0 });
     if (this.goal) this.drawGoal(context, px, this.goal, 0.2);
-    const isMoving = pose && this.before && now - this.poseAt < POSE_MS;
-    if (isMoving) this.redraw();
+    if (pose && now - this.poseAt < POSE_MS && this.isMoving()) this.redraw();
   }
 
   drawGrid(context, px, width, height) {

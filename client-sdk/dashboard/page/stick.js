@@ -164,7 +164,7 @@ export class Stick {
   }
 
   hint() {
-    return this.hasGamepad ? "Gamepad connected." : matchMedia("(hover: none)").matches ? "Drag the stick to drive." : "Drag the stick, or hold the arrow keys or W A S D.";
+    return this.hasGamepad ? "Gamepad connected." : matchMedia("(hover: none)").matches ? "Drag the stick to drive." : "Drag the stick, or hold the arrow keys or W\u00a0A\u00a0S\u00a0D.";
   }
 }
 

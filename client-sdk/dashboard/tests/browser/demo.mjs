@@ -1,0 +1,29 @@
+// A demo with its dashboard, in a folder of its own.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** Runs something with the address of the dashboard and the process of the mediator. */
+export async function withDemo(amber, run) {
+  const folder = await mkdtemp(join(tmpdir(), "amber-dashboard-"));
+  const args = ["demo", "--port", "0", "--dir", join(folder, "robot")];
+  const demo = spawn(amber, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = new Promise((resolve) => demo.once("exit", resolve).once("error", resolve));
+  try {
+    const url = await new Promise((found, failed) => {
+      createInterface({ input: demo.stdout }).on("line", (line) => {
+        const url = line.match(/http:\/\/\S+/)?.[0];
+        if (url) found(url);
+      });
+      ended.then((why) => failed(why instanceof Error ? why : new Error("the demo has ended")));
+    });
+    await run({ url, pid: demo.pid });
+  } finally {
+    demo.kill("SIGINT");
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  }
+}

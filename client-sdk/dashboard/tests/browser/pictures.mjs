@@ -1,0 +1,42 @@
+// Takes the pictures of docs/: node pictures.mjs AMBER FOLDER
+//
+// A demo of this program drives to a point: on a desktop and on a phone, light and dark.
+
+import { join } from "node:path";
+
+import { launch } from "./browser.mjs";
+import { withDemo } from "./demo.mjs";
+
+const [amber, folder] = process.argv.slice(2);
+const GOAL = { t: "goal", x: 6, y: 4.8 };
+const TRAIL_STEPS = 60;
+const SCREENS = [
+  ["dashboard", { viewport: { width: 1440, height: 900 } }],
+  ["dashboard-phone", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true }],
+];
+
+const browser = await launch();
+for (const [name, screen] of SCREENS) {
+  for (const colorScheme of ["light", "dark"]) {
+    await withDemo(amber, async ({ url }) => {
+      const context = await browser.newContext({ ...screen, colorScheme });
+      const page = await context.newPage();
+      await page.goto(url);
+      await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose && window.amber.map.map);
+      await page.evaluate(async (goal) => {
+        const { link } = window.amber;
+        for (const servo of [0, 1, 2, 3]) {
+          const args = [`servo-address=${servo}`, `angle=${20 + 40 * servo}`];
+          await link.ask({ t: "call", device: "maestro:0", method: "set-angle", args });
+        }
+        link.send(goal);
+      }, GOAL);
+      // On its way, with a trail behind it.
+      await page.waitForFunction((steps) => window.amber.map.trail.length > steps, TRAIL_STEPS);
+      const dark = colorScheme === "dark" ? "-dark" : "";
+      await page.screenshot({ path: join(folder, `${name}${dark}.png`) });
+      await context.close();
+    });
+  }
+}
+await browser.close();
