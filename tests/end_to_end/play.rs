@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::{Client, WheelSpeeds};
 use amber_proto::feed::{Direction, Gap, Record, Writer};
-use amber_proto::mediator::{self, event};
+use amber_proto::mediator::{self, DriverState, event};
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, SynNum};
 use amber_proto::{hokuyo, ninedof, roboclaw};
 use amber_record::Recording;
@@ -183,6 +183,9 @@ fn what_is_not_in_the_recording_is_refused() {
     let (_file, folder) = recording();
     // The folder stands for the recording in it.
     let mediator = Mediator::run(play(folder.path(), &[]));
+    for device in ["roboclaw", "ninedof"] {
+        mediator.wait_for_state(device, DriverState::Up);
+    }
     let command = "this is a recording: it carries out no commands";
     for (words, why) in [
         (["call", "roboclaw", "drive", "100", "100"], command),

@@ -171,13 +171,19 @@ fn a_recording_has_what_a_client_saw() {
     let mut poses = client.location(0).poses().unwrap();
     let is_known = |it: &amber_client::MapPose| it.is_known();
     while !is_known(&poses.next().unwrap().message.current_location) {}
-    recorder.wait_for("recording");
+    let path = folder.path().join("demo.mcap");
+    wait_for("the pose in the file", || {
+        let info = Info::read(File::open(&path).unwrap()).ok()?;
+        let mut topics = info.channels.iter().map(|it| &it.topic);
+        topics
+            .any(|it| it == "/foxglove/location/0/pose")
+            .then_some(())
+    });
     let report = recorder.finish();
     assert_eq!(
         (&report["complete"], &report["gaps"]),
         (&json!(true), &json!(0))
     );
-    let path = folder.path().join("demo.mcap");
     let all = frames(&path);
     let is_scan = |(topic, _): &&(String, Vec<u8>)| topic == "/hokuyo/0/scan";
     let recorded: Vec<_> = all
