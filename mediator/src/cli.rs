@@ -5,6 +5,8 @@ mod demo;
 #[cfg(feature = "discovery")]
 mod discover;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod import;
 mod mediator;
 #[cfg(feature = "record")]

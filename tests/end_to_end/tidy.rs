@@ -116,3 +116,41 @@ fn long_lines_of_prose_are_found() {
     );
     assert_eq!(long_lines(&page), [(1, long.as_str())]);
 }
+
+/// The links of a page to files, without those to the web and within the page.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1);
+    let targets = targets.filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+#[test]
+fn links_of_pages_lead_to_files() {
+    let mut pages = Vec::new();
+    collect(&root(), "md", &mut pages);
+    for (path, text) in pages {
+        // A template: its links are those of docs/performance.md.
+        if path.ends_with("bench/src/performance.md") {
+            continue;
+        }
+        for target in links(&text) {
+            // Links of a page are relative to its folder. Some examples only look like links.
+            let found = path.parent().unwrap().join(target);
+            let is_code = target.contains([' ', '`', '"', ',']);
+            assert!(is_code || found.exists(), "{}: {target}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_page_is_in_the_book() {
+    let folder = root().join("docs");
+    let summary = fs::read_to_string(folder.join("SUMMARY.md")).unwrap();
+    let listed: Vec<_> = links(&summary).map(|page| folder.join(page)).collect();
+    let mut pages = Vec::new();
+    collect(&folder, "md", &mut pages);
+    for (path, _) in pages {
+        let is_listed = path.ends_with("SUMMARY.md") || listed.contains(&path);
+        assert!(is_listed, "list {} in docs/SUMMARY.md", path.display());
+    }
+}

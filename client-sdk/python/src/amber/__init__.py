@@ -50,7 +50,7 @@ from .values import (
     WheelSpeeds,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AmberError",
     "Attitude",
