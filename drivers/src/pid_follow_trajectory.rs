@@ -32,6 +32,8 @@ mod pilot;
 
 /// Options of the driver.
 #[derive(Clone, Debug, Default, clap::Args)]
+// The robot never drives backwards on a line.
+#[command(mut_arg("reverse_blindly", |arg| arg.hide(true)))]
 pub struct Options {
     #[command(flatten)]
     robot: RobotOptions,

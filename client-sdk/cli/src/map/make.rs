@@ -45,10 +45,10 @@ mod screen;
 mod shown;
 
 pub(super) const HELP: &str = "\
-Drive the robot through all rooms, slowly, and back to where it was: the map is better where the robot
-comes again. --drive takes the keys of `amber drive`; without it, `amber drive` in another terminal or
-any other program can drive. With --explore the robot drives by itself. --live draws the map while it
-grows; red points are what the laser sees.
+Drive the robot through all rooms, slowly, and back to where it was: the map is better where the
+robot comes again. --drive takes the keys of `amber drive`; without it, any other program can
+drive, such as `amber drive` in another terminal. With --explore the robot drives by itself.
+--live draws the map while it grows; red points are what the laser sees.
 
 With --drive, q ends the drive and writes the map. The wheels stop when no key is held.
 
