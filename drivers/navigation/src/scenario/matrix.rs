@@ -607,10 +607,19 @@ fn errands<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
             let start = start_at(&lab.walls, route[0].at);
             let errand = Errand::new(&lab.walls, start, &route);
             let goal = Goal {
-                text: "all visited in length / 0.19 m/s + 4 s a target, no contact, clearance 20 mm",
+                text: match path == routes::BASIC {
+                    true => "all visited in 48 s, no contact, clearance 20 mm",
+                    false => {
+                        "all visited in length / 0.19 m/s + 4 s a target, no contact, clearance 20 mm"
+                    }
+                },
                 visited: route.len(),
-                time_s: length_m(lab, &route)
-                    .map(|length_m| length_m / 0.19 + 4.0 * route.len() as f64),
+                time_s: match path == routes::BASIC {
+                    // That of the fact sheet; its path is a bit shorter.
+                    true => Some(48.0),
+                    false => length_m(lab, &route)
+                        .map(|length_m| length_m / 0.19 + 4.0 * route.len() as f64),
+                },
                 clearance_m: 0.02,
                 ..Goal::default()
             };
