@@ -112,13 +112,16 @@ async fn main() -> anyhow::Result<ExitCode> {
     let demo = Demo::start(&map, &folder.path().join("sim"))?;
     let client = Client::connect(demo.address).await?;
     let mut runs = Vec::new();
+    let mut pid = None;
     for start in 0..options.starts {
         if start > 0 {
             client.drive_to_point(0).set_targets(&[]).await?;
             client.mediator().restart(LOCATION).await?;
         }
-        let run = run(&client, &options, &floor.nodes).await?;
-        runs.push(run);
+        // A restart takes effect a moment later.
+        let new = pid_of(&client, pid).await?;
+        pid = Some(new);
+        runs.push(run(&client, &options, new, &floor.nodes).await?);
     }
     client.close().await;
     drop(demo);
@@ -130,9 +133,9 @@ async fn main() -> anyhow::Result<ExitCode> {
 async fn run(
     client: &Client,
     options: &Options,
+    pid: u32,
     nodes: &[amber_map::Point],
 ) -> anyhow::Result<Run> {
-    let pid = pid_of(client).await?;
     let filter = Filter::watch(pid)?;
     let location = client.location(0);
     let begin = Instant::now();
@@ -193,12 +196,13 @@ async fn scans(location: &LocationService) -> anyhow::Result<u64> {
     Ok(location.quality().await?.scans())
 }
 
-/// The process of the driver, once it runs.
-async fn pid_of(client: &Client) -> anyhow::Result<u32> {
+/// The process of the driver, once another one runs than before.
+async fn pid_of(client: &Client, before: Option<u32>) -> anyhow::Result<u32> {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
         let driver = client.mediator().driver(LOCATION).await?;
         if let Some(pid) = driver.pid
+            && before != Some(pid)
             && filter_of(pid).is_some()
         {
             return Ok(pid);
