@@ -7,8 +7,9 @@
 //!
 //! The path of a session says what it is for: `cmd_vel` drives, `scan` sends scans. PURE: `codec`
 //! (bytes), `records` and `messages` (messages of Amber in BINARY and TEXT frames), `token`, `mapping`
-//! (paths and JSON), `server` (sessions of foreign clients), `foreign` (sessions at a foreign robot)
-//! `discovery` (announcements) and `gateway` (all of them). IO: `driver` (options).
+//! (paths and JSON), `server` (sessions of foreign clients), `foreign` (sessions at a foreign robot),
+//! `proxy` (sessions that are passed on), `discovery` (announcements) and `gateway` (all of them). IO:
+//! `driver` (options).
 
 pub mod codec;
 pub mod discovery;
@@ -18,6 +19,7 @@ pub mod gateway;
 pub mod limits;
 pub mod mapping;
 pub mod messages;
+pub mod proxy;
 pub mod records;
 pub mod server;
 pub mod token;

@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     // From programs of other robot systems.
     target("gateway_apollo", gateways::apollo),
     target("gateway_galileo", gateways::galileo),
+    target("gateway_galileo_proxy", gateways::galileo_proxy),
     target("gateway_json_relay", gateways::json_relay),
     target("gateway_rflysim", gateways::rflysim),
     target("gateway_rosbridge", rosbridge::session),

@@ -1,6 +1,6 @@
 //! The options of `amber driver galileo`. IO.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use amber_drivers::options::{OptionsError, check};
@@ -12,7 +12,10 @@ use serde::Deserialize;
 use super::discovery;
 use super::foreign;
 use super::gateway::Galileo;
-use super::limits::{DISCOVERY_PORT, HTTP_PORT, MAX_ID, MAX_SESSIONS, MAX_SESSIONS_PER_IP};
+use super::limits::{
+    DISCOVERY_PORT, HTTP_PORT, MAX_ID, MAX_SESSIONS, MAX_SESSIONS_PER_IP, PORT, PROXY_PORT,
+};
+use super::proxy;
 use super::server::{Config, Ids, Server};
 use super::token::Token;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
@@ -64,6 +67,8 @@ struct File {
     robot: RobotOptions,
     /// Robots that speak Galileo, as devices of Amber.
     foreign: Vec<ForeignOptions>,
+    /// Robots that clients reach through this gateway.
+    proxy: Option<ProxyOptions>,
     /// Announcements in the local network.
     discovery: Option<DiscoveryOptions>,
 }
@@ -77,6 +82,29 @@ struct DiscoveryOptions {
     mac: String,
     http_port: Option<u16>,
     to: Option<SocketAddr>,
+}
+
+/// The proxy in the file: the table `[proxy]`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProxyOptions {
+    listen: Option<SocketAddr>,
+    token: Option<String>,
+    token_hash: Option<String>,
+    token_file: Option<PathBuf>,
+    max_sessions: Option<u32>,
+    max_sessions_per_ip: Option<u32>,
+    robots: Vec<ProxiedOptions>,
+}
+
+/// A robot behind the proxy: one table `[[proxy.robots]]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProxiedOptions {
+    id: String,
+    host: IpAddr,
+    #[serde(default)]
+    ports: Option<Vec<u16>>,
 }
 
 /// A foreign robot in the file: one table `[[foreign]]`.
@@ -100,6 +128,7 @@ struct ForeignOptions {
 struct Setup {
     server: Config,
     foreign: Vec<foreign::Config>,
+    proxy: Option<proxy::Config>,
     discovery: Option<discovery::Config>,
     network: Network,
 }
@@ -112,19 +141,26 @@ impl Options {
     pub fn gateway(self) -> Result<(Galileo, Network), OptionsError> {
         let setup = self.setup()?;
         let server = Server::new(setup.server, random_ids());
-        let galileo = Galileo::new(server, setup.foreign, setup.discovery);
+        let galileo = Galileo::new(server, setup.foreign, setup.proxy, setup.discovery);
         Ok((galileo, setup.network))
     }
 
     /// Reads the file and checks all values.
     fn setup(self) -> Result<Setup, OptionsError> {
         let file: File = read(self.config.as_deref())?;
-        let token = token(&file, self.token_file.or(file.token_file.clone()))?;
+        let token = Secret {
+            text: file.token,
+            hash: file.token_hash,
+            file: self.token_file.or(file.token_file),
+        };
         let mut network = self.network.checked(file.network)?;
         let foreign = file.foreign.into_iter().map(ForeignOptions::checked);
         let foreign: Vec<_> = foreign.collect::<Result<_, _>>()?;
         // What the robots answer must pass the gate.
         (network.allowed).extend(foreign.iter().map(|it| IpNet::from(it.robot.ip())));
+        let proxy = file.proxy.map(ProxyOptions::checked).transpose()?;
+        let robots = proxy.iter().flat_map(|proxy| &proxy.robots);
+        (network.allowed).extend(robots.map(|it| IpNet::from(it.host)));
         let discovery = file.discovery.map(DiscoveryOptions::checked).transpose()?;
         let (robot, seat) = self.robot.checked(file.robot)?;
         let usual = Config::new(robot);
@@ -136,7 +172,7 @@ impl Options {
         let per_ip = per_ip.unwrap_or(MAX_SESSIONS_PER_IP);
         let config = Config {
             listen: self.listen.or(file.listen).unwrap_or(usual.listen),
-            token,
+            token: token.token()?,
             seat,
             local: file.local.unwrap_or(usual.local),
             max_sessions: check("max_sessions", max, 1..=1_000)?,
@@ -148,6 +184,7 @@ impl Options {
         Ok(Setup {
             server: config,
             foreign,
+            proxy,
             discovery,
             network,
         })
@@ -172,18 +209,65 @@ impl ForeignOptions {
     }
 }
 
-impl DiscoveryOptions {
-    fn checked(self) -> Result<discovery::Config, OptionsError> {
-        let is_hex = self.id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if self.id.is_empty() || self.id.len() > MAX_ID || !is_hex {
+impl ProxyOptions {
+    fn checked(self) -> Result<proxy::Config, OptionsError> {
+        let token = Secret {
+            text: self.token,
+            hash: self.token_hash,
+            file: self.token_file,
+        };
+        let listen = self.listen.unwrap_or((LOOPBACK, PROXY_PORT).into());
+        let robots = self.robots.into_iter().map(ProxiedOptions::checked);
+        let robots: Vec<proxy::Robot> = robots.collect::<Result<_, _>>()?;
+        let is_itself =
+            |it: &proxy::Robot| it.host == listen.ip() && it.ports.contains(&listen.port());
+        if robots.is_empty() || robots.iter().any(is_itself) {
             return Err(OptionsError::Value {
-                name: "id",
-                problem: format!("it needs 1 to {MAX_ID} hex digits"),
+                name: "robots",
+                problem: "a proxy needs robots, and cannot be one of them".into(),
             });
         }
+        let max = self.max_sessions.unwrap_or(MAX_SESSIONS);
+        let per_ip = self.max_sessions_per_ip.unwrap_or(MAX_SESSIONS_PER_IP);
+        Ok(proxy::Config {
+            listen,
+            token: token.token()?,
+            robots,
+            max_sessions: check("max_sessions", max, 1..=1_000)?,
+            max_sessions_per_ip: check("max_sessions_per_ip", per_ip, 1..=1_000)?,
+        })
+    }
+}
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+impl ProxiedOptions {
+    fn checked(self) -> Result<proxy::Robot, OptionsError> {
+        Ok(proxy::Robot {
+            id: checked_id(self.id)?,
+            host: self.host,
+            ports: self.ports.unwrap_or(vec![PORT]),
+        })
+    }
+}
+
+/// The id of a robot.
+fn checked_id(id: String) -> Result<String, OptionsError> {
+    let is_hex = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match !id.is_empty() && id.len() <= MAX_ID && is_hex {
+        true => Ok(id),
+        false => Err(OptionsError::Value {
+            name: "id",
+            problem: format!("it needs 1 to {MAX_ID} hex digits"),
+        }),
+    }
+}
+
+impl DiscoveryOptions {
+    fn checked(self) -> Result<discovery::Config, OptionsError> {
         let everyone = SocketAddr::from((Ipv4Addr::BROADCAST, DISCOVERY_PORT));
         Ok(discovery::Config {
-            id: self.id,
+            id: checked_id(self.id)?,
             mac: self.mac,
             http_port: self.http_port.unwrap_or(HTTP_PORT),
             to: self.to.unwrap_or(everyone),
@@ -201,23 +285,33 @@ fn devices(names: Vec<String>) -> Result<Vec<Device>, OptionsError> {
     names.into_iter().map(device).collect()
 }
 
-/// The token. An empty one admits all, as the robots themselves do.
-fn token(file: &File, path: Option<PathBuf>) -> Result<Option<Token>, OptionsError> {
-    if let Some(path) = path {
-        let text = std::fs::read_to_string(&path);
-        let text = text.map_err(|error| OptionsError::Read { path, error })?;
-        let token = text.lines().next().unwrap_or_default().trim();
-        return Ok((!token.is_empty()).then(|| Token::new(token)));
+/// A token as text, as a hash, or in a file.
+struct Secret {
+    text: Option<String>,
+    hash: Option<String>,
+    file: Option<PathBuf>,
+}
+
+impl Secret {
+    /// The token. An empty one admits all, as the robots themselves do.
+    fn token(self) -> Result<Option<Token>, OptionsError> {
+        if let Some(path) = self.file {
+            let text = std::fs::read_to_string(&path);
+            let text = text.map_err(|error| OptionsError::Read { path, error })?;
+            let token = text.lines().next().unwrap_or_default().trim();
+            return Ok((!token.is_empty()).then(|| Token::new(token)));
+        }
+        if let Some(hash) = self.hash {
+            let token = Token::from_hash(&hash).ok_or_else(|| OptionsError::Value {
+                name: "token_hash",
+                problem: "it is not a SHA-256 hash: 64 hex digits, as `sha256sum` prints them"
+                    .into(),
+            })?;
+            return Ok(Some(token));
+        }
+        let token = self.text.as_deref().filter(|token| !token.is_empty());
+        Ok(token.map(Token::new))
     }
-    if let Some(hash) = &file.token_hash {
-        let token = Token::from_hash(hash).ok_or_else(|| OptionsError::Value {
-            name: "token_hash",
-            problem: "it is not a SHA-256 hash: 64 hex digits, as `sha256sum` prints them".into(),
-        })?;
-        return Ok(Some(token));
-    }
-    let token = file.token.as_deref().filter(|token| !token.is_empty());
-    Ok(token.map(Token::new))
 }
 
 /// Ids from the generator of the system.
@@ -279,9 +373,23 @@ mod tests {
             wheels = "roboclaw:1"
             [discovery]
             id = "7c9ebd3a"
+            [proxy]
+            listen = "0.0.0.0:10427"
+            token = "sesame"
+            [[proxy.robots]]
+            id = "7c9ebd3a0123"
+            host = "10.0.0.7"
+            [[proxy.robots]]
+            id = "11112222"
+            host = "10.0.0.8"
+            ports = [3547, 3548]
             "#,
         )
         .unwrap();
+        let proxy = setup.proxy.unwrap();
+        assert!(proxy.token.unwrap().is("sesame"));
+        assert_eq!(proxy.robots[0].ports, [3547]);
+        assert_eq!(proxy.robots[1].ports, [3547, 3548]);
         let discovery = setup.discovery.unwrap();
         assert_eq!(discovery.to.to_string(), "255.255.255.255:22002");
         assert_eq!((&*discovery.id, discovery.http_port), ("7c9ebd3a", 3546));
@@ -298,9 +406,14 @@ mod tests {
         assert_eq!(config.max_sessions_per_ip, 64);
         assert_eq!(config.devices.unwrap().len(), 2);
         assert_eq!(config.without_index, ["hokuyo/0"]);
-        let allowed: Vec<IpNet> = ["10.0.0.0/8", "192.168.0.132/32"]
-            .map(|it| it.parse().unwrap())
-            .to_vec();
+        let allowed: Vec<IpNet> = [
+            "10.0.0.0/8",
+            "192.168.0.132/32",
+            "10.0.0.7/32",
+            "10.0.0.8/32",
+        ]
+        .map(|it| it.parse().unwrap())
+        .to_vec();
         assert_eq!(network.allowed, allowed);
         assert!((config.robot.drive.max_wheel_m_s - 0.2).abs() < 1e-9);
     }
@@ -311,6 +424,19 @@ mod tests {
         for id in ["", "robot", &"a".repeat(MAX_ID + 1)] {
             let error = setup(&format!("[discovery]\nid = \"{id}\"")).err().unwrap();
             assert_eq!(error.to_string(), "id: it needs 1 to 128 hex digits");
+        }
+    }
+
+    #[test]
+    fn a_proxy_has_robots_and_is_none_of_them() {
+        let robot = |host| format!("[proxy]\n[[proxy.robots]]\nid = \"7c\"\nhost = \"{host}\"\n");
+        let config = setup(&robot("127.0.0.1")).unwrap().proxy.unwrap();
+        assert_eq!(config.listen, "127.0.0.1:10427".parse().unwrap());
+        assert_eq!((config.max_sessions, config.max_sessions_per_ip), (64, 4));
+        let itself = robot("127.0.0.1") + "ports = [10427]";
+        for text in ["[proxy]", &itself] {
+            let error = setup(text).err().unwrap().to_string();
+            assert!(error.starts_with("robots: a proxy needs robots"), "{error}");
         }
     }
 

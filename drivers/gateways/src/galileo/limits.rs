@@ -11,6 +11,16 @@ pub const DISCOVERY_PORT: u16 = 22_002;
 /// The port of the robots' HTTP interface.
 pub const HTTP_PORT: u16 = 3546;
 
+/// The port of a proxy for robots outside of the local network.
+pub const PROXY_PORT: u16 = 10_427;
+
+/// The characters of a robot's id in the name that clients of a proxy use.
+pub const PROXY_ID: usize = 8;
+
+/// A session of a proxy ends if its robot does not answer the connect within this time: slow mobile
+/// networks need half of it.
+pub const PROXY_REPLY: Duration = Duration::from_secs(2);
+
 /// The time between two announcements: a client that starts finds the robot within a second.
 pub const DISCOVERY_PERIOD: Duration = Duration::from_secs(1);
 

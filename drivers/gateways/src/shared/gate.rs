@@ -1,6 +1,7 @@
 //! Which datagrams a listener takes: allowed networks, and token buckets. PURE.
 //!
-//! A source with a session has a bucket of its own, by address and port. Sources without one share
+//! A source with a session has a bucket of its own for each socket where it has one, by address and
+//! port. Sources without one share
 //! a bucket per IP address and the bucket of the listener, so a flood from outside does not slow
 //! down sessions.
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use super::machine::Socket;
 use crate::limits::{LISTENER_RATE, MAX_SOURCES, SOURCE_RATE, SWEEP_PERIOD};
 
 /// The gate of one gateway.
@@ -21,7 +23,7 @@ pub struct Gate {
     /// Of sources without a session, by IP address.
     unknown: Buckets<IpAddr>,
     /// Of sources with a session. Their number is limited elsewhere, but they come and go.
-    known: Buckets<SocketAddr>,
+    known: Buckets<(Socket, SocketAddr)>,
 }
 
 /// How fast sources may send.
@@ -84,6 +86,7 @@ impl Gate {
     pub fn admit(
         &mut self,
         now: Duration,
+        socket: Socket,
         from: SocketAddr,
         is_known: bool,
     ) -> Result<(), Refusal> {
@@ -92,7 +95,7 @@ impl Gate {
             return Err(Refusal::NotAllowed);
         }
         if is_known {
-            return match self.known.take(now, from) {
+            return match self.known.take(now, (socket, from)) {
                 true => Ok(()),
                 false => Err(Refusal::SourceTooFast),
             };
@@ -204,6 +207,7 @@ mod tests {
     use super::*;
 
     const START: Duration = Duration::from_secs(100);
+    const SOCKET: Socket = Socket(0);
 
     fn gate() -> Gate {
         let networks = ["127.0.0.0/8", "10.0.0.0/8", "::1/128"];
@@ -226,7 +230,7 @@ mod tests {
             ("192.168.0.1:5", false),
             ("[fe80::1]:5", false),
         ] {
-            let verdict = gate.admit(START, source(from), false);
+            let verdict = gate.admit(START, SOCKET, source(from), false);
             assert_eq!(verdict.is_ok(), passes, "{from}: {verdict:?}");
         }
     }
@@ -236,13 +240,13 @@ mod tests {
         let mut gate = gate();
         let from = source("127.0.0.1:5");
         let passed = |gate: &mut Gate, now| {
-            let admitted = (0..2000).filter(|_| gate.admit(now, from, false).is_ok());
+            let admitted = (0..2000).filter(|_| gate.admit(now, SOCKET, from, false).is_ok());
             admitted.count()
         };
         assert_eq!(passed(&mut gate, START), 500);
         assert_eq!(passed(&mut gate, START + Duration::from_millis(100)), 50);
         assert_eq!(
-            gate.admit(START + Duration::from_millis(100), from, false),
+            gate.admit(START + Duration::from_millis(100), SOCKET, from, false),
             Err(Refusal::SourceTooFast)
         );
         assert_eq!(passed(&mut gate, START + Duration::from_secs(60)), 500);
@@ -256,16 +260,19 @@ mod tests {
         for number in 0..6000_u32 {
             let [_, b, c, d] = number.to_be_bytes();
             let from = SocketAddr::from(([10, b, c, d], 5));
-            if gate.admit(START, from, false) == Err(Refusal::ListenerTooFast) {
+            if gate.admit(START, SOCKET, from, false) == Err(Refusal::ListenerTooFast) {
                 refused += 1;
             }
         }
         // The table has room for 1024 sources.
         assert_eq!(refused, 6000 - MAX_SOURCES);
-        assert_eq!(gate.admit(START, session, true), Ok(()));
+        assert_eq!(gate.admit(START, SOCKET, session, true), Ok(()));
         // Sources that have stopped make room.
         let later = START + Duration::from_millis(200);
-        assert_eq!(gate.admit(later, source("10.200.0.1:5"), false), Ok(()));
+        assert_eq!(
+            gate.admit(later, SOCKET, source("10.200.0.1:5"), false),
+            Ok(())
+        );
         assert!(gate.unknown.buckets.len() < 10);
     }
 
@@ -275,8 +282,13 @@ mod tests {
         let passed = (0..5000_u32)
             .filter(|number| {
                 let [.., a] = number.to_be_bytes();
-                gate.admit(START, SocketAddr::from(([10, 0, 0, a % 100], 5)), false)
-                    .is_ok()
+                gate.admit(
+                    START,
+                    SOCKET,
+                    SocketAddr::from(([10, 0, 0, a % 100], 5)),
+                    false,
+                )
+                .is_ok()
             })
             .count();
         assert_eq!(passed, 2000);

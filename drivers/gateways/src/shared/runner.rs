@@ -200,7 +200,7 @@ impl<M: Machine> Runner<M> {
     fn admits(&mut self, now: Now, socket: Socket, from: SocketAddr) -> bool {
         self.outbox.tally.received(now.elapsed);
         let is_known = self.machine.knows(socket, from);
-        let admitted = self.gate.admit(now.elapsed, from, is_known);
+        let admitted = self.gate.admit(now.elapsed, socket, from, is_known);
         if let Err(refusal) = admitted {
             self.outbox.tally.dropped(now.elapsed, refusal.text(), from);
         }

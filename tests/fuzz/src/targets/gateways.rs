@@ -1,6 +1,6 @@
 //! Datagrams of other robot systems. PURE.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use amber_gateways::apollo::limits::MAX_OPEN_TOTAL;
 use amber_gateways::apollo::reassembly::Reassembly;
 use amber_gateways::galileo::codec::{Frame as GalileoFrame, SessionId};
 use amber_gateways::galileo::limits::MAX_TEXT_OUT;
+use amber_gateways::galileo::proxy::{self, Proxy};
 use amber_gateways::galileo::server::{Config, Server};
 use amber_gateways::json_relay::codec::Message;
 use amber_gateways::json_relay::image;
@@ -162,5 +163,71 @@ pub(super) fn galileo(data: &[u8]) {
                 _ => {}
             }
         }
+    }
+}
+
+/// A proxy of Galileo with two clients and a robot: addresses get nothing but a reply before they are
+/// proven, sessions stay within their number, and all sockets are closed at the end.
+pub(super) fn galileo_proxy(data: &[u8]) {
+    let mut input = Input(data);
+    let robot = SocketAddr::from(([10, 0, 0, 1], 3547));
+    let mut proxy = Proxy::new(proxy::Config {
+        listen: SocketAddr::from(([0, 0, 0, 0], 10_427)),
+        token: None,
+        robots: vec![proxy::Robot {
+            id: "7c9ebd3a".to_owned(),
+            host: robot.ip(),
+            ports: vec![robot.port()],
+        }],
+        max_sessions: 2,
+        max_sessions_per_ip: 1,
+    });
+    let (mut out, mut now) = (Outbox::default(), Now::default());
+    let mut open = BTreeSet::new();
+    while !input.is_empty() {
+        let choice = input.byte();
+        let bytes = input.0.get(..usize::from(choice >> 2)).unwrap_or(input.0);
+        input.0 = &input.0[bytes.len()..];
+        let client = SocketAddr::from(([127, 0, 0, choice & 1], 5_000));
+        let (socket, from) = match choice % 4 {
+            0 => {
+                now.elapsed += Duration::from_millis(bytes.len() as u64 * 40);
+                proxy.handle_timeout(now, &mut out);
+                take(&mut out, &mut open);
+                continue;
+            }
+            1 | 2 => (proxy::LISTENER, client),
+            // Mostly the socket of a session.
+            _ => (open.first().copied().unwrap_or(Socket(0)), robot),
+        };
+        let datagram = Datagram {
+            socket,
+            from,
+            bytes,
+        };
+        proxy.handle_datagram(now, datagram, &mut out);
+        let sent = take(&mut out, &mut open);
+        // At most one answer, no longer than the question or a reply.
+        assert!(sent.len() <= 1, "{sent:?}");
+        assert!(sent.iter().all(|it| *it <= bytes.len().max(64)));
+        assert!(proxy.sessions(now).count() <= 2 && open.len() <= 2);
+    }
+    now.elapsed += Duration::from_secs(10);
+    proxy.handle_timeout(now, &mut out);
+    take(&mut out, &mut open);
+    assert_eq!((open.len(), proxy.next_timeout()), (0, None));
+
+    /// Notes the sockets; returns the lengths of what is sent.
+    fn take(out: &mut Outbox, open: &mut BTreeSet<Socket>) -> Vec<usize> {
+        let mut sent = Vec::new();
+        while let Some(output) = out.take() {
+            match output {
+                Output::Send(_, _, bytes) => sent.push(bytes.len()),
+                Output::Bind(socket, ..) => assert!(open.insert(socket)),
+                Output::Unbind(socket) => assert!(open.remove(&socket)),
+                _ => {}
+            }
+        }
+        sent
     }
 }
