@@ -12,12 +12,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use amber_client::WheelSpeeds;
 use amber_client::blocking::Client;
-use amber_gateways::rflysim::codec::{Packet, ShortCommand, Truth168, decode};
+use amber_client::{Target, WheelSpeeds};
+use amber_gateways::apollo::messages::{Chassis, LocalizationEstimate, PointEnu, Pose};
+use amber_gateways::apollo::split::{Format, split};
+use amber_gateways::rflysim::codec::{Packet, ShortCommand, Truth168, decode, ignored};
 use amber_gateways::rflysim::ports::{Port, Vehicle};
 use amber_proto::{Frame, HeaderBytes};
 use nix::sys::signal::Signal;
+use prost::Message;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -43,6 +46,13 @@ impl Motion {
         self.advance();
         self.speed_m_s = speed_m_s;
         self.until = life.map(|life| Instant::now() + life);
+    }
+
+    /// Ahead to this place, without a life.
+    fn fly_to(&mut self, way_m: f64) {
+        self.advance();
+        let rest_m = way_m - self.way_m;
+        self.command(if rest_m > 0.01 { 1.0 } else { 0.0 }, None);
     }
 
     fn advance(&mut self) {
@@ -213,6 +223,15 @@ impl ForeignRobot {
                     let _ = socket.send_to(&state.encode(), SocketAddr::from(to));
                 }
                 match datagram.map(|(bytes, _)| decode(Port::Control, bytes).unwrap()) {
+                    // To a place at 1 m/s.
+                    Some(Packet::FullCommand(command))
+                        if command.modes & ignored::POSITION == 0 =>
+                    {
+                        motion.fly_to(command.position_m[0].into());
+                    }
+                    Some(Packet::ShortCommand(ShortCommand { mode: 2, controls })) => {
+                        motion.fly_to(controls[0].into());
+                    }
                     Some(Packet::FullCommand(command)) => {
                         motion.command(command.velocity_m_s[0].into(), None);
                     }
@@ -286,9 +305,31 @@ impl Gateway {
             mode = "{mode}"
             wheels = "roboclaw:1"
             location = "location:1"
+            targets = "drive-to-point:1"
             "#
         );
-        Self::new("gateway:0,roboclaw:1,location:1", "rflysim", &text)
+        let devices = "gateway:0,roboclaw:1,location:1,drive-to-point:1";
+        Self::new(devices, "rflysim", &text)
+    }
+
+    /// What the vehicle reports arrives at these ports.
+    fn apollo(chassis: u16, localization: u16) -> Self {
+        let text = format!(
+            r#"
+            send = []
+            [[receive]]
+            message = "chassis"
+            device = "roboclaw:1"
+            bind = "127.0.0.1:{chassis}"
+            peer = "127.0.0.1"
+            [[receive]]
+            message = "localization"
+            device = "location:1"
+            bind = "127.0.0.1:{localization}"
+            peer = "127.0.0.1"
+            "#
+        );
+        Self::new("gateway:0,roboclaw:1,location:1", "apollo", &text)
     }
 
     /// A mediator with this gateway.
@@ -312,7 +353,7 @@ impl Gateway {
 
 /// Others may run these tests at the same time: each process has vehicles of its own.
 fn vehicle(offset: u32) -> Vehicle {
-    let number = 1 + offset + 4 * (std::process::id() % 1000);
+    let number = 1 + offset + 8 * (std::process::id() % 500);
     Vehicle::new(u16::try_from(number).unwrap()).unwrap()
 }
 
@@ -379,6 +420,113 @@ fn a_client_of_amber_drives_a_vehicle_of_rflysim_one_metre() {
     }
 }
 
+#[test]
+fn a_vehicle_of_rflysim_flies_one_metre_to_a_target() {
+    for (offset, mode) in [(2, "full"), (3, "simple")] {
+        let vehicle = vehicle(offset);
+        let robot = ForeignRobot::rflysim(vehicle);
+        let gateway = Gateway::rflysim(vehicle, mode);
+        let mediator = gateway.mediator();
+        let client = Client::connect(mediator.address).unwrap();
+        let targets = client.drive_to_point(1);
+        wait_for("its pose", || {
+            client.location(1).pose().ok()?.is_known().then_some(())
+        });
+        // North is up on the map, where y of messages points down.
+        let target = Target {
+            radius_m: 0.1,
+            ..Target::new(0.0, -1.1)
+        };
+        targets.set_targets(&[target]).unwrap();
+        wait_for("the target", || {
+            let visited = targets.visited_targets().ok()?.targets;
+            (visited == [target]).then_some(())
+        });
+        assert_eq!(targets.next_targets().unwrap().targets, []);
+        robot.stands_within(AT_ONCE);
+        let way_m = robot.motion().way_m;
+        assert!((0.98..1.12).contains(&way_m), "{way_m} m");
+        client.close();
+    }
+}
+
+/// Apollo's bridge has no command that Amber could send. Its vehicle drives a metre by itself, and
+/// Amber's clients see it.
+#[test]
+fn a_client_of_amber_sees_a_vehicle_of_apollo_drive_one_metre() {
+    let (chassis_port, localization_port) = (free_port(), free_port());
+    let mut sent = Instant::now();
+    let mut number = 0;
+    let robot = ForeignRobot::start(
+        ([127, 0, 0, 1], 0),
+        Box::new(move |socket, motion, _| {
+            if sent.elapsed() < Duration::from_millis(20) {
+                return;
+            }
+            sent = Instant::now();
+            number += 1;
+            motion.advance();
+            let chassis = Chassis {
+                engine_started: Some(true),
+                speed_mps: Some(motion.speed_m_s as f32),
+                ..Chassis::default()
+            };
+            let position = PointEnu {
+                x: Some(motion.way_m),
+                y: Some(2.0),
+                z: None,
+            };
+            let pose = LocalizationEstimate {
+                pose: Some(Pose {
+                    position: Some(position),
+                    heading: Some(0.0),
+                    ..Pose::default()
+                }),
+                ..LocalizationEstimate::default()
+            };
+            for (port, name, message) in [
+                (chassis_port, "Chassis", chassis.encode_to_vec()),
+                (
+                    localization_port,
+                    "LocalizationEstimate",
+                    pose.encode_to_vec(),
+                ),
+            ] {
+                for frame in split(Format::default(), name, number, 0.0, message).unwrap() {
+                    let _ = socket.send_to(&frame, ("127.0.0.1", port));
+                }
+            }
+        }),
+    );
+    let gateway = Gateway::apollo(chassis_port, localization_port);
+    let mediator = gateway.mediator();
+    let client = Client::connect(mediator.address).unwrap();
+    let pose = || {
+        let pose = client.location(1).pose().ok()?;
+        pose.is_known().then_some(pose)
+    };
+    let begin = wait_for("its pose", pose);
+    assert!((begin.x_m, begin.y_m) == (0.0, -2.0), "{begin:?}");
+    robot.motion.lock().unwrap().command(0.5, None);
+    wait_for("its speed", || {
+        (client.roboclaw(1).speeds().ok()? == WheelSpeeds::all(500)).then_some(())
+    });
+    let seen = wait_for("one metre", || pose().filter(|pose| pose.x_m >= 1.0));
+    let way_m = robot.motion().way_m;
+    // Not more than a moment behind.
+    assert!(
+        (seen.x_m..seen.x_m + 0.5).contains(&way_m),
+        "{seen:?}, {way_m} m"
+    );
+    client.close();
+}
+
+/// A UDP port that nobody uses now.
+fn free_port() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
 /// The robot drives by commands of a client while `lose` ends something.
 fn stops_after(robot: &ForeignRobot, gateway: &Gateway, lose: impl FnOnce(&Mediator)) {
     let mediator = gateway.mediator();
@@ -396,7 +544,7 @@ fn stops_after(robot: &ForeignRobot, gateway: &Gateway, lose: impl FnOnce(&Media
 fn foreign_robots_stop_when_the_gateway_is_stopped_or_the_mediator_is_killed() {
     let galileo = ForeignRobot::galileo();
     let relay = ForeignRobot::json_relay();
-    let number = vehicle(2);
+    let number = vehicle(4);
     let copter = ForeignRobot::rflysim(number);
     for (robot, gateway) in [
         (&galileo, Gateway::galileo(galileo.address)),

@@ -10,7 +10,7 @@ use amber_proto::Device;
 use serde::Deserialize;
 
 use super::foreign::ForeignSettings;
-use super::limits::{MAX_VEHICLES, RATES_HZ, VEHICLE_RATE};
+use super::limits::{HEIGHTS_M, MAX_VEHICLES, RATES_HZ, VEHICLE_RATE};
 use super::mapping::{GpsOrigin, MapFrame};
 use super::ports::Vehicle;
 use super::session::{RflySim, Settings};
@@ -72,6 +72,7 @@ struct ShownOptions {
     longitude_deg: f64,
     altitude_m: f64,
     allow_arm: bool,
+    messages: bool,
 }
 
 /// A vehicle as Amber's devices.
@@ -90,6 +91,10 @@ struct ForeignOptions {
     imu: Option<Device>,
     #[serde(default, deserialize_with = "device")]
     wheels: Option<Device>,
+    #[serde(default, deserialize_with = "device")]
+    targets: Option<Device>,
+    #[serde(default)]
+    height_m: f64,
     #[serde(default)]
     arm: bool,
 }
@@ -185,6 +190,7 @@ impl ShownOptions {
                 altitude_m: check("altitude_m", self.altitude_m, -1_000.0..=10_000.0)?,
             },
             allow_arm: self.allow_arm,
+            messages: self.messages,
         })
     }
 }
@@ -202,6 +208,8 @@ impl ForeignOptions {
             location: self.location,
             imu: self.imu,
             wheels: self.wheels,
+            targets: self.targets,
+            height_m: check("height_m", self.height_m, HEIGHTS_M)?,
             drive,
             arm: self.arm,
         })
@@ -264,6 +272,7 @@ mod tests {
             longitude_deg = 19.92
             altitude_m = 219.5
             allow_arm = true
+            messages = true
             [[foreign]]
             number = 3
             host = "10.0.0.6"
@@ -272,6 +281,8 @@ mod tests {
             location = "location:1"
             imu = "ninedof:1"
             wheels = "roboclaw:1"
+            targets = "drive-to-point:1"
+            height_m = 2.5
             arm = true
             "#,
         )
@@ -279,8 +290,11 @@ mod tests {
         let shown = settings.shown.unwrap();
         assert_eq!((shown.mode, shown.truth), (Mode::Simple, TruthForm::Old));
         assert_eq!(shown.period, Duration::from_millis(20));
+        assert!(shown.messages);
         let foreign = &settings.foreign[0];
         assert_eq!((foreign.frame, foreign.arm), (MapFrame::Ned, true));
+        assert_eq!(foreign.targets, Some("drive-to-point:1".parse().unwrap()));
+        assert!((foreign.height_m - 2.5).abs() < 1e-9);
         for host in ["10.0.0.5", "10.0.0.6"] {
             let host: IpAddr = host.parse().unwrap();
             assert!(network.allowed.iter().any(|it| it.contains(&host)));

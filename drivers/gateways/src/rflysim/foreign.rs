@@ -1,15 +1,20 @@
-//! A vehicle of RflySim as devices of Amber: pose, motion sensors and wheels. PURE.
+//! A vehicle of RflySim as devices of Amber: pose, motion sensors, wheels and targets. PURE.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use amber_map::wrap;
 use amber_navigation::kinematics::SkidSteer;
+use amber_proto::gateway::Vehicle as VehicleStatus;
 use amber_proto::{ClientId, Device};
 use amber_values::{MapPose, WheelSpeeds};
 
-use super::codec::{FRAME_BODY, FullCommand, Packet, ShortCommand, SimpleKind, ignored};
-use super::limits::{FULL_PERIOD, MAX_AGE, SIMPLE_PERIOD};
+use super::codec::{
+    FRAME_BODY, FRAME_LOCAL_NED, FullCommand, NO_COLLISION, Packet, ShortCommand, SimpleKind,
+    ignored,
+};
+use super::course::Course;
+use super::limits::{FULL_PERIOD, MAX_AGE, MAX_DISTANCE_M, PROGRESS_PERIOD, SIMPLE_PERIOD};
 use super::mapping::{MapFrame, NedPose, imu_reading, twist, wheel_speeds};
 use super::ports::{Port, Vehicle};
 use super::shown::Mode;
@@ -17,7 +22,7 @@ use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
 use crate::shared::controls::{Controls, Seat};
 use crate::shared::machine::{Outbox, Output, Socket};
-use crate::shared::robot::{Asked, Emulated, Measurement};
+use crate::shared::robot::{Asked, Emulated, Measurement, Progress};
 
 /// How a vehicle is shown to Amber's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +41,10 @@ pub struct ForeignSettings {
     pub imu: Option<Device>,
     /// The device for its speed, which takes commands.
     pub wheels: Option<Device>,
+    /// The device that takes targets.
+    pub targets: Option<Device>,
+    /// How high the vehicle flies to its targets, in metres above its take-off point.
+    pub height_m: f64,
     /// Between wheel speeds and the motion of the vehicle.
     pub drive: SkidSteer,
     /// Send an arm command before the first motion.
@@ -49,13 +58,21 @@ pub(super) struct Foreign {
     controls: Controls<ClientId>,
     /// The speeds to send while they hold; `None` when the last zero is sent.
     motion: Option<WheelSpeeds>,
+    course: Course,
+    /// The vehicle is on its way to a target.
+    is_on_course: bool,
     commanded: Option<Duration>,
     armed: bool,
+    progress_shown: Option<Duration>,
     /// The last true state, which is better than the estimate.
     truth: Option<Duration>,
     /// Yaw and time of the last estimate, which has no turn rate.
     estimate: Option<(Duration, f64)>,
-    pose: Option<(Duration, MapPose)>,
+    pose: Option<(Duration, MapPose, NedPose)>,
+    /// The last numbers of the autopilot.
+    controls_sent: Option<(Duration, [f32; 8])>,
+    /// What the vehicle hit last.
+    hit: Option<(Duration, i32)>,
     pub(super) heard: Option<Duration>,
 }
 
@@ -65,11 +82,16 @@ impl Foreign {
             settings,
             controls: Controls::new(Seat::Exclusive),
             motion: None,
+            course: Course::default(),
+            is_on_course: false,
             commanded: None,
             armed: false,
+            progress_shown: None,
             truth: None,
             estimate: None,
             pose: None,
+            controls_sent: None,
+            hit: None,
             heard: None,
         }
     }
@@ -79,6 +101,7 @@ impl Foreign {
             (self.settings.location, Emulated::Location),
             (self.settings.imu, Emulated::Imu),
             (self.settings.wheels, Emulated::Wheels),
+            (self.settings.targets, Emulated::Targets),
         ];
         devices
             .into_iter()
@@ -99,6 +122,7 @@ impl Foreign {
             Packet::Truth168(state) => Some(state.copter_id.into()),
             Packet::Truth112(state) => Some(state.copter_id.into()),
             Packet::External(message) => Some(message.copter_id.into()),
+            Packet::CollisionTarget(collision) => Some(collision.copter_id.into()),
             _ => None,
         };
         if id.is_some_and(|id| id != i64::from(self.settings.vehicle.number())) {
@@ -107,6 +131,15 @@ impl Foreign {
                 .dropped(now.elapsed, "packet of another vehicle", from);
         }
         self.heard = Some(now.elapsed);
+        let hit = match packet {
+            Packet::FullEstimate(tag, _) | Packet::Truth200(tag, _) => Some(*tag),
+            Packet::SimpleEstimate(SimpleKind::Collision, state) => Some(state.gps_home[1]),
+            Packet::CollisionTarget(collision) => Some(collision.target_id),
+            _ => None,
+        };
+        if let Some(hit) = hit.filter(|hit| *hit > NO_COLLISION) {
+            self.hit = Some((now.elapsed, hit));
+        }
         match packet {
             Packet::Truth200(_, state) => {
                 let position = state.position_m.map(f64::from);
@@ -143,6 +176,9 @@ impl Foreign {
             Packet::SimpleEstimate(SimpleKind::State, state) => {
                 let (position, velocity) = (state.position_m, state.velocity_m_s);
                 self.estimate(now, position, velocity, state.angles_rad, 1.0, out);
+            }
+            Packet::External(message) => {
+                self.controls_sent = Some((now.elapsed, message.controls));
             }
             // They say nothing that Amber's devices can show.
             _ => {}
@@ -229,7 +265,9 @@ impl Foreign {
             timestamp_ms: i64::try_from(now.unix_ms()).ok(),
             ..ned.to_map(self.settings.frame)
         };
-        self.pose = Some((now.elapsed, pose));
+        self.pose = Some((now.elapsed, pose, ned));
+        let has_passed = self.course.pass(&pose);
+        self.show_progress(now, has_passed, out);
         if let Some(device) = self.settings.location {
             out.push(Output::Show(device, Measurement::Pose(pose)));
         }
@@ -240,19 +278,68 @@ impl Foreign {
         }
     }
 
-    /// A client of Amber uses the wheels.
-    pub(super) fn asked(&mut self, now: Now, asked: &Asked, out: &mut Outbox) {
-        match *asked {
+    /// Shows the targets five times per second, or at once.
+    fn show_progress(&mut self, now: Now, at_once: bool, out: &mut Outbox) {
+        let Some(device) = self.settings.targets else {
+            return;
+        };
+        let is_due = (self.progress_shown).is_none_or(|at| now.since(at) >= PROGRESS_PERIOD);
+        if at_once || is_due {
+            self.progress_shown = Some(now.elapsed);
+            let (next, visited) = self.course.lists();
+            let progress = Progress {
+                next,
+                visited,
+                pose: self.pose.map(|(_, pose, _)| pose),
+            };
+            out.push(Output::Show(device, Measurement::Progress(progress)));
+        }
+    }
+
+    /// A client of Amber uses the wheels or sets targets.
+    pub(super) fn asked(&mut self, now: Now, device: Device, asked: &Asked, out: &mut Outbox) {
+        const OCCUPIED: &str = "another client drives";
+        match asked {
             Asked::Drive(client, speeds) => {
-                let driven = self
-                    .controls
-                    .drive(now.elapsed, client, speeds, MOTION_LIFE);
-                if driven.is_err() {
-                    out.tally
-                        .dropped(now.elapsed, "another client drives", client);
+                let is_stop = *speeds == WheelSpeeds::STOP;
+                if !is_stop && self.course.is_taken_from(now.elapsed, *client) {
+                    return out.tally.dropped(now.elapsed, OCCUPIED, client);
+                }
+                let driven = (self.controls).drive(now.elapsed, *client, *speeds, MOTION_LIFE);
+                match driven {
+                    // What the wheels do replaces the way to the targets.
+                    Ok(()) if !is_stop && self.course.end() => self.show_progress(now, true, out),
+                    Ok(()) => {}
+                    Err(_) => out.tally.dropped(now.elapsed, OCCUPIED, client),
                 }
             }
-            Asked::ClientGone(client) => self.controls.release(client),
+            Asked::Targets(client, targets) => {
+                let seated = self.controls.seated(now.elapsed);
+                if seated.is_some_and(|holder| holder != *client)
+                    || self.course.is_taken_from(now.elapsed, *client)
+                {
+                    return out.tally.dropped(now.elapsed, OCCUPIED, client);
+                }
+                let is_far = |place: f64| place.abs() > MAX_DISTANCE_M;
+                if targets.iter().any(|it| is_far(it.x_m) || is_far(it.y_m)) {
+                    let reason = "target too far away";
+                    return out.tally.dropped(now.elapsed, reason, client);
+                }
+                if let Some(holder) = self.controls.holder() {
+                    self.controls.release(holder);
+                }
+                self.course.set(now.elapsed, *client, targets);
+                if let Some((_, pose, _)) = &self.pose {
+                    self.course.pass(pose);
+                }
+                self.show_progress(now, true, out);
+            }
+            Asked::ClientGone(client) if self.settings.targets == Some(device) => {
+                if self.course.end_of(*client) {
+                    self.show_progress(now, true, out);
+                }
+            }
+            Asked::ClientGone(client) => self.controls.release(*client),
         }
     }
 
@@ -271,10 +358,11 @@ impl Foreign {
                 self.command(now, speeds, socket, out);
             }
         }
-        if let Some((at, pose)) = self.pose
+        if let Some((at, pose, _)) = self.pose
             && now.since(at) >= MAX_AGE
         {
             self.pose = None;
+            self.show_progress(now, true, out);
             if let Some(device) = self.settings.location {
                 let lost = MapPose {
                     quality: 0.0,
@@ -283,11 +371,34 @@ impl Foreign {
                 out.push(Output::Show(device, Measurement::Pose(lost)));
             }
         }
+        self.follow(now, changed, socket, out);
+    }
+
+    /// Sends the next target while nothing else moves the vehicle and its place is known. Otherwise
+    /// the vehicle stops, because the simulator would go on to the last target.
+    fn follow(&mut self, now: Now, has_moved: bool, socket: Socket, out: &mut Outbox) {
+        let target = self.course.target().zip(self.pose);
+        match target.filter(|_| self.motion.is_none()) {
+            Some((target, (_, _, here))) => {
+                let is_due = (self.commanded).is_none_or(|at| now.since(at) >= self.period());
+                if !self.is_on_course || is_due {
+                    self.is_on_course = true;
+                    self.commanded = Some(now.elapsed);
+                    let there = here.towards(target, self.settings.frame);
+                    self.send_position(now, there, socket, out);
+                }
+            }
+            None if std::mem::take(&mut self.is_on_course) && !has_moved => {
+                self.command(now, WheelSpeeds::STOP, socket, out);
+            }
+            None => {}
+        }
     }
 
     pub(super) fn next_timeout(&self) -> Option<Duration> {
-        let command = self.motion.and(self.commanded).map(|at| at + self.period());
-        let pose = self.pose.map(|(at, _)| at + MAX_AGE);
+        let moves = self.motion.is_some() || self.is_on_course;
+        let command = (self.commanded.filter(|_| moves)).map(|at| at + self.period());
+        let pose = self.pose.map(|(at, ..)| at + MAX_AGE);
         [self.controls.next_due(), command, pose]
             .into_iter()
             .flatten()
@@ -296,8 +407,27 @@ impl Foreign {
 
     /// Stops the vehicle.
     pub(super) fn stop(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
-        if self.motion.is_some() {
+        if self.motion.is_some() || self.is_on_course {
             self.command(now, WheelSpeeds::STOP, socket, out);
+        }
+    }
+
+    /// Whether a client of Amber moves it.
+    pub(super) fn drives(&self) -> bool {
+        self.motion.is_some() || self.course.is_running()
+    }
+
+    /// What no device of Amber can show.
+    pub(super) fn status(&self, now: Now) -> VehicleStatus {
+        let age_ms = |at| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
+        let (sent, controls) = self.controls_sent.unzip();
+        let (hit_at, hit) = self.hit.unzip();
+        VehicleStatus {
+            number: Some(self.settings.vehicle.number().into()),
+            controls: controls.map(Vec::from).unwrap_or_default(),
+            controls_age_ms: sent.map(age_ms),
+            hit,
+            hit_age_ms: hit_at.map(age_ms),
         }
     }
 
@@ -314,15 +444,8 @@ impl Foreign {
         if is_stop {
             self.motion = None;
         }
-        let port = self.settings.vehicle.port(Port::Control);
-        let to = SocketAddr::new(self.settings.host, port);
-        if self.settings.arm && !self.armed && !is_stop {
-            self.armed = true;
-            let arm = ShortCommand {
-                mode: 9,
-                controls: [1.0, 0.0, 0.0, 0.0],
-            };
-            out.send(socket, to, Packet::ShortCommand(arm).encode());
+        if !is_stop {
+            self.arm(socket, out);
         }
         let twist = twist(self.settings.drive, speeds);
         let (forward, yaw_rate) = (twist.forward_m_s as f32, -twist.turn_rad_s as f32);
@@ -345,6 +468,52 @@ impl Foreign {
                 unused: [0.0; 5],
             }),
         };
-        out.send(socket, to, packet.encode());
+        out.send(socket, self.address(), packet.encode());
+    }
+
+    /// To a place, with the yaw towards it.
+    fn send_position(&mut self, now: Now, there: NedPose, socket: Socket, out: &mut Outbox) {
+        self.arm(socket, out);
+        let down_m = -self.settings.height_m;
+        let position_m = [there.north_m, there.east_m, down_m].map(|number| number as f32);
+        let yaw_rad = there.yaw_rad as f32;
+        let [north, east, down] = position_m;
+        let packet = match self.settings.mode {
+            Mode::Simple => Packet::ShortCommand(ShortCommand {
+                mode: 2,
+                controls: [north, east, down, yaw_rad],
+            }),
+            Mode::Full => Packet::FullCommand(FullCommand {
+                time_boot_ms: now.elapsed.as_millis() as u32,
+                copter_id: self.settings.vehicle.number().into(),
+                modes: ignored::VELOCITY | ignored::ACCELERATION | 1 << 9 | ignored::YAW_RATE,
+                flags: FRAME_LOCAL_NED,
+                position_m,
+                velocity_m_s: [0.0; 3],
+                acceleration_m_s2: [0.0; 3],
+                yaw_rad,
+                yaw_rate_rad_s: 0.0,
+                unused: [0.0; 5],
+            }),
+        };
+        out.send(socket, self.address(), packet.encode());
+    }
+
+    /// Sends an arm command before the first motion, if that is wanted.
+    fn arm(&mut self, socket: Socket, out: &mut Outbox) {
+        if self.settings.arm && !self.armed {
+            self.armed = true;
+            let arm = ShortCommand {
+                mode: 9,
+                controls: [1.0, 0.0, 0.0, 0.0],
+            };
+            out.send(socket, self.address(), Packet::ShortCommand(arm).encode());
+        }
+    }
+
+    /// Where its commands go.
+    fn address(&self) -> SocketAddr {
+        let port = self.settings.vehicle.port(Port::Control);
+        SocketAddr::new(self.settings.host, port)
     }
 }

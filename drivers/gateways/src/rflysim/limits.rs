@@ -27,6 +27,12 @@ pub const SIMPLE_PERIOD: Duration = Duration::from_millis(33);
 /// The same in the mode `UDP_Full` (100 Hz).
 pub const FULL_PERIOD: Duration = Duration::from_millis(10);
 
+/// The time between two reports about the targets of a foreign vehicle, as those of DriveToPoint.
+pub const PROGRESS_PERIOD: Duration = Duration::from_millis(200);
+
+/// The heights at which a foreign vehicle may fly to its targets, in metres.
+pub const HEIGHTS_M: RangeInclusive<f64> = -100.0..=1_000.0;
+
 /// A target that moves by less is the same, in metres: programs repeat it up to 100 times a second.
 pub const SAME_TARGET_M: f64 = 0.01;
 
@@ -37,5 +43,5 @@ pub const TARGET_RADIUS_M: f64 = 0.3;
 /// 100 times per second each, and a half more. A program may send those of all vehicles from one port.
 pub const VEHICLE_RATE: u32 = 450;
 
-/// The highest number of vehicles of one gateway, each with up to three sockets.
+/// The highest number of vehicles of one gateway, each with up to three sockets. The status of all fits into a frame.
 pub const MAX_VEHICLES: usize = 32;

@@ -70,6 +70,20 @@ impl NedPose {
         }
     }
 
+    /// The place of a target on a map of Amber, with the direction from here to there.
+    pub fn towards(self, target: Target, frame: MapFrame) -> Self {
+        let (north_m, east_m) = match frame {
+            MapFrame::Enu => (-target.y_m, target.x_m),
+            MapFrame::Ned => (target.x_m, target.y_m),
+        };
+        let (north, east) = (north_m - self.north_m, east_m - self.east_m);
+        Self {
+            north_m,
+            east_m,
+            yaw_rad: east.atan2(north),
+        }
+    }
+
     /// Velocity to the north and east of a robot that drives forward.
     pub fn velocity_m_s(self, forward_m_s: f64) -> [f64; 2] {
         let (sin, cos) = self.yaw_rad.sin_cos();
@@ -212,6 +226,21 @@ mod tests {
         assert!(close(map.heading_rad, -FRAC_PI_2));
         let map = north.to_map(MapFrame::Ned);
         assert!(close(map.x_m, 1.0) && close(map.y_m, 2.0) && close(map.heading_rad, 0.0));
+    }
+
+    #[test]
+    fn targets_on_maps_of_amber() {
+        let here = NedPose {
+            north_m: 1.0,
+            east_m: 2.0,
+            yaw_rad: 0.3,
+        };
+        // 3 m to the east of here; y of messages points down.
+        let there = here.towards(Target::new(5.0, -1.0), MapFrame::Enu);
+        assert!(close(there.north_m, 1.0) && close(there.east_m, 5.0));
+        assert!(close(there.yaw_rad, FRAC_PI_2));
+        let there = here.towards(Target::new(4.0, 2.0), MapFrame::Ned);
+        assert!(close(there.north_m, 4.0) && close(there.yaw_rad, 0.0));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use amber_proto::Device;
+use amber_proto::gateway::Vehicle as VehicleStatus;
 
 use super::codec::{self, BadPacket};
 use super::foreign::{Foreign, ForeignSettings};
@@ -131,6 +132,7 @@ impl Machine for RflySim {
             (Some(index), _) => {
                 if let Some(foreign) = self.foreign.get_mut(index) {
                     foreign.handle_packet(now, from, &packet, out);
+                    foreign.handle_timeout(now, numbered(index + 1, Port::Estimate), out);
                 }
             }
             _ => {}
@@ -146,9 +148,14 @@ impl Machine for RflySim {
             }
             Event::Asked(device, asked) => {
                 let mut foreign = self.foreign.iter_mut();
-                let asked_one = foreign.find(|it| it.settings.wheels == Some(device));
-                if let Some(foreign) = asked_one {
-                    foreign.asked(now, &asked, out);
+                let is_of = |it: &&mut Foreign| {
+                    let ForeignSettings {
+                        wheels, targets, ..
+                    } = it.settings;
+                    [wheels, targets].contains(&Some(device))
+                };
+                if let Some(foreign) = foreign.find(is_of) {
+                    foreign.asked(now, device, &asked, out);
                 }
                 self.settle(now, out);
             }
@@ -210,10 +217,15 @@ impl Machine for RflySim {
                 host,
                 vehicle.port(Port::Control),
                 purpose,
-                false,
+                foreign.drives(),
             )
         });
         shown.into_iter().chain(foreign).collect()
+    }
+
+    fn vehicles(&self, now: Now) -> Vec<VehicleStatus> {
+        let foreign = self.foreign.iter().map(|foreign| foreign.status(now));
+        foreign.collect()
     }
 }
 

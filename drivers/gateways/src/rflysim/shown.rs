@@ -8,8 +8,8 @@ use std::time::Duration;
 use amber_values::{ImuReading, MapPose, Target, WheelSpeeds};
 
 use super::codec::{
-    ControlMode, FRAME_BODY, FullCommand, FullEstimate, NO_COLLISION, Packet, Padding,
-    ShortCommand, SimpleEstimate, SimpleKind, Truth168, Truth200, ignored,
+    ControlMode, ExternalMessage, FRAME_BODY, FullCommand, FullEstimate, NO_COLLISION, Packet,
+    Padding, ShortCommand, SimpleEstimate, SimpleKind, Truth168, Truth200, ignored,
 };
 use super::limits::{MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, SAME_TARGET_M};
 use super::mapping::{AT_REST_M_S2, GpsOrigin, NedPose, body_axes, twist, wheels_rpm};
@@ -41,6 +41,8 @@ pub struct ShownSettings {
     pub origin: GpsOrigin,
     /// Follow arm commands, so that the peer can move the robot.
     pub allow_arm: bool,
+    /// Also send messages of the autopilot, with the motion of the wheels.
+    pub messages: bool,
 }
 
 /// The interface mode of the simulator.
@@ -286,7 +288,8 @@ impl Shown {
         self.sent = Some(now.elapsed);
         // Without a pose there is no state.
         if let Some(pose) = self.ned(now) {
-            for packet in self.telemetry(now, pose) {
+            let message = self.settings.messages.then(|| self.message(now));
+            for packet in self.telemetry(now, pose).into_iter().chain(message) {
                 let port = self.settings.vehicle.port(packet.port());
                 let to = SocketAddr::new(self.settings.peer, port);
                 out.send(socket, to, packet.encode());
@@ -307,6 +310,28 @@ impl Shown {
     fn ned(&self, now: Now) -> Option<NedPose> {
         let pose = fresh(now, self.pose)?;
         pose.is_known().then(|| NedPose::from_map(pose))
+    }
+
+    /// The speeds of the wheels in m/s, and the motion of the body, in the message that an autopilot
+    /// would send to programs.
+    fn message(&self, now: Now) -> Packet {
+        let wheels = fresh(now, self.wheels).unwrap_or_default();
+        let twist = twist(self.robot.drive, wheels);
+        let m_s = |mm_s: i32| (f64::from(mm_s) / 1000.0) as f32;
+        Packet::External(ExternalMessage {
+            copter_id: self.settings.vehicle.number().into(),
+            time_s: now.elapsed.as_secs_f64(),
+            controls: [
+                m_s(wheels.front_left_mm_s),
+                m_s(wheels.front_right_mm_s),
+                m_s(wheels.rear_left_mm_s),
+                m_s(wheels.rear_right_mm_s),
+                twist.forward_m_s as f32,
+                -twist.turn_rad_s as f32,
+                0.0,
+                0.0,
+            ],
+        })
     }
 
     fn telemetry(&self, now: Now, pose: NedPose) -> [Packet; 2] {

@@ -205,7 +205,9 @@ impl Server {
                 (Published::Pose, messages::pose(pose, time))
             }
             Measurement::Map(grid) => (Published::Map, messages::map(&grid, now.unix)),
-            Measurement::Pose(_) | Measurement::Targets { .. } => return None,
+            Measurement::Pose(_) | Measurement::Targets { .. } | Measurement::Progress(_) => {
+                return None;
+            }
         };
         Some((published, message))
     }

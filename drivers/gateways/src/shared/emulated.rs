@@ -7,6 +7,11 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use amber_driver::devices::drive_to_point::{
+    self, Configuration, DriveToPointDriver, DriveToPointLink, NextTargetAnswer, NextTargetsAnswer,
+    ProgressAnswer, ProgressUpdatesData, Targets as TargetTable, VisitedTargetAnswer,
+    VisitedTargetsAnswer, progress,
+};
 use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::devices::location::{
     self, LocationServiceDriver, LocationServiceLink, PosesData,
@@ -14,16 +19,17 @@ use amber_driver::devices::location::{
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
+use amber_navigation::drive_to_point::MAX_TARGETS;
 use amber_proto::location::{Location, Map, Particles, Quality};
 use amber_proto::ninedof::{
     DataRequest, SensorData, ServiceReport, ServiceRequest, SubscribeAction,
 };
 use amber_proto::roboclaw::MotorsSpeed;
 use amber_proto::{Device, hokuyo::Scan as ScanMessage};
-use amber_values::{ImuReading, MapPose, Scan};
+use amber_values::{ImuReading, MapPose, Row, Scan, Target};
 use tokio::sync::mpsc;
 
-use super::robot::{Asked, Emulated, Event, Measurement};
+use super::robot::{Asked, Emulated, Event, Measurement, Progress};
 use crate::limits::MAX_AGE;
 
 type Started = Result<(), Box<dyn Error + Send + Sync>>;
@@ -60,6 +66,7 @@ impl Screen {
             Emulated::Scanner => devices.add(device, hokuyo::driver(Scanner(screen))),
             Emulated::Location => devices.add(device, location::driver(Positions(screen))),
             Emulated::Imu => devices.add(device, ninedof::driver(Imu::new(screen))),
+            Emulated::Targets => devices.add(device, drive_to_point::driver(Targets(screen))),
         }
     }
 
@@ -197,6 +204,139 @@ impl LocationServiceDriver for Positions {
     async fn upload_map(&mut self, _map: String, outcome: Outcome) {
         outcome.refuse("the foreign robot takes no maps");
     }
+}
+
+struct Targets(Screen);
+
+impl Targets {
+    /// Nothing and nowhere while the robot is silent.
+    fn shown(&self) -> Progress {
+        match self.0.latest() {
+            Some(Measurement::Progress(progress)) => progress,
+            _ => Progress::default(),
+        }
+    }
+}
+
+impl DriveToPointDriver for Targets {
+    async fn start(&mut self, link: DriveToPointLink) -> Started {
+        self.0.publish_with(move |measurement| {
+            if let Measurement::Progress(progress) = measurement {
+                let (progress, location) = progress_message(progress);
+                let _ = link.progress_updates(ProgressUpdatesData { progress, location });
+            }
+        });
+        Ok(())
+    }
+
+    async fn set_targets(&mut self, targets: TargetTable, outcome: Outcome) {
+        let Some(client) = outcome.client() else {
+            return outcome.refuse("the request has no sender");
+        };
+        match checked(&targets) {
+            Ok(targets) => self.0.ask(Asked::Targets(client, targets), outcome),
+            Err(problem) => outcome.refuse(problem),
+        }
+    }
+
+    async fn next_target(&mut self, reply: Reply<NextTargetAnswer>) {
+        let progress = self.shown();
+        reply.send(NextTargetAnswer {
+            targets: one(progress.next.first()),
+            location: location_of(&progress),
+        });
+    }
+
+    async fn next_targets(&mut self, reply: Reply<NextTargetsAnswer>) {
+        let progress = self.shown();
+        reply.send(NextTargetsAnswer {
+            targets: Target::table(&progress.next),
+            location: location_of(&progress),
+        });
+    }
+
+    async fn visited_target(&mut self, reply: Reply<VisitedTargetAnswer>) {
+        let progress = self.shown();
+        reply.send(VisitedTargetAnswer {
+            targets: one(progress.visited.last()),
+            location: location_of(&progress),
+        });
+    }
+
+    async fn visited_targets(&mut self, reply: Reply<VisitedTargetsAnswer>) {
+        let progress = self.shown();
+        reply.send(VisitedTargetsAnswer {
+            targets: Target::table(&progress.visited),
+            location: location_of(&progress),
+        });
+    }
+
+    async fn configuration(&mut self, reply: Reply<Configuration>) {
+        reply.refuse("the foreign robot does not report its speed limit");
+    }
+
+    async fn progress(&mut self, reply: Reply<ProgressAnswer>) {
+        let (progress, location) = progress_message(&self.shown());
+        reply.send(ProgressAnswer { progress, location });
+    }
+
+    async fn client_gone(&mut self, client: ClientId) {
+        self.0.client_gone(client).await;
+    }
+}
+
+/// The targets of a message, if a robot can drive to them.
+fn checked(table: &TargetTable) -> Result<Vec<Target>, &'static str> {
+    let targets = Target::rows(table).map_err(|_| "the columns of the targets differ in length")?;
+    let is_valid = |it: &Target| {
+        it.x_m.is_finite() && it.y_m.is_finite() && it.radius_m.is_finite() && it.radius_m > 0.0
+    };
+    if targets.len() > MAX_TARGETS {
+        return Err("too many targets");
+    }
+    match targets.iter().all(is_valid) {
+        true => Ok(targets),
+        false => Err("coordinates and radius must be numbers, and the radius positive"),
+    }
+}
+
+/// One target, or the pseudo target of zeros.
+fn one(target: Option<&Target>) -> TargetTable {
+    let none = Target {
+        radius_m: 0.0,
+        ..Target::default()
+    };
+    Target::table(&[target.copied().unwrap_or(none)])
+}
+
+/// All zero while the pose is not known.
+fn location_of(progress: &Progress) -> drive_to_point::Location {
+    let pose = progress.pose.unwrap_or_default();
+    drive_to_point::Location {
+        // Old clients read all fields.
+        time_stamp: Some(pose.timestamp_ms.unwrap_or_default()),
+        ..pose.into()
+    }
+}
+
+fn progress_message(progress: &Progress) -> (drive_to_point::Progress, drive_to_point::Location) {
+    let (state, reason) = match (progress.next.is_empty(), progress.pose) {
+        (true, _) => (progress::State::Idle, "no targets are left"),
+        (false, Some(_)) => (
+            progress::State::Following,
+            "the foreign robot drives by itself",
+        ),
+        (false, None) => (
+            progress::State::NoPose,
+            "the foreign robot does not report its pose",
+        ),
+    };
+    let mut message = drive_to_point::Progress {
+        reason: Some(reason.to_owned()),
+        ..drive_to_point::Progress::default()
+    };
+    message.set_state(state);
+    (message, location_of(progress))
 }
 
 /// The time between two readings unless a client asks for another.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use amber_proto::Device;
-use amber_proto::gateway::RelayImage;
+use amber_proto::gateway::{RelayImage, Vehicle};
 use bytes::Bytes;
 
 use super::clock::Now;
@@ -63,6 +63,12 @@ pub trait Machine: Send + 'static {
 
     /// The sessions, for the status.
     fn sessions(&self, now: Now) -> Vec<Session>;
+
+    /// What foreign vehicles report besides what their devices show, for the status.
+    fn vehicles(&self, now: Now) -> Vec<Vehicle> {
+        let _ = now;
+        Vec::new()
+    }
 
     /// Whether the protocol has images, so that clients may send [`Event::Image`].
     fn takes_images(&self) -> bool {

@@ -81,6 +81,19 @@ pub enum Measurement {
     },
     /// The map, with y up.
     Map(Arc<Occupancy>),
+    /// What a foreign robot with targets does: shown on [`Emulated::Targets`].
+    Progress(Progress),
+}
+
+/// How far a foreign robot has come with its targets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// The targets that are still to be reached.
+    pub next: Vec<Target>,
+    /// Those that it has visited.
+    pub visited: Vec<Target>,
+    /// Where it is; `None` while that is not known.
+    pub pose: Option<MapPose>,
 }
 
 /// What a user of a gateway wants from a device.
@@ -114,6 +127,9 @@ pub enum Event {
 pub enum Asked {
     /// Wheel speeds.
     Drive(amber_proto::ClientId, WheelSpeeds),
+    /// Targets instead of those before; an empty list stops the robot. Their numbers are finite, and
+    /// there are at most as many as an Amber robot takes.
+    Targets(amber_proto::ClientId, Vec<Target>),
     /// The client has left: what it set in motion must stop.
     ClientGone(amber_proto::ClientId),
 }
@@ -133,6 +149,8 @@ pub enum Emulated {
     Location,
     /// A NineDof: shows [`Measurement::Imu`].
     Imu,
+    /// A DriveToPoint: takes [`Asked::Targets`], shows [`Measurement::Progress`].
+    Targets,
 }
 
 #[cfg(test)]

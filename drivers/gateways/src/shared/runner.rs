@@ -308,6 +308,7 @@ impl<M: Machine> Runner<M> {
                 .chain(self.web.addresses())
                 .map(|address| address.to_string())
                 .collect(),
+            vehicles: self.machine.vehicles(now),
         }
     }
 }

@@ -49,8 +49,8 @@ impl Server {
                 (self.robot.next, self.robot.visited) = (next, visited);
                 (Path::Goal, Some(text))
             }
-            // Galileo has no path for it, so it is not watched.
-            Measurement::Map(_) => return,
+            // Galileo has no path for them, so they are not watched.
+            Measurement::Map(_) | Measurement::Progress(_) => return,
         };
         let Some(text) = text else {
             return;
