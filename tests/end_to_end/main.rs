@@ -23,6 +23,7 @@ mod follow_wall;
 mod foreign_robots;
 #[cfg(feature = "web")]
 mod foxglove;
+mod gateway_programs;
 mod gateway_protocols;
 mod gateways;
 mod kit;
