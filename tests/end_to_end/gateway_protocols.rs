@@ -1,17 +1,21 @@
 //! The gateways for the JSON relay, Apollo and RflySim with real processes: programs for other
 //! robots drive the robot of the demo, and Amber's clients drive other robots.
 
+use std::cell::Cell;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::process;
 use std::time::Duration;
 
+use amber_client::WheelSpeeds;
 use amber_gateways::apollo::frame::Frame;
 use amber_gateways::apollo::messages::{
     AdcTrajectory, Chassis, LocalizationEstimate, PathPoint, PointCloud, TrajectoryPoint,
 };
 use amber_gateways::apollo::reassembly::{Outcome, Reassembly};
 use amber_gateways::apollo::split::{Format, split};
+use amber_proto::DeviceMessage;
+use amber_proto::roboclaw::DriverMsg;
 use amber_sim::control::SimulationState;
 use prost::Message;
 use serde_json::{Value, json};
@@ -222,6 +226,11 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         bind = "127.0.0.1:0"
         peer = "127.0.0.1"
         area = {{ x_m = [-50, 50], y_m = [-50, 50] }}
+        [[receive]]
+        message = "raw"
+        device = "roboclaw:0"
+        bind = "127.0.0.1:0"
+        peer = "127.0.0.1"
         "#
     );
     fs::write(&file, text).unwrap();
@@ -251,7 +260,7 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         (position.x(), position.y(), pose.heading())
     };
 
-    // A metre ahead of where the robot is, again and again, as Apollo's planning does.
+    // From where the robot is to a metre ahead, again and again, as Apollo's planning does.
     assert!(robot.sim(&["place", "1.5,2.6,0"]));
     let (x, y, heading) = wait_for("the pose", || {
         let (x, y, heading) = pose();
@@ -259,37 +268,63 @@ fn apollo_gets_the_state_of_the_robot_and_its_trajectory_is_followed() {
         let error = (x - 1.5).hypot(y + 2.6) + heading.abs();
         (error < 0.1).then_some((x, y, heading))
     });
-    let points = (1..=10).map(|step| {
-        let ahead_m = f64::from(step) / 10.0;
-        let path_point = PathPoint {
-            x: Some(x + ahead_m * heading.cos()),
-            y: Some(y + ahead_m * heading.sin()),
-            z: None,
+    let message = |way_m: f64| {
+        let point = |step: u8| {
+            let ahead_m = way_m + f64::from(step) / 10.0;
+            let path_point = PathPoint {
+                x: Some(x + ahead_m * heading.cos()),
+                y: Some(y + ahead_m * heading.sin()),
+                z: None,
+            };
+            TrajectoryPoint {
+                path_point: Some(path_point),
+                v: None,
+            }
         };
-        TrajectoryPoint {
-            path_point: Some(path_point),
-            v: None,
-        }
-    });
-    let trajectory = AdcTrajectory {
-        trajectory_point: points.collect(),
-        ..AdcTrajectory::default()
+        let trajectory = AdcTrajectory {
+            trajectory_point: (1..=10).map(point).collect(),
+            ..AdcTrajectory::default()
+        };
+        trajectory.encode_to_vec()
     };
-    let message = trajectory.encode_to_vec();
     let planning = local_socket();
     let gateway = listening(&robot, 1);
     let mut id = 0;
-    wait_for("half a metre", || {
+    let mut way_m = 0.0;
+    wait_for("one metre", || {
         id += 1;
-        let frames = split(Format::default(), "ADCTrajectory", id, 0.0, message.clone());
+        let frames = split(Format::default(), "ADCTrajectory", id, 0.0, message(way_m));
         for frame in frames.unwrap() {
             planning.send_to(&frame, gateway).unwrap();
         }
         let (now_x, now_y, _) = pose();
-        ((now_x - x).hypot(now_y - y) > 0.5).then_some(())
+        way_m = (now_x - x).hypot(now_y - y);
+        (way_m >= 0.95).then_some(())
     });
     // Without new trajectories it stops.
     let last = robot.state();
     let stood = robot.until("it stands", stands);
     assert!(stood.time_s - last.time_s < 1.0 + AT_ONCE_S);
+    assert_eq!(stood.contacts, 0);
+
+    // Another gateway sends wheel speeds.
+    assert!(robot.sim(&["place", "1.5,2.6,0"]));
+    let raw = listening(&robot, 2);
+    let mut speeds = DriverMsg::data();
+    speeds.motors_command = Some(WheelSpeeds::all(300).into());
+    let speeds = speeds.encode_to_vec();
+    let id = Cell::new(0);
+    one_metre(&robot, || {
+        id.set(id.get() + 1);
+        let frames = split(
+            Format::default(),
+            "amber.2.0",
+            id.get(),
+            0.0,
+            speeds.clone(),
+        );
+        for frame in frames.unwrap() {
+            planning.send_to(&frame, raw).unwrap();
+        }
+    });
 }

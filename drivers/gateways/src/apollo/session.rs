@@ -184,6 +184,7 @@ impl Apollo {
 
     fn settle(&mut self, now: Now, out: &mut Outbox) {
         for sender in &mut self.senders {
+            sender.send(now, out);
             sender.build(now, &self.robot, self.origin, out);
             sender.send(now, out);
         }
@@ -206,7 +207,8 @@ impl Sender {
 
     /// Makes a message of the newest measurement, if one is due.
     fn build(&mut self, now: Now, robot: &Robot, origin: Origin, out: &mut Outbox) {
-        if now.elapsed < self.due {
+        // The newest measurement waits while the last message is being sent.
+        if now.elapsed < self.due || !self.frames.is_empty() {
             return;
         }
         let Some((at, measurement)) = self.latest.take() else {
@@ -252,28 +254,33 @@ impl Sender {
                 .dropped(now.elapsed, "the last message is still being sent", to);
         }
         match split(self.line.format, &self.line.name, id, time_s, message) {
-            Ok(frames) => self.frames.extend(frames),
+            Ok(frames) => {
+                self.frames.extend(frames);
+                self.frame_due = self.frame_due.max(now.elapsed);
+            }
             Err(error) => out
                 .tally
                 .dropped(now.elapsed, "message does not fit", error),
         }
     }
 
-    /// Sends the frames that are due.
+    /// Sends the frames that are due: one, or two after a timer that was late.
     fn send(&mut self, now: Now, out: &mut Outbox) {
-        if self.frame_due > now.elapsed {
-            return;
-        }
-        if let Some(frame) = self.frames.pop_front() {
-            self.frame_due = now.elapsed + FRAME_PERIOD;
+        while self.frame_due <= now.elapsed {
+            let Some(frame) = self.frames.pop_front() else {
+                return;
+            };
+            let late = now.elapsed.saturating_sub(FRAME_PERIOD);
+            self.frame_due = self.frame_due.max(late) + FRAME_PERIOD;
             out.send(OUT, self.line.to, frame);
         }
     }
 
     fn next_timeout(&self) -> Option<Duration> {
         let frame = (!self.frames.is_empty()).then_some(self.frame_due);
+        // A message waits for the frames of the last one.
         let message = self.latest.as_ref().map(|_| self.due);
-        frame.into_iter().chain(message).min()
+        frame.or(message)
     }
 }
 
@@ -581,6 +588,10 @@ impl Machine for Apollo {
                         _ => false,
                     };
                     if wanted {
+                        if sender.latest.is_some() && !sender.frames.is_empty() {
+                            let reason = "the last message is still being sent";
+                            out.tally.dropped(now.elapsed, reason, sender.line.to);
+                        }
                         sender.latest = Some((now.elapsed, measurement.clone()));
                     }
                 }

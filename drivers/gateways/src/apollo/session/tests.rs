@@ -119,6 +119,42 @@ fn frames_of_a_cloud_are_paced() {
 }
 
 #[test]
+fn a_scan_waits_for_the_frames_of_the_last_one() {
+    let device = robot().scanner;
+    let mut bench = sending(Sent::PointCloud(device, false), "PointCloud", 5);
+    bench.take();
+    let scan = Scan::new(&[0.0; 682], &[1000; 682], None).unwrap();
+    for _ in 0..2 {
+        bench.event(Event::Measured(device, Measurement::Scan(scan.clone())));
+        bench.advance_ms(5);
+    }
+    bench.advance_ms(10);
+    assert_eq!(bench.take_sent().len(), 2 * 13);
+    // Only one can wait.
+    for _ in 0..3 {
+        bench.event(Event::Measured(device, Measurement::Scan(scan.clone())));
+    }
+    assert_eq!(bench.count("the last message is still being sent"), 1);
+}
+
+#[test]
+fn two_frames_are_sent_after_a_timer_that_was_late() {
+    let device = robot().scanner;
+    let mut bench = sending(Sent::PointCloud(device, false), "PointCloud", 25);
+    bench.advance_ms(1_000);
+    bench.take();
+    let scan = Scan::new(&[0.0; 682], &[1000; 682], None).unwrap();
+    bench.event(Event::Measured(device, Measurement::Scan(scan)));
+    assert_eq!(bench.take_sent().len(), 1);
+    bench.now += Duration::from_millis(10);
+    let other = Event::Measured(robot().location, Measurement::Pose(MapPose::default()));
+    bench.event(other);
+    assert_eq!(bench.take_sent().len(), 2);
+    bench.advance_ms(5);
+    assert_eq!(bench.take_sent().len(), 10);
+}
+
+#[test]
 fn one_frame_at_most_for_old_receivers() {
     let device = robot().scanner;
     let mut bench = sending(Sent::PointCloud(device, false), "PointCloud", 25);
