@@ -57,6 +57,10 @@ pub const LAST_WORDS: Duration = Duration::from_millis(700);
 /// The longest UDP datagram.
 pub const MAX_DATAGRAM: usize = 65_507;
 
+/// The receive buffer of a UDP socket: the fragments of a whole image may arrive while the gateway does
+/// something else.
+pub const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
+
 /// Peers in the answer to a status request, so that it fits into a frame.
 pub const MAX_PEERS: usize = 64;
 

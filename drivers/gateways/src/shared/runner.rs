@@ -254,6 +254,8 @@ impl<M: Machine> Runner<M> {
                         screen.show(measurement);
                     }
                 }
+                // Without a reader there is nothing to lose.
+                Output::Image(_) if self.link.subscriptions() == 0 => {}
                 Output::Image(image) => {
                     if let Err(error) = self.link.images(image) {
                         let protocol = self.machine.protocol();

@@ -13,7 +13,7 @@ use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
 use super::machine::{Cast, Socket};
-use crate::limits::{BIND_RETRY, MAX_DATAGRAM};
+use crate::limits::{BIND_RETRY, MAX_DATAGRAM, RECEIVE_BUFFER};
 
 /// The sockets that the machine has asked for.
 pub(super) struct Sockets {
@@ -193,6 +193,8 @@ fn open(address: SocketAddr, cast: Cast) -> io::Result<UdpSocket> {
     let socket = std::net::UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     socket.set_broadcast(cast == Cast::Broadcast)?;
+    // The system may allow less.
+    let _ = SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
     UdpSocket::from_std(socket)
 }
 

@@ -9,11 +9,16 @@
 //! Commands to all gateways and the direct ones take turns in one run, so that the ways are compared
 //! under the same conditions. Then each way is measured by itself, without and with a flood: in
 //! turns, the way before has just woken the mediator, which makes the next one faster.
-//! `bench-gateways robot ADDRESS` is the driver of the wheels.
+//! `bench-gateways robot ADDRESS` is the driver of the wheels, `bench-gateways scanners` that of two
+//! laser scanners.
+//!
+//! With `--load`, it runs all gateways at the rates of busy robots instead: see [`load`].
 #![allow(clippy::print_stdout)] // What a program is for.
 
+mod load;
+
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +38,7 @@ use prost::Message;
 use serde::Serialize;
 use serde_json::json;
 use tungstenite::WebSocket;
+use tungstenite::protocol::WebSocketConfig;
 
 use Measured::{All, Only};
 
@@ -48,6 +54,12 @@ struct Options {
     /// Datagrams per second of a flood
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     flood: u32,
+    /// Measure CPU, memory and losses at full rate instead
+    #[arg(long)]
+    load: bool,
+    /// How long, in seconds, or with a unit, such as 30m
+    #[arg(long = "for", default_value = "60s", value_name = "TIME", value_parser = time, requires = "load")]
+    duration: Duration,
     /// Only check in seconds that everything works
     #[arg(long)]
     quick: bool,
@@ -77,9 +89,16 @@ fn main() -> anyhow::Result<ExitCode> {
             Devices::new().add(WHEELS, roboclaw::driver(Robot(socket))),
         ));
     }
+    if words == ["scanners"] {
+        return Ok(load::scanners());
+    }
     let mut options = Options::parse();
     if options.quick {
         options.commands = 40;
+        options.duration = Duration::from_secs(3);
+    }
+    if options.load {
+        return measure_load(&options);
     }
     let rows = measure(&options)?;
     if options.json {
@@ -89,6 +108,18 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let lost: usize = rows.iter().map(Row::lost).sum();
     Ok(ExitCode::from(u8::from(lost > 0)))
+}
+
+/// Reads a time such as 90, 90s or 30m.
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit_s) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "a time needs a unit, such as 30m".to_owned())?;
+    Ok(Duration::from_secs(number * unit_s))
 }
 
 /// Reports each command.
@@ -159,12 +190,59 @@ impl Drop for Mediator {
     }
 }
 
+/// The load alone; its losses are an error.
+fn measure_load(options: &Options) -> anyhow::Result<ExitCode> {
+    let rows = load::measure(&amber(options)?, options.duration)?;
+    if options.json {
+        println!("{}", serde_json::to_string(&rows)?);
+    } else {
+        load::print_table(&rows, options.duration);
+    }
+    let is_complete = rows.iter().all(load::Row::is_complete);
+    Ok(ExitCode::from(u8::from(!is_complete)))
+}
+
+/// The program to measure.
+fn amber(options: &Options) -> anyhow::Result<PathBuf> {
+    Ok(match &options.amber {
+        Some(path) => path.clone(),
+        None => std::env::current_exe()?.with_file_name("amber"),
+    })
+}
+
+/// Starts a mediator with these drivers: DEVICE=COMMAND.
+fn start(amber: &Path, drivers: &[String]) -> anyhow::Result<(Mediator, SocketAddr)> {
+    let mut command = Command::new(amber);
+    command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
+    command.args(drivers.iter().flat_map(|driver| ["--driver", driver]));
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let stdout = child.stdout.take().context("no stdout")?;
+    let mediator = Mediator(child);
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line)?;
+    let address = (line.trim())
+        .strip_prefix("listening on ")
+        .context("the mediator does not start")?
+        .parse()?;
+    Ok((mediator, address))
+}
+
+/// Where a gateway listens, as soon as it does.
+fn listening(client: &Client, gateway: i32) -> anyhow::Result<SocketAddr> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < deadline {
+        if let Ok(status) = client.gateway(gateway).status()
+            && let Some(address) = status.listening.last()
+        {
+            return Ok(address.parse()?);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    anyhow::bail!("gateway:{gateway} does not listen")
+}
+
 fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let this = std::env::current_exe()?;
-    let amber = match &options.amber {
-        Some(path) => path.clone(),
-        None => this.with_file_name("amber"),
-    };
     let effects = UdpSocket::bind("127.0.0.1:0")?;
     effects.set_read_timeout(Some(LOST))?;
     let vehicle = 1000 + std::process::id() % 3000;
@@ -182,38 +260,15 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
         format!("rflysim --vehicle {vehicle} --allow-arm"),
         format!("apollo --config {}", apollo.display()),
     ];
-    let mut command = Command::new(&amber);
-    command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
     let robot = format!("'{}' robot {}", this.display(), effects.local_addr()?);
-    command.args(["--driver", &format!("roboclaw:0={robot}")]);
-    for (number, gateway) in gateways.iter().enumerate() {
-        command.args([
-            "--driver",
-            &format!("gateway:{number}=amber driver {gateway}"),
-        ]);
-    }
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let stdout = child.stdout.take().context("no stdout")?;
-    let _mediator = Mediator(child);
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line)?;
-    let address: SocketAddr = (line.trim())
-        .strip_prefix("listening on ")
-        .context("the mediator does not start")?
-        .parse()?;
+    let mut drivers = vec![format!("roboclaw:0={robot}")];
+    let gateways = gateways.iter().enumerate();
+    drivers.extend(
+        gateways.map(|(number, gateway)| format!("gateway:{number}=amber driver {gateway}")),
+    );
+    let (_mediator, address) = start(&amber(options)?, &drivers)?;
     let client = Client::connect(address)?;
-    let listening = |number: i32| -> anyhow::Result<SocketAddr> {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < deadline {
-            if let Ok(status) = client.gateway(number).status()
-                && let Some(address) = status.listening.last()
-            {
-                return Ok(address.parse()?);
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        anyhow::bail!("gateway:{number} does not listen")
-    };
+    let listening = |number| listening(&client, number);
     let mut ways: Vec<Box<dyn Way>> = vec![
         Box::new(Direct::new(address)?),
         Box::new(Galileo::new(listening(0)?)?),
@@ -400,7 +455,10 @@ impl Rosbridge {
     fn new(gateway: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(gateway)?;
         stream.set_nodelay(true)?;
-        let (link, _) = tungstenite::client(format!("ws://{gateway}/"), stream)
+        // The default is cleared before each read, and larger than the cache of a core.
+        let config = WebSocketConfig::default().read_buffer_size(4096);
+        let url = format!("ws://{gateway}/");
+        let (link, _) = tungstenite::client::client_with_config(url, stream, Some(config))
             .map_err(|error| anyhow::anyhow!("{error}"))?;
         link.get_ref().set_nonblocking(true)?;
         Ok(Self(link))
