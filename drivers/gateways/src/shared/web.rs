@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -36,6 +36,8 @@ const MAX_TEXTS: usize = 64;
 /// Texts that wait for one peer: the gateway sends the next when the last one is written, and may
 /// say good-bye.
 const MAX_WAITING: usize = 2;
+/// The time between two pings: three until a silent peer counts as gone.
+const PING_PERIOD: Duration = Duration::from_secs(5);
 /// What is read at once. The library clears such a buffer before each read, and 128 KB by default: with
 /// that, each command of a hundred bytes costs more time for clearing than for all the rest.
 const READ_BUFFER: usize = 4 * 1024;
@@ -377,8 +379,13 @@ impl Conversation {
         mut sink: impl SinkExt<Message> + Unpin,
         mut waiting: mpsc::Receiver<Utf8Bytes>,
     ) {
+        let mut ping_at = tokio::time::Instant::now() + PING_PERIOD;
         loop {
-            let next = timeout(SILENT_PEER / 3, waiting.recv()).await;
+            // A peer that gets texts all the time has to answer pings, too.
+            let next = timeout_at(ping_at, waiting.recv()).await;
+            if next.is_err() {
+                ping_at += PING_PERIOD;
+            }
             let message = match &next {
                 Ok(Some(text)) => Message::Text(text.clone()),
                 Ok(None) => Message::Close(None),
@@ -440,5 +447,43 @@ impl Drop for Entered {
                 by_ip.remove(&self.ip);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::sink::unfold;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_gets_texts_all_the_time_is_pinged() {
+        let (events, _told) = mpsc::channel(MAX_TEXTS);
+        let conversation = Conversation {
+            socket: Socket(0),
+            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            events,
+        };
+        let (texts, waiting) = mpsc::channel(MAX_WAITING);
+        let (sent, mut written) = mpsc::unbounded_channel();
+        let sink = unfold(sent, |sent, message: Message| async move {
+            let _ = sent.send(message);
+            Ok::<_, Infallible>(sent)
+        });
+        let talk = async {
+            for _ in 0..16 {
+                texts.send(Utf8Bytes::from("scan")).await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            drop(texts);
+        };
+        tokio::join!(conversation.write(Box::pin(sink), waiting), talk);
+        let mut pings = 0;
+        while let Ok(message) = written.try_recv() {
+            pings += usize::from(matches!(message, Message::Ping(_)));
+        }
+        assert_eq!(pings, 3);
     }
 }
