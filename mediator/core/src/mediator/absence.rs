@@ -48,11 +48,14 @@ pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     })
 }
 
-/// The driver has reported it.
-pub(super) fn out_of_order() -> Unavailable {
+/// The driver has reported it, perhaps with the reason in words.
+pub(super) fn out_of_order(said: Option<Unavailable>) -> Unavailable {
+    let said = said.unwrap_or_default();
+    let usual = "its driver reports that it is unavailable";
+    let message = said.message.filter(|text| !text.is_empty());
     Unavailable {
         reason: Reason::OutOfOrder.into(),
-        message: Some("its driver reports that it is unavailable".into()),
-        hint: None,
+        message: Some(shorten(message.as_deref().unwrap_or(usual))),
+        hint: said.hint.as_deref().map(shorten),
     }
 }

@@ -47,8 +47,9 @@ impl Core {
             }
             (Sender::Driver(key), MsgType::Pong) => self.driver_event(now, key, Event::Pong),
             (Sender::Driver(key), MsgType::DriverDied) => {
-                let why = absence::out_of_order();
-                self.router.driver_says_dead(key, &why, &mut self.outbox);
+                let why = absence::out_of_order(message.unavailable);
+                self.router
+                    .driver_says_dead(key, said.about, &why, &mut self.outbox);
             }
             (Sender::Client(from), MsgType::Pong) => {
                 if self.router.client_answered(from, message.ack()) {

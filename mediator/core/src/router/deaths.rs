@@ -66,18 +66,33 @@ impl Router {
         }
     }
 
-    /// A driver reports that it is unavailable, but its process lives on. Its users are told as
-    /// if it had died, once after each of their requests. The driver is still told when one of
-    /// them is gone.
-    pub fn driver_says_dead(&mut self, key: DriverKey, why: &Unavailable, out: &mut Outbox) {
+    /// A driver reports that one of its devices is unavailable, or that all are, but its process
+    /// lives on. The users are told as if it had died, once after each of their requests. The
+    /// driver is still told when one of them is gone.
+    pub fn driver_says_dead(
+        &mut self,
+        key: DriverKey,
+        about: Option<Device>,
+        why: &Unavailable,
+        out: &mut Outbox,
+    ) {
         self.counters.count(Count::DriversSaidDead);
         let untold = self
             .routes
             .get_mut(key)
             .map(|route| std::mem::take(&mut route.untold));
         for user in untold.into_iter().flatten() {
-            let devices = self.uses_mut(user).map(|uses| uses.tell(key));
-            for device in devices.into_iter().flatten() {
+            let Some(uses) = self.uses_mut(user) else {
+                continue;
+            };
+            let devices = uses.tell(key, about);
+            if uses.has_untold(key)
+                && let Some(route) = self.routes.get_mut(key)
+            {
+                // About another device of the same driver.
+                route.untold.insert(user);
+            }
+            for device in devices {
                 self.tell_of_death(user, device, Some(why), out);
             }
         }

@@ -117,10 +117,11 @@ impl Uses {
         ended
     }
 
-    /// The driver has reported that it is unavailable. Returns those of its devices about which
-    /// the user was not told yet.
-    pub(super) fn tell(&mut self, driver: DriverKey) -> Vec<Device> {
-        let untold = |used: &&mut Use| used.driver == driver && !used.told;
+    /// The driver has reported that one of its devices is unavailable, or that all are. Returns
+    /// those about which the user was not told yet.
+    pub(super) fn tell(&mut self, driver: DriverKey, about: Option<Device>) -> Vec<Device> {
+        let is_meant = |device| about.is_none_or(|about| about == device);
+        let untold = |used: &&mut Use| used.driver == driver && !used.told && is_meant(used.device);
         let tell = |used: &mut Use| {
             used.told = true;
             used.device
@@ -128,6 +129,11 @@ impl Uses {
         (self.as_mut_slice().iter_mut().filter(untold))
             .map(tell)
             .collect()
+    }
+
+    /// Whether the user uses a device of this driver that is not reported as unavailable.
+    pub(super) fn has_untold(&self, driver: DriverKey) -> bool {
+        self.iter().any(|used| used.driver == driver && !used.told)
     }
 
     /// The device has sent something back.

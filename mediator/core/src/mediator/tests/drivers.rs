@@ -193,6 +193,39 @@ fn a_driver_reports_its_own_death() {
 }
 
 #[test]
+fn a_driver_reports_the_death_of_one_device_with_the_reason() {
+    let mut world = World::new(&["5:0,5:1=x"]);
+    world.announce(local(1));
+    let other = Device::new(DeviceType::DUMMY, 1);
+    world.send(local(1), dummy(), b"x");
+    world.send(local(1), other, b"x");
+    let mut died = mediator::DriverMsg::of_kind(MsgType::DriverDied);
+    died.unavailable = Some(mediator::Unavailable {
+        reason: Reason::Failed.into(),
+        message: Some("the robot r2 has left the fleet".repeat(20)),
+        hint: Some("look".into()),
+    });
+    let header = amber_proto::HeaderBytes::new(Some(other), None);
+    world.core.driver_frame(
+        world.now,
+        DUMMY,
+        Frame {
+            header: header.as_slice(),
+            message: &died.encode_to_vec(),
+        },
+    );
+    world.settle();
+    let told = world.take(local(1));
+    assert_eq!(told.len(), 1);
+    let (ack, reason, text) = refusal_of(&told[0]);
+    assert_eq!((ack, reason), (None, Reason::OutOfOrder));
+    assert!(text.starts_with("the robot r2 has left the fleet"));
+    assert!(text.len() <= limits::TEXT_BYTES);
+    let why = decode(&told[0]).unavailable.unwrap();
+    assert_eq!(why.hint(), "look");
+}
+
+#[test]
 fn a_driver_that_is_stopped_before_its_start_is_down_for_its_clients() {
     let mut world = World::new(&[]);
     world.announce(local(1));

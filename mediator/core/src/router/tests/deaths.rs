@@ -236,7 +236,7 @@ fn a_driver_that_reported_its_death_is_still_told_about_lost_clients() {
     world.request(A, "5:0", b"drive");
     world
         .router
-        .driver_says_dead(key, &out_of_order(), &mut world.out);
+        .driver_says_dead(key, None, &out_of_order(), &mut world.out);
     let died = to_client(A, b"\x08\x05\x10\0", b"\x10\x05");
     assert_eq!(bare(world.seen()), died);
     world.router.client_gone(ClientId(2));
@@ -256,7 +256,7 @@ fn repeated_death_reports_are_passed_on_once_per_request() {
         for _ in 0..100 {
             world
                 .router
-                .driver_says_dead(key, &out_of_order(), &mut world.out);
+                .driver_says_dead(key, None, &out_of_order(), &mut world.out);
         }
         let seen = world.seen();
         assert_eq!(
@@ -268,6 +268,28 @@ fn repeated_death_reports_are_passed_on_once_per_request() {
     assert_eq!(world.router.counters.counted(Count::DriversSaidDead), 300);
     // When it really ends afterwards, its users are not told again.
     assert_eq!(world.driver_down(0), Seen::default());
+}
+
+#[test]
+fn a_driver_reports_one_of_its_devices_and_keeps_the_others() {
+    let mut world = World::new(&["6:0,6:1"]);
+    let key = world.keys[0];
+    world.announce(A);
+    world.request(A, "6:0", b"x");
+    world.request(A, "6:1", b"x");
+    for _ in 0..3 {
+        let about = Some(device("6:1"));
+        world
+            .router
+            .driver_says_dead(key, about, &out_of_order(), &mut world.out);
+    }
+    let died = |header: &[u8]| to_client(A, header, b"\x10\x05");
+    assert_eq!(bare(world.seen()), died(b"\x08\x06\x10\x01"));
+    // The other one is still in use, so its end is told, too.
+    world
+        .router
+        .driver_says_dead(key, None, &out_of_order(), &mut world.out);
+    assert_eq!(bare(world.seen()), died(b"\x08\x06\x10\0"));
 }
 
 #[test]
