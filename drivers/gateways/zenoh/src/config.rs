@@ -26,6 +26,10 @@ pub struct File {
     pub robot: RobotOptions,
     /// The rates of devices.
     pub rate: Vec<RateTable>,
+    /// Who uses far robots.
+    pub operator: OperatorTable,
+    /// Far robots whose devices a local mediator shows.
+    pub remote: Vec<RemoteTable>,
 }
 
 /// The table `[zenoh]`.
@@ -64,6 +68,28 @@ pub struct RateTable {
     pub devices: Vec<DeviceText>,
     /// The most messages per second of each; newer messages replace older ones.
     pub max_hz: f64,
+}
+
+/// The table `[operator]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OperatorTable {
+    /// The name of the operator, as in the certificate.
+    pub name: Option<Name>,
+}
+
+/// The table `[[remote]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteTable {
+    /// The far robot.
+    pub robot: Name,
+    /// The local id of its devices with the id 0; the others follow.
+    #[serde(default)]
+    pub first_id: i32,
+    /// What takes the commands of a Roboclaw there, whatever its type.
+    #[serde(default)]
+    pub wheels: Option<DeviceText>,
 }
 
 /// A device as text, such as `hokuyo:0`.
@@ -125,6 +151,28 @@ pub struct Config {
     pub periods: Vec<(Device, Duration)>,
     /// What moves the robot.
     pub controls: Controls,
+}
+
+/// A far robot whose devices a local mediator shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FarRobot {
+    /// Its name.
+    pub name: Name,
+    /// The local id of its devices with the id 0; the others follow.
+    pub first_id: i32,
+    /// What takes the commands of a Roboclaw there.
+    pub wheels: Device,
+}
+
+/// The checked configuration of a process that shows far devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteConfig {
+    /// How to reach the fleet.
+    pub link: Link,
+    /// The operator.
+    pub who: Name,
+    /// The robots.
+    pub robots: Vec<FarRobot>,
 }
 
 impl Default for Controls {
@@ -214,6 +262,68 @@ impl File {
     }
 }
 
+impl FarRobot {
+    /// A robot whose devices have these ids, with the usual wheels.
+    #[must_use]
+    pub fn new(name: Name, first_id: i32) -> Self {
+        let wheels = Device::new(amber_proto::DeviceType::ROBOCLAW, 0);
+        Self {
+            name,
+            first_id,
+            wheels,
+        }
+    }
+}
+
+impl File {
+    /// Checks the file of a process that shows far devices. What the command line names counts instead.
+    ///
+    /// # Errors
+    /// A value is invalid or missing.
+    pub fn checked_remote(
+        self,
+        robot: Option<FarRobot>,
+        who: Option<Name>,
+        routers: Vec<String>,
+    ) -> Result<RemoteConfig, OptionsError> {
+        let who = who.or(self.operator.name).ok_or(OptionsError::Missing {
+            name: "--operator",
+            hint: "each operator has a name, as in the certificate, such as --operator alice",
+        })?;
+        let mut robots: Vec<FarRobot> = Vec::new();
+        let listed = self.remote.into_iter().map(|it| {
+            let usual = FarRobot::new(it.robot, it.first_id);
+            let wheels = it.wheels.map_or(usual.wheels, |wheels| wheels.0);
+            FarRobot { wheels, ..usual }
+        });
+        let listed: Vec<_> = listed.collect();
+        for it in robot.map_or(listed, |robot| vec![robot]) {
+            check("first_id", it.first_id, 0..=1_000_000)?;
+            if let Some(other) = robots.iter().find(|other| other.first_id == it.first_id) {
+                return Err(OptionsError::Value {
+                    name: "first_id",
+                    problem: format!(
+                        "{} and {} have the same: their devices would have the same ids",
+                        other.name, it.name
+                    ),
+                });
+            }
+            robots.push(it);
+        }
+        if robots.is_empty() {
+            return Err(OptionsError::Missing {
+                name: "--robot",
+                hint: "name a robot of the fleet, or list [[remote]] robots in the file",
+            });
+        }
+        Ok(RemoteConfig {
+            link: self.zenoh.checked(routers)?,
+            who,
+            robots,
+        })
+    }
+}
+
 impl Config {
     /// The shortest time between two messages of a device.
     #[must_use]
@@ -280,6 +390,36 @@ mod tests {
         assert_eq!(config.period(hokuyo), Duration::from_millis(250));
         assert!(config.shows(hokuyo) && !config.shows(Device::new(DeviceType::DUMMY, 0)));
         assert!((config.controls.robot.drive.max_wheel_m_s - 0.3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn far_robots_have_ids_of_their_own() {
+        let checked = |text: &str| {
+            let file = toml::from_str::<File>(text).unwrap();
+            file.checked_remote(None, None, Vec::new())
+        };
+        let two = "
+            [operator]
+            name = 'alice'
+            [[remote]]
+            robot = 'r2'
+            first_id = 10
+            [[remote]]
+            robot = 'r3'
+            first_id = 20
+            wheels = '77:0'";
+        let config = checked(two).unwrap();
+        let wheels = config.robots.iter().map(|it| it.wheels.to_string());
+        assert_eq!(wheels.collect::<Vec<_>>(), ["roboclaw:0", "77:0"]);
+        for (text, part) in [
+            (two.replace("20", "10"), "r2 and r3 have the same"),
+            (two.replace("20", "-1"), "first_id"),
+            (two.replace("name = 'alice'", ""), "--operator"),
+            ("[operator]\nname = 'alice'".to_owned(), "--robot"),
+        ] {
+            let error = checked(&text).unwrap_err();
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
     }
 
     #[test]

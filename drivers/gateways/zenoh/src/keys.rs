@@ -157,14 +157,14 @@ pub fn parse_alive(key: &str) -> Option<(Name, &str)> {
     Some((robot.parse().ok()?, boot))
 }
 
-/// Reads the token of a device.
+/// Reads the token of a device: its robot, and the number of this start.
 #[must_use]
-pub fn parse_device_alive(key: &str) -> Option<(Name, Device)> {
+pub fn parse_device_alive(key: &str) -> Option<(Name, Device, &str)> {
     let parts: Vec<&str> = key.split('/').collect();
-    let [ROOT, robot, device_type, id, "alive", _boot] = parts[..] else {
+    let [ROOT, robot, device_type, id, "alive", boot] = parts[..] else {
         return None;
     };
-    Some((robot.parse().ok()?, device(device_type, id)?))
+    Some((robot.parse().ok()?, device(device_type, id)?, boot))
 }
 
 /// A device by the name or number of its type.

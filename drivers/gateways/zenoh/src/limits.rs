@@ -54,3 +54,35 @@ pub const LEASE: Duration = Duration::from_secs(2);
 
 /// The period of sensors that publish only at a period: that of the streams for navigation.
 pub const SENSOR_PERIOD: Duration = Duration::from_millis(50);
+
+/// A far device whose token is gone for so long is dead. Its robot says why in this time.
+pub const DOUBT: Duration = Duration::from_millis(200);
+
+/// So long after the start, requests wait for devices that have not come. Then they are reported as
+/// missing. Sessions and tokens take a fraction of a second, and clients wait longer for an answer.
+pub const SEARCH: Duration = Duration::from_secs(2);
+
+/// Requests of all local clients that wait for devices after the start.
+pub const MAX_HELD: usize = 256;
+
+/// Requests of all local clients that wait for far robots.
+pub const MAX_PENDING: usize = 1_024;
+
+/// How long a robot waits for the answer of a device for a local client, which has a deadline of its
+/// own: longer than a request for a measurement takes.
+pub const FAR_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Messages for robots that wait for a slow link.
+pub const MAX_LETTERS: usize = 256;
+
+/// A message that may move a robot is not sent later than this after its client has sent it.
+pub const MOTION_AGE: Duration = Duration::from_millis(300);
+
+/// Published messages of one far device that wait for the mediator: newer ones replace the oldest.
+pub const MAX_PUBLISHED: usize = 32;
+
+/// The time between two looks at the link to the router.
+pub const LINK_PERIOD: Duration = Duration::from_millis(250);
+
+/// The time between two lines in the log about what was dropped.
+pub const REPORT_PERIOD: Duration = Duration::from_secs(30);

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use amber_drivers::options::{OptionsError, read};
+use amber_proto::Device;
 use amber_terminal::{Failure, exit_code, note, seconds, show};
 use amber_zenoh::access::{Rights, RightsError, certificates};
-use amber_zenoh::config::File;
+use amber_zenoh::config::{FarRobot, File};
 use amber_zenoh::names::Name;
-use amber_zenoh::{fleet, robot, session};
+use amber_zenoh::{fleet, private, remote, robot, session};
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::Targets;
@@ -36,6 +37,23 @@ enum Verb {
         after_help = "Example:\n  amber-zenoh robot --name r1 --connect tcp/192.168.0.7:7447"
     )]
     Robot(RobotOptions),
+    /// Show devices of far robots as devices of a local mediator, which starts this as their driver
+    #[command(after_help = REMOTE_HELP)]
+    Remote(RemoteOptions),
+    /// Send a request to a device of a far robot; no mediator needs to run here
+    #[command(
+        after_help = "Example:\n  amber-zenoh call --robot r2 roboclaw speeds\n\n\
+        It is `amber call` with a mediator of its own. So `amber` must be installed."
+    )]
+    Call(CallOptions),
+    /// Run a program that uses a far robot; no mediator needs to run here
+    #[command(
+        after_help = "Examples:\n  amber-zenoh with --robot r2 --devices hokuyo:0 -- amber scan\n  \
+        amber-zenoh with --robot r2 --devices roboclaw:0 -- python3 drive.py\n\n\
+        The program finds its mediator by the environment variable AMBER_MEDIATOR. So `amber` must \
+        be installed."
+    )]
+    With(WithOptions),
     /// List the robots of the fleet and their devices
     Fleet(FleetOptions),
     /// Write certificates for robots and operators, and the access rules of the router
@@ -60,6 +78,69 @@ struct RobotOptions {
     /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
     #[arg(long, value_name = "tcp|tls/HOST:PORT")]
     connect: Vec<String>,
+}
+
+const REMOTE_HELP: &str = "\
+Example, in the configuration of the local mediator:
+  [[driver]]
+  devices = [\"hokuyo:10\", \"roboclaw:10\"]
+  command = [\"amber-zenoh\", \"remote\", \"--robot\", \"r2\", \"--first-id\", \"10\", \"--operator\", \"alice\"]
+
+The devices hokuyo:0 and roboclaw:0 of r2 are hokuyo:10 and roboclaw:10 here.";
+
+/// Which far robot, and who uses it.
+#[derive(clap::Args)]
+struct FarOptions {
+    /// Settings; those of the command line count instead
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Name of the robot [default: the robots in the file]
+    #[arg(long)]
+    robot: Option<Name>,
+    /// Name of the operator, as in the certificate
+    #[arg(long, value_name = "NAME")]
+    operator: Option<Name>,
+    /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
+    #[arg(long, value_name = "tcp|tls/HOST:PORT")]
+    connect: Vec<String>,
+}
+
+#[derive(clap::Args)]
+struct RemoteOptions {
+    #[command(flatten)]
+    far: FarOptions,
+    /// The local id of the devices that have the id 0 on the robot
+    #[arg(long, value_name = "ID", default_value_t = 0, requires = "robot")]
+    first_id: i32,
+    /// Local devices [default: those that the mediator names]
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    devices: Vec<Device>,
+}
+
+#[derive(clap::Args)]
+struct CallOptions {
+    #[command(flatten)]
+    far: FarOptions,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Device of the robot, such as roboclaw or roboclaw:0
+    device: Device,
+    /// Request and its arguments, as of `amber call`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    request: Vec<String>,
+}
+
+#[derive(clap::Args)]
+struct WithOptions {
+    #[command(flatten)]
+    far: FarOptions,
+    /// Devices of the robot that the program uses
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', required = true)]
+    devices: Vec<Device>,
+    /// Program and its arguments
+    #[arg(last = true, required = true)]
+    program: Vec<String>,
 }
 
 #[derive(clap::Args)]
@@ -105,6 +186,22 @@ fn main() -> ExitCode {
     exit_code(match cli.verb {
         Verb::Robot(options) => runtime.block_on(run_robot(options)),
         Verb::Fleet(options) => runtime.block_on(run_fleet(options)),
+        Verb::Remote(options) => {
+            let served = runtime.block_on(run_remote(options));
+            // A thread may still wait for stdin.
+            runtime.shutdown_background();
+            served
+        }
+        Verb::Call(options) => {
+            let name = options.device.to_string();
+            let mut program = vec!["amber".to_owned(), "call".to_owned(), name];
+            program.extend(options.json.then(|| "--json".to_owned()));
+            program.extend(options.request);
+            return runtime.block_on(run_with(&options.far, &[options.device], &program));
+        }
+        Verb::With(options) => {
+            return runtime.block_on(run_with(&options.far, &options.devices, &options.program));
+        }
         Verb::Access(options) => run_access(&options),
     })
 }
@@ -115,6 +212,56 @@ async fn run_robot(options: RobotOptions) -> Result<(), Failure> {
     let config = config.map_err(rejected)?;
     let stop = terminated().map_err(failed)?;
     robot::run(config, stop).await.map_err(failed)
+}
+
+async fn run_remote(options: RemoteOptions) -> Result<(), Failure> {
+    let far = options.far;
+    let robot = far.robot.map(|name| FarRobot::new(name, options.first_id));
+    let config = file(far.config.as_deref())?.checked_remote(robot, far.operator, far.connect);
+    let config = config.map_err(rejected)?;
+    let devices = match options.devices.is_empty() {
+        true => remote::own_devices(),
+        false => options.devices,
+    };
+    let stop = terminated().map_err(failed)?;
+    let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = remote::run(config, &devices, stop, reader, writer).await;
+    served.map_err(failed)
+}
+
+/// Runs a program with a mediator of its own. Returns the exit code of the program.
+async fn run_with(far: &FarOptions, devices: &[Device], program: &[String]) -> ExitCode {
+    let ended = async {
+        if let Some(robot) = &far.robot {
+            // Settings that are wrong are shown before anything starts.
+            let robot = FarRobot::new(robot.clone(), 0);
+            let (who, connect) = (far.operator.clone(), far.connect.clone());
+            let checked = file(far.config.as_deref())?.checked_remote(Some(robot), who, connect);
+            checked.map_err(rejected)?;
+        } else {
+            return Err(Failure::wrong("--robot is required").hint("such as --robot r2"));
+        }
+        let own = std::env::current_exe().map_err(failed)?;
+        let mut driver = vec![own.display().to_string(), "remote".to_owned()];
+        let mut option = |name: &str, value: Option<String>| {
+            driver.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        option(
+            "--config",
+            far.config.as_ref().map(|it| it.display().to_string()),
+        );
+        option("--robot", far.robot.as_ref().map(ToString::to_string));
+        option("--operator", far.operator.as_ref().map(ToString::to_string));
+        far.connect
+            .iter()
+            .for_each(|router| option("--connect", Some(router.clone())));
+        let stop = terminated().map_err(failed)?;
+        private::run(devices, &driver, program, stop).await
+    };
+    match ended.await {
+        Ok(code) => code,
+        Err(failure) => exit_code(Err(failure)),
+    }
 }
 
 async fn run_fleet(options: FleetOptions) -> Result<(), Failure> {

@@ -19,6 +19,7 @@ use self::common::{
     robot, secure_robot, settings, wait_for,
 };
 
+#[allow(dead_code)]
 mod common;
 
 const DUMMY: &str = "amber/r1/dummy/0";

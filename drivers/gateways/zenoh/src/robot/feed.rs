@@ -148,7 +148,7 @@ fn ninedof_terms() -> (Vec<u8>, Vec<u8>) {
             accel: Some(true),
             gyro: Some(true),
             magnet: Some(true),
-            extended: None,
+            extended: Some(true),
         };
         let mut message = ninedof::DriverMsg::data();
         message.subscribe_action = Some(action);

@@ -37,11 +37,15 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 
 /// The binary `amber`: `AMBER` names it, or it was built in the main workspace.
 fn amber() -> Command {
+    Command::new(amber_path())
+}
+
+fn amber_path() -> PathBuf {
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/debug/amber");
     let path = std::env::var_os("AMBER").map_or_else(|| PathBuf::from(usual), PathBuf::from);
     let hint = "hint: `cargo build -p amber-mediator --bin amber` in the main workspace";
     assert!(path.is_file(), "{} is missing\n{hint}", path.display());
-    Command::new(path)
+    path
 }
 
 /// A process and what it prints.
@@ -114,10 +118,27 @@ pub(crate) fn kill(pid: u32, signal: &str) {
 
 /// A mediator with a driver for `dummy:0`.
 pub(crate) fn dummy_mediator() -> (Process, String) {
+    mediator_with("dummy:0=amber driver dummy")
+}
+
+/// A mediator with one driver.
+pub(crate) fn mediator_with(driver: &str) -> (Process, String) {
     let mut command = amber();
     command.args(["mediator", "--listen", "127.0.0.1:0"]);
-    command.args(["--driver", "dummy:0=amber driver dummy"]);
+    command.args(["--driver", driver]);
     listening(Process::start(command))
+}
+
+/// `amber-zenoh call` and the like, for the robot r2.
+pub(crate) fn private(router: &Router, verb: &str, args: &[&str]) -> std::process::Output {
+    let folder = amber_path();
+    let folder = folder.parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut command = amber_zenoh();
+    command.env("PATH", format!("{}:{path}", folder.display()));
+    command.args([verb, "--robot", "r2", "--operator", "alice"]);
+    command.args(["--connect", &router.endpoint]);
+    command.args(args).output().unwrap()
 }
 
 /// The simulated robot with all its drivers, and the folder of its devices.
