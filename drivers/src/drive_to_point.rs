@@ -37,7 +37,7 @@ mod pilot;
 /// Options of the driver.
 #[derive(Clone, Debug, Default, clap::Args)]
 // The map is known behind the robot, too, so the option has no effect here.
-#[command(mut_arg("reverse_blindly", |arg| arg.hide(true)))]
+#[command(mut_arg("look_before_reversing", |arg| arg.hide(true)))]
 pub struct Options {
     #[command(flatten)]
     robot: RobotOptions,

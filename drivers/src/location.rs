@@ -52,7 +52,7 @@ mod tracker;
     mut_arg("length_mm", |arg| arg.hide(true)),
     mut_arg("width_mm", |arg| arg.hide(true)),
     mut_arg("max_speed_mm_s", |arg| arg.hide(true)),
-    mut_arg("reverse_blindly", |arg| arg.hide(true)),
+    mut_arg("look_before_reversing", |arg| arg.hide(true)),
 )]
 pub struct Options {
     #[command(flatten)]

@@ -33,7 +33,7 @@ mod pilot;
 /// Options of the driver.
 #[derive(Clone, Debug, Default, clap::Args)]
 // The robot never drives backwards on a line.
-#[command(mut_arg("reverse_blindly", |arg| arg.hide(true)))]
+#[command(mut_arg("look_before_reversing", |arg| arg.hide(true)))]
 pub struct Options {
     #[command(flatten)]
     robot: RobotOptions,

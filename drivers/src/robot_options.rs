@@ -59,9 +59,9 @@ pub struct RobotOptions {
     /// one if the wheels skid [default: 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
-    /// Drive backwards also to places that the laser has never seen
+    /// Drive backwards only where the laser has looked or the robot has been
     #[arg(long)]
-    pub reverse_blindly: bool,
+    pub look_before_reversing: bool,
     /// The fastest speed of a wheel [default: 1200]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
@@ -178,7 +178,7 @@ impl RobotOptions {
                     half_length_m: length_m / 2.0,
                     half_width_m: width_m / 2.0,
                 },
-                reverses_blindly: self.reverse_blindly || file.reverse_blindly,
+                reverses_blindly: !(self.look_before_reversing || file.look_before_reversing),
                 ..collision::Config::new(laser)
             },
         })

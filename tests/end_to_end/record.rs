@@ -171,13 +171,14 @@ fn a_recording_has_what_a_client_saw() {
     let mut poses = client.location(0).poses().unwrap();
     let is_known = |it: &amber_client::MapPose| it.is_known();
     while !is_known(&poses.next().unwrap().message.current_location) {}
+    // Its map is recorded when somebody asks for it; other drivers may have done so before.
+    client.location(0).map().unwrap();
     let path = folder.path().join("demo.mcap");
-    wait_for("the pose in the file", || {
+    wait_for("pose and walls in the file", || {
         let info = Info::read(File::open(&path).unwrap()).ok()?;
-        let mut topics = info.channels.iter().map(|it| &it.topic);
-        topics
-            .any(|it| it == "/foxglove/location/0/pose")
-            .then_some(())
+        let has = |topic: &str| info.channels.iter().any(|it| it.topic == topic);
+        let is_there = |name| has(&format!("/foxglove/location/0/{name}"));
+        ["pose", "walls"].into_iter().all(is_there).then_some(())
     });
     let report = recorder.finish();
     assert_eq!(

