@@ -560,7 +560,7 @@ fn rewrite(name: &str, package: &str, bytes: &[u8]) -> Vec<u8> {
         collision_avoidance "amber.collision_avoidance_proto" { MotorsSpeed Scan }
         drive_to_point "amber.drive_to_point_proto" { Targets Location Progress Path Configuration }
         dummy "amber.dummy_proto" {}
-        gateway "amber.gateway_proto" { GatewayStatus Peer Reason RelayImage }
+        gateway "amber.gateway_proto" { GatewayStatus Peer Reason RelayImage Vehicle }
         hokuyo "amber.hokuyo_proto" { Scan }
         location "amber.location_proto" {
             Location Quality Covariance Particles Particle Map Grid
