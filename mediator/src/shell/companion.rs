@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use tracing::warn;
 
+use super::process::end_of;
+
 /// A companion that has ended is started again after this time.
 pub(super) const PAUSE: Duration = Duration::from_secs(60);
 
@@ -61,10 +63,8 @@ impl Companion {
 
     /// A process has ended. Returns true if it was the companion: start it again after [`PAUSE`].
     pub(super) fn has_ended(&mut self) -> bool {
-        let ended = match self.process.as_mut().map(Child::try_wait) {
-            None | Some(Ok(None)) => return false,
-            Some(Ok(Some(status))) => status.to_string(),
-            Some(Err(error)) => error.to_string(),
+        let Some(ended) = self.process.as_mut().and_then(end_of) else {
+            return false;
         };
         self.process = None;
         self.stdin = None;

@@ -26,7 +26,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, setsid};
 use tracing::warn;
 
-use super::process::{Process, Stat, all, signal, stat, variable, with_descendants};
+use super::process::{Process, Stat, all, end_of, signal, stat, variable, with_descendants};
 use super::strays::{TAG, is_from};
 
 /// How long drivers have to stop their motors after the mediator was killed.
@@ -131,10 +131,8 @@ impl Guard {
 
     /// A process has ended. Returns true if it was the guard: start another after [`PAUSE`].
     pub(super) fn has_ended(&mut self) -> bool {
-        let ended = match self.process.as_mut().map(Child::try_wait) {
-            None | Some(Ok(None)) => return false,
-            Some(Ok(Some(status))) => status.to_string(),
-            Some(Err(error)) => error.to_string(),
+        let Some(ended) = self.process.as_mut().and_then(end_of) else {
+            return false;
         };
         self.process = None;
         self.stdin = None;

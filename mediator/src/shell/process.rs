@@ -1,9 +1,10 @@
 //! Processes as `/proc` shows them, and signals that reach only the intended process. IO.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::{fs, process};
+use std::process::{self, Child};
 
 use amber_proto::mediator::ProcessUsage;
 use nix::errno::Errno;
@@ -29,6 +30,14 @@ pub(super) struct Stat {
     pub(super) group: Pid,
     /// It has ended, but its parent has not waited for it yet.
     pub(super) is_zombie: bool,
+}
+
+/// How a child of ours has ended; `None` while it runs.
+pub(super) fn end_of(child: &mut Child) -> Option<String> {
+    match child.try_wait() {
+        Ok(status) => status.map(|status| status.to_string()),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// Reads the state of a process; `None` if no process has this pid.
