@@ -160,8 +160,8 @@ publish() {
   send "$(bytes 3 "$packed")" "$(number 2 1)$(number 4 0)$(bytes 51 "$text")"
 }
 
-trap 'exit 0' TERM INT
-
+# No trap for SIGTERM: bash would run it only after the command that waits for stdin, and it can
+# lose a signal while it starts one. By default the signal ends the driver at any time.
 while :; do
   # Only checks for input (or its end); reads nothing.
   if ((${#subscribers[@]} > 0)) && ! read -r -t 0; then
