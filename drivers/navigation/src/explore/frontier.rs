@@ -20,6 +20,9 @@ const WIDE_M: f64 = 0.4;
 const ROOM: f64 = 4.0;
 /// The robot can look at everything that is this close to where it can turn.
 const NEAR_M: f64 = 0.15;
+/// The end of a narrow way to turn may be too small for a frontier. This far around it, the end of
+/// the narrow space counts instead.
+const AROUND_SCRAP_M: f64 = 0.3;
 /// The cost of a way is counted in 1/100 mm, so that equal ways are equal.
 const COST_PER_M: f64 = 100_000.0;
 
@@ -48,14 +51,19 @@ pub fn frontiers(
 ) -> Vec<Frontier> {
     let wide = Reach::new(occupancy, field, robot, turning_m);
     let narrow = Reach::new(occupancy, field, robot, clearance_m);
-    let mut found = wide.frontiers(occupancy, field);
+    let Ends {
+        frontiers: mut found,
+        scraps,
+    } = wide.ends(occupancy, field);
     let seen_from = wide.distances(field.layout());
     let is_hidden = |at: Point| {
+        let is_near_scrap = |scrap: &Point| at.minus(*scrap).length() <= AROUND_SCRAP_M;
         seen_from
             .as_ref()
             .is_none_or(|near| near.distance_m(at) >= NEAR_M)
+            || scraps.iter().any(is_near_scrap)
     };
-    let narrow = narrow.frontiers(occupancy, field).into_iter();
+    let narrow = narrow.ends(occupancy, field).frontiers.into_iter();
     found.extend(
         narrow
             .filter(|frontier| is_hidden(frontier.at))
@@ -65,6 +73,14 @@ pub fn frontiers(
             }),
     );
     found
+}
+
+/// Where the space ends that the robot can reach.
+#[derive(Default)]
+struct Ends {
+    frontiers: Vec<Frontier>,
+    /// Cells of ends that are too small.
+    scraps: Vec<Point>,
 }
 
 /// Where the robot can go.
@@ -90,7 +106,7 @@ impl Reach {
     }
 
     /// The ends of what can be reached at unknown cells.
-    fn frontiers(&self, occupancy: &Occupancy, field: &DistanceField) -> Vec<Frontier> {
+    fn ends(&self, occupancy: &Occupancy, field: &DistanceField) -> Ends {
         let layout = *occupancy.layout();
         let is_end = |cell: usize| {
             let (column, row) = (cell % layout.columns, cell / layout.columns);
@@ -99,13 +115,14 @@ impl Reach {
                 && sides.any(|side| occupancy.cell(side.column, side.row) == Cell::Unknown)
         };
         let mut left: Vec<bool> = (0..layout.cells()).map(is_end).collect();
-        let mut found = Vec::new();
+        let mut ends = Ends::default();
         for first in 0..layout.cells() {
             let cells = group(&layout, first, &mut left);
+            let centre = |cell: &usize| layout.centre(cell % layout.columns, cell / layout.columns);
             if cells.len() < MIN_CELLS {
+                ends.scraps.extend(cells.iter().map(centre));
                 continue;
             }
-            let centre = |cell: &usize| layout.centre(cell % layout.columns, cell / layout.columns);
             let sum = cells.iter().map(centre).fold(Point::default(), Point::plus);
             let mean = sum.times(1.0 / cells.len() as f64);
             // Near its middle, but where the robot can turn.
@@ -114,14 +131,14 @@ impl Reach {
                 centre(cell).minus(mean).length() - ROOM * room_m
             };
             let best = cells.iter().min_by(|a, b| price(a).total_cmp(&price(b)));
-            found.extend(best.map(|best| Frontier {
+            ends.frontiers.extend(best.map(|best| Frontier {
                 at: centre(best),
                 length_m: cells.len() as f64 * layout.cell_m,
                 way_m: self.costs[*best] as f64 / COST_PER_M,
                 is_narrow: false,
             }));
         }
-        found
+        ends
     }
 
     /// The distances to the nearest cell that can be reached; `None` if there is none.
@@ -274,6 +291,29 @@ mod tests {
         assert!(at.minus(Point::new(1.25, 0.55)).length() < 0.11, "{at:?}");
         assert!((0.3..0.6).contains(&length_m), "{length_m}");
         assert!((0.6..0.9).contains(&way_m), "{way_m}");
+    }
+
+    #[test]
+    fn a_gate_in_which_the_robot_can_turn_on_one_line_is_a_frontier() {
+        // The robot fits into three columns of the gate, and can turn in the middle one. Its end is one
+        // cell.
+        let room = [
+            "                  ",
+            "                  ",
+            "#.....#.....#     ",
+            "#######.....######",
+            "#................#",
+            "#................#",
+            "#................#",
+            "#................#",
+            "#................#",
+            "##################",
+        ];
+        let found = found(&room, (0.85, 0.35));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].is_narrow);
+        let gate = Point::new(0.95, 0.75);
+        assert!(found[0].at.minus(gate).length() < 0.11, "{found:?}");
     }
 
     #[test]
