@@ -9,6 +9,7 @@ use amber_proto::mediator::{Driver, DriverMsg, DriverState};
 use amber_terminal::Failure;
 use bytes::Bytes;
 use prost::Message;
+use tokio::time::Instant;
 
 use super::devices::{state_name, trouble};
 
@@ -140,7 +141,13 @@ fn unavailable(device: Device, why: &str) -> Failure {
 /// Watches whether a driver complains about a command that has no answer.
 pub(super) struct Complaints {
     device: Device,
-    lines_before: Option<u64>,
+    before: Option<Before>,
+}
+
+/// What the mediator knew of the driver before the command.
+struct Before {
+    stderr_lines: u64,
+    answers_ping: bool,
 }
 
 impl Complaints {
@@ -149,7 +156,10 @@ impl Complaints {
         let driver = describe(client, device).await;
         Self {
             device,
-            lines_before: driver.as_ref().map(stderr_lines),
+            before: driver.map(|driver| Before {
+                stderr_lines: stderr_lines(&driver),
+                answers_ping: driver.answers_ping(),
+            }),
         }
     }
 
@@ -158,19 +168,26 @@ impl Complaints {
     /// # Errors
     /// The device does not work, or its driver has logged a warning since.
     pub(super) async fn end(self, client: &Client) -> Result<(), Failure> {
-        let (device, Some(before)) = (self.device, self.lines_before) else {
+        let (device, Some(before)) = (self.device, self.before) else {
             return Ok(());
         };
         // The PONG shows that the driver has read the command.
+        let asked = Instant::now();
         let _ = client.device(device).with_deadline(DEADLINE).ping().await;
-        tokio::time::sleep(STDERR_DELAY).await;
+        // What the driver says of the command may take as long again: on a busy computer, both take
+        // their time.
+        let wait = match before.answers_ping {
+            true => STDERR_DELAY.max(asked.elapsed()),
+            false => STDERR_DELAY,
+        };
+        tokio::time::sleep(wait).await;
         let Some(driver) = describe(client, device).await else {
             return Ok(());
         };
         if let Some(why) = why(&driver, device) {
             return Err(unavailable(device, &why));
         }
-        match new_warning(&driver, before) {
+        match new_warning(&driver, before.stderr_lines) {
             Some(line) => Err(
                 Failure::new(format!("{device} refused the command: {line}")).hint(hint(device)),
             ),
@@ -277,6 +294,38 @@ mod tests {
             };
             let (done, ()) = tokio::join!(command, device);
             assert_eq!(done, expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_driver_that_answers_slowly_gets_more_time_for_its_refusal() {
+        const SLOW: Duration = Duration::from_millis(300);
+        for (answers_ping, waits) in [(true, SLOW), (false, STDERR_DELAY)] {
+            let (client, mut fake) = Fake::new();
+            let complaints = Complaints {
+                device: "roboclaw:0".parse().unwrap(),
+                before: Some(Before {
+                    stderr_lines: 0,
+                    answers_ping,
+                }),
+            };
+            let device = async {
+                let ping = fake.receive().await.unwrap();
+                tokio::time::sleep(SLOW).await;
+                // A PONG.
+                fake.answer(&ping, b"\x10\x03").await;
+                while fake.receive().await.is_some() {}
+            };
+            let start = Instant::now();
+            let end = async {
+                complaints.end(&client).await.unwrap();
+                let took = start.elapsed();
+                client.close().await;
+                took
+            };
+            let (took, ()) = tokio::join!(end, device);
+            // This mediator does not know the driver, and says so at once.
+            assert_eq!(took, SLOW + waits);
         }
     }
 
