@@ -6,6 +6,7 @@ import { Ros, Service, Topic } from "roslib";
 
 const DISTANCE_M = 1.0;
 const SPEED_M_S = 0.3;
+const STANDING_M_S = 0.005;
 
 const url = process.argv[2] ?? "ws://127.0.0.1:9090";
 const ros = new Ros({ url });
@@ -40,22 +41,28 @@ const drive = (speed) =>
 
 // A command holds for half a second, so repeat it.
 const repeat = setInterval(() => drive(SPEED_M_S), 100);
+const odometry = topic("/odom", "nav_msgs/Odometry", { throttle_rate: 100 });
 let begin;
-const way_m = await new Promise((resolve) => {
-  const odometry = topic("/odom", "nav_msgs/Odometry", { throttle_rate: 100 });
-  odometry.subscribe((message) => {
-    const { x, y } = message.pose.pose.position;
-    begin ??= { x, y };
-    const way = Math.hypot(x - begin.x, y - begin.y);
-    if (way >= DISTANCE_M) {
-      odometry.unsubscribe();
-      resolve(way);
-    }
+let way_m = 0;
+/** Waits for odometry that fulfils a condition. */
+const until = (holds) =>
+  new Promise((resolve) => {
+    const take = (message) => {
+      const { x, y } = message.pose.pose.position;
+      begin ??= { x, y };
+      way_m = Math.hypot(x - begin.x, y - begin.y);
+      if (holds(message.twist.twist.linear.x)) {
+        odometry.unsubscribe(take);
+        resolve();
+      }
+    };
+    odometry.subscribe(take);
   });
-});
+await until(() => way_m >= DISTANCE_M);
 clearInterval(repeat);
 drive(0);
 const stopped = await call("/stop", "std_srvs/Trigger");
+await until((speed) => Math.abs(speed) < STANDING_M_S);
 const { topics } = await call("/rosapi/topics", "rosapi/Topics");
 console.log(
   JSON.stringify({

@@ -5,14 +5,15 @@
 
 import json
 import math
+import queue
 import sys
 import threading
-import time
 
 import roslibpy
 
 DISTANCE_M = 1.0
 SPEED_M_S = 0.3
+STANDING_M_S = 0.005
 PATIENCE_S = 60
 
 
@@ -39,25 +40,34 @@ def main():
 
     scan = first(roslibpy.Topic(ros, "/scan", "sensor_msgs/LaserScan"))
     grid = first(roslibpy.Topic(ros, "/map", "nav_msgs/OccupancyGrid"))
-    positions = []
     odometry = roslibpy.Topic(ros, "/odom", "nav_msgs/Odometry", throttle_rate=100)
-    odometry.subscribe(lambda message: positions.append(message["pose"]["pose"]["position"]))
+    messages = queue.Queue()
+    odometry.subscribe(messages.put)
+    begin = messages.get(timeout=PATIENCE_S)["pose"]["pose"]["position"]
+
+    def newest():
+        """How far the robot has come, and its speed, when there is news."""
+        message = messages.get(timeout=PATIENCE_S)
+        while not messages.empty():
+            message = messages.get()
+        here = message["pose"]["pose"]["position"]
+        way_m = math.hypot(here["x"] - begin["x"], here["y"] - begin["y"])
+        return way_m, message["twist"]["twist"]["linear"]["x"]
 
     motion = roslibpy.Topic(ros, "/cmd_vel", "geometry_msgs/Twist")
     motion.advertise()
     way_m = 0.0
-    end = time.monotonic() + PATIENCE_S
-    while way_m < DISTANCE_M and time.monotonic() < end:
-        # A command holds for half a second, so repeat it.
+    while way_m < DISTANCE_M:
+        # A command holds for half a second. Odometry comes ten times per second.
         motion.publish(
             {"linear": {"x": SPEED_M_S, "y": 0, "z": 0}, "angular": {"x": 0, "y": 0, "z": 0}}
         )
-        time.sleep(0.1)
-        if positions:
-            begin, here = positions[0], positions[-1]
-            way_m = math.hypot(here["x"] - begin["x"], here["y"] - begin["y"])
+        way_m, _ = newest()
     stop = roslibpy.Service(ros, "/stop", "std_srvs/Trigger")
     stopped = stop.call(roslibpy.ServiceRequest(), timeout=PATIENCE_S)
+    way_m, speed_m_s = newest()
+    while abs(speed_m_s) > STANDING_M_S:
+        way_m, speed_m_s = newest()
     print(
         json.dumps(
             {
