@@ -86,6 +86,37 @@ impl DistanceField {
         new
     }
 
+    /// A smaller field with cells that are `factor` times as long: each has the mean distance of the
+    /// cells in its place.
+    #[must_use]
+    pub fn coarse(&self, factor: usize) -> Self {
+        let fine = &self.layout;
+        let factor = factor.max(1);
+        let layout = Layout {
+            cell_m: fine.cell_m * factor as f64,
+            columns: fine.columns.div_ceil(factor),
+            rows: fine.rows.div_ceil(factor),
+            ..*fine
+        };
+        let mean = |index: usize| {
+            let first = factor * (index % layout.columns);
+            let columns = first..fine.columns.min(first + factor);
+            let first = factor * (index / layout.columns);
+            let rows = first..fine.rows.min(first + factor);
+            let count = (columns.len() * rows.len()) as u32;
+            let lines = rows.map(|row| row * fine.columns);
+            let cells = lines
+                .flat_map(|line| &self.distances[line + columns.start..line + columns.end])
+                .map(|distance| u32::from(*distance));
+            ((cells.sum::<u32>() + count / 2) / count) as u16
+        };
+        Self {
+            distances: (0..layout.cells()).map(mean).collect(),
+            layout,
+            limit_m: self.limit_m,
+        }
+    }
+
     fn far(layout: Layout, limit_m: f64) -> Self {
         let limit_m = limit_m.clamp(0.0, MAX_DISTANCE_M);
         Self {

@@ -329,13 +329,13 @@ impl Location {
         }
         self.move_particles(time);
         let searching = !self.is_decided();
-        let likelihood = if searching {
-            &self.blurred
+        let model = if searching {
+            (&self.blurred, &self.map.rough)
         } else {
-            &self.sharp
+            (&self.sharp, &self.map.field)
         };
         self.filter
-            .weigh(&self.map, likelihood, &some, self.config.sharpness);
+            .weigh(&self.map, model, &some, self.config.sharpness);
         let cluster = heaviest(self.filter.particles())?;
         let (pose, covariance) = self.fit(&cluster, &fit_points);
         let matching = self.matching(pose, &some);

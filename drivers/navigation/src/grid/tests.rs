@@ -33,6 +33,23 @@ fn the_limit_fits_the_storage() {
     assert!((field.distance_m(Point::default()) - MAX_DISTANCE_M).abs() < 1e-9);
 }
 
+#[test]
+fn a_coarse_field_has_the_mean_distances_and_covers_the_same_area() {
+    let walls = [wall((-1.0, 2.0), (-1.0, 4.0))];
+    let field = DistanceField::from_walls(layout(7, 5), &walls, 1.0);
+    let coarse = field.coarse(4);
+    let layout = coarse.layout();
+    assert_eq!((layout.columns, layout.rows), (2, 2));
+    assert_eq!((layout.low, layout.cell_m), (field.layout().low, 0.2));
+    // The distances are 25, 75, 125... mm; the last column has three cells.
+    for row in 0..2 {
+        assert!((coarse.distance_of_cell_m(0, row) - 0.1).abs() < UNIT_M);
+        assert!((coarse.distance_of_cell_m(1, row) - 0.275).abs() < UNIT_M);
+    }
+    assert_eq!(field.coarse(1), field);
+    assert_eq!(coarse.limit_m(), field.limit_m());
+}
+
 fn ends() -> impl Strategy<Value = Segment> {
     let end = || (-1.5..1.5, 1.5..4.5);
     (end(), end()).prop_map(|(from, to)| wall(from, to))

@@ -9,6 +9,7 @@ use amber_map::{Point, Pose, wrap};
 use super::map::LocationMap;
 use super::motion::Spread;
 use super::particles::{self, Particle, SampleSize};
+use crate::grid::DistanceField;
 use crate::likelihood::Likelihood;
 use crate::odometry::Motion;
 use crate::random::gaussian;
@@ -99,12 +100,13 @@ impl Filter {
         }
     }
 
-    /// Weighs all particles by points in the frame of the robot. `sharpness` scales the logarithm of
-    /// the likelihood, because the errors of beams are not independent.
+    /// Weighs all particles by points in the frame of the robot, with distances from one of the fields
+    /// of the map. `sharpness` scales the logarithm of the likelihood, because the errors of beams are
+    /// not independent.
     pub fn weigh(
         &mut self,
         map: &LocationMap,
-        likelihood: &Likelihood,
+        (likelihood, field): (&Likelihood, &DistanceField),
         points: &[Point],
         sharpness: f64,
     ) {
@@ -112,7 +114,7 @@ impl Filter {
         let mut mean = 0.0;
         let mut logs = Vec::with_capacity(self.particles.len());
         for particle in &self.particles {
-            let log = likelihood.log_of(&map.field, particle.pose, points);
+            let log = likelihood.log_of(field, particle.pose, points);
             mean += particle.weight * (log / count).exp();
             let free = map.free.is_free(&map.field, particle.pose.at);
             logs.push(sharpness * log + if free { 0.0 } else { NOT_FREE_LOG });

@@ -93,7 +93,7 @@ impl Search {
             };
             let heading = headings.draw(random);
             let pose = Pose { at, heading };
-            drawn.push((blurred.log_of(&map.field, pose, &few), pose));
+            drawn.push((blurred.log_of(&map.rough, pose, &few), pose));
         }
         let fitted = self.fitted.min(drawn.len());
         if fitted == 0 {

@@ -12,11 +12,16 @@ const BORDER_M: f64 = 0.5;
 const CLEARANCE_M: f64 = 0.12;
 /// The map has a main direction if its walls agree at least this much.
 const MIN_STRENGTH: f64 = 0.5;
+/// The field for a search has cells of this many cells: 80 mm instead of 20 mm.
+const ROUGH_CELLS: usize = 4;
 
 /// A map for localization: distances to walls, free space and the main direction.
 #[derive(Clone, Debug)]
 pub struct LocationMap {
     pub(crate) field: DistanceField,
+    /// The same with larger cells. A search compares poses all over the map, and that of a large map
+    /// would not fit into the cache of a processor.
+    pub(crate) rough: DistanceField,
     pub(crate) free: FreeSpace,
     pub(crate) direction: Option<Direction>,
     /// Empty if the map is an image.
@@ -53,6 +58,7 @@ impl LocationMap {
         let direction = direction::of_field(&field);
         Self {
             direction: direction.filter(|found| found.strength >= MIN_STRENGTH),
+            rough: field.coarse(ROUGH_CELLS),
             field,
             free,
             walls,
@@ -74,6 +80,7 @@ impl LocationMap {
     /// The memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.field.bytes() + self.free.bytes() + self.walls.len() * size_of::<Segment>()
+        let fields = self.field.bytes() + self.rough.bytes();
+        fields + self.free.bytes() + self.walls.len() * size_of::<Segment>()
     }
 }
