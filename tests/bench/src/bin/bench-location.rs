@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_bench::process::{CpuMeter, memory_of};
+use amber_bench::process::CpuMeter;
 use amber_client::values::Target;
 use amber_client::{Client, LocationService, WheelSpeeds};
 use amber_map::{MapPose, Pose};
@@ -87,8 +87,10 @@ struct Run {
     answers_ms: Vec<f64>,
     /// Requests without an answer in time.
     lost: u64,
-    /// The largest resident memory of the process.
+    /// The largest memory of the process's own, and the largest with what it shares with other
+    /// drivers: the program file.
     memory_mb: f64,
+    resident_mb: f64,
     /// The processor time of the whole driver while driving, in percent of one core.
     cpu_percent: f64,
 }
@@ -154,8 +156,8 @@ async fn run(
     }
     guarded.stop().await?;
     run.found_s = begin.elapsed().as_secs_f64();
-    let (searches, _) = filter.end()?;
-    run.worst_search_ms = worst_ms(&searches);
+    let search = filter.end()?;
+    run.worst_search_ms = worst_ms(&search.updates);
     let targets: Vec<Target> = nodes.iter().map(target).collect();
     client.drive_to_point(0).set_targets(&targets).await?;
     let filter = Filter::watch(pid)?;
@@ -173,10 +175,11 @@ async fn run(
     let seconds = begin.elapsed().as_secs_f64();
     run.cpu_percent = 100.0 * cpu.elapsed().as_secs_f64() / seconds;
     let updates = scans(&location).await?.saturating_sub(first).max(1);
-    let (times, total) = filter.end()?;
-    run.worst_ms = worst_ms(&times);
-    run.mean_ms = total.as_secs_f64() * 1000.0 / updates as f64;
-    run.memory_mb = peak_memory(pid).max(memory_of(pid)) / 1e6;
+    let drive = filter.end()?;
+    run.worst_ms = worst_ms(&drive.updates);
+    run.mean_ms = drive.total.as_secs_f64() * 1000.0 / updates as f64;
+    run.memory_mb = search.own_bytes.max(drive.own_bytes) / 1e6;
+    run.resident_mb = status(pid, "VmHWM:") / 1e6;
     run.answers_ms.sort_by(f64::total_cmp);
     Ok(run)
 }
@@ -219,10 +222,10 @@ fn worst_ms(times: &[Duration]) -> f64 {
         .map_or(0.0, |time| time.as_secs_f64() * 1000.0)
 }
 
-/// The largest resident memory of a process so far, in bytes.
-fn peak_memory(pid: u32) -> f64 {
+/// A line of the kernel about the memory of a process, in bytes.
+fn status(pid: u32, name: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     1024.0 * kilobytes.unwrap_or(f64::NAN)
 }
@@ -238,10 +241,19 @@ fn filter_of(pid: u32) -> Option<PathBuf> {
     Some(task.join("schedstat"))
 }
 
+/// What the filter did for a while.
+struct Work {
+    /// The time of each update, and the sum.
+    updates: Vec<Duration>,
+    total: Duration,
+    /// The largest memory of the process's own.
+    own_bytes: f64,
+}
+
 /// A thread that measures each update of the filter.
 struct Filter {
     ends: Arc<AtomicBool>,
-    thread: thread::JoinHandle<(Vec<Duration>, Duration)>,
+    thread: thread::JoinHandle<Work>,
 }
 
 impl Filter {
@@ -252,9 +264,11 @@ impl Filter {
         let thread = thread::spawn(move || {
             let begin = spent(&file);
             let (mut before, mut since_work) = (begin, Duration::MAX);
-            let mut times: Vec<Duration> = Vec::new();
+            let mut updates: Vec<Duration> = Vec::new();
+            let mut own_bytes: f64 = 0.0;
             while !ended.load(Ordering::Relaxed) {
                 thread::sleep(SAMPLE);
+                own_bytes = own_bytes.max(status(pid, "RssAnon:"));
                 let now = spent(&file);
                 let work = now.saturating_sub(before);
                 before = now;
@@ -262,19 +276,22 @@ impl Filter {
                     since_work = since_work.saturating_add(SAMPLE);
                     continue;
                 }
-                match times.last_mut() {
+                match updates.last_mut() {
                     Some(last) if since_work < PAUSE => *last += work,
-                    _ => times.push(work),
+                    _ => updates.push(work),
                 }
                 since_work = Duration::ZERO;
             }
-            (times, before.saturating_sub(begin))
+            Work {
+                updates,
+                total: before.saturating_sub(begin),
+                own_bytes,
+            }
         });
         Ok(Self { ends, thread })
     }
 
-    /// The times of all updates, and their sum.
-    fn end(self) -> anyhow::Result<(Vec<Duration>, Duration)> {
+    fn end(self) -> anyhow::Result<Work> {
         self.ends.store(true, Ordering::Relaxed);
         let joined = self.thread.join();
         joined.map_err(|_| anyhow::anyhow!("the thread that measures has failed"))
@@ -384,10 +401,16 @@ fn report(runs: &[Run], json: bool) -> anyhow::Result<bool> {
             search_ms <= WORST_MS,
         ),
         (
-            "resident memory of the process",
+            "memory of its own, largest",
             format!("{MEMORY_MB} MB"),
             format!("{memory_mb:.1} MB"),
             memory_mb <= MEMORY_MB,
+        ),
+        (
+            "the same with the program file, which all drivers share",
+            "none".into(),
+            format!("{:.1} MB", most(|run| run.resident_mb)),
+            true,
         ),
         (
             "processor, while driving",
