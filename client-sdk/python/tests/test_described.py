@@ -16,7 +16,7 @@ from amber.frame import Header
 from amber.interface import OURS
 from amber.schemas import DriverMsg
 from test_client import PATIENCE, FakeMediator
-from test_driver import SOURCE, Bench
+from test_driver import ENVIRONMENT, SOURCE, Bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROTO = os.path.join(HERE, "..", "..", "..", "proto")
@@ -371,7 +371,9 @@ class Files(unittest.TestCase):
                 file.write(LAMP)
             with open(os.path.join(folder, "program.py"), "w") as file:
                 file.write(PROGRAM)
-            environment = {**os.environ, "PYTHONPATH": SOURCE, "MYPYPATH": SOURCE}
+            environment = dict(ENVIRONMENT)
+            if "PYTHONPATH" in environment:
+                environment["MYPYPATH"] = SOURCE
 
             def run(*words):
                 return subprocess.run(

@@ -7,12 +7,17 @@ import sys
 import threading
 import unittest
 
+import amber
 from amber import schemas
 from amber.frame import FrameReader, Header, encode
 from amber.schemas import DriverMsg
 
 PATIENCE = 20
-SOURCE = os.path.join(os.path.dirname(__file__), "..", "src")
+#: The folder of the package under test: the source, or where a wheel was installed.
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(amber.__file__)))
+INSTALLED = "site-packages" in SOURCE
+#: Lets programs in other folders import it. What is installed is found without.
+ENVIRONMENT = {**os.environ, **({} if INSTALLED else {"PYTHONPATH": SOURCE})}
 
 DRIVER = """
 import sys, time
@@ -75,7 +80,7 @@ CLIENT = "import amber; print('for the parent')"
 
 class Bench:
     def __init__(self, device="dummy:0", driver=DRIVER):
-        environment = {**os.environ, "PYTHONPATH": SOURCE}
+        environment = dict(ENVIRONMENT)
         environment.pop("AMBER_DEVICE", None)
         if device is not None:
             environment["AMBER_DEVICE"] = device
@@ -158,7 +163,7 @@ class Drivers(unittest.TestCase):
     def test_the_output_of_a_client_started_by_a_driver_is_unchanged(self):
         said = subprocess.run(
             [sys.executable, "-c", CLIENT],
-            env={**os.environ, "PYTHONPATH": SOURCE, "AMBER_DEVICE": "dummy:0"},
+            env={**ENVIRONMENT, "AMBER_DEVICE": "dummy:0"},
             stdout=subprocess.PIPE,
             check=True,
         )
