@@ -104,7 +104,7 @@ pub use subscription::{Event, Interruption, Subscription, Update};
 
 /// Includes the clients of your own devices: those of the package that `amber_build::compile`
 /// generated in `build.rs`. It belongs into the module of their messages. The program must depend
-/// on `amber-client` and `amber-proto`.
+/// on `amber-sdk` and `amber-proto`.
 ///
 /// ```ignore
 /// mod lamp {

@@ -29,7 +29,7 @@ fn built() -> (TempDir, PathBuf) {
     let path = |crate_folder: &str| format!("{{ path = {:?} }}", root().join(crate_folder));
     let manifest = format!(
         "[package]\nname = \"battery\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\namber-client = {}\namber-driver = {}\namber-proto = {}\n\
+         [dependencies]\namber-sdk = {}\namber-driver = {}\namber-proto = {}\n\
          tokio = {{ version = \"1\", features = [\"rt\", \"time\"] }}\n\n\
          [build-dependencies]\namber-build = {}\n\n\
          [profile.dev]\ndebug = \"line-tables-only\"\nincremental = false\n\n\
