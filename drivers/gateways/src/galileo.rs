@@ -8,11 +8,13 @@
 //! The path of a session says what it is for: `cmd_vel` drives, `scan` sends scans. PURE: `codec`
 //! (bytes), `records` and `messages` (messages of Amber in BINARY and TEXT frames), `token`, `mapping`
 //! (paths and JSON), `server` (sessions of foreign clients), `foreign` (sessions at a foreign robot),
+//! `doorkeeper` (who gets a session),
 //! `proxy` (sessions that are passed on), `discovery` (announcements) and `gateway` (all of them). IO:
 //! `driver` (options).
 
 pub mod codec;
 pub mod discovery;
+pub mod doorkeeper;
 pub mod driver;
 pub mod foreign;
 pub mod gateway;

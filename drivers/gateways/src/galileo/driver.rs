@@ -10,11 +10,10 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::discovery;
+use super::doorkeeper::Door;
 use super::foreign;
 use super::gateway::Galileo;
-use super::limits::{
-    DISCOVERY_PORT, HTTP_PORT, MAX_ID, MAX_SESSIONS, MAX_SESSIONS_PER_IP, PORT, PROXY_PORT,
-};
+use super::limits::{DISCOVERY_PORT, HTTP_PORT, MAX_ID, PORT, PROXY_PORT};
 use super::proxy;
 use super::server::{Config, Ids, Server};
 use super::token::Token;
@@ -164,19 +163,13 @@ impl Options {
         let discovery = file.discovery.map(DiscoveryOptions::checked).transpose()?;
         let (robot, seat) = self.robot.checked(file.robot)?;
         let usual = Config::new(robot);
-        let max = self
-            .max_sessions
-            .or(file.max_sessions)
-            .unwrap_or(MAX_SESSIONS);
+        let max = self.max_sessions.or(file.max_sessions);
         let per_ip = self.max_sessions_per_ip.or(file.max_sessions_per_ip);
-        let per_ip = per_ip.unwrap_or(MAX_SESSIONS_PER_IP);
         let config = Config {
             listen: self.listen.or(file.listen).unwrap_or(usual.listen),
-            token: token.token()?,
+            door: door(token, max, per_ip)?,
             seat,
             local: file.local.unwrap_or(usual.local),
-            max_sessions: check("max_sessions", max, 1..=1_000)?,
-            max_sessions_per_ip: check("max_sessions_per_ip", per_ip, 1..=1_000)?,
             devices: file.devices.map(devices).transpose()?,
             without_index: file.paths_without_index,
             ..usual
@@ -227,14 +220,10 @@ impl ProxyOptions {
                 problem: "a proxy needs robots, and cannot be one of them".into(),
             });
         }
-        let max = self.max_sessions.unwrap_or(MAX_SESSIONS);
-        let per_ip = self.max_sessions_per_ip.unwrap_or(MAX_SESSIONS_PER_IP);
         Ok(proxy::Config {
             listen,
-            token: token.token()?,
+            door: door(token, self.max_sessions, self.max_sessions_per_ip)?,
             robots,
-            max_sessions: check("max_sessions", max, 1..=1_000)?,
-            max_sessions_per_ip: check("max_sessions_per_ip", per_ip, 1..=1_000)?,
         })
     }
 }
@@ -283,6 +272,18 @@ fn devices(names: Vec<String>) -> Result<Vec<Device>, OptionsError> {
         })
     };
     names.into_iter().map(device).collect()
+}
+
+/// Who gets a session.
+fn door(token: Secret, max: Option<u32>, per_ip: Option<u32>) -> Result<Door, OptionsError> {
+    let usual = Door::default();
+    let max = max.unwrap_or(usual.max_sessions);
+    let per_ip = per_ip.unwrap_or(usual.max_sessions_per_ip);
+    Ok(Door {
+        token: token.token()?,
+        max_sessions: check("max_sessions", max, 1..=1_000)?,
+        max_sessions_per_ip: check("max_sessions_per_ip", per_ip, 1..=1_000)?,
+    })
 }
 
 /// A token as text, as a hash, or in a file.
@@ -348,8 +349,14 @@ mod tests {
         let setup = Options::default().setup().unwrap();
         let (config, network) = (setup.server, setup.network);
         assert_eq!(config.listen, "127.0.0.1:3547".parse().unwrap());
-        assert_eq!(config.token, None);
-        assert_eq!((config.max_sessions, config.max_sessions_per_ip), (64, 4));
+        assert_eq!(config.door, Door::default());
+        assert_eq!(config.door.token, None);
+        let Door {
+            max_sessions,
+            max_sessions_per_ip,
+            ..
+        } = config.door;
+        assert_eq!((max_sessions, max_sessions_per_ip), (64, 4));
         assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
     }
 
@@ -387,7 +394,7 @@ mod tests {
         )
         .unwrap();
         let proxy = setup.proxy.unwrap();
-        assert!(proxy.token.unwrap().is("sesame"));
+        assert!(proxy.door.token.unwrap().is("sesame"));
         assert_eq!(proxy.robots[0].ports, [3547]);
         assert_eq!(proxy.robots[1].ports, [3547, 3548]);
         let discovery = setup.discovery.unwrap();
@@ -402,8 +409,8 @@ mod tests {
         assert_eq!(robot.scanner, None);
         assert!(!format!("{robot:?}").contains("28b1c5"));
         assert_eq!(config.listen.port(), 3548);
-        assert!(config.token.unwrap().is("28b1c5"));
-        assert_eq!(config.max_sessions_per_ip, 64);
+        assert!(config.door.token.unwrap().is("28b1c5"));
+        assert_eq!(config.door.max_sessions_per_ip, 64);
         assert_eq!(config.devices.unwrap().len(), 2);
         assert_eq!(config.without_index, ["hokuyo/0"]);
         let allowed: Vec<IpNet> = [
@@ -432,7 +439,7 @@ mod tests {
         let robot = |host| format!("[proxy]\n[[proxy.robots]]\nid = \"7c\"\nhost = \"{host}\"\n");
         let config = setup(&robot("127.0.0.1")).unwrap().proxy.unwrap();
         assert_eq!(config.listen, "127.0.0.1:10427".parse().unwrap());
-        assert_eq!((config.max_sessions, config.max_sessions_per_ip), (64, 4));
+        assert_eq!(config.door, Door::default());
         let itself = robot("127.0.0.1") + "ports = [10427]";
         for text in ["[proxy]", &itself] {
             let error = setup(text).err().unwrap().to_string();
@@ -444,9 +451,9 @@ mod tests {
     fn tokens_come_as_text_hash_or_file() {
         let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let config = setup(&format!("token_hash = \"{hash}\"")).unwrap().server;
-        assert!(config.token.unwrap().is("abc"));
+        assert!(config.door.token.unwrap().is("abc"));
         let config = setup("token = \"\"").unwrap().server;
-        assert_eq!(config.token, None);
+        assert_eq!(config.door.token, None);
         let error = setup("token_hash = \"abc\"").err().unwrap().to_string();
         assert!(
             error.starts_with("token_hash: it is not a SHA-256 hash"),
@@ -459,7 +466,16 @@ mod tests {
             token_file: Some(file),
             ..Options::default()
         };
-        assert!(options.setup().unwrap().server.token.unwrap().is("abc"));
+        assert!(
+            options
+                .setup()
+                .unwrap()
+                .server
+                .door
+                .token
+                .unwrap()
+                .is("abc")
+        );
         let options = Options {
             token_file: Some(Path::new("/nowhere/token").into()),
             ..Options::default()

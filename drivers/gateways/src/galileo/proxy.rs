@@ -14,18 +14,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::codec::{Frame, Op, SessionId, Url, decode_reply, encode_reply};
-use super::limits::{
-    PROXY_ID, PROXY_REPLY, SESSION_BYTES, SESSION_RATE, SILENCE, STRANGER_RATE, UNPROVEN,
-    WRONG_IDS, WRONG_IDS_SILENCE, WRONG_IDS_WINDOW, WRONG_TOKEN_SILENCE, WRONG_TOKENS,
-};
-use super::token::Token;
+use super::codec::{Frame, Op, SessionId, Url, decode_reply};
+use super::doorkeeper::{Door, Doorkeeper};
+use super::limits::{PROXY_ID, PROXY_REPLY, SESSION_BYTES, SESSION_RATE, SILENCE, UNPROVEN};
 use crate::shared::clock::Now;
-use crate::shared::gate::{Bucket, Buckets};
+use crate::shared::gate::Bucket;
 use crate::shared::machine::{
     Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
 };
-use crate::shared::offences::Offences;
 
 /// The socket for clients. Those of the server and of foreign robots count from 0, and that of the
 /// announcements is the last.
@@ -42,14 +38,10 @@ const TOKEN: &str = "galileo_proxy_token";
 pub struct Config {
     /// Where clients find it.
     pub listen: SocketAddr,
-    /// What clients must know besides the token of the robot; `None` admits all.
-    pub token: Option<Token>,
+    /// Who gets a session. Clients must know its token besides that of the robot.
+    pub door: Door,
     /// The robots behind it.
     pub robots: Vec<Robot>,
-    /// The maximum number of sessions.
-    pub max_sessions: u32,
-    /// The maximum number of sessions of one IP address.
-    pub max_sessions_per_ip: u32,
 }
 
 /// A robot behind a proxy.
@@ -75,10 +67,7 @@ pub struct Proxy {
     config: Config,
     /// By the address of the client.
     routes: BTreeMap<SocketAddr, Route>,
-    wrong_tokens: Offences,
-    wrong_ids: Offences,
-    /// Answers to addresses without a session.
-    answers: Buckets<SocketAddr>,
+    doorkeeper: Doorkeeper,
 }
 
 /// The way of a client to its robot.
@@ -103,11 +92,9 @@ impl Proxy {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
+            doorkeeper: Doorkeeper::new(config.door.clone(), LISTENER),
             config,
             routes: BTreeMap::new(),
-            wrong_tokens: Offences::new(WRONG_TOKENS - 1, WRONG_TOKEN_SILENCE, WRONG_TOKEN_SILENCE),
-            wrong_ids: Offences::new(WRONG_IDS, WRONG_IDS_WINDOW, WRONG_IDS_SILENCE),
-            answers: Buckets::new(STRANGER_RATE),
         }
     }
 
@@ -194,7 +181,7 @@ impl Proxy {
                     out.send(route.socket, route.robot, bytes.to_vec());
                     op
                 }
-                _ => return self.refuse_id(now, from, id, op, out),
+                _ => return self.doorkeeper.refuse_id(now, from, id, op, out),
             },
             Err(bad) => return out.tally.bad(now.elapsed, bad.text(), from),
         };
@@ -211,9 +198,8 @@ impl Proxy {
         datagram: &[u8],
         out: &mut Outbox,
     ) {
-        if self.wrong_tokens.is_silenced(now.elapsed, from.ip()) {
-            let reason = "too many wrong tokens";
-            return out.tally.dropped(now.elapsed, reason, from);
+        if self.doorkeeper.ignores(now, from, out) {
+            return;
         }
         match self.way(now, from, url) {
             Ok((robot, purpose)) => {
@@ -231,9 +217,7 @@ impl Proxy {
             }
             Err(reason) => {
                 out.tally.dropped(now.elapsed, reason, from);
-                if self.answers.take(now.elapsed, from) {
-                    out.send(LISTENER, from, encode_reply(None));
-                }
+                self.doorkeeper.refuse(now, from, out);
             }
         }
     }
@@ -247,19 +231,12 @@ impl Proxy {
     ) -> Result<(SocketAddr, String), &'static str> {
         let url = Url::parse(url).map_err(|bad| bad.text())?;
         let given = url.parameter(TOKEN).unwrap_or_default();
-        if (self.config.token.as_ref()).is_some_and(|token| !token.is(given)) {
-            self.wrong_tokens.note(now.elapsed, from.ip());
+        if !self.doorkeeper.accepts(now, from, given) {
             return Err("wrong token of the proxy");
         }
         let robot = self.robot(&url.authority).ok_or("unknown robot")?;
         if !self.routes.contains_key(&from) {
-            if self.routes.len() >= self.config.max_sessions as usize {
-                return Err("too many sessions");
-            }
-            let of_ip = self.routes.keys().filter(|it| it.ip() == from.ip()).count();
-            if of_ip >= self.config.max_sessions_per_ip as usize {
-                return Err("too many sessions of one address");
-            }
+            self.doorkeeper.has_room(from, self.routes.keys())?;
         }
         // Their labels do not reveal more than the client knows.
         let name = url.authority.split('.').next().unwrap_or_default();
@@ -341,28 +318,6 @@ impl Proxy {
             }
             Ok(_) => out.tally.bad(now.elapsed, "unknown session", from),
             Err(bad) => out.tally.bad(now.elapsed, bad.text(), from),
-        }
-    }
-
-    /// A frame of a session that does not exist, such as after a restart: the client learns at once
-    /// that it must connect again.
-    fn refuse_id(
-        &mut self,
-        now: Now,
-        from: SocketAddr,
-        id: SessionId,
-        op: Op<'_>,
-        out: &mut Outbox,
-    ) {
-        if self.wrong_ids.is_silenced(now.elapsed, from.ip()) {
-            let reason = "too many unknown sessions";
-            return out.tally.dropped(now.elapsed, reason, from);
-        }
-        self.wrong_ids.note(now.elapsed, from.ip());
-        out.tally.bad(now.elapsed, "unknown session", from);
-        if op != Op::Close && self.answers.take(now.elapsed, from) {
-            let close = Frame::Session { id, op: Op::Close };
-            out.send(LISTENER, from, close.encode());
         }
     }
 

@@ -11,16 +11,11 @@ pub use self::config::Config;
 use self::reports::Measured;
 use self::session::Session;
 use super::codec::{Frame, Op};
-use super::limits::{
-    STRANGER_RATE, WRONG_IDS, WRONG_IDS_SILENCE, WRONG_IDS_WINDOW, WRONG_TOKEN_SILENCE,
-    WRONG_TOKENS,
-};
+use super::doorkeeper::Doorkeeper;
 use super::mapping::Path;
 use crate::shared::clock::Now;
-use crate::shared::gate::Buckets;
 use crate::shared::helm::Helm;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
-use crate::shared::offences::Offences;
 use crate::shared::robot::{Event, Topic};
 
 mod admission;
@@ -42,10 +37,7 @@ pub struct Server {
     sessions: BTreeMap<SocketAddr, Session>,
     last_user: u32,
     helm: Helm,
-    wrong_tokens: Offences,
-    wrong_ids: Offences,
-    /// Answers to addresses without a session.
-    answers: Buckets<SocketAddr>,
+    doorkeeper: Doorkeeper,
     robot: Measured,
     schemas: Schemas,
 }
@@ -65,13 +57,11 @@ impl Server {
     pub fn new(config: Config, ids: Ids) -> Self {
         Self {
             helm: Helm::new(&config.robot, config.seat),
-            config,
             ids,
             sessions: BTreeMap::new(),
             last_user: 0,
-            wrong_tokens: Offences::new(WRONG_TOKENS - 1, WRONG_TOKEN_SILENCE, WRONG_TOKEN_SILENCE),
-            wrong_ids: Offences::new(WRONG_IDS, WRONG_IDS_WINDOW, WRONG_IDS_SILENCE),
-            answers: Buckets::new(STRANGER_RATE),
+            doorkeeper: Doorkeeper::new(config.door.clone(), SOCKET),
+            config,
             robot: Measured::default(),
             schemas: Schemas::built_in(),
         }
@@ -99,7 +89,7 @@ impl Server {
                     session.is_proven = true;
                     self.handle(now, from, op, out);
                 }
-                _ => self.refuse_id(now, from, id, op, out),
+                _ => self.doorkeeper.refuse_id(now, from, id, op, out),
             },
             Err(bad) => out.tally.bad(now.elapsed, bad.text(), from),
         }

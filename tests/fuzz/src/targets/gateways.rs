@@ -8,6 +8,7 @@ use amber_gateways::apollo::frame::Frame;
 use amber_gateways::apollo::limits::MAX_OPEN_TOTAL;
 use amber_gateways::apollo::reassembly::Reassembly;
 use amber_gateways::galileo::codec::{Frame as GalileoFrame, SessionId};
+use amber_gateways::galileo::doorkeeper::Door;
 use amber_gateways::galileo::limits::MAX_TEXT_OUT;
 use amber_gateways::galileo::proxy::{self, Proxy};
 use amber_gateways::galileo::server::{Config, Server};
@@ -173,14 +174,16 @@ pub(super) fn galileo_proxy(data: &[u8]) {
     let robot = SocketAddr::from(([10, 0, 0, 1], 3547));
     let mut proxy = Proxy::new(proxy::Config {
         listen: SocketAddr::from(([0, 0, 0, 0], 10_427)),
-        token: None,
+        door: Door {
+            token: None,
+            max_sessions: 2,
+            max_sessions_per_ip: 1,
+        },
         robots: vec![proxy::Robot {
             id: "7c9ebd3a".to_owned(),
             host: robot.ip(),
             ports: vec![robot.port()],
         }],
-        max_sessions: 2,
-        max_sessions_per_ip: 1,
     });
     let (mut out, mut now) = (Outbox::default(), Now::default());
     let mut open = BTreeSet::new();

@@ -1,7 +1,9 @@
 //! The rules for a proxy, on a virtual clock.
 
 use super::*;
+use crate::galileo::codec::encode_reply;
 use crate::galileo::server::{self, Server};
+use crate::galileo::token::Token;
 use crate::shared::robot::Order;
 use crate::shared::robot::tests::robot;
 
@@ -37,14 +39,12 @@ impl World {
     fn with(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             listen: address("0.0.0.0:10427"),
-            token: None,
+            door: Door::default(),
             robots: vec![Robot {
                 id: "7C9EBD3A0123456789abcdef".into(),
                 host: address(ROBOT).ip(),
                 ports: vec![3547],
             }],
-            max_sessions: 64,
-            max_sessions_per_ip: 4,
         };
         change(&mut config);
         let mut world = Self {
@@ -174,7 +174,7 @@ fn other_names_are_refused_ten_times_per_second() {
 
 #[test]
 fn a_proxy_may_have_a_token_of_its_own() {
-    let mut world = World::with(|config| config.token = Some(Token::new("sesame")));
+    let mut world = World::with(|config| config.door.token = Some(Token::new("sesame")));
     let with = |token: &str| connect(NAME, &format!("scan?token=x&galileo_proxy_token={token}"));
     assert_eq!(world.client_sends(&with("sesame")).len(), 2);
     for other in [with("x"), with(""), connect(NAME, "scan?token=sesame")] {

@@ -1,10 +1,10 @@
 //! Who gets a session: tokens, limits, and ids. PURE.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use super::session::Session;
 use super::{SOCKET, Server};
-use crate::galileo::codec::{Bad, Frame, Op, SessionId, Url, encode_reply};
+use crate::galileo::codec::{Bad, SessionId, Url, encode_reply};
 use crate::galileo::limits::{DUPLICATE, SESSION_BYTES, SESSION_RATE};
 use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
@@ -22,9 +22,7 @@ enum Refused {
 
 impl Server {
     pub(super) fn connect(&mut self, now: Now, from: SocketAddr, bytes: &[u8], out: &mut Outbox) {
-        if self.wrong_tokens.is_silenced(now.elapsed, from.ip()) {
-            out.tally
-                .dropped(now.elapsed, "too many wrong tokens", from);
+        if self.doorkeeper.ignores(now, from, out) {
             return;
         }
         if let Some(session) = self.sessions.get(&from)
@@ -42,9 +40,7 @@ impl Server {
                     Refused::Bad(bad) => out.tally.bad(now.elapsed, bad.text(), from),
                     Refused::Because(reason) => out.tally.dropped(now.elapsed, reason, from),
                 }
-                if self.answers.take(now.elapsed, from) {
-                    out.send(SOCKET, from, encode_reply(None));
-                }
+                self.doorkeeper.refuse(now, from, out);
             }
         }
     }
@@ -58,13 +54,7 @@ impl Server {
     ) -> Result<(Url, Path), Refused> {
         let url = Url::parse(bytes).map_err(Refused::Bad)?;
         let given = url.parameter("token").unwrap_or_default();
-        if self
-            .config
-            .token
-            .as_ref()
-            .is_some_and(|token| !token.is(given))
-        {
-            self.wrong_tokens.note(now.elapsed, from.ip());
+        if !self.doorkeeper.accepts(now, from, given) {
             return Err(Refused::Because("wrong token"));
         }
         let path = Path::parse(&url.path).ok_or(Refused::Because("unknown path"))?;
@@ -78,13 +68,8 @@ impl Server {
         if self.sessions.contains_key(&from) {
             self.end(now, from, out);
         }
-        let of_ip = |ip: IpAddr| self.sessions.keys().filter(|it| it.ip() == ip).count();
-        if self.sessions.len() >= self.config.max_sessions as usize {
-            return Err(Refused::Because("too many sessions"));
-        }
-        if of_ip(from.ip()) >= self.config.max_sessions_per_ip as usize {
-            return Err(Refused::Because("too many sessions of one address"));
-        }
+        let room = self.doorkeeper.has_room(from, self.sessions.keys());
+        room.map_err(Refused::Because)?;
         Ok((url, path))
     }
 
@@ -146,27 +131,5 @@ impl Server {
         let sessions = &self.sessions;
         let is_used = |id: &SessionId| sessions.values().any(|session| session.id == *id);
         ids.into_iter().find(|id| id.0 != [0; 4] && !is_used(id))
-    }
-
-    /// A frame of a session that does not exist, such as after a restart: the client learns at once
-    /// that it must connect again.
-    pub(super) fn refuse_id(
-        &mut self,
-        now: Now,
-        from: SocketAddr,
-        id: SessionId,
-        op: Op<'_>,
-        out: &mut Outbox,
-    ) {
-        if self.wrong_ids.is_silenced(now.elapsed, from.ip()) {
-            out.tally
-                .dropped(now.elapsed, "too many unknown sessions", from);
-            return;
-        }
-        self.wrong_ids.note(now.elapsed, from.ip());
-        out.tally.bad(now.elapsed, "unknown session", from);
-        if op != Op::Close && self.answers.take(now.elapsed, from) {
-            out.send(SOCKET, from, Frame::Session { id, op: Op::Close }.encode());
-        }
     }
 }

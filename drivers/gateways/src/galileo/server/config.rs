@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use amber_proto::Device;
 use ipnet::IpNet;
 
-use crate::galileo::limits::{MAX_SESSIONS, MAX_SESSIONS_PER_IP, PORT};
-use crate::galileo::token::Token;
+use crate::galileo::doorkeeper::Door;
+use crate::galileo::limits::PORT;
 use crate::shared::controls::Seat;
 use crate::shared::robot::Robot;
 
@@ -15,8 +15,8 @@ use crate::shared::robot::Robot;
 pub struct Config {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// What clients must know; `None` admits all.
-    pub token: Option<Token>,
+    /// Who gets a session.
+    pub door: Door,
     /// The robot that they use.
     pub robot: Robot,
     /// Whether several of them may drive at the same time.
@@ -24,10 +24,6 @@ pub struct Config {
     /// Networks whose addresses cannot be forged from outside: their clients may get data before
     /// they have sent a frame.
     pub local: Vec<IpNet>,
-    /// The maximum number of sessions.
-    pub max_sessions: u32,
-    /// The maximum number of sessions of one IP address.
-    pub max_sessions_per_ip: u32,
     /// Devices that clients may use directly; `None` means all.
     pub devices: Option<Vec<Device>>,
     /// Paths whose clients expect BINARY frames without an index.
@@ -44,12 +40,10 @@ impl Config {
         local.extend(private);
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], PORT)),
-            token: None,
+            door: Door::default(),
             robot,
             seat: Seat::Exclusive,
             local,
-            max_sessions: MAX_SESSIONS,
-            max_sessions_per_ip: MAX_SESSIONS_PER_IP,
             devices: None,
             without_index: Vec::new(),
         }

@@ -30,7 +30,7 @@ fn the_token_is_compared_unless_there_is_none() {
             .unwrap()
             .is_some()
     );
-    let mut closed = World::with(|config| config.token = Some(Token::new("28b1c5")));
+    let mut closed = World::with(|config| config.door.token = Some(Token::new("28b1c5")));
     assert_eq!(
         decode_reply(&closed.receive(CLIENT, &undefined)[0]),
         Some(None)
@@ -43,7 +43,7 @@ fn the_token_is_compared_unless_there_is_none() {
 
 #[test]
 fn after_five_wrong_tokens_an_address_is_ignored_for_a_minute() {
-    let mut world = World::with(|config| config.token = Some(Token::new("right")));
+    let mut world = World::with(|config| config.door.token = Some(Token::new("right")));
     for port in 0..5 {
         assert_eq!(
             world.connect(&format!("192.168.0.9:{}", 6000 + port), "scan"),
