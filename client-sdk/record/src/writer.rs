@@ -80,6 +80,14 @@ impl<W: Write> Out<W> {
         self.crc.update(bytes);
         Ok(())
     }
+
+    /// The same for bytes with a known checksum: they are not read a second time.
+    fn write_checked(&mut self, bytes: &[u8], crc: &crc32fast::Hasher) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.at += bytes.len() as u64;
+        self.crc.combine(crc);
+        Ok(())
+    }
 }
 
 impl<W: Write> Writer<W> {
@@ -221,13 +229,15 @@ impl<W: Write> Writer<W> {
                 )
             }
         };
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&chunk.records);
         let (size, stored_size) = (chunk.records.len() as u64, stored.len() as u64);
         let (first_ns, last_ns) = chunk.bounds_ns.unwrap_or_default();
         let header = encoded(&ChunkHeader {
             message_start_time: first_ns,
             message_end_time: last_ns,
             uncompressed_size: size,
-            uncompressed_crc: crc32fast::hash(&chunk.records),
+            uncompressed_crc: crc.clone().finalize(),
             compression: name.to_owned(),
             compressed_size: stored_size,
         })?;
@@ -235,7 +245,10 @@ impl<W: Write> Writer<W> {
         self.out
             .write(&head(op::CHUNK, header.len() + stored.len()))?;
         self.out.write(&header)?;
-        self.out.write(&stored)?;
+        match &stored {
+            Cow::Borrowed(records) => self.out.write_checked(records, &crc)?,
+            Cow::Owned(compressed) => self.out.write(compressed)?,
+        }
         let index_start = self.out.at;
         let (index, offsets) = chunk.take_index(index_start);
         self.out.write(&index)?;
