@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Runs something with the address of the dashboard and the process of the mediator. */
+/** Runs something with the address of the dashboard and the process of the mediator; returns its result. */
 export async function withDemo(amber, run) {
   const folder = await mkdtemp(join(tmpdir(), "amber-dashboard-"));
   const args = ["demo", "--port", "0", "--dir", join(folder, "robot")];
@@ -20,7 +20,7 @@ export async function withDemo(amber, run) {
       });
       ended.then((why) => failed(why instanceof Error ? why : new Error("the demo has ended")));
     });
-    await run({ url, pid: demo.pid });
+    return await run({ url, pid: demo.pid });
   } finally {
     demo.kill("SIGINT");
     await ended;
