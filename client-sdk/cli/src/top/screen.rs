@@ -1,5 +1,7 @@
 //! Draws what `amber top` shows. PURE, but for the terminal that it is given.
 
+use std::borrow::Cow;
+
 use amber_proto::printable_line;
 use amber_terminal::millis;
 use ratatui::Frame;
@@ -78,6 +80,17 @@ fn whole(parts: &[String], separator: &str, width: usize) -> String {
         }
     }
     text
+}
+
+/// What fits into a width; a text that was cut says so.
+fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(width) {
+        None => text.into(),
+        Some(_) => {
+            let most = text.chars().take(width.saturating_sub(1));
+            most.chain(['…']).collect::<String>().into()
+        }
+    }
 }
 
 fn title(mediator: &MediatorRow, state: &State, width: usize) -> Vec<Span<'static>> {
@@ -217,7 +230,10 @@ fn table<T>(
         }
         if has_room && !behind.is_empty() {
             text.push_str("  ");
-            text.push_str(&printable_line(behind));
+            text.push_str(&cut(
+                &printable_line(behind),
+                usize::from(left) - "  ".len(),
+            ));
         }
         text
     };
@@ -287,6 +303,16 @@ DROPPED BECAUSE
 driver queue full
 q quit  up/down select  r restart";
         assert_eq!(drawn(40, 9, &state), expected.lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn texts_that_do_not_fit_say_so() {
+        for (width, shown) in [(3, "ab…"), (4, "abcd"), (9, "abcd"), (1, "…")] {
+            assert_eq!(cut("abcd", width), shown);
+        }
+        let state = State::new("127.0.0.1:26233".into(), true);
+        let screen = drawn(122, 11, &state);
+        assert!(screen[5].ends_with("  it exited…"), "{}", screen[5]);
     }
 
     #[test]
