@@ -171,21 +171,21 @@ fn opened(now: Instant, address: SocketAddr, cast: Cast) -> State {
             }
             State::Open(socket)
         }
-        Err(error) => {
-            let (port, host) = (address.port(), address.ip());
-            let why = match error.kind() {
-                io::ErrorKind::AddrInUse => {
-                    format!(
-                        "another program uses UDP port {port} of {host}; end it, or choose another port"
-                    )
-                }
-                io::ErrorKind::AddrNotAvailable => {
-                    format!("this machine does not have the address {host}")
-                }
-                _ => format!("cannot open UDP port {port} of {host}: {error}"),
-            };
-            State::Failed(now + BIND_RETRY, why)
+        Err(error) => State::Failed(now + BIND_RETRY, not_open("UDP", address, &error)),
+    }
+}
+
+/// Why a port of UDP or TCP cannot be opened, and what to do.
+pub(super) fn not_open(protocol: &str, address: SocketAddr, error: &io::Error) -> String {
+    let (port, host) = (address.port(), address.ip());
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "another program uses {protocol} port {port} of {host}; end it, or choose another port"
+        ),
+        io::ErrorKind::AddrNotAvailable => {
+            format!("this machine does not have the address {host}")
         }
+        _ => format!("cannot open {protocol} port {port} of {host}: {error}"),
     }
 }
 

@@ -27,6 +27,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use self::request::{Decision, MAX_HEAD, Refusal, decide};
 use super::machine::{Link, Page, Socket};
+use super::sockets::not_open;
 use crate::limits::{
     BIND_RETRY, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
 };
@@ -193,7 +194,7 @@ impl Web {
                 };
                 State::Open(address, tokio::spawn(door.accept(listener)))
             }
-            Err(error) => State::Failed(now + BIND_RETRY, format!("{address}: {error}")),
+            Err(error) => State::Failed(now + BIND_RETRY, not_open("TCP", address, &error)),
         }
     }
 }
@@ -457,6 +458,40 @@ mod tests {
     use futures_util::sink::unfold;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_taken_port_is_explained_and_tried_again() {
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = other.local_addr().unwrap();
+        let mut web = Web::new(Vec::new());
+        let now = Instant::now();
+        web.listen(now, Socket(0), address, Page::default());
+        let why = format!(
+            "another program uses TCP port {} of 127.0.0.1; end it, or choose another port",
+            address.port()
+        );
+        assert_eq!(web.trouble(), Some(&*why));
+        drop(other);
+        web.retry(now + BIND_RETRY);
+        assert_eq!(web.trouble(), None);
+        assert_eq!(web.addresses().collect::<Vec<_>>(), [address]);
+    }
+
+    #[test]
+    fn connections_are_limited_in_all_and_per_address() {
+        let counts = Arc::new(Counts::default());
+        let ip = |number: usize| IpAddr::from([10, 0, 0, number as u8]);
+        let enter = |number| Counts::enter(&counts, ip(number));
+        let mut inside: Vec<_> = (0..MAX_CONNECTIONS_PER_IP).map(|_| enter(1)).collect();
+        assert!(inside.iter().all(Option::is_some));
+        assert!(enter(1).is_none(), "an address has its own limit");
+        inside
+            .extend((MAX_CONNECTIONS_PER_IP..MAX_CONNECTIONS).map(|number| enter(2 + number / 4)));
+        assert!(inside.iter().all(Option::is_some));
+        assert!(enter(99).is_none(), "all together have a limit");
+        inside.remove(0);
+        assert!(enter(99).is_some(), "who leaves makes room");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_gets_texts_all_the_time_is_pinged() {

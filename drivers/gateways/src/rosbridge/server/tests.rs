@@ -136,6 +136,22 @@ fn a_goal_ends_with_its_client() {
 }
 
 #[test]
+fn goals_are_limited_to_fifty_per_second() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let mut orders = 0;
+    for number in 0..60 {
+        let msg = json!({"pose": {"position": {"x": number, "y": 0}}});
+        let said = world.say(1, json!({"op": "publish", "topic": "/goal", "msg": msg}));
+        let is_goal =
+            |it: &&Output| matches!(it, Output::Order(_, Order::Targets(_, to)) if !to.is_empty());
+        orders += said.iter().filter(is_goal).count();
+    }
+    assert_eq!(orders, 50);
+    assert_eq!(world.out.tally.count("too many messages"), 10);
+}
+
+#[test]
 fn a_goal_needs_the_seat_and_ends_when_another_client_drives() {
     let mut world = World::new();
     world.link(1, Link::Connected);

@@ -183,6 +183,17 @@ fn positions_become_targets_that_end_with_the_commands() {
 }
 
 #[test]
+fn targets_are_limited_to_fifty_per_second() {
+    let mut bench = armed();
+    for number in 0..60_u8 {
+        bench.short(2, [f32::from(number), 0.0, -10.0, 0.0]);
+    }
+    let targets = bench.take_targets();
+    assert_eq!(targets.iter().filter(|(_, it)| !it.is_empty()).count(), 50);
+    assert_eq!(bench.count("too many targets"), 10);
+}
+
+#[test]
 fn a_velocity_ends_a_target_and_the_reverse() {
     let mut bench = armed();
     bench.short(2, [1.0, 2.0, 0.0, 0.0]);
