@@ -7,8 +7,11 @@
 //! ```
 //!
 //! In each round, the same loads run without and with a recorder. What it has written is then
-//! written again by the `mcap` libraries for Rust and for Python alone, from memory.
+//! written again by the `mcap` libraries for Rust and for Python alone, from memory. With `--stall`,
+//! the disk stalls meanwhile: see [`stall`].
 #![allow(clippy::print_stdout)] // What a program is for.
+
+mod stall;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,6 +52,9 @@ struct Options {
     /// Compress the recordings
     #[arg(long)]
     compress: bool,
+    /// Measure a disk that stalls for so many seconds instead
+    #[arg(long, value_name = "SECONDS", conflicts_with = "compress")]
+    stall: Option<f64>,
     /// Only check in seconds that everything works
     #[arg(long)]
     quick: bool,
@@ -76,6 +82,15 @@ fn main() -> anyhow::Result<ExitCode> {
     let programs = Programs::beside_this(None)?;
     let temporary = tempfile::tempdir()?;
     let folder = options.folder.as_deref().unwrap_or(temporary.path());
+    if let Some(seconds) = options.stall {
+        let time = Duration::from_secs_f64(seconds);
+        let stall = stall::measure(&options, &programs, folder, time)?;
+        match options.json {
+            true => println!("{}", serde_json::to_string(&stall)?),
+            false => stall.print(),
+        }
+        return Ok(ExitCode::from(u8::from(!stall.is_exact())));
+    }
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
         rounds.push(round(&options, &programs, folder)?);
@@ -157,7 +172,7 @@ fn round(options: &Options, programs: &Programs, folder: &Path) -> anyhow::Resul
     let mediator = programs.start(Candidate::Amber, &setting)?;
     load::first_answer(mediator.address)?;
     let path = folder.join("bench-record.mcap");
-    let recorder = Recorder::start(options, programs, mediator.address, &path)?;
+    let recorder = Recorder::start(options, programs, mediator.address, &path, &[])?;
     let with = figures(options, mediator.address, mediator.pid())?;
     // It writes what is buffered.
     thread::sleep(SETTLED);
@@ -191,18 +206,9 @@ fn round(options: &Options, programs: &Programs, folder: &Path) -> anyhow::Resul
 /// Both loads at once, and then small messages as fast as possible.
 fn figures(options: &Options, to: SocketAddr, pid: u32) -> anyhow::Result<Figures> {
     let duration = Duration::from_secs_f64(options.seconds);
-    // Each request has an echo.
-    let [scans, small] = [f64::from(options.scans), options.small].map(|it| it / 2.0);
     let cpu = CpuMeter::start(pid);
     let start = Instant::now();
-    let scans = thread::spawn(move || {
-        load::flood(to, pid, 1, Flood::PerSecond(scans), SCAN_BYTES, duration)
-    });
-    let flood = Flood::PerSecond(small);
-    let mut small = load::flood(to, pid, 1, flood, SMALL_BYTES, duration)?;
-    let scans = scans
-        .join()
-        .map_err(|_| anyhow::anyhow!("the load panicked"))??;
+    let Load { scans, mut small } = flood(options, to, pid, duration)?;
     let mediator_cpu = cpu.elapsed().as_secs_f64() / start.elapsed().as_secs_f64();
     let shortly = duration.min(Duration::from_secs(2));
     let best = load::flood(to, pid, 1, Flood::Window(64), SMALL_BYTES, shortly)?;
@@ -221,6 +227,27 @@ fn figures(options: &Options, to: SocketAddr, pid: u32) -> anyhow::Result<Figure
     })
 }
 
+/// What clients saw of both loads.
+struct Load {
+    scans: Seen,
+    small: Seen,
+}
+
+/// Both loads at once.
+fn flood(options: &Options, to: SocketAddr, pid: u32, duration: Duration) -> anyhow::Result<Load> {
+    // Each request has an echo.
+    let [scans, small] = [f64::from(options.scans), options.small].map(|it| it / 2.0);
+    let scans = thread::spawn(move || {
+        load::flood(to, pid, 1, Flood::PerSecond(scans), SCAN_BYTES, duration)
+    });
+    let flood = Flood::PerSecond(small);
+    let small = load::flood(to, pid, 1, flood, SMALL_BYTES, duration)?;
+    let scans = scans
+        .join()
+        .map_err(|_| anyhow::anyhow!("the load panicked"))??;
+    Ok(Load { scans, small })
+}
+
 /// A running `amber record`.
 struct Recorder {
     child: Child,
@@ -234,6 +261,7 @@ impl Recorder {
         programs: &Programs,
         mediator: SocketAddr,
         path: &Path,
+        more: &[&str],
     ) -> anyhow::Result<Self> {
         let mut command = Command::new(programs.path("amber"));
         command.args([
@@ -246,6 +274,7 @@ impl Recorder {
         ]);
         command
             .arg(path)
+            .args(more)
             .args(options.compress.then_some("--compress"));
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let cpu = CpuMeter::start(child.id());
