@@ -1,4 +1,4 @@
-//! Who is kept out: guessed tokens and sessions, and too many sessions. PURE.
+//! Keeps out clients that guess tokens or sessions, and limits the number of sessions. PURE.
 //!
 //! The server and the proxy have one each, with the same rules.
 
@@ -15,7 +15,7 @@ use crate::shared::gate::Buckets;
 use crate::shared::machine::{Outbox, Socket};
 use crate::shared::offences::Offences;
 
-/// Who gets a session.
+/// The conditions for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     /// What clients must know; `None` admits all.
