@@ -16,6 +16,14 @@ mod dashboard;
 mod demo;
 #[cfg(feature = "discovery")]
 mod discovery;
+// Builds without all features lack commands.
+#[cfg(all(
+    feature = "discovery",
+    feature = "record",
+    feature = "top",
+    feature = "web"
+))]
+mod documented;
 mod driving;
 mod fairness;
 mod feed;

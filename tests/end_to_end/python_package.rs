@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, lines_of, ready_demo, root, signal};
 
-const SOURCE: &str = "client-sdk/python/src";
+pub const SOURCE: &str = "client-sdk/python/src";
 
 /// Whether Python has the required modules; prints a message if not.
-fn can_run(test: &str, modules: &str) -> bool {
+pub fn can_run(test: &str, modules: &str) -> bool {
     let found = Command::new("python3")
         .args(["-c", &format!("import {modules}")])
         .stderr(Stdio::null())
@@ -41,7 +41,7 @@ fn output(mut command: Command) -> String {
 }
 
 /// The true state of the robot.
-fn truth(folder: &Path, name: &str) -> f64 {
+pub fn truth(folder: &Path, name: &str) -> f64 {
     let mut command = Command::new(AMBER);
     command.args(["sim", "state", "--json"]);
     command.env("AMBER_SIM_DIR", folder.join("sim"));
