@@ -350,10 +350,13 @@ fn quoted(word: &str) -> String {
 
 /// The Python example, or why it cannot run.
 fn python_driver() -> Result<PathBuf, String> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = manifest.parent().unwrap_or(manifest).join(PYTHON_DRIVER);
-    let script = [PathBuf::from(PYTHON_DRIVER), source]
+    // In the clone that this program was built in, from wherever it is run. A path that the compiler
+    // stores would be one of another machine.
+    let program = env::current_exe().unwrap_or_default();
+    let clone = program.ancestors().skip(1);
+    let script = [PathBuf::from(PYTHON_DRIVER)]
         .into_iter()
+        .chain(clone.map(|folder| folder.join(PYTHON_DRIVER)))
         .find(|script| script.is_file())
         .ok_or_else(|| format!("{PYTHON_DRIVER} is missing"))?;
     let check = Command::new("python3")
