@@ -44,6 +44,10 @@ pub const MAX_REMEMBERED: usize = 1024;
 /// The time between two frames. Apollo's receivers lose frames that arrive in bursts.
 pub const FRAME_PERIOD: Duration = Duration::from_micros(500);
 
+/// Frames that may wait when another message is added: those of a few scans, for pauses of the
+/// processor of 30 ms. Then the newest measurement waits for them.
+pub const MAX_FRAMES_AHEAD: usize = 64;
+
 /// How much earlier than now messages are stamped. Apollo drops a message from its future.
 pub const STAMP_GUARD: Duration = Duration::from_millis(1);
 

@@ -11,7 +11,9 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::frame::Frame;
-use super::limits::{FRAME_PERIOD, MAX_AGE, STAMP_GUARD, TARGETS_PERIOD, TRAJECTORY_LIFE};
+use super::limits::{
+    FRAME_PERIOD, MAX_AGE, MAX_FRAMES_AHEAD, STAMP_GUARD, TARGETS_PERIOD, TRAJECTORY_LIFE,
+};
 use super::mapping::{
     Area, Origin, Wish, chassis, localization, map_pose, point_cloud, wheel_speeds, wish,
 };
@@ -207,8 +209,7 @@ impl Sender {
 
     /// Makes a message of the newest measurement, if one is due.
     fn build(&mut self, now: Now, robot: &Robot, origin: Origin, out: &mut Outbox) {
-        // The newest measurement waits while the last message is being sent.
-        if now.elapsed < self.due || !self.frames.is_empty() {
+        if now.elapsed < self.due || self.is_behind() {
             return;
         }
         let Some((at, measurement)) = self.latest.take() else {
@@ -246,17 +247,24 @@ impl Sender {
         self.push(now, id, time_s, message, out);
     }
 
+    /// Whether too many frames wait for another message. Then the newest measurement waits.
+    fn is_behind(&self) -> bool {
+        self.frames.len() > MAX_FRAMES_AHEAD
+    }
+
     fn push(&mut self, now: Now, id: u32, time_s: f64, message: Vec<u8>, out: &mut Outbox) {
-        if !self.frames.is_empty() {
+        if self.is_behind() {
             let to = self.line.to;
             return out
                 .tally
-                .dropped(now.elapsed, "the last message is still being sent", to);
+                .dropped(now.elapsed, "the last messages are still being sent", to);
         }
         match split(self.line.format, &self.line.name, id, time_s, message) {
             Ok(frames) => {
+                if self.frames.is_empty() {
+                    self.frame_due = self.frame_due.max(now.elapsed);
+                }
                 self.frames.extend(frames);
-                self.frame_due = self.frame_due.max(now.elapsed);
             }
             Err(error) => out
                 .tally
@@ -278,9 +286,8 @@ impl Sender {
 
     fn next_timeout(&self) -> Option<Duration> {
         let frame = (!self.frames.is_empty()).then_some(self.frame_due);
-        // A message waits for the frames of the last one.
-        let message = self.latest.as_ref().map(|_| self.due);
-        frame.or(message)
+        let message = (self.latest.as_ref()).and_then(|_| (!self.is_behind()).then_some(self.due));
+        frame.into_iter().chain(message).min()
     }
 }
 
@@ -588,8 +595,8 @@ impl Machine for Apollo {
                         _ => false,
                     };
                     if wanted {
-                        if sender.latest.is_some() && !sender.frames.is_empty() {
-                            let reason = "the last message is still being sent";
+                        if sender.latest.is_some() && sender.is_behind() {
+                            let reason = "the last messages are still being sent";
                             out.tally.dropped(now.elapsed, reason, sender.line.to);
                         }
                         sender.latest = Some((now.elapsed, measurement.clone()));

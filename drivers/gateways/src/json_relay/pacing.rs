@@ -5,27 +5,32 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::limits::{PACE_BYTES, PACE_PERIOD};
+use super::limits::{MAX_WAITING_IMAGES, PACE_BYTES, PACE_PERIOD};
 
 /// The datagrams of an image.
 pub(super) type Datagrams = VecDeque<Bytes>;
 
-/// The image that is being sent, and at most one that waits.
+/// The image that is being sent, and a few that wait.
 #[derive(Debug, Default)]
 pub(super) struct Pacing {
     sending: Datagrams,
-    waiting: Option<Datagrams>,
+    waiting: VecDeque<Datagrams>,
     due: Duration,
 }
 
 impl Pacing {
-    /// Takes an image. Returns whether it has replaced one that waited.
+    /// Takes an image. Returns whether the oldest of those that waited is dropped for it.
     pub(super) fn push(&mut self, image: Datagrams) -> bool {
         if self.sending.is_empty() {
             self.sending = image;
             return false;
         }
-        self.waiting.replace(image).is_some()
+        self.waiting.push_back(image);
+        let is_full = self.waiting.len() > MAX_WAITING_IMAGES;
+        if is_full {
+            self.waiting.pop_front();
+        }
+        is_full
     }
 
     /// The next datagrams to send: a few at a time.
@@ -43,7 +48,7 @@ impl Pacing {
             sent.push(datagram);
         }
         if self.sending.is_empty() {
-            self.sending = self.waiting.take().unwrap_or_default();
+            self.sending = self.waiting.pop_front().unwrap_or_default();
         }
         self.due = now + PACE_PERIOD;
         sent
@@ -66,11 +71,13 @@ mod tests {
     }
 
     #[test]
-    fn one_image_at_a_time_and_the_newest_waits() {
+    fn one_image_at_a_time_and_the_newest_wait() {
         let mut pacing = Pacing::default();
         assert!(!pacing.push(image(1, 4)));
-        assert!(!pacing.push(image(2, 1)));
-        assert!(pacing.push(image(3, 1)), "the second image is replaced");
+        for number in 2..=4 {
+            assert!(!pacing.push(image(number, 1)), "{number}");
+        }
+        assert!(pacing.push(image(5, 1)), "the second image is dropped");
         let mut sent = Vec::new();
         let mut now = Duration::ZERO;
         while let Some(due) = pacing.next_due() {
@@ -78,7 +85,14 @@ mod tests {
             let batch = pacing.poll(now).into_iter().map(|datagram| datagram[0]);
             sent.push((now.as_millis(), batch.collect::<Vec<_>>()));
         }
-        assert_eq!(sent, [(0, vec![1, 1, 1]), (1, vec![1]), (2, vec![3])]);
+        let expected = [
+            (0, vec![1, 1, 1]),
+            (1, vec![1]),
+            (2, vec![3]),
+            (3, vec![4]),
+            (4, vec![5]),
+        ];
+        assert_eq!(sent, expected);
         assert!(pacing.poll(now).is_empty());
     }
 }
