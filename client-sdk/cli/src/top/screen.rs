@@ -137,15 +137,16 @@ fn footer(state: &State, width: usize) -> Span<'static> {
     if let Some(message) = &state.message {
         return Span::styled(printable_line(message).into_owned(), bold);
     }
-    let keys = [
-        "q quit",
-        "up/down select",
-        "r restart",
-        "s stop or start",
-        "p pause",
-        "tab clients or drops",
-    ];
-    Span::raw(whole(&keys.map(str::to_owned), "  ", width))
+    // A wide terminal shows both tables.
+    let other = match state.panel {
+        _ if width >= WIDE.into() => None,
+        Panel::Clients => Some("tab drops"),
+        Panel::Drops => Some("tab clients"),
+    };
+    let keys = ["q quit", "up/down select", "r restart", "s stop/start"];
+    let keys = keys.into_iter().chain(other).chain(["p pause"]);
+    let keys: Vec<_> = keys.map(str::to_owned).collect();
+    Span::raw(whole(&keys, "  ", width))
 }
 
 fn draw_devices(frame: &mut Frame<'_>, area: Rect, rows: &[DeviceRow], state: &State) {
@@ -284,7 +285,7 @@ CLIENT ADDRESS               SENDS/s  GETS/s  SILENT  DEVICES                 DR
      7 127.0.0.1:5000            100      50    0.0s  hokuyo:0                driver queue full                     2.0        6
                                                                               unknown client                          0        4
 
-q quit  up/down select  r restart  s stop or start  p pause  tab clients or drops";
+q quit  up/down select  r restart  s stop/start  p pause";
         assert_eq!(drawn(130, 11, &state), expected.lines().collect::<Vec<_>>());
     }
 
@@ -312,7 +313,18 @@ q quit  up/down select  r restart";
         }
         let state = State::new("127.0.0.1:26233".into(), true);
         let screen = drawn(122, 11, &state);
-        assert!(screen[5].ends_with("  it exited…"), "{}", screen[5]);
+        assert!(screen[5].ends_with("  it exited wi…"), "{}", screen[5]);
+    }
+
+    #[test]
+    fn the_key_for_the_other_table_is_shown_where_it_is_needed() {
+        let mut state = State::new("127.0.0.1:26233".into(), false);
+        let last = |width, state: &State| drawn(width, 11, state)[10].clone();
+        assert!(last(80, &state).ends_with("  tab drops  p pause"));
+        state.panel = Panel::Drops;
+        assert!(last(80, &state).ends_with("  tab clients  p pause"));
+        assert!(last(60, &state).ends_with("  tab clients"));
+        assert!(!last(130, &state).contains("tab"));
     }
 
     #[test]
