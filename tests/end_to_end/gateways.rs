@@ -223,6 +223,18 @@ fn foreign_clients_get_scans_poses_and_messages() {
     assert!((9.0..11.0).contains(&up), "{imu}");
 
     let wheels = Client::connect(galileo.address, "roboclaw/0");
+    let status = galileo
+        .robot
+        .demo
+        .amber(&["status", "gateway:0", "--json"])
+        .output()
+        .unwrap();
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let address = wheels.socket.local_addr().unwrap().to_string();
+    let sessions = status["gateway"]["sessions"].as_array().unwrap();
+    let session = sessions.iter().find(|it| it["peer"] == json!(address));
+    assert_eq!(session.unwrap()["purpose"], "roboclaw/0", "{status}");
+
     wheels.text(&json!({ "synNum": 7, "currentSpeedRequest": true }));
     let answer = wheels.next_text();
     assert_eq!(answer["ackNum"], 7);
