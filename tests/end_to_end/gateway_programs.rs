@@ -63,7 +63,7 @@ fn clients_of_galileo_in_node_and_python_drive_one_metre() {
         if !can_run(program, &["--version"], "Galileo") {
             continue;
         }
-        assert!(robot.sim(&["place", "1.5,2.6,0"]));
+        robot.carry(1.5, 2.6);
         let before = robot.state().travelled_m;
         let mut command = Command::new(program);
         let output = command

@@ -205,6 +205,20 @@ impl Robot {
         command.status().unwrap().success()
     }
 
+    /// Carries the robot to a place, and waits until the location driver knows it there: at first it
+    /// goes on at the old place.
+    #[track_caller]
+    pub fn carry(&self, x_m: f64, y_m: f64) {
+        assert!(self.sim(&["place", &format!("{x_m},{y_m},0")]));
+        wait_for("the robot at its place", || {
+            let mut asked = self.demo.amber(&["call", "location", "pose", "--json"]);
+            let pose: serde_json::Value =
+                serde_json::from_slice(&asked.output().ok()?.stdout).ok()?;
+            let off_m = (pose["x"].as_f64()? - x_m).hypot(pose["y"].as_f64()? - y_m);
+            (pose["p"].as_f64()? > 0.9 && off_m < 0.1).then_some(())
+        });
+    }
+
     pub fn state(&self) -> SimulationState {
         let mut command = self.demo.amber(&["sim", "state", "--json", "--dir"]);
         let output = command.arg(self.folder.path().join("sim")).output();
