@@ -86,15 +86,19 @@ impl Biases {
         let mut squares = vec![Vec::new(); columns * rows];
         // The half diagonal of a square.
         let near_m = REACH_M + SQUARE_M * std::f64::consts::FRAC_1_SQRT_2;
-        for (index, square) in squares.iter_mut().enumerate() {
-            let corner = Point::new(
-                (index % columns) as f64 + 0.5,
-                (index / columns) as f64 + 0.5,
-            );
-            let centre = low.plus(corner.times(SQUARE_M));
-            for (wall, line) in (0..).zip(walls) {
-                if line.distance(centre) <= near_m {
-                    square.push(wall);
+        // Only the squares around a wall: a large map has many of both.
+        let range = |from: f64, to: f64, count: usize| {
+            let index = |at: f64| ((at / SQUARE_M) as usize).min(count - 1);
+            index(from.min(to) - near_m)..=index(from.max(to) + near_m)
+        };
+        for (wall, line) in (0..).zip(walls) {
+            let (from, to) = (line.from.minus(low), line.to.minus(low));
+            for row in range(from.y, to.y, rows) {
+                for column in range(from.x, to.x, columns) {
+                    let corner = Point::new(column as f64 + 0.5, row as f64 + 0.5);
+                    if line.distance(low.plus(corner.times(SQUARE_M))) <= near_m {
+                        squares[row * columns + column].push(wall);
+                    }
                 }
             }
         }
@@ -409,6 +413,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_nearest_of_many_walls_is_found(
+            ends in prop::collection::vec((-4.0..4.0f64, -4.0..4.0f64, -4.0..4.0f64, -4.0..4.0f64), 1..20),
+            (wall, along, aside_m) in (0..20usize, 0.0..1.0f64, -0.1..0.1f64),
+        ) {
+            let walls: Vec<Segment> = ends
+                .into_iter()
+                .map(|(x, y, to_x, to_y)| Segment { from: Point::new(x, y), to: Point::new(to_x, to_y) })
+                .collect();
+            let Segment { from, to } = walls[wall % walls.len()];
+            let place = from.plus(to.minus(from).times(along)).plus(Point::new(aside_m, aside_m));
+            let distances_m = || walls.iter().map(|wall| wall.distance(place));
+            let nearest_m = distances_m().fold(f64::MAX, f64::min);
+            match Biases::new(&walls).nearest(place) {
+                Some(found) => prop_assert_eq!(walls[found].distance(place), nearest_m),
+                None => {
+                    let near_an_end = walls.iter().any(|wall| {
+                        [wall.from, wall.to].iter().any(|end| end.minus(place).length() < END_M)
+                    });
+                    prop_assert!(nearest_m > REACH_M || near_an_end);
+                }
+            }
+        }
+
         #[test]
         fn the_system_is_solved(values in prop::collection::vec(-2.0..2.0f64, 12), weight in 0.1..9.0f64) {
             let mut system = System::new(3);
