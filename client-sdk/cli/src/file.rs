@@ -3,7 +3,7 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 #[cfg(feature = "record")]
 use std::io::BufWriter;
-use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use amber_terminal::{Failure, note, print};
@@ -128,16 +128,6 @@ impl Write for Output {
     }
 }
 
-#[cfg(feature = "record")]
-impl Seek for Output {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match &mut self.to {
-            To::Stdout(_) => Err(io::ErrorKind::Unsupported.into()),
-            To::File(file) => file.seek(to),
-        }
-    }
-}
-
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
@@ -172,12 +162,6 @@ impl Write for Open {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file().flush()
-    }
-}
-
-impl Seek for Open {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file().seek(to)
     }
 }
 

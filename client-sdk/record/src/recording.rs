@@ -16,7 +16,7 @@ use crate::companion::{Beside, Companion};
 use crate::known::Known;
 use crate::payload::{self, Form};
 use crate::topic::{self, Kind};
-use crate::writer::{Compression, Writer};
+use crate::writer::{Compression, PROTOBUF, Writer};
 use crate::{Descriptors, Error, limits};
 
 /// What was written so far.
@@ -388,13 +388,13 @@ impl<W: Write> Recording<W> {
                         Some(known) => *known,
                         None => {
                             let (name, set) = (message.schema, message.descriptors);
-                            let made = self.writer.add_schema(name, set)?;
+                            let made = self.writer.add_schema(name, PROTOBUF, set)?;
                             *schemas.entry(name).or_insert(made)
                         }
                     };
                     let none = BTreeMap::new();
                     let topic = &message.topic;
-                    let id = (self.writer).add_channel(schema, topic, &none)?;
+                    let id = (self.writer).add_channel(schema, topic, PROTOBUF, &none)?;
                     *channels.entry(message.topic).or_insert(id)
                 }
             };
@@ -445,7 +445,7 @@ impl<W: Write> Recording<W> {
         ];
         let about = about.map(|(key, value)| (key.to_owned(), value));
         let about = BTreeMap::from_iter(about);
-        let id = (self.writer).add_channel(schema, &topic, &about)?;
+        let id = (self.writer).add_channel(schema, &topic, PROTOBUF, &about)?;
         let due_ns = key.due_ns(self.companion.as_deref());
         let channel = Channel { id, form, due_ns };
         self.channels.insert(key, channel);
@@ -465,7 +465,7 @@ impl<W: Write> Recording<W> {
         let Some(made) = Descriptors::of_device(&self.schemas, device_type) else {
             return Ok(None);
         };
-        let id = self.writer.add_schema(&made.name, &made.set)?;
+        let id = self.writer.add_schema(&made.name, PROTOBUF, &made.set)?;
         self.devices.insert(device_type, (made.clone(), id));
         Ok(Some((made, id)))
     }
@@ -475,7 +475,7 @@ impl<W: Write> Recording<W> {
             return Ok(known);
         }
         let made = Descriptors::unknown();
-        let id = self.writer.add_schema(&made.name, &made.set)?;
+        let id = self.writer.add_schema(&made.name, PROTOBUF, &made.set)?;
         self.unknown = Some(id);
         Ok(id)
     }
@@ -490,9 +490,9 @@ impl<W: Write> Recording<W> {
             return Ok(*known);
         }
         let made = descriptors();
-        let schema = self.writer.add_schema(&made.name, &made.set)?;
+        let schema = self.writer.add_schema(&made.name, PROTOBUF, &made.set)?;
         let none = BTreeMap::new();
-        let id = (self.writer).add_channel(schema, topic, &none)?;
+        let id = (self.writer).add_channel(schema, topic, PROTOBUF, &none)?;
         self.facts.insert(topic, id);
         Ok(id)
     }

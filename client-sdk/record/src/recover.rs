@@ -1,13 +1,12 @@
 //! Copies what can be read of a damaged recording to a finished one. PURE but for the files.
 
 use std::collections::HashMap;
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Write};
 
-use mcap::WriteOptions;
-
+use crate::Error;
 use crate::messages::{Entry, Messages};
 use crate::recording::END;
-use crate::{Error, limits};
+use crate::writer::{Compression, Writer};
 
 /// What was recovered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -25,18 +24,13 @@ pub struct Recovered {
 ///
 /// # Errors
 /// The new file cannot be written, or the old one has no readable part.
-pub fn recover<W: Write + Seek>(from: impl Read, to: W) -> Result<(Recovered, W), Error> {
+pub fn recover<W: Write>(from: impl Read, to: W) -> Result<(Recovered, W), Error> {
     let mut messages = Messages::new(from);
-    let mut writer = WriteOptions::new()
-        .library(concat!("amber ", env!("CARGO_PKG_VERSION")))
-        .compression(None)
-        .chunk_size(Some(limits::CHUNK_BYTES))
-        .disable_seeking(true)
-        .create(to)?;
+    let mut writer = Writer::new(to, Compression::None)?;
     let (mut recovered, mut ids) = (Recovered::default(), HashMap::<u16, u16>::new());
     let (mut has_end, mut read_any) = (false, false);
     loop {
-        let mut written: Result<(), mcap::McapError> = Ok(());
+        let mut written: Result<(), Error> = Ok(());
         let next = messages.next(|channels, entry| {
             read_any = true;
             written = (|| {
@@ -67,12 +61,12 @@ pub fn recover<W: Write + Seek>(from: impl Read, to: W) -> Result<(Recovered, W)
                             (None, None) => return Ok(()),
                         };
                         header.channel_id = id;
-                        writer.write_to_known_channel(&header, data)?;
+                        writer.add_with(&header, |out| out.extend_from_slice(data))?;
                         recovered.messages += 1;
                     }
                     Entry::Metadata(metadata) => {
                         has_end |= metadata.name == END;
-                        writer.write_metadata(&metadata)?;
+                        writer.add_metadata(&metadata)?;
                     }
                     Entry::End => recovered.was_finished = true,
                 }
@@ -99,11 +93,10 @@ pub fn recover<W: Write + Seek>(from: impl Read, to: W) -> Result<(Recovered, W)
             ),
         ];
         let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        writer.write_metadata(&mcap::records::Metadata {
+        writer.add_metadata(&mcap::records::Metadata {
             name: END.to_owned(),
             metadata: facts.into_iter().collect(),
         })?;
     }
-    writer.finish()?;
-    Ok((recovered, writer.into_inner()))
+    Ok((recovered, writer.finish()?))
 }

@@ -212,6 +212,36 @@ fn values_are_exported_by_the_schemas_in_the_file() {
 }
 
 #[test]
+fn recovery_keeps_what_other_recorders_write() {
+    let mut writer = mcap::Writer::new(Cursor::new(Vec::new())).unwrap();
+    let schema = writer
+        .add_schema("Lamp", "jsonschema", br#"{"type": "object"}"#)
+        .unwrap();
+    let about = [("room".to_owned(), "hall".to_owned())].into();
+    let channels = [(schema, "/lamp", "json"), (0, "/raw", "")].map(|(schema, topic, encoding)| {
+        writer.add_channel(schema, topic, encoding, &about).unwrap()
+    });
+    for (number, channel_id) in (0..).zip([channels[0], channels[1], channels[0]]) {
+        let header = mcap::records::MessageHeader {
+            channel_id,
+            sequence: 40 - number,
+            log_time: 2000 + u64::from(number),
+            publish_time: 1000 + u64::from(number),
+        };
+        writer.write_to_known_channel(&header, b"{}").unwrap();
+    }
+    writer.finish().unwrap();
+    let file = writer.into_inner().into_inner();
+    let (recovered, copy) = recover(&file[..], Vec::new()).unwrap();
+    assert_eq!((recovered.messages, recovered.was_finished), (3, true));
+    let [copied, original] = [&copy, &file].map(|file| {
+        let messages = mcap::MessageStream::new(file).unwrap();
+        messages.map(Result::unwrap).collect::<Vec<_>>()
+    });
+    assert_eq!(copied, original);
+}
+
+#[test]
 fn a_recording_of_a_killed_recorder_is_recovered() {
     let (finished, _) = record(&feed(3), true);
     let (killed, totals) = record(&feed(3), false);

@@ -12,8 +12,8 @@ use std::io::{self, Cursor, Write};
 use binrw::BinWrite;
 use mcap::McapError;
 use mcap::records::{
-    Channel, ChunkHeader, ChunkIndex, DataEnd, Footer, Header, Metadata, MetadataIndex,
-    SchemaHeader, Statistics, SummaryOffset, op,
+    Channel, ChunkHeader, ChunkIndex, DataEnd, Footer, Header, MessageHeader, Metadata,
+    MetadataIndex, SchemaHeader, Statistics, SummaryOffset, op,
 };
 
 use crate::{Error, limits};
@@ -23,6 +23,9 @@ const HEAD: usize = 1 + 8;
 
 /// Head, channel, sequence and two times of a message.
 const MESSAGE_HEAD: usize = HEAD + 2 + 4 + 8 + 8;
+
+/// The encoding of schemas and messages in recordings.
+pub(crate) const PROTOBUF: &str = "protobuf";
 
 /// How chunks are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,18 +123,24 @@ impl<W: Write> Writer<W> {
         self.compression
     }
 
-    /// The number of a schema of protobuf: a `FileDescriptorSet`. The same schema has one number.
-    pub(crate) fn add_schema(&mut self, name: &str, descriptors: &[u8]) -> Result<u16, Error> {
-        let length = u32::try_from(descriptors.len()).map_err(io::Error::other)?;
+    /// The number of a schema; that of [`PROTOBUF`] is a `FileDescriptorSet`. The same schema has one
+    /// number.
+    pub(crate) fn add_schema(
+        &mut self,
+        name: &str,
+        encoding: &str,
+        data: &[u8],
+    ) -> Result<u16, Error> {
+        let length = u32::try_from(data.len()).map_err(io::Error::other)?;
         let schema = |id| {
             let header = SchemaHeader {
                 id,
                 name: name.to_owned(),
-                encoding: "protobuf".to_owned(),
+                encoding: encoding.to_owned(),
             };
             let mut content = encoded(&header)?;
             content.extend_from_slice(&length.to_le_bytes());
-            content.extend_from_slice(descriptors);
+            content.extend_from_slice(data);
             Ok(framed(op::SCHEMA, &content))
         };
         let (id, new) = self.schemas.add(schema, McapError::TooManySchemas)?;
@@ -139,11 +148,12 @@ impl<W: Write> Writer<W> {
         Ok(id)
     }
 
-    /// The number of a channel of protobuf messages. The same channel has one number.
+    /// The number of a channel. The same channel has one number.
     pub(crate) fn add_channel(
         &mut self,
         schema_id: u16,
         topic: &str,
+        encoding: &str,
         about: &BTreeMap<String, String>,
     ) -> Result<u16, Error> {
         let channel = |id| {
@@ -151,7 +161,7 @@ impl<W: Write> Writer<W> {
                 id,
                 schema_id,
                 topic: topic.to_owned(),
-                message_encoding: "protobuf".to_owned(),
+                message_encoding: encoding.to_owned(),
                 metadata: about.clone(),
             };
             record(op::CHANNEL, &channel)
@@ -172,12 +182,27 @@ impl<W: Write> Writer<W> {
         time_ns: u64,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Error> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let header = MessageHeader {
+            channel_id: channel,
+            sequence: self.sequence,
+            log_time: time_ns,
+            publish_time: time_ns,
+        };
+        self.add_with(&header, write)
+    }
+
+    /// The same with a number and times of its own.
+    pub(crate) fn add_with(
+        &mut self,
+        header: &MessageHeader,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), Error> {
         if self.chunk.records.len() as u64 > limits::CHUNK_BYTES {
             self.finish_chunk()?;
         }
-        self.sequence = self.sequence.wrapping_add(1);
-        self.counts[usize::from(channel)] += 1;
-        self.chunk.add(channel, self.sequence, time_ns, write);
+        self.counts[usize::from(header.channel_id)] += 1;
+        self.chunk.add(header, write);
         Ok(())
     }
 
@@ -359,14 +384,15 @@ impl Known {
 }
 
 impl Chunk {
-    fn add(&mut self, channel: u16, sequence: u32, time_ns: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    fn add(&mut self, header: &MessageHeader, write: impl FnOnce(&mut Vec<u8>)) {
+        let (channel, time_ns) = (header.channel_id, header.log_time);
         let start = self.records.len();
         let mut head = [0; MESSAGE_HEAD];
         head[0] = op::MESSAGE;
         head[9..11].copy_from_slice(&channel.to_le_bytes());
-        head[11..15].copy_from_slice(&sequence.to_le_bytes());
+        head[11..15].copy_from_slice(&header.sequence.to_le_bytes());
         head[15..23].copy_from_slice(&time_ns.to_le_bytes());
-        head[23..31].copy_from_slice(&time_ns.to_le_bytes());
+        head[23..31].copy_from_slice(&header.publish_time.to_le_bytes());
         self.records.extend_from_slice(&head);
         write(&mut self.records);
         let length = (self.records.len() - start - HEAD) as u64;
@@ -449,16 +475,24 @@ mod tests {
 
     fn written(compression: Compression, count: u32, bytes: usize) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new(), compression).unwrap();
-        let schema = writer.add_schema("acme.Lamp", b"descriptors").unwrap();
+        let schema = writer
+            .add_schema("acme.Lamp", PROTOBUF, b"descriptors")
+            .unwrap();
         assert_eq!(
-            writer.add_schema("acme.Lamp", b"descriptors").unwrap(),
+            writer
+                .add_schema("acme.Lamp", PROTOBUF, b"descriptors")
+                .unwrap(),
             schema
         );
-        assert_ne!(writer.add_schema("acme.Lamp", b"others").unwrap(), schema);
+        assert_ne!(
+            writer.add_schema("acme.Lamp", PROTOBUF, b"others").unwrap(),
+            schema
+        );
         let about = BTreeMap::from([("device".to_owned(), "lamp:0".to_owned())]);
-        let channels = ["/a", "/b"].map(|it| writer.add_channel(schema, it, &about).unwrap());
+        let channels =
+            ["/a", "/b"].map(|it| writer.add_channel(schema, it, PROTOBUF, &about).unwrap());
         assert_eq!(
-            writer.add_channel(schema, "/a", &about).unwrap(),
+            writer.add_channel(schema, "/a", PROTOBUF, &about).unwrap(),
             channels[0]
         );
         let metadata = Metadata {

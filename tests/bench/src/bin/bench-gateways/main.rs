@@ -71,8 +71,9 @@ struct Options {
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
 /// A session may send 50 commands per second.
 const PERIOD: Duration = Duration::from_millis(25);
-/// A way that is not measured gets a command after so many turns: 0.5 s.
-const KEEP_ALIVE: usize = 20;
+/// A way that is not measured gets a command after so many turns: 0.3 s. After 0.5 s, its gateway
+/// would stop the wheels, and hold the next command back for as long as its rate limit demands.
+const KEEP_ALIVE: usize = 12;
 /// Commands of a client of the JSON relay from one heartbeat to the next: at most 5 s.
 const HEARTBEAT: u32 = 10;
 /// A command that has no effect for so long is lost.
