@@ -1,11 +1,12 @@
-//! Lists the `.proto` files of Amber's own devices, which are built into this crate.
+//! Lists the `.proto` files of Amber's own devices, which are built into this crate. `proto` is a link
+//! to them, so that a package of this crate contains them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, error, fs};
 
 fn main() -> Result<(), Box<dyn error::Error>> {
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("..");
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("proto");
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)?
         .map(|entry| entry.map(|entry| entry.path()))

@@ -17,7 +17,7 @@
 //! requests, the end of stdin and signals. This is the complete Dummy driver:
 //!
 //! ```no_run
-#![doc = include_str!("../../examples/rust/src/bin/dummy_driver.rs")]
+#![doc = include_str!("../examples/dummy.rs")]
 //! ```
 //!
 //! The traits for Amber's own devices are in [`devices`]. For a device of your

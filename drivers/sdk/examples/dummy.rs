@@ -1,0 +1,1 @@
+../../examples/rust/src/bin/dummy_driver.rs
