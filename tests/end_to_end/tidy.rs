@@ -100,11 +100,13 @@ fn prose_has_lines_of_at_most_100_characters() {
     let mut pages = Vec::new();
     collect(&root(), "md", &mut pages);
     assert!(pages.len() > 30, "the pages are here");
-    for (path, text) in pages {
-        if let Some((number, line)) = long_lines(&text).first() {
-            panic!("{}:{number}: break this line: {line}", path.display());
+    let mut found = Vec::new();
+    for (path, text) in &pages {
+        for (number, line) in long_lines(text) {
+            found.push(format!("{}:{number}: {line}", path.display()));
         }
     }
+    assert!(found.is_empty(), "break these lines:\n{}", found.join("\n"));
 }
 
 #[test]
