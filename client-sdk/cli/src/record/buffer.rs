@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::limits::READ_BYTES;
+use super::limits::{FEW_BYTES, GATHER, READ_BYTES};
 use super::snapshot::Asked;
 
 /// Bytes of the feed that wait for the writer.
@@ -131,6 +131,9 @@ impl Buffer {
             state.bytes.extend_from_slice(&read[..count]);
             drop(state);
             self.changed.notify_all();
+            if count < FEW_BYTES {
+                thread::sleep(GATHER);
+            }
         }
     }
 

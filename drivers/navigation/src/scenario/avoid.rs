@@ -31,6 +31,10 @@ const UNSTEADY: f64 = 0.3;
 const BLOCKED: Duration = Duration::from_secs(1);
 /// ...this fast.
 const BACK_BY_HAND_M_S: f64 = 0.15;
+/// A motion no longer leads away from walls when they are this much nearer than before.
+const PAST_BEST_M: f64 = 0.002;
+/// A robot stands if it moves less than this in a second.
+const STANDS_M: f64 = 0.005;
 /// The nearest point of a tour is one of the next ones.
 const LOOK_POINTS: usize = 30;
 
@@ -264,7 +268,7 @@ pub fn reaction(seed: u64) -> Duration {
 pub struct Left {
     /// The distance from the walls at the start.
     pub from_m: f64,
-    /// And after the motion.
+    /// The greatest distance during the motion.
     pub to_m: f64,
     /// The motion.
     pub twist: Twist,
@@ -273,8 +277,8 @@ pub struct Left {
 }
 
 /// The robot stands 2 to 12 mm from the walls of a corner, in any direction. A client requests the
-/// straight motion, or the turn on the spot, that leads away from them, for nine seconds: where the robot
-/// has not looked, it drives at 45 mm/s. `None` if no such motion exists.
+/// straight motion, or the turn on the spot, that leads away from them, as long as it does, for at most
+/// nine seconds: where the robot has not looked, it drives at 45 mm/s. `None` if no such motion exists.
 #[must_use]
 pub fn leave(seed: u64) -> Option<Left> {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x1e);
@@ -325,14 +329,19 @@ pub fn leave(seed: u64) -> Option<Left> {
     while guarded.robot.now() < Duration::from_millis(500) {
         guarded.step(None);
     }
-    while guarded.robot.now() < Duration::from_millis(9500)
-        && guarded.robot.footprint_clearance_m() < 0.05
-    {
+    // A turn that goes on brings the next corner nearer.
+    let mut to_m = gap_m;
+    while guarded.robot.now() < Duration::from_millis(9500) && to_m < 0.05 {
         guarded.step(command);
+        let clearance_m = guarded.robot.footprint_clearance_m();
+        if clearance_m < to_m - PAST_BEST_M {
+            break;
+        }
+        to_m = to_m.max(clearance_m);
     }
     Some(Left {
         from_m: gap_m,
-        to_m: guarded.robot.footprint_clearance_m(),
+        to_m,
         twist,
         contacts: guarded.robot.world.contacts(),
     })
@@ -612,15 +621,20 @@ pub fn closing_gate(is_behind: bool, seed: u64) -> Closed {
         let round = Some(Wheels::sides(-0.15, 0.15));
         until(&mut guarded, round, &|pose| pose.heading.cos() <= -0.995);
     }
-    let opens = guarded.robot.now() + Duration::from_secs(8);
-    while guarded.robot.now() < opens {
-        guarded.step(ahead);
-    }
+    let run = |guarded: &mut Guarded, time: Duration| {
+        let end = guarded.robot.now() + time;
+        while guarded.robot.now() < end {
+            guarded.step(ahead);
+        }
+        guarded.robot.world.pose().at
+    };
+    let before = run(&mut guarded, Duration::from_secs(7));
+    let at = run(&mut guarded, Duration::from_secs(1));
     let mut result = Closed {
         stop_m: guarded.robot.footprint_clearance_m(),
         ..Closed::default()
     };
-    let stood = !guarded.is_moving();
+    let stood = at.minus(before).length() < STANDS_M;
     if guarded.robot.world.set_walls(open).is_ok() && stood {
         let is_through = |pose: Pose| match is_behind {
             true => pose.at.x <= gate_x_m - 0.3,

