@@ -157,6 +157,17 @@ impl<U: Copy + Eq> Controls<U> {
         holder.keeps_seat(now).then_some(holder.user)
     }
 
+    /// The same, with the time at which the seat is free if no further command comes.
+    #[must_use]
+    pub fn seated_until(&self, now: Duration) -> Option<(U, Duration)> {
+        let holder = self.holder.as_ref().filter(|it| it.keeps_seat(now))?;
+        let after_last = holder.commanded + SEAT_HOLD;
+        let until = holder
+            .moves_until
+            .map_or(after_last, |it| it.max(after_last));
+        Some((holder.user, until))
+    }
+
     /// Who has driven last. The seat may be free again.
     #[must_use]
     pub fn holder(&self) -> Option<U> {
@@ -299,6 +310,19 @@ mod tests {
             (1_101, 1, GO),
         ];
         assert_eq!(sent(Seat::Exclusive, &steps), expected);
+    }
+
+    #[test]
+    fn the_time_at_which_the_seat_is_free_is_known() {
+        let ms = Duration::from_millis;
+        let mut controls = Controls::new(Seat::Exclusive);
+        assert_eq!(controls.seated_until(ms(0)), None);
+        assert_eq!(controls.drive(ms(100), 1, GO, MOTION_LIFE), Ok(()));
+        assert_eq!(controls.seated_until(ms(400)), Some((1, ms(1_100))));
+        assert_eq!(controls.drive(ms(500), 1, STOP, MOTION_LIFE), Ok(()));
+        // A stop does not keep the seat.
+        assert_eq!(controls.seated_until(ms(1_099)), Some((1, ms(1_100))));
+        assert_eq!(controls.seated_until(ms(1_100)), None);
     }
 
     #[test]

@@ -217,7 +217,10 @@ impl Sink {
 }
 
 /// The map of a driver as a grid.
-fn grid(map: &location::Map) -> Result<Occupancy, String> {
+///
+/// # Errors
+/// The map is invalid.
+pub fn grid(map: &location::Map) -> Result<Occupancy, String> {
     match Ground::of_message(map)? {
         Ground::Grid(grid) => Ok(grid),
         Ground::Walls(walls) => {

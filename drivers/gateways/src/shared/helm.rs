@@ -135,6 +135,31 @@ impl Helm {
             .extend(extract(&mut self.errands, gone).map(|it| (it.user, it.errand)));
     }
 
+    /// A user gives up the seat of one robot, at once: what this user has set in motion there stops.
+    pub fn vacate(&mut self, user: User, robot: DeviceId) {
+        let own = self.own;
+        for (&device, controls) in &mut self.wheels {
+            if robot_of(own, device) == robot {
+                controls.release(user);
+            }
+        }
+        let meant = |it: &Running| it.user == user && robot_of(own, it.errand.device()) == robot;
+        self.ended
+            .extend(extract(&mut self.errands, meant).map(|it| (it.user, it.errand)));
+    }
+
+    /// Who holds the seat of a robot, and when it is free if no further command comes.
+    #[must_use]
+    pub fn seated(&self, now: Duration, robot: DeviceId) -> Option<(User, Duration)> {
+        let same = |device: Device| self.robot_of(device) == robot;
+        let wheels = self.wheels.iter().filter(|(device, _)| same(**device));
+        let holders = wheels.filter_map(|(_, controls)| controls.seated_until(now));
+        let errands = self.errands.iter().filter(|it| same(it.errand.device()));
+        let errands = errands.map(|it| (it.user, it.commanded + SEAT_HOLD));
+        let errands = errands.filter(|(_, until)| now < *until);
+        holders.chain(errands).max_by_key(|(_, until)| *until)
+    }
+
     /// Stops everything of all users.
     pub fn stop(&mut self) {
         for controls in self.wheels.values_mut() {
@@ -152,10 +177,16 @@ impl Helm {
         if let Some((user, errand)) = self.ended.pop_front() {
             return Some((user, errand.end()));
         }
-        self.wheels.iter_mut().find_map(|(&device, controls)| {
+        let order = self.wheels.iter_mut().find_map(|(&device, controls)| {
             let (user, speeds) = controls.poll(now)?;
             Some((user, Order::Drive(device, speeds)))
-        })
+        });
+        if order.is_none() {
+            // Users name any device: those that nobody drives take no memory.
+            self.wheels
+                .retain(|_, controls| controls.holder().is_some());
+        }
+        order
     }
 
     /// Sends all orders that are due.
@@ -174,6 +205,12 @@ impl Helm {
         }
     }
 
+    /// How many devices are known, because somebody drives them or has just done so.
+    #[must_use]
+    pub fn wheels_in_memory(&self) -> usize {
+        self.wheels.len()
+    }
+
     /// Whether a user drives, or has an errand that may still run.
     #[must_use]
     pub fn is_driven_by(&self, user: User) -> bool {
@@ -187,17 +224,8 @@ impl Helm {
         let robot = self.robot_of(device);
         let own = self.own;
         let same = |other: Device| robot_of(own, other) == robot;
-        if self.seat == Seat::Exclusive {
-            let wheels = self.wheels.iter().filter(|(other, _)| same(**other));
-            let holders = wheels.filter_map(|(_, controls)| controls.seated(now));
-            let errands = self.errands.iter().filter(|it| same(it.errand.device()));
-            let errands = errands.filter(|it| now < it.commanded + SEAT_HOLD);
-            if holders
-                .chain(errands.map(|it| it.user))
-                .any(|it| it != user)
-            {
-                return Err(Occupied);
-            }
+        if self.seat == Seat::Exclusive && self.seated(now, robot).is_some_and(|it| it.0 != user) {
+            return Err(Occupied);
         }
         for (&other, controls) in &mut self.wheels {
             if other != device
@@ -218,7 +246,10 @@ impl Helm {
             .extend(extract(&mut self.errands, ends).map(|it| (it.user, it.errand)));
     }
 
-    fn robot_of(&self, device: Device) -> DeviceId {
+    /// The robot to which a device belongs: those with the same id do, and those of the gateway's own
+    /// robot.
+    #[must_use]
+    pub fn robot_of(&self, device: Device) -> DeviceId {
         robot_of(self.own, device)
     }
 }
@@ -312,6 +343,34 @@ mod tests {
         assert_eq!(helm.next_due(), Some(Duration::ZERO));
         assert_eq!(polled(&mut helm, 1300), [end(B)]);
         assert_eq!(helm.next_due(), None);
+    }
+
+    #[test]
+    fn a_user_vacates_the_seat_of_one_robot() {
+        let mut helm = helm();
+        let (own, other) = (WHEELS.id, OTHER_ROBOT.id);
+        assert_eq!(helm.begin(ms(0), A, TARGETS), Ok(()));
+        assert_eq!(helm.drive(ms(100), A, OTHER_ROBOT, GO), Ok(()));
+        assert_eq!(helm.seated(ms(200), own), Some((A, ms(1_000))));
+        assert_eq!(helm.seated(ms(200), other), Some((A, ms(1_100))));
+        polled(&mut helm, 200);
+        // Of somebody who does not hold it.
+        helm.vacate(B, own);
+        assert_eq!(polled(&mut helm, 200), []);
+        helm.vacate(A, own);
+        assert_eq!(polled(&mut helm, 200), [(A, TARGETS.end())]);
+        assert_eq!(helm.seated(ms(200), own), None);
+        assert_eq!(helm.drive(ms(200), B, WHEELS, GO), Ok(()));
+        helm.vacate(A, other);
+        let expected = [
+            (B, Order::Drive(WHEELS, GO)),
+            (A, Order::Drive(OTHER_ROBOT, STOP)),
+        ];
+        assert_eq!(polled(&mut helm, 200), expected);
+        // An errand may run on without its seat.
+        assert_eq!(helm.begin(ms(300), B, TARGETS), Ok(()));
+        assert_eq!(helm.seated(ms(1_300), own), None);
+        assert!(helm.is_driven_by(B));
     }
 
     #[test]

@@ -9,10 +9,14 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::ros::RosRobot;
 use crate::limits::LEASE;
 use crate::names::Name;
 
 pub mod certificates;
+mod ros;
+
+pub use ros::RosTable;
 
 /// The file with the rights of a fleet.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -24,6 +28,8 @@ pub struct Rights {
     pub robot: Vec<RobotTable>,
     /// The operators.
     pub operator: Vec<OperatorTable>,
+    /// Robots are nodes of ROS 2, too, if it is there.
+    pub ros: Option<RosTable>,
 }
 
 /// The table `[router]`.
@@ -42,6 +48,9 @@ pub struct RouterTable {
 pub struct RobotTable {
     /// The name in keys and in its certificate.
     pub name: Name,
+    /// The namespace in ROS 2, as in the configuration of the robot; its name if there is none.
+    #[serde(default)]
+    pub namespace: Option<String>,
 }
 
 /// The table `[[operator]]`.
@@ -56,6 +65,9 @@ pub struct OperatorTable {
     /// The robots that the operator sees and asks, but does not move.
     #[serde(default)]
     pub watches: Vec<Name>,
+    /// Of these robots, the operator hears data only at the rate that they have for this operator.
+    #[serde(default)]
+    pub own_rate: Vec<Name>,
 }
 
 /// Only this machine.
@@ -85,6 +97,17 @@ pub enum RightsError {
         /// The robot.
         robot: Name,
     },
+    /// Rules need keys that begin with the namespace of the robot.
+    #[error(
+        "robot '{robot}': '{namespace}' is not a namespace of ROS 2 for one robot: set `namespace` \
+         to a name such as '/r1', as in its configuration"
+    )]
+    Namespace {
+        /// The robot.
+        robot: Name,
+        /// The namespace.
+        namespace: String,
+    },
 }
 
 impl Rights {
@@ -102,9 +125,11 @@ impl Rights {
                 return Err(RightsError::Twice(name.clone()));
             }
         }
+        self.ros_robots()?;
         let robots: BTreeSet<_> = self.robot.iter().map(|robot| &robot.name).collect();
         for operator in &self.operator {
-            let mut all = operator.drives.iter().chain(&operator.watches);
+            let all = operator.drives.iter().chain(&operator.watches);
+            let mut all = all.chain(&operator.own_rate);
             if let Some(robot) = all.find(|robot| !robots.contains(robot)) {
                 return Err(RightsError::UnknownRobot {
                     operator: operator.name.clone(),
@@ -119,6 +144,15 @@ impl Rights {
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         let robots = self.robot.iter().map(|robot| &robot.name);
         robots.chain(self.operator.iter().map(|operator| &operator.name))
+    }
+
+    /// The robots as nodes of ROS 2.
+    fn ros_robots(&self) -> Result<Vec<RosRobot<'_>>, RightsError> {
+        let robots = self.ros.iter().flat_map(|ros| {
+            let all = self.robot.iter();
+            all.map(move |robot| RosRobot::new(ros, robot))
+        });
+        robots.collect()
     }
 
     /// The configuration of the router. Its certificate and that of the authority are in this folder.
@@ -136,9 +170,16 @@ impl Rights {
             &["amber/**".to_owned()],
         )];
         let mut policies = Vec::new();
-        for RobotTable { name } in &self.robot {
+        // Invalid ones were found by `check`.
+        let nodes = self.ros_robots().unwrap_or_default();
+        for RobotTable { name, .. } in &self.robot {
             rules.extend(of_robot(name));
-            policies.push(json!({ "subjects": [name], "rules": [format!("{name}-owns")] }));
+            let mut own = vec![format!("{name}-owns")];
+            for node in nodes.iter().filter(|node| node.is(name)) {
+                add(&mut rules, &mut own, node.owns());
+                rules.push(node.heard());
+            }
+            policies.push(json!({ "subjects": [name], "rules": own }));
         }
         for operator in &self.operator {
             let who = &operator.name;
@@ -146,9 +187,23 @@ impl Rights {
             let seen: BTreeSet<_> = operator.drives.iter().chain(&operator.watches).collect();
             for robot in seen {
                 let drives = operator.drives.contains(robot);
-                own.push(format!("{robot}-heard"));
+                match operator.own_rate.contains(robot) {
+                    true => {
+                        own.push(format!("{who}-hears-{robot}"));
+                        own.push(format!("{robot}-known"));
+                        rules.push(of_slow_operator(who, robot));
+                    }
+                    false => own.push(format!("{robot}-heard")),
+                }
                 own.push(format!("{who}-uses-{robot}"));
                 rules.extend(of_operator(who, robot, drives));
+                for node in nodes.iter().filter(|node| node.is(robot)) {
+                    own.push(node.heard_id());
+                    add(&mut rules, &mut own, node.used(who, drives));
+                }
+            }
+            if let Some(ros) = &self.ros {
+                add(&mut rules, &mut own, ros::of_operator(ros, who));
             }
             policies.push(json!({ "subjects": [who], "rules": own }));
         }
@@ -183,8 +238,16 @@ impl Rights {
     }
 }
 
+/// Adds rules, and their names to those of a subject.
+fn add(rules: &mut Vec<Value>, own: &mut Vec<String>, more: impl IntoIterator<Item = Value>) {
+    for rule in more {
+        own.extend(rule["id"].as_str().map(str::to_owned));
+        rules.push(rule);
+    }
+}
+
 /// What a robot may do with its own keys, and what operators hear of it.
-fn of_robot(robot: &Name) -> [Value; 2] {
+fn of_robot(robot: &Name) -> [Value; 3] {
     let all = [format!("amber/{robot}/**")];
     let owns = rule(
         &format!("{robot}-owns"),
@@ -215,7 +278,27 @@ fn of_robot(robot: &Name) -> [Value; 2] {
         ],
         &all,
     );
-    [owns, heard]
+    // What it takes, so that queries find it.
+    let declares = ["declare_subscriber", "declare_queryable"];
+    let known = rule(&format!("{robot}-known"), &["egress"], &declares, &all);
+    [owns, heard, known]
+}
+
+/// What an operator hears who gets data at a rate of the own: all but the data for others.
+fn of_slow_operator(who: &Name, robot: &Name) -> Value {
+    let own = ["data", "call", "drive"].map(|way| format!("*/*/{way}/{who}"));
+    let all = ["alive/*", "info", "events", "seat", "operators/*/*"].map(str::to_owned);
+    let devices = ["alive/*", "health", "description"].map(|it| format!("*/*/{it}"));
+    let keys = own.into_iter().chain(all).chain(devices);
+    let keys = keys.chain([format!("seat/{who}")]);
+    let keys: Vec<_> = keys.map(|rest| format!("amber/{robot}/{rest}")).collect();
+    let messages = ["put", "delete", "reply", "liveliness_token"];
+    rule(
+        &format!("{who}-hears-{robot}"),
+        &["egress"],
+        &messages,
+        &keys,
+    )
 }
 
 /// What an operator may ask and order.
@@ -223,6 +306,7 @@ fn of_operator(who: &Name, robot: &Name, drives: bool) -> Vec<Value> {
     let key = |rest: &str| format!("amber/{robot}/{rest}");
     let mut asks = vec![
         key("info"),
+        key("seat"),
         key("*/*/health"),
         key("*/*/description"),
         key(&format!("*/*/call/{who}")),
@@ -230,6 +314,7 @@ fn of_operator(who: &Name, robot: &Name, drives: bool) -> Vec<Value> {
     let mut messages = vec!["query"];
     if drives {
         asks.push(key(&format!("*/*/drive/{who}")));
+        asks.push(key(&format!("seat/{who}")));
         asks.push(key(&format!("operators/{who}/*")));
         messages.extend(["put", "liveliness_token"]);
     }
@@ -280,13 +365,81 @@ mod tests {
             rule["key_exprs"].to_string()
         };
         assert!(keys("alice-uses-r1").contains("amber/r1/*/*/drive/alice"));
+        assert!(keys("alice-uses-r1").contains("amber/r1/seat/alice"));
         assert!(!keys("alice-uses-r2").contains("drive"));
+        assert!(!keys("alice-uses-r2").contains("seat/alice"));
         assert!(keys("alice-uses-r2").contains("amber/r2/*/*/call/alice"));
         assert_eq!(router["access_control"]["default_permission"], "deny");
         let tls = &router["transport"]["link"]["tls"];
         assert_eq!(tls["listen_certificate"], "/etc/fleet/router.pem");
         let accepted = zenoh::Config::from_json5(&router.to_string());
         assert!(accepted.is_ok(), "{accepted:?}");
+    }
+
+    #[test]
+    fn an_operator_with_a_rate_of_the_own_hears_no_other_data() {
+        let rights = rights(&format!("{FLEET}\nown_rate = ['r2']"));
+        rights.check().unwrap();
+        let router = rights.router(Path::new("/etc/fleet"));
+        let policies = router["access_control"]["policies"].as_array().unwrap();
+        let alice = policies.iter().find(|it| it["subjects"][0] == "alice");
+        let alice = alice.unwrap()["rules"].to_string();
+        assert!(
+            alice.contains("r1-heard") && !alice.contains("r2-heard"),
+            "{alice}"
+        );
+        assert!(alice.contains("alice-hears-r2"), "{alice}");
+        let rules = router["access_control"]["rules"].as_array().unwrap();
+        let hears = rules.iter().find(|rule| rule["id"] == "alice-hears-r2");
+        let keys = hears.unwrap()["key_exprs"].to_string();
+        assert!(keys.contains("\"amber/r2/*/*/data/alice\""), "{keys}");
+        assert!(!keys.contains("data\""), "{keys}");
+        let accepted = zenoh::Config::from_json5(&router.to_string());
+        assert!(accepted.is_ok(), "{accepted:?}");
+    }
+
+    #[test]
+    fn a_node_of_ros_2_is_driven_by_the_operators_in_drives() {
+        let text = FLEET.replace("name = 'r2'", "name = 'r2'\nnamespace = '/lab/r2'");
+        let rights = self::rights(&format!("ros = {{ domain = 7 }}\n{text}"));
+        rights.check().unwrap();
+        let router = rights.router(Path::new("/etc/fleet"));
+        let control = &router["access_control"];
+        let rules = control["rules"].as_array().unwrap();
+        // All keys that a subject may put.
+        let puts = |subject: &str| {
+            let mut policies = control["policies"].as_array().unwrap().iter();
+            let policy = policies.find(|it| it["subjects"][0] == subject).unwrap();
+            let own = policy["rules"].as_array().unwrap();
+            let is_put = |rule: &&Value| {
+                let (flows, messages) = (rule["flows"].to_string(), rule["messages"].to_string());
+                flows.contains("ingress") && messages.contains("put") && own.contains(&rule["id"])
+            };
+            let keys = rules
+                .iter()
+                .filter(is_put)
+                .map(|it| it["key_exprs"].to_string());
+            keys.collect::<String>()
+        };
+        assert!(puts("alice").contains("7/r1/cmd_vel/**"));
+        assert!(!puts("alice").contains("lab"));
+        assert!(puts("r2").contains("7/lab/r2/**") && !puts("r2").contains("7/r1"));
+        let mut ids: Vec<_> = rules.iter().map(|rule| rule["id"].to_string()).collect();
+        ids.sort();
+        let all = ids.len();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+        let accepted = zenoh::Config::from_json5(&router.to_string());
+        assert!(accepted.is_ok(), "{accepted:?}");
+
+        let root = FLEET.replace("name = 'r2'", "name = 'r2'\nnamespace = '/'");
+        let error = self::rights(&format!("ros = {{}}\n{root}"))
+            .check()
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("robot 'r2': '/' is not"),
+            "{error}"
+        );
     }
 
     #[test]

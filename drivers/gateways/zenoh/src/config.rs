@@ -1,5 +1,6 @@
 //! The configuration of one robot in the fleet. PURE.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,8 +12,9 @@ use amber_gateways::shared::robot::Robot;
 use amber_proto::Device;
 use serde::Deserialize;
 
-use crate::limits::LEASE;
+use crate::limits::{LEASE, MAX_OPERATORS};
 use crate::names::Name;
+use crate::ros::config::{RosConfig, RosTable};
 
 /// The file of a robot.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,6 +28,8 @@ pub struct File {
     pub robot: RobotOptions,
     /// The rates of devices.
     pub rate: Vec<RateTable>,
+    /// The robot as a node of ROS 2.
+    pub ros: Option<RosTable>,
     /// Who uses far robots.
     pub operator: OperatorTable,
     /// Far robots whose devices a local mediator shows.
@@ -58,14 +62,20 @@ pub struct FleetTable {
     pub mediator: Option<String>,
     /// The devices that the fleet sees; all if there are none.
     pub devices: Vec<DeviceText>,
+    /// The operators who may take the seat of somebody who drives.
+    pub may_force: Vec<Name>,
 }
 
 /// The table `[[rate]]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateTable {
-    /// The devices.
+    /// The devices; with an operator, all if there are none.
+    #[serde(default)]
     pub devices: Vec<DeviceText>,
+    /// The operator with a stream of the own; without one, the rate is that for all.
+    #[serde(default)]
+    pub operator: Option<Name>,
     /// The most messages per second of each; newer messages replace older ones.
     pub max_hz: f64,
 }
@@ -90,6 +100,9 @@ pub struct RemoteTable {
     /// What takes the commands of a Roboclaw there, whatever its type.
     #[serde(default)]
     pub wheels: Option<DeviceText>,
+    /// Whether to listen to the streams for this operator, whose rate the robot limits.
+    #[serde(default)]
+    pub own_rate: bool,
 }
 
 /// A device as text, such as `hokuyo:0`.
@@ -149,8 +162,25 @@ pub struct Config {
     pub devices: Vec<Device>,
     /// The periods of devices with a limited rate.
     pub periods: Vec<(Device, Duration)>,
+    /// The streams of single operators.
+    pub own_streams: Vec<OwnStreams>,
     /// What moves the robot.
     pub controls: Controls,
+    /// The operators who may take the seat of somebody who drives.
+    pub may_force: Vec<Name>,
+    /// The robot as a node of ROS 2, if it is one.
+    pub ros: Option<RosConfig>,
+}
+
+/// The streams of one operator, with a rate of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnStreams {
+    /// The operator.
+    pub who: Name,
+    /// The devices; all if there are none.
+    pub devices: Vec<Device>,
+    /// The shortest time between two messages of a device.
+    pub period: Duration,
 }
 
 /// A far robot whose devices a local mediator shows.
@@ -162,6 +192,8 @@ pub struct FarRobot {
     pub first_id: i32,
     /// What takes the commands of a Roboclaw there.
     pub wheels: Device,
+    /// Whether to listen to the streams for this operator.
+    pub own_rate: bool,
 }
 
 /// The checked configuration of a process that shows far devices.
@@ -245,19 +277,47 @@ impl File {
         })?;
         let mediator = mediator.or(self.fleet.mediator);
         let (robot, seat) = RobotOptions::default().checked(self.robot)?;
-        let mut periods = Vec::new();
+        let (mut periods, mut own_streams) = (Vec::new(), Vec::new());
         for rate in self.rate {
             let hz = check("max_hz", rate.max_hz, 0.01..=1_000.0)?;
             let period = Duration::from_secs_f64(1.0 / hz);
-            periods.extend(rate.devices.iter().map(|it| (it.0, period)));
+            let devices = rate.devices.iter().map(|it| it.0);
+            match rate.operator {
+                Some(who) => own_streams.push(OwnStreams {
+                    who,
+                    devices: devices.collect(),
+                    period,
+                }),
+                None if rate.devices.is_empty() => {
+                    return Err(OptionsError::Value {
+                        name: "rate",
+                        problem: "a rate without `devices` needs an `operator`".to_owned(),
+                    });
+                }
+                None => periods.extend(devices.map(|device| (device, period))),
+            }
         }
+        let operators: BTreeSet<_> = own_streams.iter().map(|it| &it.who).collect();
+        if operators.len() > MAX_OPERATORS {
+            return Err(OptionsError::Value {
+                name: "rate",
+                problem: format!("rates for more than {MAX_OPERATORS} operators"),
+            });
+        }
+        let ros = match self.ros {
+            Some(table) => table.checked(&name)?,
+            None => None,
+        };
         Ok(Config {
             link: self.zenoh.checked(routers)?,
+            ros,
             name,
             mediator: mediator.unwrap_or_else(|| "127.0.0.1".to_owned()),
             devices: self.fleet.devices.iter().map(|it| it.0).collect(),
             periods,
+            own_streams,
             controls: Controls { robot, seat },
+            may_force: self.fleet.may_force,
         })
     }
 }
@@ -271,6 +331,7 @@ impl FarRobot {
             name,
             first_id,
             wheels,
+            own_rate: false,
         }
     }
 }
@@ -294,7 +355,11 @@ impl File {
         let listed = self.remote.into_iter().map(|it| {
             let usual = FarRobot::new(it.robot, it.first_id);
             let wheels = it.wheels.map_or(usual.wheels, |wheels| wheels.0);
-            FarRobot { wheels, ..usual }
+            FarRobot {
+                wheels,
+                own_rate: it.own_rate,
+                ..usual
+            }
         });
         let listed: Vec<_> = listed.collect();
         for it in robot.map_or(listed, |robot| vec![robot]) {
@@ -333,6 +398,19 @@ impl Config {
         found.map_or(Duration::ZERO, |(_, period)| *period)
     }
 
+    /// The operators with a stream of this device for themselves, and the shortest time between two
+    /// messages. It is not shorter than that for all; of several entries, the first counts.
+    #[must_use]
+    pub fn own_periods(&self, device: Device) -> BTreeMap<&Name, Duration> {
+        let covers = |it: &&OwnStreams| it.devices.is_empty() || it.devices.contains(&device);
+        let mut periods = BTreeMap::new();
+        for streams in self.own_streams.iter().filter(covers) {
+            let period = streams.period.max(self.period(device));
+            periods.entry(&streams.who).or_insert(period);
+        }
+        periods
+    }
+
     /// Whether the fleet sees this device.
     #[must_use]
     pub fn shows(&self, device: Device) -> bool {
@@ -363,6 +441,9 @@ mod tests {
         assert!(config.shows(hokuyo));
         assert_eq!(config.period(hokuyo), Duration::ZERO);
         assert_eq!(config.controls, Controls::default());
+        assert_eq!(config.ros, None);
+        let with_ros = checked("[fleet]\nname = 'r1'\n[ros]").unwrap();
+        assert_eq!(with_ros.ros.unwrap().namespace, "/r1");
     }
 
     #[test]
@@ -378,17 +459,31 @@ mod tests {
             name = 'r1'
             mediator = '127.0.0.1:26234'
             devices = ['hokuyo:0', '77:3']
+            may_force = ['carol']
             [robot]
             max_speed_mm_s = 300
             [[rate]]
             devices = ['hokuyo:0']
-            max_hz = 4";
+            max_hz = 4
+            [[rate]]
+            operator = 'bob'
+            devices = ['hokuyo:0']
+            max_hz = 0.5
+            [[rate]]
+            operator = 'bob'
+            max_hz = 20";
         let config = checked(text).unwrap();
         assert_eq!(config.link.tls.unwrap().key, PathBuf::from("r1.key"));
         let hokuyo = Device::new(DeviceType::HOKUYO, 0);
         let config = checked(text).unwrap();
+        assert_eq!(config.may_force[0].as_str(), "carol");
         assert_eq!(config.period(hokuyo), Duration::from_millis(250));
-        assert!(config.shows(hokuyo) && !config.shows(Device::new(DeviceType::DUMMY, 0)));
+        let dummy = Device::new(DeviceType::DUMMY, 0);
+        assert!(config.shows(hokuyo) && !config.shows(dummy));
+        let bob: Name = "bob".parse().unwrap();
+        let own = |device| config.own_periods(device)[&bob];
+        assert_eq!(own(hokuyo), Duration::from_secs(2));
+        assert_eq!(own(dummy), Duration::from_millis(50));
         assert!((config.controls.robot.drive.max_wheel_m_s - 0.3).abs() < 1e-9);
     }
 
@@ -407,10 +502,12 @@ mod tests {
             [[remote]]
             robot = 'r3'
             first_id = 20
-            wheels = '77:0'";
+            wheels = '77:0'
+            own_rate = true";
         let config = checked(two).unwrap();
         let wheels = config.robots.iter().map(|it| it.wheels.to_string());
         assert_eq!(wheels.collect::<Vec<_>>(), ["roboclaw:0", "77:0"]);
+        assert!(!config.robots[0].own_rate && config.robots[1].own_rate);
         for (text, part) in [
             (two.replace("20", "10"), "r2 and r3 have the same"),
             (two.replace("20", "-1"), "first_id"),
@@ -430,6 +527,7 @@ mod tests {
             ("[zenoh]\nca = 'ca.pem'", "certificate"),
             ("[zenoh]\nlease_ms = 1", "lease_ms"),
             ("[[rate]]\ndevices = ['hokuyo:0']\nmax_hz = 0", "max_hz"),
+            ("[[rate]]\nmax_hz = 1", "operator"),
         ] {
             let error = checked(&format!("fleet = {{ name = 'r1' }}\n{text}")).unwrap_err();
             assert!(error.to_string().contains(part), "{text}: {error}");

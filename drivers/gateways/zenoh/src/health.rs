@@ -71,6 +71,51 @@ pub struct OperatorInfo {
     pub drives: bool,
 }
 
+/// The seat of a robot: what `amber/<robot>/seat` answers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SeatInfo {
+    /// The id of the devices of the robot: a mediator may have several robots.
+    pub id: i32,
+    /// Who holds the seat.
+    pub holder: Option<SeatHolder>,
+    /// Who waits for it, in the order in which they get it.
+    pub waiting: Vec<SeatWaiting>,
+}
+
+/// The operator who holds a seat.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SeatHolder {
+    /// The operator.
+    pub who: Name,
+    /// For how long.
+    pub held_ms: u64,
+    /// When the seat is free if this operator sends nothing further.
+    pub free_in_ms: u64,
+    /// Whether the operator has driven in the last second, and not only claimed the seat.
+    pub drives: bool,
+}
+
+/// An operator who waits for a seat.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SeatWaiting {
+    /// The operator.
+    pub who: Name,
+    /// For how long.
+    pub waits_ms: u64,
+}
+
+impl SeatInfo {
+    /// Nobody holds the seat.
+    #[must_use]
+    pub fn free(id: i32) -> Self {
+        Self {
+            id,
+            holder: None,
+            waiting: Vec::new(),
+        }
+    }
+}
+
 /// The devices of a mediator with their states.
 #[must_use]
 pub fn of_drivers(drivers: &[Driver]) -> BTreeMap<Device, Health> {

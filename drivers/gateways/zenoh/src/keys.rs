@@ -5,8 +5,11 @@
 //! amber/<robot>/info                            query: version, devices, counters (JSON)
 //! amber/<robot>/events                          published: events of the mediator
 //! amber/<robot>/operators/<who>/<instance>      token of an operator
+//! amber/<robot>/seat                            published on change, and query: who drives (JSON)
+//! amber/<robot>/seat/<who>                      query: take it, wait for it, give it up (JSON)
 //! amber/<robot>/<type>/<id>/alive/<boot>        token: the driver is up
 //! amber/<robot>/<type>/<id>/data                published: what the device publishes
+//! amber/<robot>/<type>/<id>/data/<who>          the same for one operator, at a rate of its own
 //! amber/<robot>/<type>/<id>/health              published on change, and query (JSON)
 //! amber/<robot>/<type>/<id>/description         query: a FileDescriptorSet
 //! amber/<robot>/<type>/<id>/call/<who>          query: requests that move nothing
@@ -91,6 +94,18 @@ impl RobotKeys {
         self.of(*device, &format!("{}/{who}", way.name()))
     }
 
+    /// The key on which an operator asks for a seat.
+    #[must_use]
+    pub fn seat(&self, who: &Name) -> String {
+        self.own(&format!("seat/{who}"))
+    }
+
+    /// What a device publishes for one operator.
+    #[must_use]
+    pub fn own_data(&self, device: Device, who: &Name) -> String {
+        self.of(device, &format!("data/{who}"))
+    }
+
     /// The tokens of all operators of this robot.
     #[must_use]
     pub fn operators(&self) -> String {
@@ -147,6 +162,16 @@ pub fn parse_operator(key: &str) -> Option<(Name, u64)> {
     Some((who.parse().ok()?, instance))
 }
 
+/// Reads the key on which an operator asks for a seat.
+#[must_use]
+pub fn parse_seat(key: &str) -> Option<Name> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let [ROOT, _robot, "seat", who] = parts[..] else {
+        return None;
+    };
+    who.parse().ok()
+}
+
 /// Reads the token of a robot: its name and the number of this start.
 #[must_use]
 pub fn parse_alive(key: &str) -> Option<(Name, &str)> {
@@ -187,6 +212,8 @@ mod tests {
         assert_eq!(keys.own("info"), "amber/r1/info");
         assert_eq!(keys.of(hokuyo, "data"), "amber/r1/hokuyo/0/data");
         assert_eq!(keys.of_all("health"), "amber/r1/*/*/health");
+        let own = keys.own_data(hokuyo, &"bob".parse().unwrap());
+        assert_eq!(own, "amber/r1/hokuyo/0/data/bob");
         let address = Address {
             device: Device::new(DeviceType(77), 3),
             way: Way::Drive,
@@ -199,6 +226,9 @@ mod tests {
         let token = keys.operator(&alice, 255);
         assert_eq!(token, "amber/r1/operators/alice/00000000000000ff");
         assert_eq!(parse_operator(&token), Some((alice, 255)));
+        let bob: Name = "bob".parse().unwrap();
+        assert_eq!(keys.seat(&bob), "amber/r1/seat/bob");
+        assert_eq!(parse_seat("amber/*/seat/bob"), Some(bob));
         let robot = "r1".parse().unwrap();
         assert_eq!(parse_alive(&keys.alive("ab")), Some((robot, "ab")));
         let token = keys.of(hokuyo, "alive/ab");
@@ -224,5 +254,7 @@ mod tests {
         assert!(Address::parse("amber/*/hokuyo/0/call/alice").is_some());
         assert_eq!(parse_operator("amber/r1/operators/alice/xyz"), None);
         assert_eq!(parse_alive("amber/*/alive"), None);
+        assert_eq!(parse_seat("amber/r1/seat"), None);
+        assert_eq!(parse_seat("amber/r1/seat/*"), None);
     }
 }

@@ -35,5 +35,7 @@ pub mod problem;
 pub mod remote;
 pub mod robot;
 pub mod ros;
+pub mod router;
+pub mod seat;
 pub mod session;
 pub mod stamp;

@@ -31,6 +31,13 @@ pub const ORDER_RATE: u32 = 500;
 /// An operator without a token leaves the mediator after this time without messages.
 pub const IDLE_OPERATOR: Duration = Duration::from_secs(10);
 
+/// How long a claim for a seat holds: programs repeat it, so that a seat waits for nobody who is gone;
+/// people drive within this time after they have asked by hand.
+pub const SEAT_CLAIM: Duration = Duration::from_secs(3);
+
+/// Claims for the seats of one mediator: one of each operator.
+pub const MAX_CLAIMS: usize = MAX_OPERATORS;
+
 /// The time to wait for the answer of a device, unless the request has another.
 pub const DEADLINE: Duration = Duration::from_secs(1);
 
@@ -86,3 +93,32 @@ pub const LINK_PERIOD: Duration = Duration::from_millis(250);
 
 /// The time between two lines in the log about what was dropped.
 pub const REPORT_PERIOD: Duration = Duration::from_secs(30);
+
+/// A command of ROS that is older was held up by the network: as old as a command holds.
+pub const ROS_AGE: Duration = Duration::from_millis(500);
+
+/// How often a node of ROS 2 says how its devices are: as tools that show it expect.
+pub const DIAGNOSTICS_PERIOD: Duration = Duration::from_secs(1);
+
+/// The time between two looks at the map. Maps change rarely, and drivers encode them first.
+pub const MAP_PERIOD: Duration = Duration::from_secs(10);
+
+/// Drivers encode a map before they send it.
+pub const MAP_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A location driver that publishes nothing for this time is asked for its pose: drivers of the
+/// original system do not publish.
+pub const POSE_SILENCE: Duration = Duration::from_secs(1);
+
+/// The time between two requests for a pose.
+pub const POSE_PERIOD: Duration = Duration::from_millis(100);
+
+/// Measurements that come later than this are of no use.
+pub const MEASUREMENT_DEADLINE: Duration = Duration::from_millis(300);
+
+/// Nodes that have announced that they drive. Others count as those without a token.
+pub const MAX_ROS_DRIVERS: usize = 1_024;
+
+/// Subscribers of fixed frames and maps learn after this time that they have missed one, as those of
+/// other nodes.
+pub const HEARTBEAT: Duration = Duration::from_millis(500);

@@ -9,9 +9,10 @@ use amber_drivers::options::{OptionsError, read};
 use amber_proto::Device;
 use amber_terminal::{Failure, exit_code, note, seconds, show};
 use amber_zenoh::access::{Rights, RightsError, certificates};
-use amber_zenoh::config::{FarRobot, File};
+use amber_zenoh::config::{FarRobot, File, Link};
 use amber_zenoh::names::Name;
-use amber_zenoh::{fleet, private, remote, robot, session};
+use amber_zenoh::router::{Router, RouterError};
+use amber_zenoh::{fleet, private, remote, robot, router, seat, session};
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::Targets;
@@ -23,7 +24,8 @@ use tracing_subscriber::prelude::*;
     name = "amber-zenoh",
     version,
     arg_required_else_help = true,
-    after_help = "A Zenoh router must run, such as `zenohd`. docs/fleet.md shows the steps."
+    after_help = "A Zenoh router must run: `amber-zenoh router`, or `zenohd`. docs/fleet.md shows \
+        the steps."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -56,10 +58,23 @@ enum Verb {
     With(WithOptions),
     /// List the robots of the fleet and their devices
     Fleet(FleetOptions),
+    /// Show who drives a robot, ask for its seat, or give it up
+    #[command(
+        after_help = "Example:\n  amber-zenoh seat --robot r2 --operator alice take\n\n\
+        Then drive within 3 s: afterwards the seat is free again."
+    )]
+    Seat(SeatOptions),
+    /// Run a Zenoh router, where all robots and operators of the fleet meet
+    #[command(
+        after_help = "Examples:\n  amber-zenoh router\n  \
+        amber-zenoh router --config certificates/router.json5\n\n\
+        It does the same for a fleet as `zenohd` of the Zenoh project."
+    )]
+    Router(RouterOptions),
     /// Write certificates for robots and operators, and the access rules of the router
     #[command(
         after_help = "Example:\n  amber-zenoh access rights.toml --out certificates\n  \
-        zenohd --config certificates/router.json5"
+        amber-zenoh router --config certificates/router.json5"
     )]
     Access(AccessOptions),
 }
@@ -78,6 +93,9 @@ struct RobotOptions {
     /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
     #[arg(long, value_name = "tcp|tls/HOST:PORT")]
     connect: Vec<String>,
+    /// Make the robot a node of ROS 2, with the settings of the table [ros]
+    #[arg(long)]
+    ros: bool,
 }
 
 const REMOTE_HELP: &str = "\
@@ -160,6 +178,32 @@ struct FleetOptions {
 }
 
 #[derive(clap::Args)]
+struct SeatOptions {
+    #[command(flatten)]
+    far: FarOptions,
+    /// What to do
+    #[arg(value_enum, default_value_t)]
+    action: seat::Action,
+    /// How long to wait for a router and for the seat
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = seconds)]
+    deadline: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct RouterOptions {
+    /// Configuration of `zenohd`, such as the router.json5 of `amber-zenoh access`
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where to listen (may be given several times) [default: as the file says, or
+    /// tcp/127.0.0.1:7447]
+    #[arg(long, value_name = "tcp|tls/HOST:PORT")]
+    listen: Vec<String>,
+}
+
+#[derive(clap::Args)]
 struct AccessOptions {
     /// The robots and operators, and who may drive what
     #[arg(value_name = "FILE")]
@@ -186,6 +230,7 @@ fn main() -> ExitCode {
     exit_code(match cli.verb {
         Verb::Robot(options) => runtime.block_on(run_robot(options)),
         Verb::Fleet(options) => runtime.block_on(run_fleet(options)),
+        Verb::Seat(options) => runtime.block_on(run_seat(options)),
         Verb::Remote(options) => {
             let served = runtime.block_on(run_remote(options));
             // A thread may still wait for stdin.
@@ -202,12 +247,16 @@ fn main() -> ExitCode {
         Verb::With(options) => {
             return runtime.block_on(run_with(&options.far, &options.devices, &options.program));
         }
+        Verb::Router(options) => runtime.block_on(run_router(options)),
         Verb::Access(options) => run_access(&options),
     })
 }
 
 async fn run_robot(options: RobotOptions) -> Result<(), Failure> {
-    let file = file(options.config.as_deref())?;
+    let mut file = file(options.config.as_deref())?;
+    if options.ros {
+        file.ros.get_or_insert_default().enabled = Some(true);
+    }
     let config = file.checked(options.name, options.mediator, options.connect);
     let config = config.map_err(rejected)?;
     let stop = terminated().map_err(failed)?;
@@ -267,15 +316,61 @@ async fn run_with(far: &FarOptions, devices: &[Device], program: &[String]) -> E
 async fn run_fleet(options: FleetOptions) -> Result<(), Failure> {
     let link = file(options.config.as_deref())?.zenoh;
     let link = link.checked(options.connect).map_err(rejected)?;
-    let Ok(session) = tokio::time::timeout(options.deadline, session::open(&link)).await else {
+    let session = opened(&link, options.deadline).await?;
+    let fleet = fleet::look(&session, options.deadline).await;
+    session.close().await.map_err(failed)?;
+    show(&fleet.map_err(failed)?, options.json)
+}
+
+async fn run_seat(options: SeatOptions) -> Result<(), Failure> {
+    let far = options.far;
+    let robot = far.robot.map(|name| FarRobot::new(name, 0));
+    let config = file(far.config.as_deref())?.checked_remote(robot, far.operator, far.connect);
+    let config = config.map_err(rejected)?;
+    let [robot] = &config.robots[..] else {
+        return Err(Failure::wrong("the file lists several robots").hint("name one with --robot"));
+    };
+    let session = opened(&config.link, options.deadline).await?;
+    let (who, action) = (&config.who, options.action);
+    let shown = seat::ask(&session, &robot.name, who, action, options.deadline).await;
+    session.close().await.map_err(failed)?;
+    let shown = shown.map_err(|problem| {
+        let failure = Failure::new(problem.message);
+        match problem.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    show(&shown, options.json)
+}
+
+/// A session, if there is a router in time.
+async fn opened(link: &Link, deadline: Duration) -> Result<zenoh::Session, Failure> {
+    let Ok(session) = tokio::time::timeout(deadline, session::open(link)).await else {
         let routers = link.connect.join(" ");
         return Err(Failure::new(format!("no router at {routers}"))
             .hint("check that a Zenoh router runs there; certificates may be refused, too"));
     };
-    let session = session.map_err(failed)?;
-    let fleet = fleet::look(&session, options.deadline).await;
-    session.close().await.map_err(failed)?;
-    show(&fleet.map_err(failed)?, options.json)
+    session.map_err(failed)
+}
+
+async fn run_router(options: RouterOptions) -> Result<(), Failure> {
+    let stop = terminated().map_err(failed)?;
+    let RouterOptions { config, listen } = options;
+    let started = Router::start(&router::Options { config, listen }).await;
+    let router = started.map_err(|error| match &error {
+        RouterError::Failed { .. } => Failure::new(error.to_string())
+            .hint("another router may run there; choose a port with --listen tcp/HOST:PORT"),
+        RouterError::Unreadable { .. } | RouterError::Refused(_) => {
+            Failure::wrong(error.to_string())
+        }
+    })?;
+    note(format_args!("the fleet meets at {}", router.listen.join(" ")));
+    if router.is_open {
+        note("warning: whoever reaches it drives all robots; see `amber-zenoh access --help`");
+    }
+    stop.await;
+    router.close().await.map_err(failed)
 }
 
 fn run_access(options: &AccessOptions) -> Result<(), Failure> {
@@ -293,7 +388,7 @@ fn run_access(options: &AccessOptions) -> Result<(), Failure> {
             folder.join(name).with_extension("pem").display()
         ));
     }
-    note(format_args!("zenohd --config {}", path.display()));
+    note(format_args!("amber-zenoh router --config {}", path.display()));
     Ok(())
 }
 

@@ -23,35 +23,32 @@ use std::time::Duration;
 use amber_client::{Client, Event};
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
-use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use zenoh::Session;
-use zenoh::bytes::ZBytes;
 use zenoh::key_expr::KeyExpr;
-use zenoh::query::Query;
-use zenoh::sample::SampleKind;
 
-use self::control::{Control, Incoming, Input};
+use self::control::{Control, Input};
+use self::door::{Door, MakeQuestion, Question};
 use self::feed::{Feed, unix_ns};
-use self::orders::Program;
 use self::outbox::{Asker, Fact, Out, Outbox};
+use self::ros::Ros;
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::health::{Health, Info, OperatorInfo, State, of_drivers};
-use crate::keys::{Address, RobotKeys, parse_operator};
-use crate::limits::{
-    DEADLINE, MAX_DEADLINE, MAX_ORDERS, MAX_QUERIES, MAX_QUESTIONS, RETRY, ROSTER_PERIOD,
-};
+use crate::health::{Health, Info, OperatorInfo, SeatInfo, State, of_drivers};
+use crate::keys::RobotKeys;
+use crate::limits::{MAX_ORDERS, MAX_QUERIES, MAX_QUESTIONS, RETRY, ROSTER_PERIOD};
 use crate::session;
-use crate::stamp::OrderStamp;
 
 mod control;
+mod door;
 mod feed;
 mod operators;
 pub mod orders;
 mod outbox;
+mod ros;
+pub mod seats;
 
 /// Why a robot is not in the fleet.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +89,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
     let (outbox, outbox_thread) = Outbox::start(session.clone(), counters.clone());
     let (inputs, received) = mpsc::unbounded_channel();
     let (shown_operators, operators) = watch::channel(Vec::new());
+    let (shown_seats, seats) = watch::channel(BTreeMap::new());
     let (stop_control, stopped) = watch::channel(false);
     let control = Control {
         controls: config.controls,
@@ -101,6 +99,8 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         outbox: outbox.clone(),
         counters: counters.clone(),
         operators: shown_operators,
+        may_force: config.may_force.clone(),
+        seats: shown_seats,
     };
     let control_thread = control.start(received)?;
     let desk = Desk {
@@ -113,6 +113,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         outbox: outbox.clone(),
         counters,
         operators,
+        seats,
         has_mediator: false,
         devices: BTreeMap::new(),
         events: None,
@@ -144,6 +145,7 @@ struct Desk {
     outbox: Outbox,
     counters: Counters,
     operators: watch::Receiver<Vec<OperatorInfo>>,
+    seats: watch::Receiver<BTreeMap<i32, SeatInfo>>,
     has_mediator: bool,
     devices: BTreeMap<Device, Shown>,
     events: Option<AbortHandle>,
@@ -153,17 +155,9 @@ struct Desk {
 struct Shown {
     health: Health,
     has_token: bool,
-    feed: AbortHandle,
+    /// That for all, and those of single operators.
+    feeds: Vec<AbortHandle>,
 }
-
-/// A question about the robot.
-enum Question {
-    Info(Asker),
-    Health(Asker),
-    Description(Asker),
-}
-
-type MakeQuestion = fn(Asker) -> Question;
 
 impl Desk {
     async fn serve(
@@ -173,11 +167,17 @@ impl Desk {
     ) -> Result<(), RobotError> {
         let (questions, mut asked) = mpsc::channel(MAX_QUESTIONS);
         // All of these live until the robot leaves.
-        let _declared = self.declare(inputs, questions).await?;
+        let _declared = self.declare(inputs.clone(), questions).await?;
         self.outbox.send(Out::Token(self.keys.alive(&self.boot)));
         let (sender, mut drivers) = watch::channel(None);
         let roster = tokio::spawn(watch_roster(self.client.clone(), sender));
-        self.events = Some(self.feed(Device::MEDIATOR, self.keys.own("events")));
+        let ros = self.ros(&drivers, inputs);
+        let events = self.keys.own("events");
+        self.events = Some(self.feed(Device::MEDIATOR, events, Duration::ZERO, &feed::FOR_ALL));
+        let mut seats = self.seats.clone();
+        let mut known_seats = BTreeMap::new();
+        // While one message about seats waits for the link, the next one does not follow it.
+        let one = Arc::new(Semaphore::new(1));
         tracing::info!(robot = %self.config.name, "in the fleet");
         loop {
             tokio::select! {
@@ -190,12 +190,38 @@ impl Desk {
                     self.update(drivers.as_deref());
                 }
                 Some(question) = asked.recv() => self.answer(question),
+                Ok(permit) = changed(&mut seats, &one) => {
+                    let now = seats.borrow_and_update().clone();
+                    let facts = differences(&known_seats, &now);
+                    self.outbox.send(Out::PutNewest(self.keys.own("seat"), facts, permit));
+                    known_seats = now;
+                }
             }
         }
         roster.abort();
-        let feeds = self.devices.values().map(|shown| &shown.feed);
+        ros.iter().for_each(AbortHandle::abort);
+        let feeds = self.devices.values().flat_map(|shown| &shown.feeds);
         feeds.chain(&self.events).for_each(AbortHandle::abort);
         Ok(())
+    }
+
+    /// Starts the node of ROS 2, if the robot is one.
+    fn ros(
+        &self,
+        drivers: &watch::Receiver<Option<Vec<Driver>>>,
+        inputs: mpsc::UnboundedSender<Input>,
+    ) -> Option<AbortHandle> {
+        let ros = Ros {
+            config: self.config.ros.clone()?,
+            robot: self.config.clone(),
+            session: self.session.clone(),
+            client: self.client.clone(),
+            drivers: drivers.clone(),
+            inputs,
+            outbox: self.outbox.clone(),
+            counters: self.counters.clone(),
+        };
+        Some(tokio::spawn(ros.run()).abort_handle())
     }
 
     /// Declares what operators may ask and order.
@@ -218,6 +244,12 @@ impl Desk {
             let door = door.clone();
             let queryable = (session.declare_queryable(self.keys.of_all(way)))
                 .callback(move |query| door.query(query));
+            queryables.push(queryable.await?);
+        }
+        for (key, is_own) in [("seat/*", true), ("seat", false)] {
+            let door = door.clone();
+            let queryable = (session.declare_queryable(self.keys.own(key)))
+                .callback(move |query| door.seat(query, is_own));
             queryables.push(queryable.await?);
         }
         let kinds: [(String, MakeQuestion); 3] = [
@@ -293,11 +325,11 @@ impl Desk {
                 has_changed
             }
             None => {
-                let feed = self.feed(device, self.keys.of(device, "data"));
+                let feeds = self.feeds(device);
                 let shown = Shown {
                     health: health.clone(),
                     has_token: is_up,
-                    feed,
+                    feeds,
                 };
                 self.devices.insert(device, shown);
                 is_up
@@ -315,19 +347,36 @@ impl Desk {
 
     fn remove(&mut self, device: Device) {
         if let Some(shown) = self.devices.remove(&device) {
-            shown.feed.abort();
+            shown.feeds.iter().for_each(AbortHandle::abort);
             let token = self.keys.of(device, &format!("alive/{}", self.boot));
             self.outbox.send(Out::NoToken(token));
         }
     }
 
-    fn feed(&self, device: Device, key: String) -> AbortHandle {
+    fn feeds(&self, device: Device) -> Vec<AbortHandle> {
+        let (period, key) = (self.config.period(device), self.keys.of(device, "data"));
+        let mut feeds = vec![self.feed(device, key, period, &feed::FOR_ALL)];
+        for (who, period) in self.config.own_periods(device) {
+            let key = self.keys.own_data(device, who);
+            feeds.push(self.feed(device, key, period, &feed::FOR_ONE));
+        }
+        feeds
+    }
+
+    fn feed(
+        &self,
+        device: Device,
+        key: String,
+        period: Duration,
+        names: &'static feed::Names,
+    ) -> AbortHandle {
         let feed = Feed {
             session: self.session.clone(),
             client: self.client.clone(),
             device,
             key,
-            period: self.config.period(device),
+            period,
+            names,
             counters: self.counters.clone(),
         };
         tokio::spawn(feed.run()).abort_handle()
@@ -395,104 +444,27 @@ struct Declared {
     _subscribers: [zenoh::pubsub::Subscriber<()>; 2],
 }
 
-/// Where queries and orders come in: Zenoh calls it in its own threads, so it never waits.
-#[derive(Clone)]
-struct Door {
-    keys: RobotKeys,
-    inputs: mpsc::UnboundedSender<Input>,
-    questions: mpsc::Sender<Question>,
-    orders: Arc<Semaphore>,
-    queries: Arc<Semaphore>,
-    counters: Counters,
+/// Waits until seats have changed, and no message about them waits.
+async fn changed(
+    seats: &mut watch::Receiver<BTreeMap<i32, SeatInfo>>,
+    one: &Arc<Semaphore>,
+) -> Result<OwnedSemaphorePermit, AcquireError> {
+    if seats.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    // If this is cancelled here, the change must be seen again.
+    seats.mark_changed();
+    one.clone().acquire_owned().await
 }
 
-impl Door {
-    fn query(&self, query: Query) {
-        let Some(address) = Address::parse(query.key_expr().as_str()) else {
-            return self.counters.count("queries_dropped_invalid");
-        };
-        let deadline_ms = query.parameters().get("deadline_ms");
-        let deadline_ms = deadline_ms.and_then(|text| text.parse().ok());
-        let deadline = deadline_ms.map_or(DEADLINE, Duration::from_millis);
-        let stamp = query.attachment().and_then(order_stamp);
-        let message = query.payload().map(bytes).unwrap_or_default();
-        let key = self.keys.address(&address);
-        let Some(asker) = self.asker(query, key) else {
-            return;
-        };
-        self.input(Input::Message(Box::new(Incoming {
-            address,
-            stamp,
-            message,
-            deadline: deadline.min(MAX_DEADLINE),
-            asker: Some(asker),
-            _permit: None,
-        })));
-    }
-
-    fn put(&self, key: &str, attachment: Option<&ZBytes>, payload: &ZBytes) {
-        let Some(address) = Address::parse(key) else {
-            return self.counters.count("orders_dropped_invalid");
-        };
-        let Ok(permit) = self.orders.clone().try_acquire_owned() else {
-            return self.counters.count("orders_dropped_busy");
-        };
-        self.input(Input::Message(Box::new(Incoming {
-            address,
-            stamp: attachment.and_then(order_stamp),
-            message: bytes(payload),
-            deadline: DEADLINE,
-            asker: None,
-            _permit: Some(permit),
-        })));
-    }
-
-    fn operator(&self, key: &str, kind: SampleKind) {
-        let Some((who, instance)) = parse_operator(key) else {
-            return self.counters.count("operators_dropped_invalid");
-        };
-        let program = Program { who, instance };
-        self.input(match kind {
-            SampleKind::Put => Input::Announced(program),
-            SampleKind::Delete => Input::Gone(program),
-        });
-    }
-
-    fn question(&self, query: Query, question: MakeQuestion) {
-        if let Some(asker) = self.asker(query, String::new())
-            && self.questions.try_send(question(asker)).is_err()
-        {
-            self.counters.count("queries_dropped_busy");
-        }
-    }
-
-    /// Dropping a query tells its sender that there is no answer.
-    fn asker(&self, query: Query, key: String) -> Option<Asker> {
-        match self.queries.clone().try_acquire_owned() {
-            Ok(permit) => Some(Asker {
-                query,
-                key,
-                _permit: permit,
-            }),
-            Err(_) => {
-                self.counters.count("queries_dropped_busy");
-                None
-            }
-        }
-    }
-
-    fn input(&self, input: Input) {
-        // The thread ends when the robot leaves.
-        let _ = self.inputs.send(input);
-    }
-}
-
-fn order_stamp(attachment: &ZBytes) -> Option<OrderStamp> {
-    OrderStamp::decode(&attachment.to_bytes())
-}
-
-fn bytes(payload: &ZBytes) -> Bytes {
-    Bytes::copy_from_slice(&payload.to_bytes())
+/// What there is to say about seats.
+fn differences(before: &BTreeMap<i32, SeatInfo>, now: &BTreeMap<i32, SeatInfo>) -> Vec<Fact> {
+    let changed = now
+        .values()
+        .filter(|seat| before.get(&seat.id) != Some(seat));
+    let free = before.keys().filter(|id| !now.contains_key(id));
+    let free = free.map(|id| Fact::json(&SeatInfo::free(*id)));
+    changed.map(Fact::json).chain(free).collect()
 }
 
 /// Whether a query asks for this key, too.

@@ -1,5 +1,14 @@
-//! A robot of Amber as a node of ROS 2. PURE.
+//! A robot of Amber as a node of ROS 2: what it says, and what it understands. PURE.
 //!
-//! So far the conversions; nothing publishes them yet.
+//! ```text
+//!   measurements --> convert --> messages of ROS     topics: names, types, quality of service
+//!   cmd_vel, goal_pose --> orders --> messages for devices, as those of any operator
+//! ```
+//!
+//! The crate `amber_ros2` has the formats; `robot` publishes and subscribes.
 
+pub mod config;
 pub mod convert;
+pub mod diagnostics;
+pub mod orders;
+pub mod topics;

@@ -16,7 +16,7 @@ use prost::Message;
 
 use self::common::{
     Operator, PATIENCE, Router, amber_zenoh, connects, demo, dummy_mediator, fleet, kill, next,
-    robot, secure_robot, settings, wait_for,
+    robot, robot_with, seat, secure_robot, settings, wait_for,
 };
 
 #[allow(dead_code)]
@@ -168,6 +168,10 @@ fn access_rules_bind_keys_to_certificates() {
         drives = ['r1']
         watches = ['r2']
         [[operator]]
+        name = 'slow'
+        watches = ['r1']
+        own_rate = ['r1']
+        [[operator]]
         name = 'stranger'";
     std::fs::write(&rights, text).unwrap();
     let folder = folder.path().join("out");
@@ -209,6 +213,20 @@ fn access_rules_bind_keys_to_certificates() {
         let drive = format!("amber/{robot}/dummy/0/drive");
         assert_eq!(alice.try_ask(&drive, status(1)).is_some(), robot == "r1");
     }
+    // This one hears only what the robot publishes at the rate of this operator.
+    let mut slow = Operator::secure(&router, "slow", "slow", &folder);
+    let all = slow.published(&format!("{DUMMY}/data"));
+    let others = slow.published(&format!("{DUMMY}/data/alice"));
+    let own = slow.published(&format!("{DUMMY}/data/slow"));
+    for _ in 0..3 {
+        own.recv_timeout(PATIENCE).unwrap();
+    }
+    assert!(all.try_recv().is_err() && others.try_recv().is_err());
+    let call = format!("{DUMMY}/call");
+    assert!(slow.ask(&call, status(1)).is_ok());
+    assert_eq!(slow.json("amber/r1/seat").unwrap()["id"], 0);
+    assert!(slow.json("amber/r1/seat/slow").is_none());
+
     let _token = alice.token("r1");
     let info = wait_for("the token", || {
         let info = alice.json("amber/r1/info")?;
@@ -331,4 +349,102 @@ fn the_wheels_stop_by_the_clock_of_the_robot() {
     wait_for("a stop", stands);
     // Keep the connection until here.
     thread::yield_now();
+}
+
+#[test]
+fn operators_ask_for_the_seat() {
+    let router = Router::start();
+    let (_mediator, address) = dummy_mediator();
+    let mut alice = Operator::new(&router, "alice");
+    let bob = Operator::new(&router, "bob");
+    let tokens = alice.tokens("amber/r1/dummy/0/alive/*");
+    let changes = alice.published("amber/r1/seat");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fleet.toml");
+    std::fs::write(&file, "fleet = { may_force = ['bob'] }").unwrap();
+    let _robot = robot_with("r1", &address, &router, &file);
+    next(&tokens, true);
+    let holder = |info: &serde_json::Value| {
+        let who = info["holder"]["who"].as_str();
+        who.unwrap_or("nobody").to_owned()
+    };
+    let change = || {
+        let (_, info) = changes.recv_timeout(PATIENCE).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&info).unwrap()
+    };
+    let drive = "amber/r1/roboclaw/0/drive";
+
+    let info = alice.json("amber/r1/seat").unwrap();
+    assert_eq!(holder(&info), "nobody");
+    let info = alice.json("amber/r1/seat/alice?action=take").unwrap();
+    assert_eq!(holder(&info), "alice");
+    assert_eq!(holder(&change()), "alice");
+    // Who asks must wait, and the one who drives learns that.
+    let info = bob.json("amber/r1/seat/bob?action=take").unwrap();
+    assert_eq!(holder(&info), "alice");
+    assert_eq!(change()["waiting"][0]["who"], "bob");
+    let error = bob.problem("amber/r1/seat/bob?action=steal");
+    assert_eq!(error.kind, Kind::BadRequest);
+
+    // By hand.
+    let taken = seat(&router, "bob", &["take", "--deadline", "60s"]);
+    assert!(taken.starts_with("bob has the seat of r1"), "{taken}");
+    let error = alice.ask(drive, command(100)).unwrap_err();
+    assert!(
+        error.message.starts_with("occupied by bob, free in "),
+        "{error:?}"
+    );
+    seat(&router, "bob", &["release"]);
+    // There are no wheels, so the command goes nowhere; but it is accepted.
+    alice.ask(drive, command(100)).unwrap();
+    assert!(seat(&router, "bob", &[]).starts_with("alice drives r1"));
+    let info = bob.json("amber/r1/seat/bob?action=force").unwrap();
+    assert_eq!(holder(&info), "bob");
+    assert_eq!(
+        alice.problem("amber/r1/seat/alice?action=force").kind,
+        Kind::Refused
+    );
+    // Claims end by themselves.
+    wait_for("a free seat", || {
+        (holder(&alice.json("amber/r1/seat").unwrap()) == "nobody").then_some(())
+    });
+    while holder(&change()) != "nobody" {}
+}
+
+#[test]
+fn an_operator_gets_data_at_a_rate_of_its_own() {
+    let router = Router::start();
+    let (_mediator, address) = dummy_mediator();
+    let operator = Operator::new(&router, "bob");
+    let tokens = operator.tokens("amber/r1/dummy/0/alive/*");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fleet.toml");
+    std::fs::write(&file, "[[rate]]\noperator = 'bob'\nmax_hz = 2").unwrap();
+    let _robot = robot_with("r1", &address, &router, &file);
+    next(&tokens, true);
+
+    let all = operator.published(&format!("{DUMMY}/data"));
+    let own = operator.published(&format!("{DUMMY}/data/bob"));
+    let stamps: Vec<_> = (0..4)
+        .map(|_| own.recv_timeout(PATIENCE).unwrap().0.unwrap())
+        .collect();
+    for pair in stamps.windows(2) {
+        assert_eq!(pair[1].sequence, pair[0].sequence + 1);
+        let between_ms = (pair[1].time_ns - pair[0].time_ns) / 1_000_000;
+        assert!(between_ms >= 490, "{between_ms} ms");
+    }
+    // The others get everything, ten messages per second.
+    for _ in 0..15 {
+        all.recv_timeout(PATIENCE).unwrap();
+    }
+    let info = operator.json("amber/r1/info").unwrap();
+    assert!(
+        info["counters"]["own_data_replaced"].as_u64() >= Some(4),
+        "{info}"
+    );
+    assert!(
+        info["counters"]["own_data_sent"].as_u64() >= Some(4),
+        "{info}"
+    );
+    assert_eq!(info["counters"]["data_replaced"].as_u64(), None, "{info}");
 }

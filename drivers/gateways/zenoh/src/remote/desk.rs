@@ -613,8 +613,12 @@ impl Desk {
         let is_heard = !place.streams.is_empty();
         if is_heard != place.is_watched {
             place.is_watched = is_heard;
-            let keys = RobotKeys::new(&self.robots[place.robot].name);
-            let key = keys.of(place.far, "data");
+            let robot = &self.robots[place.robot];
+            let keys = RobotKeys::new(&robot.name);
+            let key = match robot.own_rate {
+                true => keys.own_data(place.far, &self.who),
+                false => keys.of(place.far, "data"),
+            };
             self.outputs.push_back(match is_heard {
                 true => Output::Watch(device, key),
                 false => Output::Unwatch(device),

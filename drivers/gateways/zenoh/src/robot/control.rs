@@ -3,6 +3,7 @@
 //! It calls neither Zenoh nor anything else that may wait for the network: a stop cannot be late
 //! because a link is slow. See [`Orders`] for the decisions.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,11 +15,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::operators::{Job, Operators};
 use super::orders::{Accepted, Action, Orders, Program};
-use super::outbox::{Asker, Out, Outbox};
+use super::outbox::{Asker, Fact, Out, Outbox};
+use super::seats::SeatRequest;
 use crate::config::Controls;
 use crate::counters::Counters;
-use crate::health::OperatorInfo;
+use crate::health::{OperatorInfo, SeatInfo};
 use crate::keys::Address;
+use crate::names::Name;
 use crate::problem::{Kind, Problem};
 use crate::stamp::OrderStamp;
 
@@ -27,6 +30,10 @@ use crate::stamp::OrderStamp;
 pub(super) enum Input {
     /// A message for a device.
     Message(Box<Incoming>),
+    /// A question about a seat. Without a program, it is only to be told who holds it.
+    Seat(SeatRequest, Option<Program>, Asker),
+    /// A question that cannot be read.
+    Refuse(Problem, Asker),
     /// An operator's program has a token.
     Announced(Program),
     /// It has none any more.
@@ -58,6 +65,10 @@ pub(super) struct Control {
     pub(super) counters: Counters,
     /// The operators, for those who ask.
     pub(super) operators: watch::Sender<Vec<OperatorInfo>>,
+    /// The operators who may take the seat of somebody who drives.
+    pub(super) may_force: Vec<Name>,
+    /// The seats that somebody holds, for those who listen.
+    pub(super) seats: watch::Sender<BTreeMap<i32, SeatInfo>>,
 }
 
 impl Control {
@@ -76,6 +87,7 @@ impl Control {
         let start = Instant::now();
         let mut stopped = self.stopped.clone();
         let mut orders = Orders::new(self.controls, self.devices.clone());
+        orders = orders.with_force(self.may_force.clone());
         let mut clients = Operators::new(
             self.mediator.clone(),
             self.outbox.clone(),
@@ -95,6 +107,7 @@ impl Control {
             orders.handle_timeout(now);
             perform(&mut orders, &mut clients, now);
             self.show(&orders);
+            self.show_seats(orders.take_changed_seats(now));
         }
         let now = start.elapsed();
         orders.stop(now);
@@ -105,6 +118,21 @@ impl Control {
     fn take(&self, now: Duration, orders: &mut Orders, clients: &mut Operators, input: Input) {
         let incoming = match input {
             Input::Message(incoming) => *incoming,
+            Input::Seat(request, program, asker) => {
+                let told = match program {
+                    Some(program) => orders.seat(now, program, request),
+                    None => Ok(orders.seat_info(now, request)),
+                };
+                perform(orders, clients, now);
+                return match told {
+                    Ok(info) => {
+                        let facts = vec![(asker.key.clone(), Fact::json(&info))];
+                        self.outbox.send(Out::Facts(asker, facts));
+                    }
+                    Err(problem) => self.refuse(Some(asker), problem),
+                };
+            }
+            Input::Refuse(problem, asker) => return self.refuse(Some(asker), problem),
             Input::Announced(program) => return orders.announced(now, program),
             Input::Gone(program) => return orders.gone(now, &program),
         };
@@ -158,6 +186,20 @@ impl Control {
         if let Some(asker) = asker {
             self.outbox.send(Out::Refuse(asker, problem));
         }
+    }
+
+    fn show_seats(&self, changed: Vec<SeatInfo>) {
+        if changed.is_empty() {
+            return;
+        }
+        self.seats.send_modify(|seats| {
+            for seat in changed {
+                match seat.holder {
+                    Some(_) => drop(seats.insert(seat.id, seat)),
+                    None => drop(seats.remove(&seat.id)),
+                }
+            }
+        });
     }
 
     fn show(&self, orders: &Orders) {

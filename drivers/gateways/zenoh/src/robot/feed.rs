@@ -31,8 +31,33 @@ pub(super) struct Feed {
     pub(super) key: String,
     /// The shortest time between two messages.
     pub(super) period: Duration,
+    pub(super) names: &'static Names,
     pub(super) counters: Counters,
 }
+
+/// The counters of a kind of feeds.
+pub(super) struct Names {
+    sent: &'static str,
+    not_sent: &'static str,
+    missed: &'static str,
+    replaced: &'static str,
+}
+
+/// Those of feeds for all.
+pub(super) const FOR_ALL: Names = Names {
+    sent: "data_sent",
+    not_sent: "data_not_sent",
+    missed: "data_missed",
+    replaced: "data_replaced",
+};
+
+/// Those of feeds for one operator.
+pub(super) const FOR_ONE: Names = Names {
+    sent: "own_data_sent",
+    not_sent: "own_data_not_sent",
+    missed: "own_data_missed",
+    replaced: "own_data_replaced",
+};
 
 impl Feed {
     /// Runs until it is aborted, or the session is closed.
@@ -98,7 +123,7 @@ impl Feed {
                     let Some(update) = update else {
                         return;
                     };
-                    self.counters.add("data_missed", update.missed);
+                    self.counters.add(self.names.missed, update.missed);
                     pacing.offer(update.message);
                 }
                 () = wait_until(due) => {}
@@ -113,11 +138,12 @@ impl Feed {
                     .attachment(stamp.encode().to_vec())
                     .await;
                 self.counters.count(match sent {
-                    Ok(()) => "data_sent",
-                    Err(_) => "data_not_sent",
+                    Ok(()) => self.names.sent,
+                    Err(_) => self.names.not_sent,
                 });
             }
-            self.counters.add("data_replaced", pacing.take_replaced());
+            self.counters
+                .add(self.names.replaced, pacing.take_replaced());
         }
     }
 

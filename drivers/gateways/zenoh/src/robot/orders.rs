@@ -8,6 +8,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use amber_gateways::shared::controls::Seat;
 use amber_gateways::shared::gate::Bucket;
 use amber_gateways::shared::helm::Helm;
 use amber_gateways::shared::motion::{self, Motion};
@@ -15,11 +16,14 @@ use amber_gateways::shared::robot::{Order, User};
 use amber_navigation::kinematics::Wheels;
 use amber_proto::limits::MAX_PART;
 use amber_proto::mediator::DriverMsg;
-use amber_proto::{Device, DeviceMessage, DeviceType, MsgType};
+use amber_proto::{Device, DeviceId, DeviceMessage, DeviceType, MsgType};
+use amber_values::WheelSpeeds;
 use bytes::Bytes;
 use prost::Message;
 
+use super::seats::{SeatAction, SeatRequest, Seats, occupied};
 use crate::config::Controls;
+use crate::health::SeatInfo;
 use crate::keys::{Address, Way};
 use crate::limits::{IDLE_OPERATOR, MAX_OPERATORS, ORDER_RATE};
 use crate::names::Name;
@@ -33,6 +37,9 @@ pub struct Orders {
     /// The devices that the fleet sees; all but the mediator if there are none.
     devices: Vec<Device>,
     helm: Helm,
+    seats: Seats,
+    /// Who may take the seat of somebody who drives.
+    may_force: Vec<Name>,
     operators: BTreeMap<Program, Operator>,
     last_user: u32,
     actions: VecDeque<Action>,
@@ -87,10 +94,19 @@ impl Orders {
             helm: Helm::new(&controls.robot, controls.seat),
             controls,
             devices,
+            seats: Seats::default(),
+            may_force: Vec::new(),
             operators: BTreeMap::new(),
             last_user: 0,
             actions: VecDeque::new(),
         }
+    }
+
+    /// These operators may take the seat of somebody who drives.
+    #[must_use]
+    pub fn with_force(mut self, may_force: Vec<Name>) -> Self {
+        self.may_force = may_force;
+        self
     }
 
     /// A message of an operator.
@@ -133,17 +149,24 @@ impl Orders {
             return Err(Problem::new(Kind::Busy, problem));
         }
         let user = operator.user;
+        let robot = self.helm.robot_of(device);
+        let begins = !matches!(motion, Motion::None | Motion::End(_));
         let rest = match motion {
             Motion::None => Some(message),
             Motion::Wheels(speeds, rest) => {
                 let limited = Wheels::from(speeds).limited(self.controls.robot.drive.max_wheel_m_s);
-                let driven = self.helm.drive(now, user, device, limited.into());
-                driven.map_err(|_| occupied(device))?;
+                let speeds = WheelSpeeds::from(limited);
+                if speeds != WheelSpeeds::STOP {
+                    self.check_seat(now, robot, &address.who)?;
+                }
+                let driven = self.helm.drive(now, user, device, speeds);
+                driven.map_err(|_| self.occupied(now, robot))?;
                 rest
             }
             Motion::Begin(errand) => {
+                self.check_seat(now, robot, &address.who)?;
                 let begun = self.helm.begin(now, user, errand);
-                begun.map_err(|_| occupied(device))?;
+                begun.map_err(|_| self.occupied(now, robot))?;
                 Some(message)
             }
             // A stop is always allowed.
@@ -152,6 +175,9 @@ impl Orders {
                 Some(message)
             }
         };
+        if begins {
+            self.settle(now, robot.0);
+        }
         Ok(match rest {
             None => Accepted::Done,
             Some(rest) if asks => Accepted::Ask(user, rest),
@@ -175,12 +201,81 @@ impl Orders {
         self.helm.release(operator.user);
         self.drain(now);
         self.actions.push_back(Action::Close(operator.user));
+        if !self.operators.keys().any(|other| other.who == program.who) {
+            for id in self.seats.ids() {
+                self.seats.withdraw(now, id, &program.who);
+            }
+        }
+        self.settle_all(now);
+    }
+
+    /// An operator asks for a seat, or gives it up. The answer says who holds it then.
+    ///
+    /// # Errors
+    /// The operator may not, or there are too many.
+    pub fn seat(
+        &mut self,
+        now: Duration,
+        program: Program,
+        request: SeatRequest,
+    ) -> Result<SeatInfo, Problem> {
+        let robot = self.seat_of(request);
+        let id = robot.0;
+        if request.action == SeatAction::Show {
+            return Ok(self.seat_info(now, request));
+        }
+        let who = program.who.clone();
+        let operator = self.admit(now, program)?;
+        if !operator.rate.take(now) {
+            let problem = format!("more than {ORDER_RATE} messages per second");
+            return Err(Problem::new(Kind::Busy, problem));
+        }
+        if self.controls.seat == Seat::Shared {
+            let problem = "all operators may drive this robot at the same time";
+            return Err(Problem::new(Kind::Refused, problem)
+                .hint("`shared_controls` in its configuration says so"));
+        }
+        self.settle(now, id);
+        match request.action {
+            SeatAction::Show => {}
+            SeatAction::Take => self.seats.claim(now, id, &who)?,
+            SeatAction::Release => {
+                self.vacate(robot, |other| *other == who);
+                self.seats.withdraw(now, id, &who);
+            }
+            SeatAction::Force if !self.may_force.contains(&who) => {
+                let problem = format!("{who} may not take the seat of others");
+                return Err(Problem::new(Kind::Refused, problem)
+                    .hint("list the operator in `may_force` of the robot's configuration"));
+            }
+            SeatAction::Force => {
+                self.seats.claim(now, id, &who)?;
+                self.seats.prefer(now, id, &who);
+                self.vacate(robot, |other| *other != who);
+            }
+        }
+        self.settle(now, id);
+        self.drain(now);
+        Ok(self.seats.info(now, id))
+    }
+
+    /// Who holds a seat, and who waits for it.
+    pub fn seat_info(&mut self, now: Duration, request: SeatRequest) -> SeatInfo {
+        let id = self.seat_of(request).0;
+        self.settle(now, id);
+        self.seats.info(now, id)
+    }
+
+    /// The seats whose holders or waiting operators have changed since the last call.
+    pub fn take_changed_seats(&mut self, now: Duration) -> Vec<SeatInfo> {
+        self.seats.take_changed(now)
     }
 
     /// The robot leaves the fleet: everything stops.
     pub fn stop(&mut self, now: Duration) {
         self.helm.stop();
         self.drain(now);
+        self.settle_all(now);
         let all = std::mem::take(&mut self.operators);
         let users = all.into_values().map(|it| Action::Close(it.user));
         self.actions.extend(users);
@@ -196,6 +291,7 @@ impl Orders {
         for program in silent {
             self.gone(now, &program);
         }
+        self.settle_all(now);
     }
 
     /// What to do next. Call it until it returns `None`: after each change, and when
@@ -213,7 +309,8 @@ impl Orders {
     pub fn next_due(&self) -> Option<Duration> {
         let operators = self.operators.values().filter(|it| !it.has_token);
         let silent = operators.map(|it| it.used + IDLE_OPERATOR).min();
-        silent.into_iter().chain(self.helm.next_due()).min()
+        let own = silent.into_iter().chain(self.helm.next_due());
+        own.chain(self.seats.next_due()).min()
     }
 
     /// The programs of operators that use the robot.
@@ -222,6 +319,11 @@ impl Orders {
         let all = self.operators.iter();
         all.map(|(program, it)| (program, self.helm.is_driven_by(it.user)))
             .collect()
+    }
+
+    #[cfg(test)]
+    fn wheels_in_memory(&self) -> usize {
+        self.helm.wheels_in_memory()
     }
 
     fn admit(&mut self, now: Duration, program: Program) -> Result<&mut Operator, Problem> {
@@ -247,6 +349,56 @@ impl Orders {
         };
         operator.used = now;
         Ok(operator)
+    }
+
+    /// The robot whose seat is meant: that of the configuration, unless the request names another.
+    fn seat_of(&self, request: SeatRequest) -> DeviceId {
+        let usual = self.helm.robot_of(self.controls.robot.wheels);
+        request.id.map_or(usual, DeviceId)
+    }
+
+    fn check_seat(&mut self, now: Duration, robot: DeviceId, who: &Name) -> Result<(), Problem> {
+        if self.controls.seat == Seat::Shared {
+            return Ok(());
+        }
+        self.settle(now, robot.0);
+        self.seats.check(now, robot.0, who)
+    }
+
+    /// Another program of the same operator drives.
+    fn occupied(&self, now: Duration, robot: DeviceId) -> Problem {
+        match self.driver(now, robot) {
+            Some((who, until)) => occupied(&format!("another program of {who}"), until - now),
+            None => occupied("another program", Duration::ZERO),
+        }
+    }
+
+    /// What these operators have set in motion stops.
+    fn vacate(&mut self, robot: DeviceId, which: impl Fn(&Name) -> bool) {
+        for (program, operator) in &self.operators {
+            if which(&program.who) {
+                self.helm.vacate(operator.user, robot);
+            }
+        }
+    }
+
+    fn driver(&self, now: Duration, robot: DeviceId) -> Option<(Name, Duration)> {
+        let (user, until) = self.helm.seated(now, robot)?;
+        let mut all = self.operators.iter();
+        let (program, _) = all.find(|(_, operator)| operator.user == user)?;
+        Some((program.who.clone(), until))
+    }
+
+    /// Notes who holds the seat of a robot now.
+    fn settle(&mut self, now: Duration, id: i32) {
+        let driver = self.driver(now, DeviceId(id));
+        self.seats.driven(now, id, driver);
+    }
+
+    fn settle_all(&mut self, now: Duration) {
+        for id in self.seats.ids() {
+            self.settle(now, id);
+        }
     }
 
     fn drain(&mut self, now: Duration) {
@@ -283,11 +435,6 @@ fn has_answer(message: &Bytes, way: Way) -> Result<bool, Problem> {
         _ => Err(bad("only messages of type DATA or PING are passed on")
             .hint("subscribe to .../data for what a device publishes")),
     }
-}
-
-fn occupied(device: Device) -> Problem {
-    Problem::new(Kind::Occupied, format!("another operator drives {device}"))
-        .hint("the seat is free a second after the last command of that operator")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
+use amber_ros2::attachment::LENGTH;
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use zenoh::bytes::Encoding;
@@ -25,10 +26,14 @@ pub(super) enum Out {
     Answer(Asker, Bytes),
     /// Why there is no answer.
     Refuse(Asker, Problem),
+    /// The reply of a service of ROS 2, with its attachment.
+    RosReply(Asker, Vec<u8>, [u8; LENGTH]),
     /// Facts about the robot, with their keys.
     Facts(Asker, Vec<(String, Fact)>),
     /// A fact that has changed.
     Put(String, Fact),
+    /// The same for facts that change often: with a permit, so that few of them wait.
+    PutNewest(String, Vec<Fact>, OwnedSemaphorePermit),
     /// A token from now on.
     Token(String),
     /// No token any more.
@@ -85,6 +90,11 @@ fn run(session: &Session, counters: &Counters, outs: &Receiver<Out>) {
                 let reply = reply.encoding(Encoding::APPLICATION_JSON);
                 ("refusals", reply.wait())
             }
+            Out::RosReply(asker, payload, attachment) => {
+                let reply = asker.query.reply(&asker.key, payload);
+                let reply = reply.encoding(Encoding::APPLICATION_CDR);
+                ("answers", reply.attachment(attachment.to_vec()).wait())
+            }
             Out::Facts(asker, facts) => {
                 let mut sent = Ok(());
                 for (key, fact) in facts {
@@ -94,11 +104,10 @@ fn run(session: &Session, counters: &Counters, outs: &Receiver<Out>) {
                 }
                 ("answers", sent)
             }
-            Out::Put(key, fact) => {
-                let (encoding, bytes) = fact.encoded();
-                let put = session.put(&key, bytes).encoding(encoding);
-                let put = put.congestion_control(CongestionControl::Block);
-                ("facts_sent", put.wait())
+            Out::Put(key, fact) => ("facts_sent", put(session, &key, fact)),
+            Out::PutNewest(key, facts, _permit) => {
+                let all = facts.into_iter().map(|fact| put(session, &key, fact));
+                ("facts_sent", all.fold(Ok(()), Result::and))
             }
             Out::Token(key) => {
                 let declared = session.liveliness().declare_token(&key).wait();
@@ -121,6 +130,12 @@ fn run(session: &Session, counters: &Counters, outs: &Receiver<Out>) {
             }
         }
     }
+}
+
+fn put(session: &Session, key: &str, fact: Fact) -> zenoh::Result<()> {
+    let (encoding, bytes) = fact.encoded();
+    let put = session.put(key, bytes).encoding(encoding);
+    put.congestion_control(CongestionControl::Block).wait()
 }
 
 impl Fact {

@@ -10,6 +10,7 @@ use amber_foxglove::EvenScan;
 use amber_map::{Cell, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist as Motion, Wheels};
 use amber_navigation::odometry::Odometry as WheelOdometry;
+use amber_proto::location::{Covariance, Quality};
 use amber_ros2::messages::{
     Header, Imu, JointState, LaserScan, MagneticField, MapMetaData, OccupancyGrid, Odometry,
     Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Time, Transform,
@@ -43,15 +44,9 @@ pub struct Laser {
     pub max_m: f64,
 }
 
-/// How certain a pose is: standard deviations.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// Along each axis, in metres.
-    pub place_m: f64,
-    /// Of the heading, in radians.
-    pub heading_rad: f64,
-}
-
+/// The standard deviations of a pose whose driver does not tell them, in metres and radians.
+const USUAL_PLACE_M: f64 = 0.1;
+const USUAL_HEADING_RAD: f64 = 0.1;
 /// The variance of what is not measured, such as the height.
 const UNKNOWN: f64 = 1e6;
 /// Tesla in a thousandth of a gauss.
@@ -208,11 +203,11 @@ impl WheelState {
         for (angle, rate) in self.turned_rad.iter_mut().zip(rates) {
             *angle += rate * passed_s;
         }
-        let pose = ros_pose(self.odometry.pose_at(time));
+        let place = self.odometry.pose_at(time);
+        let pose = ros_pose(place);
         let twist = self.drive.twist(wheels);
-        let header = Header::new(stamp_ns, &frames.odom);
         let odometry = Odometry {
-            header: header.clone(),
+            header: Header::new(stamp_ns, &frames.odom),
             child_frame_id: frames.base.clone(),
             pose: PoseWithCovariance {
                 pose,
@@ -227,15 +222,7 @@ impl WheelState {
                 covariance: flat_covariance(0.02, 0.05),
             },
         };
-        let position = pose.position;
-        let transform = TransformStamped {
-            header,
-            child_frame_id: frames.base.clone(),
-            transform: Transform {
-                translation: vector([position.x, position.y, 0.0]),
-                rotation: pose.orientation,
-            },
-        };
+        let transform = transform(place, &frames.odom, &frames.base, stamp_ns);
         let joints = JointState {
             header: Header::new(stamp_ns, ""),
             name: JOINTS.map(str::to_owned).to_vec(),
@@ -249,27 +236,61 @@ impl WheelState {
             joints,
         })
     }
+
+    /// Where the frame `odom` is on the map, if the robot was there at this time. `None` while the
+    /// robot does not know its pose.
+    #[must_use]
+    pub fn map_to_odom(&self, time: Duration, found: &MapPose) -> Option<Pose> {
+        let start = self.odometry.pose_at(time).local_pose(Pose::default());
+        is_usable(found).then(|| Pose::from(*found).global_pose(start))
+    }
 }
 
-/// A pose on the map; `None` while the robot does not know it.
+/// The frame `odom` on the map, for the topic `tf`.
+#[must_use]
+pub fn odom_frame(place: Pose, frames: &Frames, stamp_ns: u64) -> TransformStamped {
+    transform(place, &frames.map, &frames.odom, stamp_ns)
+}
+
+/// A pose on the map; `None` while the robot does not know it. Drivers of the original system do not
+/// tell the quality.
 #[must_use]
 pub fn pose(
     found: &MapPose,
-    spread: Spread,
+    quality: Option<&Quality>,
     frames: &Frames,
     stamp_ns: u64,
 ) -> Option<PoseWithCovarianceStamped> {
-    let numbers = [found.x_m, found.y_m, found.heading_rad];
-    if !found.is_known() || !numbers.iter().all(|number| number.is_finite()) {
-        return None;
-    }
-    Some(PoseWithCovarianceStamped {
+    let told = quality.and_then(|quality| quality.covariance.as_ref());
+    is_usable(found).then(|| PoseWithCovarianceStamped {
         header: Header::new(stamp_ns, &frames.map),
         pose: PoseWithCovariance {
             pose: ros_pose(Pose::from(*found)),
-            covariance: flat_covariance(spread.place_m, spread.heading_rad),
+            covariance: told
+                .and_then(covariance)
+                .unwrap_or_else(|| flat_covariance(USUAL_PLACE_M, USUAL_HEADING_RAD)),
         },
     })
+}
+
+fn is_usable(found: &MapPose) -> bool {
+    let numbers = [found.x_m, found.y_m, found.heading_rad];
+    found.is_known() && numbers.iter().all(|number| number.is_finite())
+}
+
+/// That of a driver, whose y is down and whose angles are clockwise. `None` if it is invalid.
+fn covariance(told: &Covariance) -> Option<[[f64; 6]; 6]> {
+    let (x_alfa, y_alfa) = (0.0 - told.x_alfa(), told.y_alfa());
+    let xy = 0.0 - told.xy();
+    let numbers = [told.xx(), told.yy(), told.alfa_alfa(), xy, x_alfa, y_alfa];
+    let is_valid = numbers.iter().all(|number| number.is_finite());
+    let mut all = flat_covariance(0.0, 0.0);
+    (all[0][0], all[1][1], all[5][5]) = (told.xx(), told.yy(), told.alfa_alfa());
+    for (row, column, value) in [(0, 1, xy), (0, 5, x_alfa), (1, 5, y_alfa)] {
+        all[row][column] = value;
+        all[column][row] = value;
+    }
+    is_valid.then_some(all)
 }
 
 /// A map of cells; `None` if it has more rows or columns than ROS can say.
@@ -375,10 +396,14 @@ pub fn goal(goal: &PoseStamped, frames: &Frames) -> Result<Target, Refusal> {
 
 /// Where something is on the robot, for `tf_static`.
 #[must_use]
-pub fn mount(child: &str, pose: Pose, frames: &Frames, stamp_ns: u64) -> TransformStamped {
-    let placed = ros_pose(pose);
+pub fn mount(child: &str, place: Pose, frames: &Frames, stamp_ns: u64) -> TransformStamped {
+    transform(place, &frames.base, child, stamp_ns)
+}
+
+fn transform(place: Pose, parent: &str, child: &str, stamp_ns: u64) -> TransformStamped {
+    let placed = ros_pose(place);
     TransformStamped {
-        header: Header::new(stamp_ns, &frames.base),
+        header: Header::new(stamp_ns, parent),
         child_frame_id: child.to_owned(),
         transform: Transform {
             translation: vector([placed.position.x, placed.position.y, 0.0]),

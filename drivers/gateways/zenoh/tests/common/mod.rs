@@ -165,6 +165,35 @@ pub(crate) fn robot(name: &str, mediator: &str, router: &Router) -> Process {
     Process::start(command)
 }
 
+/// The same with a configuration file.
+pub(crate) fn robot_with(name: &str, mediator: &str, router: &Router, file: &Path) -> Process {
+    let mut command = amber_zenoh();
+    command.args(["robot", "--name", name, "--mediator", mediator]);
+    command
+        .args(["--connect", &router.endpoint, "--config"])
+        .arg(file);
+    Process::start(command)
+}
+
+/// What `amber-zenoh seat` prints about the robot r1.
+pub(crate) fn seat(router: &Router, who: &str, args: &[&str]) -> String {
+    let mut command = amber_zenoh();
+    command.args(["seat", "--robot", "r1", "--operator", who]);
+    command.args(["--connect", &router.endpoint]).args(args);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The true state of the simulated robot in the folder of [`demo`].
+pub(crate) fn truth(folder: &TempDir) -> Value {
+    let mut command = amber();
+    command.args(["sim", "state", "--json", "--dir"]);
+    let output = command.arg(folder.path().join("sim")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// The same with the certificate of this name in a folder.
 pub(crate) fn secure_robot(
     name: &str,
@@ -185,7 +214,8 @@ pub(crate) fn settings(name: &str, certificate: &str, folder: &Path) -> String {
     let file = folder.join(name).with_extension("toml");
     let path = |file: &str| folder.join(file).display().to_string();
     let text = format!(
-        "[zenoh]\nca = '{}'\ncertificate = '{}'\nkey = '{}'\n",
+        "[zenoh]\nca = '{}'\ncertificate = '{}'\nkey = '{}'\n\
+        [[rate]]\noperator = 'slow'\nmax_hz = 5\n",
         path("ca.pem"),
         path(&format!("{certificate}.pem")),
         path(&format!("{certificate}.key")),
@@ -390,6 +420,14 @@ impl Operator {
         let answer = answers.recv().ok()?;
         let sample = answer.result().expect("no error");
         serde_json::from_slice(&sample.payload().to_bytes()).ok()
+    }
+
+    /// The problem that a key answers.
+    pub(crate) fn problem(&self, key: &str) -> Problem {
+        let answers = self.session.get(key).timeout(PATIENCE).wait().unwrap();
+        let answer = answers.recv().expect("an answer");
+        let error = answer.result().expect_err("a problem").payload().to_bytes();
+        serde_json::from_slice(&error).expect("a problem")
     }
 
     /// Tokens as they come (true) and go (false).

@@ -239,6 +239,54 @@ fn a_client_that_leaves_one_device_keeps_its_program_for_the_others() {
 }
 
 #[test]
+fn a_robot_may_limit_the_rate_for_this_operator() {
+    let mut robot = FarRobot::new("r2".parse().unwrap(), 10);
+    robot.own_rate = true;
+    let who = "alice".parse().unwrap();
+    let desk = Desk::new(who, vec![robot], &[SCANNER], 1).unwrap();
+    let mut world = World {
+        desk,
+        now: Duration::ZERO,
+    };
+    let watch = world.say(SCANNER, A, MsgType::Subscribe);
+    let key = "amber/r2/hokuyo/0/data/alice".to_owned();
+    assert_eq!(watch, [Output::Watch(SCANNER, key)]);
+}
+
+#[test]
+fn a_client_that_wants_to_know_learns_who_drives() {
+    let mut world = World::up();
+    let mut command = roboclaw::DriverMsg {
+        motors_command: Some(WheelSpeeds::all(200).into()),
+        syn_num: Some(9),
+        ..roboclaw::DriverMsg::data()
+    }
+    .encode_to_vec();
+    let wish = mediator::DriverMsg {
+        want_outcome: Some(true),
+        ..mediator::DriverMsg::default()
+    };
+    wish.encode(&mut command).unwrap();
+    let header = header(WHEELS, &[A]);
+    let message = command.into();
+    world.desk.packet(world.now, Packet { header, message });
+    let sent = world.outputs();
+    let Some(Output::Ask(number, _)) = sent.last() else {
+        panic!("{sent:?}");
+    };
+    let why = "occupied by bob, free in 0.6 s";
+    let problem = Problem::new(Kind::Occupied, why);
+    world.desk.answer(*number, Some(Err(problem)));
+    let told = world.outputs();
+    let [Output::Frame(packet)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    let told = mediator::DriverMsg::decode(packet.message.clone()).unwrap();
+    assert_eq!(told.ack(), Some(SynNum(9)));
+    assert_eq!(told.outcome.unwrap().why_refused(), Some(why.into()));
+}
+
+#[test]
 fn data_is_heard_while_somebody_listens() {
     let mut world = World::up();
     let watch = world.say(SCANNER, A, MsgType::Subscribe);

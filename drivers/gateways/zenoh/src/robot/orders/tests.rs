@@ -127,6 +127,132 @@ fn the_seat_moves_over_by_silence() {
     assert_eq!(world.drive("alice", 2, GO), Err(Kind::Occupied));
 }
 
+fn seat(world: &mut World, who: &str, action: SeatAction) -> Result<String, Kind> {
+    let request = SeatRequest { id: None, action };
+    let told = world.orders.seat(world.now, program(who), request);
+    let info = told.map_err(|problem| problem.kind)?;
+    let holder = info.holder.map_or("nobody".to_owned(), |it| {
+        let way = if it.drives { "drives" } else { "holds" };
+        format!("{} {way} {}", it.who, it.free_in_ms)
+    });
+    let waiting = info.waiting.iter().map(|it| format!(", {} waits", it.who));
+    Ok(holder + &waiting.collect::<String>())
+}
+
+#[test]
+fn the_seat_moves_over_by_asking() {
+    let mut world = World::new();
+    let told = seat(&mut world, "bob", SeatAction::Show);
+    assert_eq!(told.unwrap(), "nobody");
+    world.drive("alice", 1, GO).unwrap();
+    world.advance_ms(100);
+    let told = seat(&mut world, "bob", SeatAction::Take);
+    assert_eq!(told.unwrap(), "alice drives 900, bob waits");
+    let changed = world.orders.take_changed_seats(world.now);
+    assert_eq!(changed[0].waiting[0].who, "bob".parse().unwrap());
+    world.advance_ms(0);
+    // Alice gives it up: the wheels stop at once, and she cannot come back by mistake.
+    let told = seat(&mut world, "alice", SeatAction::Release);
+    assert_eq!(told.unwrap(), "bob holds 3000");
+    let actions = world.advance_ms(0);
+    assert!(
+        actions.contains(&(100, moves(1, WheelSpeeds::STOP))),
+        "{actions:?}"
+    );
+    assert_eq!(world.drive("alice", 2, GO), Err(Kind::Occupied));
+    assert_eq!(world.drive("carol", 1, GO), Err(Kind::Occupied));
+    world.advance_ms(500);
+    assert_eq!(world.drive("bob", 1, GO), Ok(Accepted::Done));
+    // The whole claim, and a second after the last command.
+    let told = seat(&mut world, "bob", SeatAction::Show);
+    assert_eq!(told.unwrap(), "bob drives 2500");
+    // Who is gone waits no more.
+    assert!(
+        seat(&mut world, "carol", SeatAction::Take)
+            .unwrap()
+            .contains("carol waits")
+    );
+    world.orders.gone(world.now, &program("carol"));
+    assert_eq!(
+        seat(&mut world, "bob", SeatAction::Show).unwrap(),
+        "bob drives 2500"
+    );
+    world.orders.gone(world.now, &program("bob"));
+    assert_eq!(seat(&mut world, "bob", SeatAction::Show).unwrap(), "nobody");
+    assert_eq!(world.drive("alice", 3, GO), Ok(Accepted::Done));
+}
+
+#[test]
+fn a_free_seat_is_reserved_for_who_takes_it_until_the_claim_expires() {
+    let mut world = World::new();
+    let told = seat(&mut world, "bob", SeatAction::Take);
+    assert_eq!(told.unwrap(), "bob holds 3000");
+    world.advance_ms(2_999);
+    let address = Address {
+        device: WHEELS,
+        way: Way::Drive,
+        who: "alice".parse().unwrap(),
+    };
+    let message: Bytes = command(GO).encode_to_vec().into();
+    let error = world.orders.handle(world.now, &address, None, message);
+    assert_eq!(error.unwrap_err().message, "occupied by bob, free in 0.1 s");
+    // A stop is always allowed.
+    assert_eq!(
+        world.drive("alice", 1, WheelSpeeds::STOP),
+        Ok(Accepted::Done)
+    );
+    world.orders.take_changed_seats(world.now);
+    world.advance_ms(1);
+    let changed = world.orders.take_changed_seats(world.now);
+    assert_eq!(changed, [SeatInfo::free(0)]);
+    assert_eq!(world.drive("alice", 2, GO), Ok(Accepted::Done));
+}
+
+#[test]
+fn only_some_operators_take_the_seat_by_force() {
+    let mut world = World::new();
+    world.orders = world.orders.with_force(vec!["carol".parse().unwrap()]);
+    world.drive("alice", 1, GO).unwrap();
+    seat(&mut world, "bob", SeatAction::Take).unwrap();
+    world.advance_ms(0);
+    assert_eq!(
+        seat(&mut world, "bob", SeatAction::Force),
+        Err(Kind::Refused)
+    );
+    let told = seat(&mut world, "carol", SeatAction::Force);
+    assert_eq!(told.unwrap(), "carol holds 3000, bob waits");
+    let actions = world.advance_ms(0);
+    assert!(
+        actions.contains(&(0, moves(1, WheelSpeeds::STOP))),
+        "{actions:?}"
+    );
+    assert_eq!(world.drive("alice", 2, GO), Err(Kind::Occupied));
+    assert_eq!(world.drive("carol", 1, GO), Ok(Accepted::Done));
+    // With shared controls, there is nothing to ask for.
+    let shared = Controls {
+        seat: Seat::Shared,
+        ..Controls::default()
+    };
+    world.orders = Orders::new(shared, Vec::new());
+    assert_eq!(
+        seat(&mut world, "bob", SeatAction::Take),
+        Err(Kind::Refused)
+    );
+}
+
+#[test]
+fn wheels_that_nobody_drives_any_more_take_no_memory() {
+    let mut world = World::new();
+    for id in 0..2_000 {
+        let device = Device::new(DeviceType::ROBOCLAW, id);
+        let sent = world.send("alice", id as u64 + 1, Way::Drive, device, command(GO));
+        sent.unwrap();
+        world.advance_ms(10);
+    }
+    world.advance_ms(2_000);
+    assert_eq!(world.orders.wheels_in_memory(), 0);
+}
+
 #[test]
 fn motion_needs_the_right_key() {
     let mut world = World::new();

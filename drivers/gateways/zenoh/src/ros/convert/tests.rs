@@ -89,21 +89,65 @@ fn faster_right_wheels_turn_the_robot_left() {
 }
 
 #[test]
+fn the_map_and_the_wheels_meet_at_the_robot() {
+    let drive = SkidSteer {
+        track_m: 0.4,
+        max_wheel_m_s: 1.0,
+    };
+    let mut state = WheelState::new(drive, 0.05);
+    for step in 0..=10u64 {
+        let time = Duration::from_millis(100 * step);
+        state.handle(time, 5, WheelSpeeds::sides(100, 300), &frames());
+    }
+    // The location driver tells where the robot was a while ago.
+    let then = Duration::from_millis(600);
+    let found = MapPose::new(3.0, -1.0, 0.7);
+    let odom = state.map_to_odom(then, &found).unwrap();
+    let robot = odom.global_pose(state.odometry.pose_at(then));
+    assert!(near(robot.at.x, 3.0) && near(robot.at.y, 1.0) && near(robot.heading, -0.7));
+    assert_eq!(state.map_to_odom(then, &MapPose::default()), None);
+    let sent = odom_frame(odom, &frames(), 7);
+    assert_eq!(sent.header.frame_id, "map");
+    assert_eq!(sent.child_frame_id, "r1/odom");
+}
+
+#[test]
 fn poses_and_goals_have_y_up() {
-    let spread = Spread {
-        place_m: 0.1,
-        heading_rad: 0.2,
+    let quality = Quality {
+        covariance: Some(Covariance {
+            xx: Some(0.01),
+            xy: Some(0.002),
+            yy: Some(0.02),
+            x_alfa: Some(0.003),
+            y_alfa: Some(0.004),
+            alfa_alfa: Some(0.04),
+        }),
+        ..Quality::default()
     };
     let found = MapPose::new(1.0, 2.0, FRAC_PI_2);
-    let message = pose(&found, spread, &frames(), 7).unwrap();
+    let message = pose(&found, Some(&quality), &frames(), 7).unwrap();
     let at = message.pose.pose;
     assert!(near(at.position.x, 1.0) && near(at.position.y, -2.0));
     assert!(near(at.orientation.yaw(), -FRAC_PI_2));
-    assert!(near(message.pose.covariance[0][0], 0.01) && near(message.pose.covariance[5][5], 0.04));
+    // What has changed its direction once changes its sign.
+    let covariance = message.pose.covariance;
+    for (row, column, expected) in [
+        (0, 0, 0.01),
+        (1, 1, 0.02),
+        (5, 5, 0.04),
+        (0, 1, -0.002),
+        (1, 0, -0.002),
+        (0, 5, -0.003),
+        (5, 1, 0.004),
+    ] {
+        assert!(near(covariance[row][column], expected), "{row} {column}");
+    }
     assert_eq!(message.header.frame_id, "map");
-    assert_eq!(pose(&MapPose::default(), spread, &frames(), 7), None);
+    assert_eq!(pose(&MapPose::default(), None, &frames(), 7), None);
     let broken = MapPose::new(f64::NAN, 0.0, 0.0);
-    assert_eq!(pose(&broken, spread, &frames(), 7), None);
+    assert_eq!(pose(&broken, None, &frames(), 7), None);
+    let plain = pose(&found, None, &frames(), 7).unwrap();
+    assert!(near(plain.pose.covariance[0][0], 0.01) && near(plain.pose.covariance[0][1], 0.0));
 
     let mut wanted = PoseStamped {
         header: Header::new(0, "map"),

@@ -1,0 +1,174 @@
+//! The robot as a node of ROS 2. IO.
+//!
+//! ```text
+//!   devices --> sources: one task for each --> publishers --> Zenoh     (node)
+//!   cmd_vel, goal_pose, stop --> inputs --> control, as one operator
+//! ```
+//!
+//! A source asks its device only while somebody listens to one of its topics. Commands go to the
+//! thread that decides about all orders, so the seat and the dead-man are those of all operators.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use amber_client::Client;
+use amber_client::values::MapPose;
+use amber_gateways::shared::robot::Robot;
+use amber_proto::Device;
+use amber_proto::mediator::Driver;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use zenoh::Session;
+
+use self::inputs::Inputs;
+use self::node::Node;
+use self::sources::Source;
+use super::control::Input;
+use super::outbox::Outbox;
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::ros::config::RosConfig;
+use crate::ros::topics::{Topic, TopicSet};
+
+mod inputs;
+mod node;
+mod sources;
+
+/// What the node needs.
+pub(super) struct Ros {
+    pub(super) robot: Config,
+    pub(super) config: RosConfig,
+    pub(super) session: Session,
+    /// The client that watches the devices.
+    pub(super) client: Client,
+    /// The drivers of the mediator; `None` while it does not answer.
+    pub(super) drivers: watch::Receiver<Option<Vec<Driver>>>,
+    pub(super) inputs: mpsc::UnboundedSender<Input>,
+    pub(super) outbox: Outbox,
+    pub(super) counters: Counters,
+}
+
+/// What all sources share.
+struct Shared {
+    node: Node,
+    robot: Config,
+    config: RosConfig,
+    client: Client,
+    drivers: watch::Receiver<Option<Vec<Driver>>>,
+    /// The topics to which somebody listens.
+    interest: watch::Receiver<TopicSet>,
+    /// The newest pose on the map, and when the robot was there.
+    found: watch::Sender<Option<(Instant, MapPose)>>,
+}
+
+impl Ros {
+    /// Runs until it is aborted, or the session is closed.
+    pub(super) async fn run(self) {
+        if let Err(error) = self.try_run().await {
+            tracing::error!("not a node of ROS 2: {error}");
+        }
+    }
+
+    async fn try_run(self) -> Result<(), zenoh::Error> {
+        let (interest, interests) = watch::channel(TopicSet::default());
+        let counters = self.counters.clone();
+        let node = Node::declare(&self.session, &self.config, interest, counters).await?;
+        let mut drivers = self.drivers.clone();
+        let shared = Arc::new(Shared {
+            node,
+            robot: self.robot,
+            config: self.config,
+            client: self.client,
+            drivers: self.drivers,
+            interest: interests,
+            found: watch::channel(None).0,
+        });
+        let inputs = Inputs {
+            shared: shared.clone(),
+            session: self.session,
+            inputs: self.inputs,
+            outbox: self.outbox,
+            counters: self.counters,
+        };
+        // These live until the robot leaves.
+        let _declared = inputs.declare().await?;
+        let mut running = Running::default();
+        for source in Source::OF_THE_ROBOT {
+            running.start(source, &shared);
+        }
+        tracing::info!(
+            namespace = %shared.config.namespace,
+            domain = shared.config.domain,
+            "a node of ROS 2"
+        );
+        loop {
+            let known = drivers.borrow_and_update().clone();
+            if let Some(known) = known {
+                running.update(&known, &shared);
+            }
+            if drivers.changed().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The tasks of all sources. They end with it.
+#[derive(Default)]
+struct Running(BTreeMap<Source, AbortHandle>);
+
+impl Running {
+    /// Topics appear with the device in the list of the mediator, and disappear with it. A driver
+    /// that is down for a while keeps them.
+    fn update(&mut self, drivers: &[Driver], shared: &Arc<Shared>) {
+        let listed = |device: Device| {
+            let mut devices = drivers.iter().flat_map(|driver| &driver.devices);
+            devices.any(|other| Device::from(*other) == device) && shared.robot.shows(device)
+        };
+        for source in Source::OF_DEVICES {
+            match listed(source.device(&shared.robot.controls.robot)) {
+                true => self.start(source, shared),
+                false => {
+                    if let Some(task) = self.0.remove(&source) {
+                        task.abort();
+                    }
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, source: Source, shared: &Arc<Shared>) {
+        let is_wanted = shared.config.topics.intersects(source.topics());
+        if is_wanted && !self.0.contains_key(&source) {
+            let task = tokio::spawn(source.run(shared.clone()));
+            self.0.insert(source, task.abort_handle());
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.values().for_each(AbortHandle::abort);
+    }
+}
+
+impl Shared {
+    /// Whether the configuration names this topic.
+    fn has(&self, topic: Topic) -> bool {
+        self.config.topics.contains(topic)
+    }
+
+    /// Resolves when somebody listens to one of these topics, or when nobody does.
+    async fn listened(&self, topics: TopicSet, is_listened: bool) {
+        let mut interest = self.interest.clone();
+        // The sender ends with the node.
+        let _ = interest
+            .wait_for(|all| all.intersects(topics) == is_listened)
+            .await;
+    }
+
+    fn devices(&self) -> &Robot {
+        &self.robot.controls.robot
+    }
+}

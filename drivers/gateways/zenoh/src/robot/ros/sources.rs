@@ -1,0 +1,400 @@
+//! What the robot publishes in ROS 2: one task for each device. IO.
+//!
+//! Each task asks its device while somebody listens to one of its topics.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::values::{MapPose, Scan};
+use amber_gateways::shared::feeds::grid;
+use amber_gateways::shared::robot::Robot;
+use amber_map::Pose;
+use amber_proto::Device;
+use amber_proto::location::Quality;
+use amber_proto::ninedof::SubscribeAction;
+use amber_ros2::messages::TfMessage;
+use amber_scene::mount;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use zenoh::Error;
+
+use super::super::feed::unix_ns;
+use super::Shared;
+use crate::health::of_drivers;
+use crate::limits::{
+    DIAGNOSTICS_PERIOD, MAP_DEADLINE, MAP_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE,
+    RETRY,
+};
+use crate::pacing::Pacing;
+use crate::ros::convert::{self, Laser, WheelState};
+use crate::ros::diagnostics;
+use crate::ros::topics::{Topic, TopicSet};
+
+/// A task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// The laser scanner.
+    Scanner,
+    /// The wheels, and all moving frames.
+    Wheels,
+    /// The motion sensors.
+    Imu,
+    /// The pose on the map.
+    Location,
+    /// The map.
+    Map,
+    /// The fixed frames.
+    Body,
+    /// The states of the devices.
+    Health,
+}
+
+impl Source {
+    /// Those that belong to a device.
+    pub(super) const OF_DEVICES: [Self; 5] = [
+        Self::Scanner,
+        Self::Wheels,
+        Self::Imu,
+        Self::Location,
+        Self::Map,
+    ];
+    /// Those that every robot has.
+    pub(super) const OF_THE_ROBOT: [Self; 2] = [Self::Body, Self::Health];
+
+    /// What it publishes, or helps to publish.
+    pub(super) fn topics(self) -> TopicSet {
+        let topics: &[Topic] = match self {
+            Self::Scanner => &[Topic::Scan],
+            Self::Wheels => &[Topic::Odom, Topic::Tf, Topic::JointStates],
+            Self::Imu => &[Topic::Imu, Topic::Mag],
+            Self::Location => &[Topic::Pose, Topic::Tf],
+            Self::Map => &[Topic::Map],
+            Self::Body => &[Topic::TfStatic],
+            Self::Health => &[Topic::Diagnostics],
+        };
+        topics.iter().copied().collect()
+    }
+
+    pub(super) fn device(self, robot: &Robot) -> Device {
+        match self {
+            Self::Scanner => robot.scanner,
+            Self::Wheels => robot.wheels,
+            Self::Imu => robot.imu,
+            Self::Location | Self::Map => robot.location,
+            Self::Body | Self::Health => Device::MEDIATOR,
+        }
+    }
+
+    /// Runs until it is aborted, or Zenoh fails.
+    pub(super) async fn run(self, shared: Arc<Shared>) {
+        let ended = match self {
+            Self::Scanner => scans(&shared).await,
+            Self::Wheels => wheels(&shared).await,
+            Self::Imu => imu(&shared).await,
+            Self::Location => poses(&shared).await,
+            Self::Map => map(&shared).await,
+            Self::Body => body(&shared).await,
+            Self::Health => health(&shared).await,
+        };
+        if let Err(error) = ended {
+            tracing::error!("not published in ROS 2: {self:?}: {error}");
+        }
+    }
+}
+
+/// The publisher of a topic, if the configuration names it.
+macro_rules! publisher {
+    ($shared:expr, $topic:expr) => {
+        match $shared.has($topic) {
+            true => Some($shared.node.publisher($topic).await?),
+            false => None,
+        }
+    };
+}
+
+/// Does something while somebody listens, again and again.
+async fn while_listened<F: Future<Output = ()>>(
+    shared: &Shared,
+    topics: TopicSet,
+    mut work: impl FnMut() -> F,
+) {
+    loop {
+        shared.listened(topics, true).await;
+        tokio::select! {
+            () = work() => sleep(RETRY).await,
+            () = shared.listened(topics, false) => {}
+        }
+    }
+}
+
+async fn scans(shared: &Shared) -> Result<(), Error> {
+    let publisher = shared.node.publisher(Topic::Scan).await?;
+    let device = shared.devices().scanner;
+    let (laser, start) = (Laser::default(), Instant::now());
+    while_listened(shared, Source::Scanner.topics(), async || {
+        let mut pacing: Pacing<Scan> = Pacing::new(shared.robot.period(device));
+        let take = |scan: Result<Scan, amber_client::Error>| {
+            let Ok(scan) = scan else {
+                return;
+            };
+            pacing.offer(scan);
+            if let Some(scan) = pacing.poll(start.elapsed()) {
+                let ended_ns = scan.timestamp_ms().map_or_else(unix_ns, ns_of_ms);
+                let frames = &shared.config.frames;
+                publisher.publish(&convert::scan(&scan, &laser, frames, ended_ns));
+            }
+        };
+        watch_scans(Hokuyo::new(shared.client.device(device)), take).await;
+    })
+    .await;
+    Ok(())
+}
+
+async fn wheels(shared: &Shared) -> Result<(), Error> {
+    let odometry = publisher!(shared, Topic::Odom);
+    let transforms = publisher!(shared, Topic::Tf);
+    let joints = publisher!(shared, Topic::JointStates);
+    let (config, robot) = (&shared.config, shared.devices());
+    let start = Instant::now();
+    // It goes on where it was when somebody listens again.
+    let mut state = WheelState::new(robot.drive, config.wheel_radius_m);
+    let mut found = shared.found.subscribe();
+    let topics = Source::Wheels.topics();
+    loop {
+        shared.listened(topics, true).await;
+        // The robot may have moved while nobody listened: older poses do not count.
+        found.mark_unchanged();
+        let mut on_map = None;
+        let take = |measured| {
+            let Ok((at, speeds)) = measured else {
+                return;
+            };
+            let stamp_ns = ns_of(at);
+            let time = at.saturating_duration_since(start);
+            let Some(moved) = state.handle(time, stamp_ns, speeds, &config.frames) else {
+                return;
+            };
+            if let Some(odometry) = &odometry {
+                odometry.publish(&moved.odometry);
+            }
+            if let Some(joints) = &joints {
+                joints.publish(&moved.joints);
+            }
+            if let Some(transforms) = &transforms {
+                if found.has_changed().is_ok_and(|changed| changed) {
+                    let newest = *found.borrow_and_update();
+                    on_map = newest.and_then(|(then, found)| {
+                        let then = then.saturating_duration_since(start);
+                        state.map_to_odom(then, &found)
+                    });
+                }
+                let odom = on_map.map(|it| convert::odom_frame(it, &config.frames, stamp_ns));
+                let all = odom.into_iter().chain([moved.transform]);
+                transforms.publish(&TfMessage {
+                    transforms: all.collect(),
+                });
+            }
+        };
+        let device = shared.client.device(robot.wheels);
+        let wheels = Roboclaw::new(device).with_deadline(MEASUREMENT_DEADLINE);
+        tokio::select! {
+            () = poll_wheels(wheels, config.odom_period, take) => sleep(RETRY).await,
+            () = shared.listened(topics, false) => {}
+        }
+    }
+}
+
+async fn imu(shared: &Shared) -> Result<(), Error> {
+    let motion = publisher!(shared, Topic::Imu);
+    let field = publisher!(shared, Topic::Mag);
+    let frames = &shared.config.frames;
+    while_listened(shared, Source::Imu.topics(), async || {
+        let device = shared.client.device(shared.devices().imu);
+        let sensors = SubscribeAction {
+            accel: Some(motion.is_some()),
+            gyro: Some(motion.is_some()),
+            magnet: Some(field.is_some()),
+            ..SubscribeAction::default()
+        };
+        let imu = NineDof::new(device);
+        let Ok(mut readings) = imu.readings(shared.config.imu_period, sensors).await else {
+            return;
+        };
+        while let Some(update) = readings.next().await {
+            let stamp_ns = unix_ns();
+            let message = convert::imu(&update.message, frames, stamp_ns);
+            if let (Some(motion), Some(message)) = (&motion, message) {
+                motion.publish(&message);
+            }
+            let message = convert::magnetic_field(&update.message, frames, stamp_ns);
+            if let (Some(field), Some(message)) = (&field, message) {
+                field.publish(&message);
+            }
+        }
+    })
+    .await;
+    Ok(())
+}
+
+async fn poses(shared: &Shared) -> Result<(), Error> {
+    let publisher = publisher!(shared, Topic::Pose);
+    let mut topics = TopicSet::default();
+    topics.set(Topic::Pose, shared.has(Topic::Pose));
+    topics.set(
+        Topic::Tf,
+        shared.config.publish_map_to_odom && shared.has(Topic::Tf),
+    );
+    let take = |found: MapPose, quality: Option<Quality>| {
+        let stamp_ns = found.timestamp_ms.map_or_else(unix_ns, ns_of_ms);
+        let frames = &shared.config.frames;
+        let message = convert::pose(&found, quality.as_ref(), frames, stamp_ns);
+        if let (Some(publisher), Some(message)) = (&publisher, message) {
+            publisher.publish(&message);
+        }
+        if shared.config.publish_map_to_odom {
+            let age = Duration::from_nanos(unix_ns().saturating_sub(stamp_ns));
+            let now = Instant::now();
+            let then = now.checked_sub(age).unwrap_or(now);
+            shared.found.send_replace(Some((then, found)));
+        }
+    };
+    while_listened(shared, topics, async || {
+        let device = shared.client.device(shared.devices().location);
+        let location = LocationService::new(device).with_deadline(MEASUREMENT_DEADLINE);
+        let Ok(mut published) = location.poses().await else {
+            return;
+        };
+        loop {
+            match timeout(POSE_SILENCE, published.next()).await {
+                Ok(Some(update)) => take(update.message.current_location, update.message.quality),
+                Ok(None) => return,
+                // A driver that does not publish.
+                Err(_) => {
+                    let asking = ask_for_poses(&location, &take);
+                    let asking = pin!(asking);
+                    tokio::select! {
+                        biased;
+                        next = published.next() => match next {
+                            Some(update) => {
+                                take(update.message.current_location, update.message.quality);
+                            }
+                            None => return,
+                        },
+                        () = asking => {}
+                    }
+                }
+            }
+        }
+    })
+    .await;
+    Ok(())
+}
+
+async fn ask_for_poses(location: &LocationService, take: &impl Fn(MapPose, Option<Quality>)) {
+    let mut ticks = interval(POSE_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match location.pose().await {
+            Ok(found) => take(found, None),
+            Err(_) => sleep(RETRY).await,
+        }
+    }
+}
+
+async fn map(shared: &Shared) -> Result<(), Error> {
+    let publisher = shared.node.publisher(Topic::Map).await?;
+    let device = shared.devices().location;
+    let location = LocationService::new(shared.client.device(device));
+    let location = location.with_deadline(MAP_DEADLINE);
+    let mut ticks = interval(MAP_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last = None;
+    loop {
+        ticks.tick().await;
+        // Until there is one, it is looked for more often.
+        let Ok(found) = location.map().await else {
+            if last.is_none() {
+                sleep(RETRY).await;
+                ticks.reset_immediately();
+            }
+            continue;
+        };
+        if last.as_ref() == Some(&found) {
+            continue;
+        }
+        let cells = grid(&found);
+        let message = (cells.as_ref())
+            .map_err(Clone::clone)
+            .map(|cells| convert::map(cells, &shared.config.frames, unix_ns()));
+        match message {
+            Ok(Some(message)) => publisher.publish(&message),
+            Ok(None) => tracing::warn!(%device, "no map in ROS 2: it is too large"),
+            Err(problem) => tracing::warn!(%device, "no map in ROS 2: {problem}"),
+        }
+        last = Some(found);
+    }
+}
+
+/// The frames that are fixed on the robot.
+async fn body(shared: &Shared) -> Result<(), Error> {
+    let fixed = publisher!(shared, Topic::TfStatic);
+    let frames = &shared.config.frames;
+    let laser = match shared.config.laser {
+        Some(place) => place,
+        None => laser(shared).await,
+    };
+    if let Some(fixed) = &fixed {
+        let stamp_ns = unix_ns();
+        // All of them in one message: it is the only one that latecomers get.
+        let transforms = vec![
+            convert::mount(&frames.laser, laser, frames, stamp_ns),
+            convert::mount(&frames.imu, Pose::default(), frames, stamp_ns),
+        ];
+        fixed.publish(&TfMessage { transforms });
+    }
+    std::future::pending().await
+}
+
+/// The place of the laser as the drivers know it.
+async fn laser(shared: &Shared) -> Pose {
+    // The mediator has told its drivers.
+    let _ = shared.drivers.clone().wait_for(Option::is_some).await;
+    mount::find(&shared.client).await.unwrap_or_else(|| {
+        let hint = "set laser_offset_mm in [ros] if it is not";
+        tracing::warn!("no driver knows the place of the laser: taken as the centre; {hint}");
+        Pose::default()
+    })
+}
+
+async fn health(shared: &Shared) -> Result<(), Error> {
+    let publisher = shared.node.publisher(Topic::Diagnostics).await?;
+    while_listened(shared, Source::Health.topics(), async || {
+        let mut ticks = interval(DIAGNOSTICS_PERIOD);
+        loop {
+            ticks.tick().await;
+            let drivers = shared.drivers.borrow().clone();
+            let devices = drivers.map(|drivers| {
+                let mut devices = of_drivers(&drivers);
+                devices.retain(|device, _| shared.robot.shows(*device));
+                devices
+            });
+            let name = shared.robot.name.as_str();
+            publisher.publish(&diagnostics::array(name, devices.as_ref(), unix_ns()));
+        }
+    })
+    .await;
+    Ok(())
+}
+
+/// The clock of the robot at this time.
+fn ns_of(at: Instant) -> u64 {
+    let age = at.elapsed().as_nanos();
+    unix_ns().saturating_sub(u64::try_from(age).unwrap_or_default())
+}
+
+fn ns_of_ms(since_1970_ms: i64) -> u64 {
+    u64::try_from(since_1970_ms).unwrap_or_default() * 1_000_000
+}

@@ -1,0 +1,104 @@
+//! The states of the devices for `/diagnostics`. PURE.
+
+use std::collections::BTreeMap;
+
+use amber_proto::Device;
+use amber_ros2::messages::{DiagnosticArray, DiagnosticStatus, Header, KeyValue, Level};
+
+use crate::health::{Health, State};
+
+/// The states of all devices of a robot. `None`: the mediator does not answer.
+#[must_use]
+pub fn array(
+    robot: &str,
+    devices: Option<&BTreeMap<Device, Health>>,
+    stamp_ns: u64,
+) -> DiagnosticArray {
+    let mediator = DiagnosticStatus {
+        level: match devices {
+            Some(_) => Level::OK,
+            None => Level::STALE,
+        },
+        name: format!("{robot}: mediator"),
+        message: match devices {
+            Some(_) => "it answers".to_owned(),
+            None => "it does not answer".to_owned(),
+        },
+        hardware_id: robot.to_owned(),
+        values: Vec::new(),
+    };
+    let devices = devices.into_iter().flatten();
+    let devices = devices.map(|(device, health)| status(robot, *device, health));
+    DiagnosticArray {
+        header: Header::new(stamp_ns, ""),
+        status: std::iter::once(mediator).chain(devices).collect(),
+    }
+}
+
+fn status(robot: &str, device: Device, health: &Health) -> DiagnosticStatus {
+    let (level, usual) = match health.state {
+        State::Up => (Level::OK, "it works"),
+        State::Trouble => (Level::ERROR, "it does not work"),
+        State::Down => (Level::ERROR, "its driver does not run"),
+    };
+    let hint = health.hint.as_ref().map(|hint| KeyValue {
+        key: "hint".to_owned(),
+        value: hint.clone(),
+    });
+    let restarts = KeyValue {
+        key: "restarts".to_owned(),
+        value: health.restarts.to_string(),
+    };
+    DiagnosticStatus {
+        level,
+        name: format!("{robot}: {device}"),
+        message: health.text.clone().unwrap_or_else(|| usual.to_owned()),
+        hardware_id: robot.to_owned(),
+        values: hint.into_iter().chain([restarts]).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_proto::DeviceType;
+
+    use super::*;
+
+    #[test]
+    fn each_device_has_a_state() {
+        let hokuyo = Device::new(DeviceType::HOKUYO, 0);
+        let health = |state, text: Option<&str>| Health {
+            device: hokuyo.to_string(),
+            state,
+            text: text.map(str::to_owned),
+            hint: Some("check the cable".to_owned()),
+            restarts: 3,
+        };
+        for (health, level, message) in [
+            (health(State::Up, None), Level::OK, "it works"),
+            (
+                health(State::Trouble, Some("no port")),
+                Level::ERROR,
+                "no port",
+            ),
+            (
+                health(State::Down, None),
+                Level::ERROR,
+                "its driver does not run",
+            ),
+        ] {
+            let array = array("r1", Some(&[(hokuyo, health)].into()), 7);
+            let [mediator, found] = &array.status[..] else {
+                panic!("{array:?}");
+            };
+            assert_eq!((mediator.level, found.level), (Level::OK, level));
+            assert_eq!(found.name, "r1: hokuyo:0");
+            assert_eq!(found.message, message);
+            assert_eq!(found.values[0].value, "check the cable");
+            assert_eq!(found.values[1].value, "3");
+        }
+        let stale = array("r1", None, 7);
+        assert_eq!(stale.status.len(), 1);
+        assert_eq!(stale.status[0].level, Level::STALE);
+    }
+}

@@ -1,0 +1,369 @@
+//! What nodes of ROS 2 want from the robot, as messages for its devices. PURE.
+//!
+//! The messages go the way of those of any operator, so the seat, the half second that a command
+//! holds, and the limits of speed are the same: see `robot::orders`.
+
+use amber_gateways::shared::robot::Robot;
+use amber_navigation::kinematics::Twist as Motion;
+use amber_proto::{Device, DeviceMessage, drive_to_point, roboclaw};
+use amber_ros2::attachment::{AttachmentError, Gid};
+use amber_ros2::messages::{PoseStamped, Twist, TwistStamped};
+use amber_ros2::{Attachment, CdrError, decode};
+use amber_values::{Row, Target, WheelSpeeds};
+use bytes::Bytes;
+use prost::Message;
+
+use super::config::RosConfig;
+use super::convert;
+use crate::limits::ROS_AGE;
+
+/// What a topic means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// `cmd_vel` without a header.
+    Twist,
+    /// `cmd_vel` with a header.
+    TwistStamped,
+    /// `goal_pose`.
+    Goal,
+}
+
+/// A message for a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// The device.
+    pub device: Device,
+    /// A `DriverMsg`.
+    pub message: Bytes,
+}
+
+/// Why a message of ROS is dropped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Dropped {
+    /// All nodes send an attachment.
+    #[error("no attachment: the sender is not a node of ROS 2")]
+    NoAttachment,
+    /// It is not that of a node.
+    #[error(transparent)]
+    Attachment(#[from] AttachmentError),
+    /// The payload.
+    #[error(transparent)]
+    Cdr(#[from] CdrError),
+    /// A newer one of the same publisher has arrived before.
+    #[error("a newer message has arrived before")]
+    Late,
+    /// What it says.
+    #[error(transparent)]
+    Refused(#[from] convert::Refusal),
+}
+
+/// Reads the messages of one topic.
+#[derive(Debug)]
+pub struct Inbox {
+    wish: Wish,
+    robot: Robot,
+    config: RosConfig,
+    /// The publisher of the last message, and its number.
+    last: Option<(Gid, i64)>,
+}
+
+impl Dropped {
+    /// The name of its counter.
+    #[must_use]
+    pub fn counter(&self) -> &'static str {
+        match self {
+            Self::NoAttachment | Self::Attachment(_) => "ros_dropped_attachment",
+            Self::Cdr(_) => "ros_dropped_unreadable",
+            Self::Late | Self::Refused(convert::Refusal::Old) => "ros_dropped_late",
+            Self::Refused(convert::Refusal::NotFinite) => "ros_dropped_not_finite",
+            Self::Refused(convert::Refusal::Frame { .. }) => "ros_dropped_frame",
+        }
+    }
+}
+
+impl Inbox {
+    /// Nothing has arrived.
+    #[must_use]
+    pub fn new(wish: Wish, robot: Robot, config: RosConfig) -> Self {
+        Self {
+            wish,
+            robot,
+            config,
+            last: None,
+        }
+    }
+
+    /// A message of a node, at this time by the clock of the robot.
+    ///
+    /// # Errors
+    /// It is dropped, and why.
+    pub fn read(
+        &mut self,
+        now_ns: u64,
+        attachment: Option<&[u8]>,
+        payload: &[u8],
+    ) -> Result<Command, Dropped> {
+        let attachment = attachment.ok_or(Dropped::NoAttachment)?;
+        let Attachment {
+            sequence,
+            source_ns,
+            gid,
+        } = Attachment::decode(attachment)?;
+        let is_late = (self.last).is_some_and(|(other, newest)| other == gid && sequence <= newest);
+        if is_late {
+            return Err(Dropped::Late);
+        }
+        let command = match self.wish {
+            Wish::Twist => {
+                self.check_age(source_ns, now_ns)?;
+                self.drive(convert::motion(&decode::<Twist>(payload)?)?)?
+            }
+            Wish::TwistStamped => {
+                self.check_age(source_ns, now_ns)?;
+                let life = self.config.clocks_agree.then_some(ROS_AGE);
+                let motion =
+                    convert::stamped_motion(&decode::<TwistStamped>(payload)?, now_ns, life)?;
+                self.drive(motion)?
+            }
+            Wish::Goal => {
+                let goal = convert::goal(&decode::<PoseStamped>(payload)?, &self.config.frames)?;
+                Command {
+                    device: self.robot.targets,
+                    message: targets(&[goal]),
+                }
+            }
+        };
+        self.last = Some((gid, sequence));
+        Ok(command)
+    }
+
+    /// A command that has waited in a slow network does not count.
+    fn check_age(&self, source_ns: i64, now_ns: u64) -> Result<(), convert::Refusal> {
+        let age_ns = match u64::try_from(source_ns) {
+            Ok(source_ns) if source_ns > 0 => now_ns.saturating_sub(source_ns),
+            _ => 0,
+        };
+        match self.config.clocks_agree && u128::from(age_ns) > ROS_AGE.as_nanos() {
+            true => Err(convert::Refusal::Old),
+            false => Ok(()),
+        }
+    }
+
+    fn drive(&self, motion: Motion) -> Result<Command, convert::Refusal> {
+        let Motion {
+            forward_m_s,
+            turn_rad_s,
+        } = slowed(motion, self.config.fastest);
+        let speeds = self.robot.speeds(forward_m_s, turn_rad_s);
+        Ok(Command {
+            device: self.robot.wheels,
+            message: wheels(speeds.ok_or(convert::Refusal::NotFinite)?),
+        })
+    }
+}
+
+/// What stops the robot: its targets, and its wheels.
+#[must_use]
+pub fn stop(robot: &Robot) -> [Command; 2] {
+    [
+        Command {
+            device: robot.targets,
+            message: targets(&[]),
+        },
+        Command {
+            device: robot.wheels,
+            message: wheels(WheelSpeeds::STOP),
+        },
+    ]
+}
+
+/// The same arc, at most as fast as this.
+fn slowed(motion: Motion, fastest: Motion) -> Motion {
+    let part = |value: f64, fastest: f64| match value.abs() > fastest {
+        true => fastest / value.abs(),
+        false => 1.0,
+    };
+    let forward = part(motion.forward_m_s, fastest.forward_m_s);
+    let turn = part(motion.turn_rad_s, fastest.turn_rad_s);
+    motion.scaled(forward.min(turn))
+}
+
+fn wheels(speeds: WheelSpeeds) -> Bytes {
+    let mut message = roboclaw::DriverMsg::data();
+    message.motors_command = Some(speeds.into());
+    message.encode_to_vec().into()
+}
+
+fn targets(targets: &[Target]) -> Bytes {
+    let mut message = drive_to_point::DriverMsg::data();
+    message.set_targets = Some(true);
+    message.targets = Some(Target::table(targets));
+    message.encode_to_vec().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_gateways::shared::helm::Errand;
+    use amber_gateways::shared::motion::{self, Motion as Moved};
+    use amber_ros2::encode;
+    use amber_ros2::messages::{Header, Pose};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::Controls;
+    use crate::ros::config::RosTable;
+
+    const NOW_NS: u64 = 1_700_000_000_000_000_000;
+
+    fn inbox(wish: Wish, table: &str) -> Inbox {
+        let table: RosTable = toml::from_str(table).unwrap();
+        let config = table.checked(&"r1".parse().unwrap()).unwrap().unwrap();
+        Inbox::new(wish, Controls::default().robot, config)
+    }
+
+    fn attachment(sequence: i64, age_ms: u64) -> [u8; 33] {
+        let source_ns = (NOW_NS - age_ms * 1_000_000) as i64;
+        let gid = Gid([7; 16]);
+        Attachment {
+            sequence,
+            source_ns,
+            gid,
+        }
+        .encode()
+    }
+
+    fn twist(forward: f64, turn: f64) -> Twist {
+        let mut twist = Twist::default();
+        (twist.linear.x, twist.angular.z) = (forward, turn);
+        twist
+    }
+
+    /// The wheel speeds that a command causes.
+    fn speeds(command: &Command) -> WheelSpeeds {
+        match motion::of(command.device, command.device, &command.message) {
+            Ok(Moved::Wheels(speeds, None)) => speeds,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_motion_becomes_wheel_speeds_within_all_limits() {
+        for (table, forward, turn, left, right) in [
+            ("", 0.1, 0.5, -5, 205),
+            // The robot has at most 400 mm/s.
+            ("", 2.0, 0.0, 400, 400),
+            ("max_forward_m_s = 0.2", 0.4, 0.0, 200, 200),
+            ("max_forward_m_s = 0.2", -0.4, 0.0, -200, -200),
+            // The same arc, slower.
+            ("max_turn_rad_s = 0.5", 0.2, 1.0, -5, 205),
+        ] {
+            let mut inbox = inbox(Wish::Twist, table);
+            let payload = encode(&twist(forward, turn));
+            let command = inbox.read(NOW_NS, Some(&attachment(0, 10)), &payload);
+            let found = speeds(&command.unwrap());
+            assert_eq!(found, WheelSpeeds::sides(left, right), "{table} {forward}");
+        }
+    }
+
+    #[test]
+    fn old_and_late_commands_are_dropped() {
+        let payload = encode(&twist(0.2, 0.0));
+        let mut strict = inbox(Wish::Twist, "");
+        let mut read =
+            |sequence, age_ms| strict.read(NOW_NS, Some(&attachment(sequence, age_ms)), &payload);
+        assert!(read(3, 490).is_ok());
+        assert_eq!(read(3, 0), Err(Dropped::Late));
+        assert_eq!(read(4, 510).unwrap_err().counter(), "ros_dropped_late");
+        assert!(read(5, 0).is_ok());
+        let mut lenient = inbox(Wish::Twist, "clocks_agree = false");
+        assert!(
+            lenient
+                .read(NOW_NS, Some(&attachment(1, 9_000)), &payload)
+                .is_ok()
+        );
+
+        // The header counts as well.
+        let mut stamped = inbox(Wish::TwistStamped, "");
+        let message = |age_ms: u64| {
+            encode(&TwistStamped {
+                header: Header::new(NOW_NS - age_ms * 1_000_000, "base_link"),
+                twist: twist(0.2, 0.0),
+            })
+        };
+        assert!(
+            stamped
+                .read(NOW_NS, Some(&attachment(1, 0)), &message(100))
+                .is_ok()
+        );
+        let old = stamped.read(NOW_NS, Some(&attachment(2, 0)), &message(600));
+        assert_eq!(old, Err(Dropped::Refused(convert::Refusal::Old)));
+    }
+
+    #[test]
+    fn what_a_node_would_not_send_is_dropped() {
+        let go = encode(&twist(0.2, 0.0));
+        let usual = attachment(1, 0);
+        let nan = encode(&twist(f64::NAN, 0.0));
+        for (attachment, payload, counter) in [
+            (None, &go[..], "ros_dropped_attachment"),
+            (Some(&usual[..32]), &go[..], "ros_dropped_attachment"),
+            (Some(&usual[..]), &go[..20], "ros_dropped_unreadable"),
+            (Some(&usual[..]), &[], "ros_dropped_unreadable"),
+            (Some(&usual[..]), &nan[..], "ros_dropped_not_finite"),
+        ] {
+            let mut inbox = inbox(Wish::Twist, "");
+            let dropped = inbox.read(NOW_NS, attachment, payload).unwrap_err();
+            assert_eq!(dropped.counter(), counter, "{dropped}");
+        }
+    }
+
+    #[test]
+    fn a_goal_becomes_a_target_and_stop_ends_it() {
+        let mut inbox = inbox(Wish::Goal, "");
+        let goal = |frame: &str| {
+            encode(&PoseStamped {
+                header: Header::new(0, frame),
+                pose: Pose::flat(1.0, -2.0, 0.0),
+            })
+        };
+        // Goals do not grow old: they wait for the robot anyway.
+        let command = inbox
+            .read(NOW_NS, Some(&attachment(1, 9_000)), &goal("map"))
+            .unwrap();
+        let robot = Controls::default().robot;
+        let errand = Errand::Targets(robot.targets);
+        let begun = motion::of(command.device, robot.wheels, &command.message);
+        assert_eq!(begun, Ok(Moved::Begin(errand)));
+        let sent = drive_to_point::DriverMsg::decode(command.message).unwrap();
+        let sent = Target::rows(&sent.targets.unwrap()).unwrap();
+        assert_eq!(sent, [Target::new(1.0, 2.0)]);
+        let elsewhere = inbox.read(NOW_NS, Some(&attachment(2, 0)), &goal("r1/odom"));
+        assert_eq!(elsewhere.unwrap_err().counter(), "ros_dropped_frame");
+
+        let [targets, wheels] = stop(&robot);
+        let ended = motion::of(targets.device, robot.wheels, &targets.message);
+        assert_eq!(ended, Ok(Moved::End(errand)));
+        assert_eq!(speeds(&wheels), WheelSpeeds::STOP);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_cause_a_panic(
+            attachment in prop::option::of(prop::collection::vec(any::<u8>(), 0..40)),
+            payload in prop::collection::vec(any::<u8>(), 0..120),
+        ) {
+            for wish in [Wish::Twist, Wish::TwistStamped, Wish::Goal] {
+                let _ = inbox(wish, "").read(NOW_NS, attachment.as_deref(), &payload);
+            }
+        }
+
+        #[test]
+        fn wheels_never_exceed_their_limit(forward: f64, turn: f64) {
+            let payload = encode(&twist(forward, turn));
+            let read = inbox(Wish::Twist, "").read(NOW_NS, Some(&attachment(1, 0)), &payload);
+            if let Ok(command) = read {
+                prop_assert!(speeds(&command).fastest_mm_s() <= 400);
+            }
+        }
+    }
+}

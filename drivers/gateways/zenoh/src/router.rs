@@ -1,0 +1,180 @@
+//! A Zenoh router in this program, for a fleet that has no `zenohd`. IO.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use zenoh::{Config, Session};
+
+/// What the router serves.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A configuration of `zenohd`, such as the `router.json5` of `amber-zenoh access`.
+    pub config: Option<PathBuf>,
+    /// Where it listens, such as `tcp/127.0.0.1:7447`; if there are none, as the configuration says.
+    pub listen: Vec<String>,
+}
+
+/// Why there is no router.
+#[derive(Debug, thiserror::Error)]
+pub enum RouterError {
+    /// The file is missing or cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Zenoh does not take the configuration.
+    #[error("Zenoh refuses the configuration: {0}")]
+    Refused(String),
+    /// For example, the port is taken.
+    #[error("no router at {at}: {why}")]
+    Failed {
+        /// Where it was to listen.
+        at: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A router that runs until it is closed.
+#[derive(Debug)]
+pub struct Router {
+    session: Session,
+    /// Where it listens.
+    pub listen: Vec<String>,
+    /// Whether anybody who reaches it may drive all robots: it asks for no certificates, and listens
+    /// beyond this machine.
+    pub is_open: bool,
+}
+
+impl Router {
+    /// Starts a router.
+    ///
+    /// # Errors
+    /// See [`RouterError`].
+    pub async fn start(options: &Options) -> Result<Self, RouterError> {
+        let mut config = match &options.config {
+            Some(path) => read(path)?,
+            None => Config::from_json5(&usual().to_string()).map_err(refused)?,
+        };
+        if !options.listen.is_empty() {
+            let endpoints = json!(options.listen).to_string();
+            (config.insert_json5("listen/endpoints", &endpoints)).map_err(refused)?;
+        }
+        let listen = endpoints(&config);
+        let opened = zenoh::open(config).await;
+        let session = opened.map_err(|error| RouterError::Failed {
+            at: listen.join(" "),
+            why: error.to_string(),
+        })?;
+        Ok(Self {
+            session,
+            is_open: listen.iter().any(|it| is_open(it)),
+            listen,
+        })
+    }
+
+    /// Ends the router and all its links.
+    ///
+    /// # Errors
+    /// Those of Zenoh.
+    pub async fn close(self) -> Result<(), zenoh::Error> {
+        self.session.close().await
+    }
+}
+
+/// Without a file: this machine only, and nobody is searched for.
+fn usual() -> serde_json::Value {
+    json!({
+        "mode": "router",
+        "listen": { "endpoints": ["tcp/127.0.0.1:7447"] },
+        "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+        "timestamping": { "enabled": true },
+    })
+}
+
+fn read(path: &Path) -> Result<Config, RouterError> {
+    let text = std::fs::read_to_string(path).map_err(|error| RouterError::Unreadable {
+        path: path.to_owned(),
+        error,
+    })?;
+    let mut config = Config::from_json5(&text).map_err(refused)?;
+    // Files for `zenohd` may leave it out.
+    config.insert_json5("mode", "\"router\"").map_err(refused)?;
+    Ok(config)
+}
+
+/// Where the configuration says that the router listens.
+fn endpoints(config: &Config) -> Vec<String> {
+    let json = config.get_json("listen/endpoints").unwrap_or_default();
+    match serde_json::from_str(&json) {
+        Ok(serde_json::Value::Array(list)) => texts(&list),
+        // One list for each mode.
+        Ok(serde_json::Value::Object(modes)) => {
+            let list = modes.get("router").and_then(|it| it.as_array());
+            list.map_or_else(Vec::new, |it| texts(it))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn texts(list: &[serde_json::Value]) -> Vec<String> {
+    let texts = list.iter().filter_map(|it| it.as_str());
+    texts.map(str::to_owned).collect()
+}
+
+/// Whether others than this machine reach an endpoint, without certificates.
+fn is_open(endpoint: &str) -> bool {
+    let Some(address) = endpoint.strip_prefix("tcp/") else {
+        return false;
+    };
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    let is_local = match address.parse::<SocketAddr>() {
+        Ok(address) => address.ip().is_loopback(),
+        Err(_) => address.starts_with("localhost:"),
+    };
+    !is_local
+}
+
+fn refused(error: impl std::fmt::Display) -> RouterError {
+    RouterError::Refused(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_for_others_without_certificates_is_open() {
+        for (endpoint, open) in [
+            ("tcp/127.0.0.1:7447", false),
+            ("tcp/[::1]:7447", false),
+            ("tcp/localhost:7447", false),
+            ("tcp/0.0.0.0:7447", true),
+            ("tcp/192.168.0.7:7447", true),
+            ("tcp/[::]:7447#iface=eth0", true),
+            ("tcp/fleet.example:7447", true),
+            ("tls/0.0.0.0:7447", false),
+        ] {
+            assert_eq!(is_open(endpoint), open, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn it_listens_on_this_machine_unless_the_file_or_the_user_says_otherwise() {
+        let usual = Config::from_json5(&usual().to_string()).unwrap();
+        assert_eq!(endpoints(&usual), ["tcp/127.0.0.1:7447"]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("router.json5");
+        std::fs::write(&path, "{ listen: { endpoints: ['tls/[::]:7447'] } }").unwrap();
+        assert_eq!(endpoints(&read(&path).unwrap()), ["tls/[::]:7447"]);
+        std::fs::write(&path, "{ listen: 7 }").unwrap();
+        assert!(matches!(read(&path), Err(RouterError::Refused(_))));
+        let missing = read(&folder.path().join("none")).unwrap_err();
+        assert!(missing.to_string().contains("none: "), "{missing}");
+    }
+}
