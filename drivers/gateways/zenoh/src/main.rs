@@ -65,11 +65,9 @@ enum Verb {
     )]
     Seat(SeatOptions),
     /// Run a Zenoh router, where all robots and operators of the fleet meet
-    #[command(
-        after_help = "Examples:\n  amber-zenoh router\n  \
+    #[command(after_help = "Examples:\n  amber-zenoh router\n  \
         amber-zenoh router --config certificates/router.json5\n\n\
-        It does the same for a fleet as `zenohd` of the Zenoh project."
-    )]
+        It does the same for a fleet as `zenohd` of the Zenoh project.")]
     Router(RouterOptions),
     /// Write certificates for robots and operators, and the access rules of the router
     #[command(
@@ -365,7 +363,10 @@ async fn run_router(options: RouterOptions) -> Result<(), Failure> {
             Failure::wrong(error.to_string())
         }
     })?;
-    note(format_args!("the fleet meets at {}", router.listen.join(" ")));
+    note(format_args!(
+        "the fleet meets at {}",
+        router.listen.join(" ")
+    ));
     if router.is_open {
         note("warning: whoever reaches it drives all robots; see `amber-zenoh access --help`");
     }
@@ -388,7 +389,10 @@ fn run_access(options: &AccessOptions) -> Result<(), Failure> {
             folder.join(name).with_extension("pem").display()
         ));
     }
-    note(format_args!("amber-zenoh router --config {}", path.display()));
+    note(format_args!(
+        "amber-zenoh router --config {}",
+        path.display()
+    ));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Devices of far robots in a local mediator: real processes, and a real router in this one.
+//! Devices of far robots in a local mediator: real processes, and a real router.
 
 // The helpers are no tests for clippy.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]

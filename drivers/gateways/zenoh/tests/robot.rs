@@ -1,4 +1,4 @@
-//! A robot in the fleet: real processes, and a real router in this one.
+//! A robot in the fleet: real processes, and a real router.
 
 // The helpers are no tests for clippy.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]

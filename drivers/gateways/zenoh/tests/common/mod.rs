@@ -249,38 +249,34 @@ pub(crate) fn fleet(router: &Router, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A router in this process.
+/// `amber-zenoh router`.
 pub(crate) struct Router {
     pub(crate) endpoint: String,
-    config: Value,
-    session: Option<Session>,
+    listen: String,
+    config: Option<PathBuf>,
+    process: Option<Process>,
 }
 
 impl Router {
     pub(crate) fn start() -> Self {
         let endpoint = format!("tcp/127.0.0.1:{}", free_port());
-        let config = json!({
-            "mode": "router",
-            "listen": { "endpoints": [endpoint] },
-            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
-        });
-        Self::with(endpoint, config)
+        Self::with(endpoint.clone(), endpoint, None)
     }
 
     /// With the configuration that `amber-zenoh access` has written, but on a free port.
     pub(crate) fn secure(folder: &Path) -> Self {
-        let text = std::fs::read(folder.join("router.json5")).unwrap();
-        let mut config: Value = serde_json::from_slice(&text).unwrap();
         let port = free_port();
-        config["listen"]["endpoints"] = json!([format!("tls/127.0.0.1:{port}")]);
-        Self::with(format!("tls/localhost:{port}"), config)
+        let listen = format!("tls/127.0.0.1:{port}");
+        let config = folder.join("router.json5");
+        Self::with(format!("tls/localhost:{port}"), listen, Some(config))
     }
 
-    fn with(endpoint: String, config: Value) -> Self {
+    fn with(endpoint: String, listen: String, config: Option<PathBuf>) -> Self {
         let mut router = Self {
             endpoint,
+            listen,
             config,
-            session: None,
+            process: None,
         };
         router.begin();
         router
@@ -288,27 +284,21 @@ impl Router {
 
     /// Begins again after [`Router::end`], with another identity.
     pub(crate) fn begin(&mut self) {
-        let config = Config::from_json5(&self.config.to_string()).unwrap();
-        let opened = wait_for("a router", || match zenoh::open(config.clone()).wait() {
-            Ok(session) => Some(session),
-            Err(error) => {
-                eprintln!("no router at {}: {error}", self.endpoint);
-                None
-            }
-        });
-        self.session = Some(opened);
-    }
-
-    pub(crate) fn end(&mut self) {
-        self.session.take().unwrap().close().wait().unwrap();
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.take() {
-            let _ = session.close().wait();
+        let mut command = amber_zenoh();
+        command.args(["router", "--listen", &self.listen]);
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
         }
+        let process = Process::start(command);
+        process.line("the fleet meets at ");
+        self.process = Some(process);
+    }
+
+    /// Kills it, as if its machine lost power.
+    pub(crate) fn end(&mut self) {
+        let mut process = self.process.take().unwrap();
+        process.signal("KILL");
+        process.wait();
     }
 }
 
