@@ -125,8 +125,9 @@ impl Panel {
                 .iter()
                 .find(|it| it.is_stream() && it.kind != Kind::Subscribe);
             if let Some(method) = stream
-                && let Some(requests) = start_stop(method, schemas)
+                && let Some(requests) = schemas.whole_stream(method, PANEL_PERIOD)
             {
+                let requests = (requests.start.into(), requests.stop.into());
                 self.published(methods, schemas, Some(requests)).await;
             }
         };
@@ -280,20 +281,4 @@ fn request(method: &Method, schemas: &Schemas, words: &[String]) -> Result<Bytes
     let given = arguments::read(method, words, Spelling::default());
     let request = schemas.request(method, &given.map_err(|error| error.text)?);
     Ok(request.map_err(|error| error.text)?.into())
-}
-
-/// The two requests of a stream, with all flags set and the period of panels.
-fn start_stop(method: &Method, schemas: &Schemas) -> Option<(Bytes, Bytes)> {
-    let words = arguments::arguments(method).into_iter().filter_map(|it| {
-        let period = PANEL_PERIOD.as_millis();
-        match (&*it.name, &*it.field.type_name) {
-            ("period", _) => Some(format!("period={period}ms")),
-            (name, "bool") => Some(format!("{name}=true")),
-            _ => None,
-        }
-    });
-    let words: Vec<_> = words.collect();
-    let given = arguments::read(method, &words, Spelling::default()).ok()?;
-    let requests = schemas.start_stop(method, &given).ok()?;
-    Some((requests.start.into(), requests.stop.into()))
 }

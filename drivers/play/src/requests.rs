@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use amber_proto::DeviceType;
 use amber_record::play;
-use amber_reflect::Schemas;
+use amber_reflect::{Schemas, StreamRequest};
 use amber_schema::{Field, Kind, Method};
 use prost::encoding::{WireType, encode_key};
 use prost_reflect::ExtensionDescriptor;
@@ -117,21 +117,11 @@ impl Requests {
         match &known.method.kind {
             Kind::Ask { .. } => Meaning::Ask(Some(index)),
             Kind::Tell | Kind::Subscribe => Meaning::Command,
-            Kind::StreamByRequest { stop, .. } => {
+            Kind::StreamByRequest { .. } => {
                 let schemas = self.schemas.for_device(Some(self.device_type));
-                let values = schemas.values(message).unwrap_or_default();
-                let has = |setting: &amber_schema::Setting| {
-                    let value = schemas.value_at(&values, &setting.field);
-                    // A field that is missing has its default.
-                    let value = value.cloned().unwrap_or(json!(0));
-                    let text = value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned);
-                    text == setting.value
-                };
-                match !stop.is_empty() && stop.iter().all(has) {
-                    true => Meaning::Stop,
-                    false => Meaning::Start,
+                match schemas.stream_request(&known.method, message) {
+                    Some(StreamRequest::Stop) => Meaning::Stop,
+                    Some(StreamRequest::Start { .. }) | None => Meaning::Start,
                 }
             }
         }

@@ -20,6 +20,7 @@ pub mod explain;
 pub mod help;
 mod schemas;
 mod source;
+mod streams;
 mod value;
 mod words;
 
@@ -32,6 +33,7 @@ use prost_reflect::DescriptorPool;
 pub use error::Error;
 pub use schemas::{MAX_DESCRIPTOR_BYTES, Schemas, hex, human};
 pub use source::source;
+pub use streams::StreamRequest;
 pub use words::{read_fields, read_hex, read_raw};
 
 /// The descriptors of Amber's own devices.

@@ -228,16 +228,7 @@ fn method<'a>(schemas: &'a Schemas, device: Device, name: &str) -> Option<&'a Me
 /// The two requests of a stream, with all flags set and the usual period.
 fn start_stop(schemas: &Schemas, device: Device, name: &str) -> Option<(Bytes, Bytes)> {
     let method = method(schemas, device, name)?;
-    let words = arguments::arguments(method).into_iter().filter_map(|it| {
-        match (&*it.name, &*it.field.type_name) {
-            ("period", _) => Some(format!("period={}ms", STREAM_PERIOD.as_millis())),
-            (name, "bool") => Some(format!("{name}=true")),
-            _ => None,
-        }
-    });
-    let words: Vec<_> = words.collect();
-    let given = arguments::read(method, &words, Spelling::default()).ok()?;
     let schemas = schemas.for_device(Some(device.device_type));
-    let requests = schemas.start_stop(method, &given).ok()?;
+    let requests = schemas.whole_stream(method, STREAM_PERIOD)?;
     Some((requests.start.into(), requests.stop.into()))
 }

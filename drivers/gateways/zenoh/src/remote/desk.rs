@@ -15,7 +15,7 @@ use amber_proto::{
 use bytes::Bytes;
 use prost::Message;
 
-use super::streams::{Streams, Terms};
+use super::streams::Streams;
 use crate::config::FarRobot;
 use crate::health::{Health, State};
 use crate::keys::{Address, RobotKeys, Way};
@@ -236,13 +236,13 @@ impl Desk {
             }
             (Some(MsgType::Subscribe), Some(device)) => {
                 for client in clients {
-                    self.listen(device, client, Terms::All);
+                    self.listen(device, |streams| streams.subscribe(client));
                 }
                 self.check(device);
             }
             (Some(MsgType::Unsubscribe), Some(device)) => {
                 for client in clients {
-                    self.listen(device, client, Terms::None);
+                    self.listen(device, |streams| streams.unsubscribe(client));
                 }
             }
             (Some(MsgType::Data | MsgType::Ping), Some(device)) => match clients.first() {
@@ -343,6 +343,7 @@ impl Desk {
 
     /// The description of a device that Amber does not know by itself.
     pub fn described(&mut self, device: Device, files: &Bytes) {
+        self.listen(device, |streams| streams.describe(files));
         let mut message = mediator::DriverMsg::data();
         message.description = Some(mediator::Description {
             files: files.clone(),
@@ -450,8 +451,11 @@ impl Desk {
         };
         let is_awaited = place.is_awaited;
         let call = Call::new(device, &head, &packet);
-        if let Some(terms) = Terms::of(device.device_type, &packet.message) {
-            self.listen(device, client, terms);
+        let mut is_stream = false;
+        self.listen(device, |streams| {
+            is_stream = streams.request(client, &packet.message);
+        });
+        if is_stream {
             return match is_awaited || self.is_up(device) {
                 true => self.tell_outcome(call, Outcome::accepted()),
                 false => self.check(device),
@@ -584,7 +588,7 @@ impl Desk {
             .retain(|it| it.client != client || !meant(it.device));
         let all: Vec<_> = self.places.keys().copied().collect();
         for place in all.into_iter().filter(|it| meant(*it)) {
-            self.listen(place, client, Terms::None);
+            self.listen(place, |streams| streams.remove(client));
         }
         let mut gone = Vec::new();
         for (&(of, robot), program) in &mut self.programs {
@@ -605,11 +609,11 @@ impl Desk {
     }
 
     /// A client wants to hear a device, or no more.
-    fn listen(&mut self, device: Device, client: ClientId, terms: Terms) {
+    fn listen(&mut self, device: Device, change: impl FnOnce(&mut Streams)) {
         let Some(place) = self.places.get_mut(&device) else {
             return self.count("messages_dropped_invalid");
         };
-        place.streams.set(client, terms);
+        change(&mut place.streams);
         let is_heard = !place.streams.is_empty();
         if is_heard != place.is_watched {
             place.is_watched = is_heard;

@@ -6,78 +6,50 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use amber_proto::stargazer::subscribe_action::Action;
-use amber_proto::{ClientId, DeviceType, ninedof, stargazer};
+use amber_proto::{ClientId, DeviceType, ninedof};
+use amber_reflect::{Schemas, StreamRequest};
+use amber_schema::{Kind, Method};
 use bytes::Bytes;
 use prost::Message;
 
 use crate::pacing::Pacing;
 
-/// What a client wants to hear.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Terms {
-    /// Nothing.
-    None,
-    /// Everything: it has sent SUBSCRIBE.
-    All,
-    /// The newest message each period; a period of 0 means everything.
-    Newest(Duration),
-    /// Readings of some motion sensors, one each period.
-    Readings(Duration, ninedof::SubscribeAction),
-}
-
 /// The clients of one device.
 #[derive(Debug)]
 pub struct Streams {
     device_type: DeviceType,
+    schemas: Schemas,
+    /// The streams that start by a request.
+    by_request: Vec<Method>,
+    /// Whether the device publishes something after SUBSCRIBE, too.
+    has_subscribe: bool,
     listeners: BTreeMap<ClientId, Listener>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Listener {
-    terms: Terms,
-    pacing: Pacing<Bytes>,
+    /// It has sent SUBSCRIBE.
+    subscribed: bool,
+    /// What it has requested.
+    request: Option<(Terms, Pacing<Bytes>)>,
+}
+
+/// What a client has requested.
+#[derive(Clone, Debug, PartialEq)]
+struct Terms {
+    /// A period of 0 means every message.
+    period: Duration,
+    /// The motion sensors that it wants.
+    sensors: Option<ninedof::SubscribeAction>,
 }
 
 /// The clients of a message, and what they get.
 pub type Sent = (Vec<i32>, Bytes);
 
 impl Terms {
-    /// Reads a message that starts, changes or stops a stream; `None` for other messages.
-    #[must_use]
-    pub fn of(device_type: DeviceType, message: &Bytes) -> Option<Self> {
-        let period = |ms: u32| Duration::from_millis(ms.into());
-        match device_type {
-            DeviceType::NINEDOF => {
-                let message = ninedof::DriverMsg::decode(message.clone()).ok()?;
-                let action = message.subscribe_action?;
-                Some(match action.freq() {
-                    0 => Self::None,
-                    ms => Self::Readings(period(ms), action),
-                })
-            }
-            DeviceType::STARGAZER => {
-                let message = stargazer::DriverMsg::decode(message.clone()).ok()?;
-                let action = message.subscribe_action?;
-                Some(match action.action() {
-                    Action::Subscribe => Self::Newest(period(action.freq())),
-                    Action::Unsubscribe => Self::None,
-                })
-            }
-            _ => None,
-        }
-    }
-
-    fn period(&self) -> Duration {
-        match self {
-            Self::None | Self::All => Duration::ZERO,
-            Self::Newest(period) | Self::Readings(period, _) => *period,
-        }
-    }
-
     /// What a client with these terms gets of a message.
     fn part(&self, message: &Bytes) -> Bytes {
-        let Self::Readings(_, wanted) = self else {
+        let Some(wanted) = &self.sensors else {
             return message.clone();
         };
         let Ok(mut read) = ninedof::DriverMsg::decode(message.clone()) else {
@@ -100,30 +72,89 @@ impl Streams {
     /// Nobody listens.
     #[must_use]
     pub fn new(device_type: DeviceType) -> Self {
-        Self {
+        let mut streams = Self {
             device_type,
+            schemas: Schemas::built_in(),
+            by_request: Vec::new(),
+            has_subscribe: true,
             listeners: BTreeMap::new(),
+        };
+        streams.read_methods();
+        streams
+    }
+
+    /// The description of a device that Amber does not know by itself. One that cannot be read
+    /// changes nothing.
+    pub fn describe(&mut self, files: &[u8]) {
+        if let Ok(schemas) = Schemas::from_descriptors(files) {
+            self.schemas = schemas;
+            self.read_methods();
         }
     }
 
-    /// Sets what a client hears.
-    pub fn set(&mut self, client: ClientId, terms: Terms) {
-        // Drivers of these devices do not know SUBSCRIBE.
-        let by_request = [DeviceType::NINEDOF, DeviceType::STARGAZER];
-        if terms == Terms::All && by_request.contains(&self.device_type) {
+    fn read_methods(&mut self) {
+        let Some(interface) = self.schemas.interface(self.device_type) else {
             return;
+        };
+        let streams = interface.methods.iter().filter(|it| it.is_stream());
+        let (subscribe, by_request): (Vec<_>, Vec<_>) =
+            streams.cloned().partition(|it| it.kind == Kind::Subscribe);
+        self.has_subscribe = !subscribe.is_empty() || by_request.is_empty();
+        self.by_request = by_request;
+    }
+
+    /// A client has sent SUBSCRIBE. Drivers whose streams all start by requests do not know it.
+    pub fn subscribe(&mut self, client: ClientId) {
+        if self.has_subscribe {
+            self.listeners.entry(client).or_default().subscribed = true;
         }
-        if terms == Terms::None {
-            self.listeners.remove(&client);
-            return;
+    }
+
+    /// A client has sent UNSUBSCRIBE.
+    pub fn unsubscribe(&mut self, client: ClientId) {
+        self.change(client, |listener| listener.subscribed = false);
+    }
+
+    /// A client is gone.
+    pub fn remove(&mut self, client: ClientId) {
+        self.listeners.remove(&client);
+    }
+
+    /// Takes a message that starts, changes or stops a stream. Returns false for other messages.
+    pub fn request(&mut self, client: ClientId, message: &Bytes) -> bool {
+        let schemas = self.schemas.for_device(Some(self.device_type));
+        let mut methods = self.by_request.iter();
+        let request = methods.find_map(|method| schemas.stream_request(method, message));
+        let Some(request) = request else {
+            return false;
+        };
+        let StreamRequest::Start { period } = request else {
+            self.change(client, |listener| listener.request = None);
+            return true;
+        };
+        let sensors = match self.device_type {
+            DeviceType::NINEDOF => {
+                let message = ninedof::DriverMsg::decode(message.clone());
+                message.ok().and_then(|message| message.subscribe_action)
+            }
+            _ => None,
+        };
+        let terms = Terms { period, sensors };
+        let listener = self.listeners.entry(client).or_default();
+        if listener.request.as_ref().is_none_or(|(it, _)| *it != terms) {
+            let pacing = Pacing::new(terms.period);
+            listener.request = Some((terms, pacing));
         }
-        if let Some(listener) = self.listeners.get(&client)
-            && listener.terms == terms
-        {
-            return;
+        true
+    }
+
+    fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Listener)) {
+        if let Some(listener) = self.listeners.get_mut(&client) {
+            change(listener);
+            if !listener.subscribed && listener.request.is_none() {
+                self.listeners.remove(&client);
+            }
         }
-        let pacing = Pacing::new(terms.period());
-        self.listeners.insert(client, Listener { terms, pacing });
     }
 
     /// Whether nobody listens.
@@ -134,25 +165,43 @@ impl Streams {
 
     /// The device has published a message. Returns what to send now.
     pub fn data(&mut self, now: Duration, message: &Bytes) -> Vec<Sent> {
-        let mut all = Vec::new();
+        let is_requested = self.is_requested(message);
+        let mut subscribers = Vec::new();
         for (client, listener) in &mut self.listeners {
-            match listener.terms {
-                Terms::All => all.push(client.0),
-                _ => listener.pacing.offer(listener.terms.part(message)),
+            if !is_requested && listener.subscribed {
+                subscribers.push(client.0);
+            }
+            if is_requested && let Some((terms, pacing)) = &mut listener.request {
+                pacing.offer(terms.part(message));
             }
         }
         let mut sent = Vec::new();
-        if !all.is_empty() {
-            sent.push((all, message.clone()));
+        if !subscribers.is_empty() {
+            sent.push((subscribers, message.clone()));
         }
         sent.extend(self.due(now));
         sent
     }
 
+    /// Whether a message belongs to a stream by request.
+    fn is_requested(&self, message: &Bytes) -> bool {
+        if self.by_request.is_empty() || !self.has_subscribe {
+            return !self.has_subscribe;
+        }
+        let schemas = self.schemas.for_device(Some(self.device_type));
+        let Some(values) = schemas.values(message) else {
+            return false;
+        };
+        let mut fields = (self.by_request.iter())
+            .flat_map(|method| method.answer.iter().chain(&method.may_answer));
+        fields.any(|field| schemas.value_at(&values, &field.path).is_some())
+    }
+
     /// What waited for the period of its client.
     pub fn due(&mut self, now: Duration) -> Vec<Sent> {
         let polled = |(client, listener): (&ClientId, &mut Listener)| {
-            Some((vec![client.0], listener.pacing.poll(now)?))
+            let (_, pacing) = listener.request.as_mut()?;
+            Some((vec![client.0], pacing.poll(now)?))
         };
         self.listeners.iter_mut().filter_map(polled).collect()
     }
@@ -160,8 +209,8 @@ impl Streams {
     /// When [`Streams::due`] has something.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
-        let listeners = self.listeners.values();
-        listeners.filter_map(|it| it.pacing.next_due()).min()
+        let requests = self.listeners.values().filter_map(|it| it.request.as_ref());
+        requests.filter_map(|(_, pacing)| pacing.next_due()).min()
     }
 }
 
@@ -209,9 +258,8 @@ mod tests {
     #[test]
     fn each_client_gets_its_sensors_at_its_period() {
         let mut streams = Streams::new(DeviceType::NINEDOF);
-        let terms = |message: &Bytes| Terms::of(DeviceType::NINEDOF, message).unwrap();
-        streams.set(A, terms(&wants(100, true, false)));
-        streams.set(B, terms(&wants(50, true, true)));
+        assert!(streams.request(A, &wants(100, true, false)));
+        assert!(streams.request(B, &wants(50, true, true)));
         let mut got = Vec::new();
         for at in (0..=200).step_by(50) {
             for (clients, message) in streams.data(ms(at), &reading(at as i32)) {
@@ -226,27 +274,20 @@ mod tests {
         assert_eq!(of(B).count(), 5);
         let times: Vec<_> = of(A).map(|it| (it.0, it.2)).collect();
         assert_eq!(times, [(0, 0), (100, 100), (200, 200)]);
-        streams.set(A, terms(&wants(0, false, false)));
-        streams.set(B, terms(&wants(0, true, true)));
+        assert!(streams.request(A, &wants(0, false, false)));
+        assert!(streams.request(B, &wants(0, true, true)));
         assert!(streams.is_empty() && streams.next_due().is_none());
     }
 
     #[test]
-    fn the_stargazer_sends_the_newest_pose_each_period() {
-        let wants = |action: Action, freq| {
-            let mut message = stargazer::DriverMsg::data();
-            message.subscribe_action = Some(stargazer::SubscribeAction {
-                action: action.into(),
-                freq,
-            });
-            let message = message.encode_to_vec().into();
-            Terms::of(DeviceType::STARGAZER, &message).unwrap()
-        };
+    fn a_stream_by_request_is_the_newest_message_each_period() {
         let mut streams = Streams::new(DeviceType::STARGAZER);
+        let method = &streams.by_request[0];
+        let requests = streams.schemas.whole_stream(method, ms(100)).unwrap();
         // Its drivers do not know SUBSCRIBE.
-        streams.set(A, Terms::All);
+        streams.subscribe(A);
         assert!(streams.is_empty());
-        streams.set(A, wants(Action::Subscribe, Some(100)));
+        assert!(streams.request(A, &requests.start.into()));
         let mut got = Vec::new();
         for at in (0..=200).step_by(50) {
             let pose = Bytes::from(vec![at as u8]);
@@ -254,17 +295,75 @@ mod tests {
         }
         let poses: Vec<_> = got.iter().map(|(_, pose)| pose[0]).collect();
         assert_eq!(poses, [0, 100, 200]);
-        streams.set(A, wants(Action::Unsubscribe, None));
+        assert!(streams.request(A, &requests.stop.into()));
         assert!(streams.is_empty());
     }
 
     #[test]
+    fn a_described_device_has_both_kinds_of_streams() {
+        let mut streams = Streams::new(DeviceType(201));
+        let (start, slow) = (b"\x10\x01\xf2\x06\x02\x08\x01", b"\x10\x01\xfa\x06\x01\x30");
+        let (start, slow) = (Bytes::from_static(start), Bytes::from_static(slow));
+        // Without a description, this may mean anything.
+        assert!(!streams.request(A, &start));
+        streams.describe(&described_lamp());
+        assert!(streams.request(A, &start));
+        streams.subscribe(B);
+        let level = Bytes::from_static(b"\x10\x01\x80\x07\x05");
+        assert_eq!(streams.data(ms(0), &level), [(vec![A.0], level)]);
+        assert_eq!(streams.data(ms(1), &slow), [(vec![B.0], slow)]);
+        streams.unsubscribe(B);
+        streams.remove(A);
+        assert!(streams.is_empty());
+    }
+
+    /// A lamp with the stream `levels` by request (field 112), and the stream `names` by SUBSCRIBE
+    /// (field 111).
+    fn described_lamp() -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lamp.proto");
+        std::fs::write(&file, LAMP).unwrap();
+        let schemas = Schemas::with(&[file]).unwrap();
+        let own = schemas.for_device(Some(DeviceType(201)));
+        own.pool().encode_to_vec()
+    }
+
+    const LAMP: &str = r#"syntax = "proto2";
+package lamp;
+import "drivermsg.proto";
+import "interface.proto";
+extend amber.DriverMsg {
+  optional Watch watch = 110;
+  optional string name = 111;
+  optional uint32 level = 112;
+}
+message Watch {
+  enum Action { BEGIN = 1; END = 2; }
+  required Action action = 1;
+}
+service Lamp {
+  option (amber.device) = { type: 201 name: "lamp" };
+  // How bright it is.
+  rpc Levels(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = {
+      request: "watch" data: "level"
+      start: { field: "watch.action" value: "BEGIN" } stop: { field: "watch.action" value: "END" }
+    };
+  }
+  // What it is called.
+  rpc Names(amber.DriverMsg) returns (stream amber.DriverMsg) {
+    option (amber.stream) = { data: "name" };
+  }
+}
+"#;
+
+    #[test]
     fn subscribers_share_a_message() {
         let mut streams = Streams::new(DeviceType::HOKUYO);
-        assert_eq!(Terms::of(DeviceType::HOKUYO, &wants(5, true, true)), None);
-        streams.set(A, Terms::All);
-        streams.set(B, Terms::All);
-        streams.set(A, Terms::All);
+        assert!(!streams.request(A, &wants(5, true, true)));
+        streams.subscribe(A);
+        streams.subscribe(B);
+        streams.subscribe(A);
         let scan = Bytes::from_static(b"scan");
         for at in [0, 0] {
             assert_eq!(
@@ -272,7 +371,7 @@ mod tests {
                 [(vec![A.0, B.0], scan.clone())]
             );
         }
-        streams.set(A, Terms::None);
+        streams.unsubscribe(A);
         assert_eq!(streams.data(ms(1), &scan), [(vec![B.0], scan)]);
     }
 }

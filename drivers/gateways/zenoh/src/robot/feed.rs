@@ -2,15 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use amber_client::proxy::Proxy;
 use amber_client::subscription::Subscription;
 use amber_client::{Client, Error};
-use amber_proto::ninedof::SubscribeAction as NineDofAction;
-use amber_proto::stargazer::SubscribeAction as StargazerAction;
-use amber_proto::stargazer::subscribe_action::Action;
-use amber_proto::{Device, DeviceMessage, DeviceType, ninedof, stargazer};
+use amber_proto::Device;
+use amber_reflect::Schemas;
+use amber_reflect::arguments::StartStop;
+use amber_schema::Kind;
 use bytes::Bytes;
-use prost::Message;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use zenoh::Session;
@@ -21,6 +19,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use crate::counters::Counters;
 use crate::limits::{RETRY, SENSOR_PERIOD};
 use crate::pacing::Pacing;
+use crate::robot::description;
 use crate::stamp::DataStamp;
 
 /// Publishes the data of one device.
@@ -106,7 +105,7 @@ impl Feed {
     async fn pass_on(
         &self,
         publisher: &Publisher<'_>,
-        mut published: Subscription<Bytes>,
+        mut published: Published,
         listened: &mut watch::Receiver<bool>,
         sequence: &mut u64,
     ) {
@@ -119,7 +118,7 @@ impl Feed {
                     let _ = no_more;
                     return;
                 }
-                update = published.next() => {
+                update = published.messages.next() => {
                     let Some(update) = update else {
                         return;
                     };
@@ -147,53 +146,72 @@ impl Feed {
         }
     }
 
-    async fn subscribed(&self) -> Result<Subscription<Bytes>, Error> {
+    /// Subscribes to all that the device has.
+    async fn subscribed(&self) -> Result<Published, Error> {
         let proxy = self.client.device(self.device);
-        match self.device.device_type {
-            DeviceType::NINEDOF => by_period(&proxy, ninedof_terms()).await,
-            DeviceType::STARGAZER => by_period(&proxy, stargazer_terms()).await,
-            _ => proxy.subscribe_raw().await,
+        let mut subscriptions = Vec::new();
+        for requests in self.streams().await {
+            subscriptions.push(match requests {
+                Some(StartStop { start, stop }) => {
+                    proxy
+                        .subscribe_raw_by(start.into(), stop.into(), SENSOR_PERIOD)
+                        .await?
+                }
+                None => proxy.subscribe_raw().await?,
+            });
         }
+        let messages = match subscriptions.pop() {
+            Some(last) => last,
+            None => proxy.subscribe_raw().await?,
+        };
+        Ok(Published {
+            messages,
+            _others: subscriptions,
+        })
+    }
+
+    /// The requests that start and stop each stream, `None` for SUBSCRIBE, as the description of the
+    /// device says.
+    async fn streams(&self) -> Vec<Option<StartStop>> {
+        let device_type = self.device.device_type;
+        let schemas = match device_type.name() {
+            Some(_) => Some(Schemas::built_in()),
+            None => {
+                let files = description(&self.client, self.device).await;
+                files.and_then(|files| Schemas::from_descriptors(&files).ok())
+            }
+        };
+        let Some(schemas) = schemas else {
+            return Vec::new();
+        };
+        let methods = schemas.interface(device_type).map(|it| &it.methods[..]);
+        let methods = methods.unwrap_or_default().iter();
+        let own = schemas.for_device(Some(device_type));
+        let mut streams = Vec::new();
+        for method in methods.filter(|it| it.is_stream()) {
+            let requests = match method.kind {
+                Kind::Subscribe => None,
+                _ => Some(own.whole_stream(method, SENSOR_PERIOD)),
+            };
+            match requests {
+                None if streams.contains(&None) => {}
+                None => streams.push(None),
+                Some(Some(requests)) => streams.push(Some(requests)),
+                Some(None) => tracing::warn!(
+                    device = %self.device,
+                    "the stream {} needs arguments: it is not published", method.name
+                ),
+            }
+        }
+        streams
     }
 }
 
-/// Devices that publish after a request with a period: the messages that start and stop it.
-async fn by_period(
-    proxy: &Proxy,
-    (start, stop): (Vec<u8>, Vec<u8>),
-) -> Result<Subscription<Bytes>, Error> {
-    proxy
-        .subscribe_raw_by(start.into(), stop.into(), SENSOR_PERIOD)
-        .await
-}
-
-fn ninedof_terms() -> (Vec<u8>, Vec<u8>) {
-    let message = |period_ms| {
-        let action = NineDofAction {
-            freq: Some(period_ms),
-            accel: Some(true),
-            gyro: Some(true),
-            magnet: Some(true),
-            extended: Some(true),
-        };
-        let mut message = ninedof::DriverMsg::data();
-        message.subscribe_action = Some(action);
-        message.encode_to_vec()
-    };
-    (message(SENSOR_PERIOD.as_millis() as u32), message(0))
-}
-
-fn stargazer_terms() -> (Vec<u8>, Vec<u8>) {
-    let message = |action: Action| {
-        let mut message = stargazer::DriverMsg::data();
-        message.subscribe_action = Some(StargazerAction {
-            action: action.into(),
-            // Every pose.
-            freq: None,
-        });
-        message.encode_to_vec()
-    };
-    (message(Action::Subscribe), message(Action::Unsubscribe))
+/// The subscriptions to one device. Each of them hears all messages of the device, so one is read,
+/// and the others only keep their streams running.
+struct Published {
+    messages: Subscription<Bytes>,
+    _others: Vec<Subscription<Bytes>>,
 }
 
 async fn wait_until(due: Option<Instant>) {
