@@ -1,4 +1,4 @@
-//! What ROS 2 nodes with `rmw_zenoh` say on the wire.
+//! What ROS 2 nodes say over Zenoh: those with `rmw_zenoh`, and those behind a bridge.
 //!
 //! ```text
 //!  Zenoh key:   0/robot1/scan/sensor_msgs::msg::dds_::LaserScan_/RIHS01_64c1...      keys
@@ -12,7 +12,9 @@
 //! makes and reads them; it knows neither Zenoh nor Amber's devices. Everything in it is PURE: it
 //! only computes.
 //!
-//! The formats are those of `rmw_zenoh` since Jazzy 0.2.4 and Kilted 0.6.0.
+//! The formats are those of `rmw_zenoh` since Jazzy 0.2.4 and Kilted 0.6.0. Nodes that use DDS have
+//! another layout, that of `zenoh-bridge-ros2dds`: other keys and tokens, no attachment, and the
+//! same payloads. See [`ros2dds`].
 //!
 //! **Errors in these bytes hurt others.** A node of ROS 2 ends when it receives an attachment of
 //! another length. So [`Attachment::encode`] has a fixed length, and nothing but [`encode`] makes
@@ -23,6 +25,7 @@ pub mod cdr;
 pub mod keys;
 pub mod messages;
 pub mod qos;
+pub mod ros2dds;
 pub mod token;
 mod types;
 
@@ -30,5 +33,6 @@ pub use attachment::Attachment;
 pub use cdr::{CdrError, decode, encode};
 pub use keys::DataKey;
 pub use qos::Qos;
+pub use ros2dds::{BridgeEndpoint, BridgeToken};
 pub use token::{Endpoint, EntityKind, Token};
 pub use types::{Kind, RosMessage, RosType};

@@ -81,13 +81,21 @@ impl EntityKind {
         Self::Client,
     ];
 
-    fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Publisher => "MP",
             Self::Subscription => "MS",
             Self::Service => "SS",
             Self::Client => "SC",
         }
+    }
+
+    pub(crate) fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    pub(crate) fn is_of_topic(self) -> bool {
+        matches!(self, Self::Publisher | Self::Subscription)
     }
 }
 
@@ -142,8 +150,7 @@ impl FromStr for Token {
         let endpoint = match (*kind, rest) {
             ("NN", []) => None,
             (code, [topic, dds_type, hash, qos, ..]) => {
-                let mut kinds = EntityKind::ALL.into_iter();
-                let kind = kinds.find(|it| it.code() == code).ok_or(NotAToken)?;
+                let kind = EntityKind::from_code(code).ok_or(NotAToken)?;
                 let topic = unmangled(topic);
                 if !is_full_name(&topic) {
                     return Err(NotAToken);
