@@ -97,6 +97,9 @@ pub enum RightsError {
         /// The robot.
         robot: Name,
     },
+    /// Rules need keys.
+    #[error("[ros] names no layout: name `rmw_zenoh`, `ros2dds`, or both")]
+    NoLayout,
     /// Rules need keys that begin with the namespace of the robot.
     #[error(
         "robot '{robot}': '{namespace}' is not a namespace of ROS 2 for one robot: set `namespace` \
@@ -124,6 +127,9 @@ impl Rights {
             if !names.insert(name) {
                 return Err(RightsError::Twice(name.clone()));
             }
+        }
+        if self.ros.as_ref().is_some_and(|ros| ros.layouts.is_empty()) {
+            return Err(RightsError::NoLayout);
         }
         self.ros_robots()?;
         let robots: BTreeSet<_> = self.robot.iter().map(|robot| &robot.name).collect();
@@ -432,14 +438,56 @@ mod tests {
         let accepted = zenoh::Config::from_json5(&router.to_string());
         assert!(accepted.is_ok(), "{accepted:?}");
 
-        let root = FLEET.replace("name = 'r2'", "name = 'r2'\nnamespace = '/'");
-        let error = self::rights(&format!("ros = {{}}\n{root}"))
-            .check()
-            .unwrap_err();
-        assert!(
-            error.to_string().contains("robot 'r2': '/' is not"),
-            "{error}"
-        );
+        for (ros, namespace) in [("{}", "/"), ("{ layouts = ['ros2dds'] }", "/amber")] {
+            let name = format!("name = 'r2'\nnamespace = '{namespace}'");
+            let other = FLEET.replace("name = 'r2'", &name);
+            let error = self::rights(&format!("ros = {ros}\n{other}"))
+                .check()
+                .unwrap_err();
+            let expected = format!("robot 'r2': '{namespace}' is not");
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
+        let none = self::rights(&format!("ros = {{ layouts = [] }}\n{FLEET}")).check();
+        assert_eq!(none, Err(RightsError::NoLayout));
+    }
+
+    #[test]
+    fn a_bridge_drives_the_robots_of_its_operator() {
+        let rights = rights(&format!(
+            "ros = {{ layouts = ['ros2dds', 'rmw_zenoh'] }}\n{FLEET}"
+        ));
+        rights.check().unwrap();
+        let router = rights.router(Path::new("/etc/fleet"));
+        let rules = router["access_control"]["rules"].as_array().unwrap();
+        // Whether a rule names a key expression that contains this one.
+        let allows = |id: &str, key: &str| {
+            let rule = rules.iter().find(|rule| rule["id"] == id).unwrap();
+            let keys = rule["key_exprs"].as_array().unwrap().iter();
+            let keys =
+                keys.map(|key| zenoh::key_expr::keyexpr::new(key.as_str().unwrap()).unwrap());
+            let key = zenoh::key_expr::keyexpr::new(key).unwrap();
+            keys.into_iter().any(|all| all.includes(key))
+        };
+        let token =
+            |name: &str| format!("@/f9/@ros2_lv/MP/{name}§cmd_vel/geometry_msgs§msg§Twist/:::");
+        assert!(allows("alice-drives-ros-r1", "r1/cmd_vel"));
+        assert!(!allows("alice-drives-ros-r1", "r1/scan"));
+        assert!(!rules.iter().any(|rule| rule["id"] == "alice-drives-ros-r2"));
+        assert!(allows("alice-nodes-r1", &token("r1")) && allows("r1-sees-drivers", &token("r1")));
+        // That of a robot with a longer name is another one.
+        for id in ["alice-nodes-r1", "r1-sees-drivers", "r1-owns-ros"] {
+            assert!(
+                !allows(id, &token("r2")) && !allows(id, &token("r10")),
+                "{id}"
+            );
+        }
+        assert!(allows("alice-listens-ros-r2", "r2/map/@adv/pub/**"));
+        assert!(allows("alice-asks-ros-r2", "r2/map/@adv/**"));
+        assert!(allows("alice-looks-ros", "@/*/@ros2_lv/**"));
+        assert!(!allows("alice-looks-ros", "r2/scan") && !allows("r2-owns-ros", "r1/scan"));
+        assert!(allows("r2-owns-ros", "tf") && !allows("r2-owns-ros", "amber/r1/info"));
+        let accepted = zenoh::Config::from_json5(&router.to_string());
+        assert!(accepted.is_ok(), "{accepted:?}");
     }
 
     #[test]

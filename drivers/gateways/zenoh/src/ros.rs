@@ -5,10 +5,11 @@
 //!   cmd_vel, goal_pose --> orders --> messages for devices, as those of any operator
 //! ```
 //!
-//! The crate `amber_ros2` has the formats; `robot` publishes and subscribes.
+//! The crate `amber_ros2` has the formats; `robot` publishes and subscribes, in one or more layouts.
 
 pub mod config;
 pub mod convert;
 pub mod diagnostics;
+pub mod layout;
 pub mod orders;
 pub mod topics;

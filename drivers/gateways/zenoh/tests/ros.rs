@@ -24,6 +24,8 @@ use self::common::{
     settings, truth, wait_for,
 };
 
+#[path = "ros/bridge.rs"]
+mod bridge;
 #[allow(dead_code)]
 mod common;
 
@@ -295,10 +297,17 @@ fn attached<M: RosMessage + Send + 'static>(
 
 /// Runs `peer.py`, and returns what it prints; `None` if it cannot run here.
 fn peer(router: &Router, args: &[&str]) -> Option<Value> {
+    script("peer.py", router, args)
+}
+
+/// The same for another script of this folder.
+fn script(name: &str, router: &Router, args: &[&str]) -> Option<Value> {
     let (_, port) = router.endpoint.rsplit_once(':').unwrap();
     let mut python = Command::new("python3");
-    python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ros/peer.py"));
-    python.arg(port).args(args).stdin(Stdio::null());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ros");
+    python.arg(folder.join(name)).arg(port);
+    python.args(args).stdin(Stdio::null());
+    python.env("PYTHONDONTWRITEBYTECODE", "1");
     let Ok(output) = python.output() else {
         return skip();
     };

@@ -1,7 +1,7 @@
 //! The access rules for robots that are nodes of ROS 2. PURE.
 //!
 //! `**` does not match parts of a key that begin with `@`, so caches and tokens have keys of their
-//! own.
+//! own. Each layout has its own keys: see `ros::layout`.
 
 use amber_ros2::keys::is_full_name;
 use serde::Deserialize;
@@ -9,24 +9,40 @@ use serde_json::Value;
 
 use super::{RightsError, RobotTable, rule};
 use crate::names::Name;
+use crate::ros::config::is_apart;
+use crate::ros::layout::Layout;
 
 /// The table `[ros]`: robots are nodes of ROS 2, too.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RosTable {
     /// The domain, as in the configuration of the robots.
     pub domain: u32,
+    /// The layouts, as in the configuration of the robots.
+    pub layouts: Vec<Layout>,
+}
+
+/// As in the configuration of robots.
+impl Default for RosTable {
+    fn default() -> Self {
+        Self {
+            domain: 0,
+            layouts: vec![Layout::RmwZenoh],
+        }
+    }
 }
 
 /// The topics by which a robot is driven.
 const DRIVING: [&str; 3] = ["cmd_vel", "goal_pose", "stop"];
 /// Those that may be shared by all robots.
 const SHARED: [&str; 3] = ["tf", "tf_static", "diagnostics"];
+/// The token of a bridge: it says nothing about robots.
+const BRIDGE: &str = "@/*/@ros2_lv";
 
 /// A robot in a domain.
 pub(super) struct RosRobot<'a> {
     name: &'a Name,
-    domain: u32,
+    ros: &'a RosTable,
     /// Without the slash at the front.
     namespace: String,
 }
@@ -36,13 +52,14 @@ impl<'a> RosRobot<'a> {
     ///
     /// # Errors
     /// It is not a namespace of its own, so keys would not tell robots apart.
-    pub(super) fn new(ros: &RosTable, robot: &'a RobotTable) -> Result<Self, RightsError> {
+    pub(super) fn new(ros: &'a RosTable, robot: &'a RobotTable) -> Result<Self, RightsError> {
         let usual = || format!("/{}", robot.name);
         let namespace = robot.namespace.clone().unwrap_or_else(usual);
-        match (is_full_name(&namespace), namespace.strip_prefix('/')) {
-            (true, Some(rest)) => Ok(Self {
+        let is_own = !ros.layouts.contains(&Layout::Ros2dds) || is_apart(&namespace);
+        match namespace.strip_prefix('/') {
+            Some(rest) if is_full_name(&namespace) && is_own => Ok(Self {
                 name: &robot.name,
-                domain: ros.domain,
+                ros,
                 namespace: rest.to_owned(),
             }),
             _ => Err(RightsError::Namespace {
@@ -59,8 +76,8 @@ impl<'a> RosRobot<'a> {
 
     /// What the robot may do.
     pub(super) fn owns(&self) -> [Value; 2] {
-        let mut keys = self.shown();
-        keys.push(self.tokens_of(&self.mangled()));
+        let mut keys = self.in_all(|layout| self.shown(layout));
+        keys.extend(self.in_all(|layout| self.shown_tokens(layout)));
         let owns = rule(
             &format!("{}-owns-ros", self.name),
             &["ingress", "egress"],
@@ -78,10 +95,6 @@ impl<'a> RosRobot<'a> {
             &keys,
         );
         // Who publishes commands: what they have set in motion stops when they are gone.
-        let publishers = DRIVING.map(|topic| {
-            let (domain, namespace) = (self.domain, self.mangled());
-            format!("@ros2_lv/{domain}/*/*/*/MP/*/*/*/{namespace}%{topic}/**")
-        });
         let drivers = rule(
             &format!("{}-sees-drivers", self.name),
             &["ingress", "egress"],
@@ -90,7 +103,7 @@ impl<'a> RosRobot<'a> {
                 "liveliness_query",
                 "declare_liveliness_subscriber",
             ],
-            &publishers,
+            &self.in_all(|layout| self.publishers(layout)),
         );
         [owns, drivers]
     }
@@ -102,8 +115,8 @@ impl<'a> RosRobot<'a> {
 
     /// What operators hear of it.
     pub(super) fn heard(&self) -> Value {
-        let mut keys = self.shown();
-        keys.push(self.tokens_of(&self.mangled()));
+        let mut keys = self.in_all(|layout| self.shown(layout));
+        keys.extend(self.in_all(|layout| self.shown_tokens(layout)));
         rule(
             &self.heard_id(),
             &["egress"],
@@ -121,69 +134,130 @@ impl<'a> RosRobot<'a> {
 
     /// What an operator may ask, and publish to drive it.
     pub(super) fn used(&self, who: &Name, drives: bool) -> Vec<Value> {
-        let domain = self.domain;
-        let (name, namespace) = (self.name, &self.namespace);
-        // The caches of maps and fixed frames.
-        let caches = [
-            format!("{domain}/{namespace}/**/@adv/**"),
-            format!("{domain}/tf_static/**/@adv/**"),
-        ];
+        let name = self.name;
         let id = format!("{who}-asks-ros-{name}");
+        let caches = self.in_all(|layout| self.caches(layout));
         let mut rules = vec![rule(&id, &["ingress"], &["query"], &caches)];
+        if self.ros.layouts.contains(&Layout::Ros2dds) {
+            let id = format!("{who}-listens-ros-{name}");
+            let keys = self.shown(Layout::Ros2dds);
+            rules.push(rule(&id, &["ingress"], &LISTENING, &keys));
+        }
         if drives {
-            let keys = DRIVING.map(|topic| format!("{domain}/{namespace}/{topic}/**"));
+            let keys = self.in_all(|layout| self.driving(layout));
             let id = format!("{who}-drives-ros-{name}");
             rules.push(rule(&id, &["ingress"], &["put", "query"], &keys));
-            let tokens = [self.tokens_of(&self.mangled())];
+            let tokens = self.in_all(|layout| self.tokens(layout));
             let id = format!("{who}-nodes-{name}");
             rules.push(rule(&id, &["ingress"], &["liveliness_token"], &tokens));
         }
         rules
     }
 
-    fn shown(&self) -> Vec<String> {
-        let (domain, namespace) = (self.domain, &self.namespace);
-        let own = [namespace.as_str()].into_iter();
-        let all = own.chain(SHARED);
-        all.flat_map(|name| {
-            [
-                format!("{domain}/{name}/**"),
-                format!("{domain}/{name}/**/@adv/**"),
-            ]
+    /// The keys of all layouts.
+    fn in_all(&self, of: impl Fn(Layout) -> Vec<String>) -> Vec<String> {
+        self.ros.layouts.iter().flat_map(|it| of(*it)).collect()
+    }
+
+    /// Its topics, services and caches.
+    fn shown(&self, layout: Layout) -> Vec<String> {
+        let own = [self.namespace.as_str()].into_iter();
+        let all = own.chain(SHARED).map(|name| self.key(layout, name));
+        all.flat_map(|key| [format!("{key}/**"), format!("{key}/**/@adv/**")])
+            .collect()
+    }
+
+    /// The caches of maps and fixed frames.
+    fn caches(&self, layout: Layout) -> Vec<String> {
+        let all = [self.namespace.as_str(), "tf_static"].into_iter();
+        all.map(|name| format!("{}/**/@adv/**", self.key(layout, name)))
+            .collect()
+    }
+
+    /// What sets it in motion, and stops it.
+    fn driving(&self, layout: Layout) -> Vec<String> {
+        let all = DRIVING.into_iter();
+        all.map(|topic| self.key(layout, &format!("{}/{topic}/**", self.namespace)))
+            .collect()
+    }
+
+    fn key(&self, layout: Layout, name: &str) -> String {
+        match layout {
+            Layout::RmwZenoh => format!("{}/{name}", self.ros.domain),
+            Layout::Ros2dds => name.to_owned(),
+        }
+    }
+
+    /// Its tokens. For a bridge, those of the topics that all robots share are others.
+    fn shown_tokens(&self, layout: Layout) -> Vec<String> {
+        let mut tokens = self.tokens(layout);
+        if layout == Layout::Ros2dds {
+            tokens.extend(SHARED.map(|name| format!("{BRIDGE}/*/{name}/**")));
+        }
+        tokens
+    }
+
+    /// The tokens of nodes in its namespace, or of a bridge for its topics.
+    fn tokens(&self, layout: Layout) -> Vec<String> {
+        match layout {
+            Layout::RmwZenoh => {
+                let (domain, namespace) = (self.ros.domain, self.mangled(layout));
+                vec![format!("@ros2_lv/{domain}/*/*/*/*/*/{namespace}/**")]
+            }
+            Layout::Ros2dds => {
+                let own = format!("{BRIDGE}/*/{}$*/**", self.mangled(layout));
+                vec![BRIDGE.to_owned(), own]
+            }
+        }
+    }
+
+    /// The tokens of those who publish commands for it.
+    fn publishers(&self, layout: Layout) -> Vec<String> {
+        let (domain, namespace) = (self.ros.domain, self.mangled(layout));
+        let all = DRIVING.into_iter();
+        all.map(|topic| match layout {
+            Layout::RmwZenoh => {
+                format!("@ros2_lv/{domain}/*/*/*/MP/*/*/*/{namespace}%{topic}/**")
+            }
+            Layout::Ros2dds => format!("{BRIDGE}/MP/{namespace}{topic}/**"),
         })
         .collect()
     }
 
-    /// The tokens of nodes in a namespace.
-    fn tokens_of(&self, mangled: &str) -> String {
-        format!("@ros2_lv/{}/*/*/*/*/*/{mangled}/**", self.domain)
-    }
-
-    fn mangled(&self) -> String {
-        format!("%{}", self.namespace.replace('/', "%"))
+    /// The namespace in tokens: for bridges, with what separates it from a name.
+    fn mangled(&self, layout: Layout) -> String {
+        match layout {
+            Layout::RmwZenoh => format!("%{}", self.namespace.replace('/', "%")),
+            Layout::Ros2dds => format!("{}§", self.namespace.replace('/', "§")),
+        }
     }
 }
 
 /// What every operator may do: look, and have nodes in the root namespace or one of the own name.
 pub(super) fn of_operator(ros: &RosTable, who: &Name) -> [Value; 2] {
     let domain = ros.domain;
-    let looks = rule(
-        &format!("{who}-looks-ros"),
-        &["ingress"],
-        // Wide, because subscriptions are: what comes back is decided on the way out.
-        &[
-            "declare_subscriber",
-            "declare_liveliness_subscriber",
-            "liveliness_query",
-        ],
-        &[
-            format!("{domain}/**"),
-            format!("{domain}/**/@adv/**"),
-            format!("@ros2_lv/{domain}/**"),
-        ],
-    );
-    let own = ["%".to_owned(), format!("%{who}")];
-    let own = own.map(|namespace| format!("@ros2_lv/{domain}/*/*/*/*/*/{namespace}/**"));
+    let (mut seen, mut own) = (Vec::new(), Vec::new());
+    for layout in &ros.layouts {
+        match layout {
+            Layout::RmwZenoh => {
+                seen.extend([
+                    format!("{domain}/**"),
+                    format!("{domain}/**/@adv/**"),
+                    format!("@ros2_lv/{domain}/**"),
+                ]);
+                let namespaces = ["%".to_owned(), format!("%{who}")];
+                own.extend(namespaces.map(|it| format!("@ros2_lv/{domain}/*/*/*/*/*/{it}/**")));
+            }
+            // Keys have no domain: topics are those of the robots that the operator sees.
+            Layout::Ros2dds => {
+                seen.extend([BRIDGE.to_owned(), format!("{BRIDGE}/**")]);
+                own.push(BRIDGE.to_owned());
+            }
+        }
+    }
+    let id = format!("{who}-looks-ros");
+    // Wide, because subscriptions are: what comes back is decided on the way out.
+    let looks = rule(&id, &["ingress"], &LISTENING, &seen);
     let nodes = rule(
         &format!("{who}-nodes"),
         // The own tokens come back, as nodes expect.
@@ -193,3 +267,10 @@ pub(super) fn of_operator(ros: &RosTable, who: &Name) -> [Value; 2] {
     );
     [looks, nodes]
 }
+
+/// What listening needs.
+const LISTENING: [&str; 3] = [
+    "declare_subscriber",
+    "declare_liveliness_subscriber",
+    "liveliness_query",
+];

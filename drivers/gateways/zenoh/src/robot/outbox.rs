@@ -26,8 +26,8 @@ pub(super) enum Out {
     Answer(Asker, Bytes),
     /// Why there is no answer.
     Refuse(Asker, Problem),
-    /// The reply of a service of ROS 2, with its attachment.
-    RosReply(Asker, Vec<u8>, [u8; LENGTH]),
+    /// The reply of a service of ROS 2, with its attachment if the client expects one.
+    RosReply(Asker, Vec<u8>, Option<[u8; LENGTH]>),
     /// Facts about the robot, with their keys.
     Facts(Asker, Vec<(String, Fact)>),
     /// A fact that has changed.
@@ -93,7 +93,8 @@ fn run(session: &Session, counters: &Counters, outs: &Receiver<Out>) {
             Out::RosReply(asker, payload, attachment) => {
                 let reply = asker.query.reply(&asker.key, payload);
                 let reply = reply.encoding(Encoding::APPLICATION_CDR);
-                ("answers", reply.attachment(attachment.to_vec()).wait())
+                let attachment = attachment.map(|bytes| bytes.to_vec());
+                ("answers", reply.attachment(attachment).wait())
             }
             Out::Facts(asker, facts) => {
                 let mut sent = Ok(());

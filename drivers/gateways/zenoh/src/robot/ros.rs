@@ -1,7 +1,7 @@
 //! The robot as a node of ROS 2. IO.
 //!
 //! ```text
-//!   devices --> sources: one task for each --> publishers --> Zenoh     (node)
+//!   devices --> sources: one task for each --> publishers --> Zenoh     (node: each layout)
 //!   cmd_vel, goal_pose, stop --> inputs --> control, as one operator
 //! ```
 //!
@@ -29,6 +29,7 @@ use super::outbox::Outbox;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::ros::config::RosConfig;
+use crate::ros::layout::Interest;
 use crate::ros::topics::{Topic, TopicSet};
 
 mod inputs;
@@ -57,7 +58,7 @@ struct Shared {
     client: Client,
     drivers: watch::Receiver<Option<Vec<Driver>>>,
     /// The topics to which somebody listens.
-    interest: watch::Receiver<TopicSet>,
+    interest: watch::Receiver<Interest>,
     /// The newest pose on the map, and when the robot was there.
     found: watch::Sender<Option<(Instant, MapPose)>>,
 }
@@ -71,7 +72,7 @@ impl Ros {
     }
 
     async fn try_run(self) -> Result<(), zenoh::Error> {
-        let (interest, interests) = watch::channel(TopicSet::default());
+        let (interest, interests) = watch::channel(Interest::default());
         let counters = self.counters.clone();
         let node = Node::declare(&self.session, &self.config, interest, counters).await?;
         let mut drivers = self.drivers.clone();
@@ -99,6 +100,7 @@ impl Ros {
         }
         tracing::info!(
             namespace = %shared.config.namespace,
+            layouts = ?shared.config.layouts,
             domain = shared.config.domain,
             "a node of ROS 2"
         );

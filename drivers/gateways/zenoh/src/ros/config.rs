@@ -10,6 +10,7 @@ use amber_scene::mount::Mount;
 use serde::Deserialize;
 
 use super::convert::Frames;
+use super::layout::Layout;
 use super::topics::{Topic, TopicSet};
 use crate::names::Name;
 
@@ -22,7 +23,9 @@ pub const NODE: &str = "amber";
 pub struct RosTable {
     /// Whether the robot is a node of ROS 2. The table alone says yes.
     pub enabled: Option<bool>,
-    /// The domain, as `ROS_DOMAIN_ID` of other nodes.
+    /// The layouts: `rmw_zenoh` if there are none.
+    pub layouts: Option<Vec<Layout>>,
+    /// The domain, as `ROS_DOMAIN_ID` of other nodes with `rmw_zenoh`.
     pub domain: Option<u32>,
     /// The namespace; that of the robot's name if there is none.
     pub namespace: Option<String>,
@@ -48,6 +51,8 @@ pub struct RosTable {
     pub max_forward_m_s: Option<f64>,
     /// The fastest turn that `cmd_vel` causes.
     pub max_turn_rad_s: Option<f64>,
+    /// Whether nodes behind a bridge send `cmd_vel` with a header: a bridge knows one type only.
+    pub stamped_cmd_vel: Option<bool>,
     /// Whether the clocks of robot and programs agree, so that late commands are noticed.
     pub clocks_agree: Option<bool>,
 }
@@ -66,6 +71,8 @@ pub enum TfTopic {
 /// The checked table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RosConfig {
+    /// The layouts, each once.
+    pub layouts: Vec<Layout>,
     /// The domain.
     pub domain: u32,
     /// The namespace, such as `/r1` or `/`.
@@ -88,6 +95,8 @@ pub struct RosConfig {
     pub laser: Option<Pose>,
     /// The fastest motion by `cmd_vel`.
     pub fastest: Twist,
+    /// Whether nodes behind a bridge send `cmd_vel` with a header.
+    pub has_stamped_cmd_vel: bool,
     /// Whether the clocks of robot and programs agree.
     pub clocks_agree: bool,
 }
@@ -102,6 +111,7 @@ impl RosTable {
             return Ok(None);
         }
         let namespace = namespace(self.namespace, robot)?;
+        let layouts = layouts(self.layouts, &namespace)?;
         let prefix = match self.tf {
             TfTopic::Shared => namespace.trim_matches('/').to_owned() + "/",
             TfTopic::Namespaced => String::new(),
@@ -131,6 +141,7 @@ impl RosTable {
         };
         let topics = self.topics.map(TopicSet::from_iter);
         Ok(Some(RosConfig {
+            layouts,
             domain: check("domain", self.domain.unwrap_or(0), 0..=232)?,
             topics: topics.unwrap_or_else(TopicSet::all),
             tf: self.tf,
@@ -144,6 +155,7 @@ impl RosTable {
                 forward_m_s: fastest("max_forward_m_s", self.max_forward_m_s)?,
                 turn_rad_s: fastest("max_turn_rad_s", self.max_turn_rad_s)?,
             },
+            has_stamped_cmd_vel: self.stamped_cmd_vel.unwrap_or(false),
             clocks_agree: self.clocks_agree.unwrap_or(true),
             namespace,
         }))
@@ -165,6 +177,33 @@ fn namespace(given: Option<String>, robot: &Name) -> Result<String, OptionsError
         name: "namespace",
         problem,
     })
+}
+
+/// Those of the file, or the usual one.
+fn layouts(given: Option<Vec<Layout>>, namespace: &str) -> Result<Vec<Layout>, OptionsError> {
+    let mut layouts = given.unwrap_or_else(|| vec![Layout::RmwZenoh]);
+    layouts.sort_unstable();
+    layouts.dedup();
+    let problem = match layouts.is_empty() {
+        true => "name at least one of `rmw_zenoh` and `ros2dds`".to_owned(),
+        false if layouts.contains(&Layout::Ros2dds) && !is_apart(namespace) => format!(
+            "'{namespace}' is a namespace for other keys: with the layout `ros2dds`, set \
+             `namespace` to another name"
+        ),
+        false => return Ok(layouts),
+    };
+    Err(OptionsError::Value {
+        name: "layouts",
+        problem,
+    })
+}
+
+/// Whether keys that begin with a namespace are those of one robot, although they have no domain:
+/// Amber's own keys and the topics of all robots are others.
+#[must_use]
+pub fn is_apart(namespace: &str) -> bool {
+    let first = namespace.split('/').nth(1).unwrap_or_default();
+    !["amber", "tf", "tf_static", "diagnostics"].contains(&first)
 }
 
 impl RosConfig {
@@ -221,9 +260,24 @@ mod tests {
     }
 
     #[test]
+    fn a_robot_may_have_both_layouts() {
+        let layouts = |text| checked(text).unwrap().unwrap().layouts;
+        assert_eq!(layouts(""), [Layout::RmwZenoh]);
+        assert_eq!(layouts("layouts = ['ros2dds']"), [Layout::Ros2dds]);
+        let both = "layouts = ['ros2dds', 'rmw_zenoh', 'ros2dds']";
+        assert_eq!(layouts(both), Layout::ALL);
+        assert!(!checked(both).unwrap().unwrap().has_stamped_cmd_vel);
+        // A single robot without a namespace.
+        assert!(checked("layouts = ['ros2dds']\nnamespace = '/'").is_ok());
+        assert!(checked("namespace = '/amber'").is_ok());
+    }
+
+    #[test]
     fn a_whole_table_is_read() {
         let text = "
             enabled = true
+            layouts = ['ros2dds']
+            stamped_cmd_vel = true
             domain = 7
             namespace = '/fleet/r1'
             topics = ['scan', 'cmd_vel']
@@ -239,6 +293,7 @@ mod tests {
         assert_eq!(config.name(Topic::CmdVel), "/fleet/r1/cmd_vel");
         assert_eq!(config.frames.laser, "fleet/r1/laser");
         assert!(!config.topics.contains(Topic::Odom));
+        assert!(config.has_stamped_cmd_vel);
         let laser = config.laser.unwrap();
         assert!((laser.at.x - 0.12).abs() < 1e-9 && laser.heading < -1.5);
         assert!(config.fastest.turn_rad_s.is_infinite());
@@ -252,6 +307,11 @@ mod tests {
             ("namespace = '/r-1'", "set `namespace`"),
             ("namespace = '/1r'", "'/1r' is not a namespace"),
             ("domain = 233", "domain"),
+            ("layouts = []", "at least one of `rmw_zenoh`"),
+            (
+                "layouts = ['ros2dds']\nnamespace = '/amber/r1'",
+                "'/amber/r1' is a namespace for other keys",
+            ),
             ("odom_hz = 0", "odom_hz"),
             ("imu_hz = 1000", "imu_hz"),
             ("wheel_radius_mm = 0", "wheel_radius_mm"),
@@ -264,7 +324,12 @@ mod tests {
         let table = RosTable::default();
         let error = table.checked(&"robot-7".parse().unwrap()).unwrap_err();
         assert!(error.to_string().contains("'/robot-7'"), "{error}");
-        for text in ["topic = []", "topics = ['sonar']", "tf = 'both'"] {
+        for text in [
+            "topic = []",
+            "topics = ['sonar']",
+            "tf = 'both'",
+            "layouts = ['dds']",
+        ] {
             assert!(toml::from_str::<RosTable>(text).is_err(), "{text}");
         }
     }

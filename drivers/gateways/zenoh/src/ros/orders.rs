@@ -8,13 +8,15 @@ use amber_navigation::kinematics::Twist as Motion;
 use amber_proto::{Device, DeviceMessage, drive_to_point, roboclaw};
 use amber_ros2::attachment::{AttachmentError, Gid};
 use amber_ros2::messages::{PoseStamped, Twist, TwistStamped};
-use amber_ros2::{Attachment, CdrError, decode};
+use amber_ros2::{Attachment, CdrError, RosMessage, RosType, decode};
 use amber_values::{Row, Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message;
 
 use super::config::RosConfig;
 use super::convert;
+use super::layout::Layout;
+use super::topics::Topic;
 use crate::limits::ROS_AGE;
 
 /// What a topic means.
@@ -26,6 +28,16 @@ pub enum Wish {
     TwistStamped,
     /// `goal_pose`.
     Goal,
+}
+
+/// What comes with the payload of a message.
+#[derive(Clone, Copy, Debug)]
+pub enum Envelope<'a> {
+    /// From a node with `rmw_zenoh`: its attachment.
+    Attachment(Option<&'a [u8]>),
+    /// From a bridge: neither number nor identity. Zenoh may have stamped it on its way, so this is
+    /// the time of the bridge or of the first router, in nanoseconds since 1970.
+    Stamp(Option<u64>),
 }
 
 /// A message for a device.
@@ -40,7 +52,7 @@ pub struct Command {
 /// Why a message of ROS is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
-    /// All nodes send an attachment.
+    /// All nodes with `rmw_zenoh` send an attachment.
     #[error("no attachment: the sender is not a node of ROS 2")]
     NoAttachment,
     /// It is not that of a node.
@@ -63,8 +75,26 @@ pub struct Inbox {
     wish: Wish,
     robot: Robot,
     config: RosConfig,
-    /// The publisher of the last message, and its number.
+    /// The publisher of the last message, and its number, with `rmw_zenoh`.
     last: Option<(Gid, i64)>,
+}
+
+impl Wish {
+    /// The topics that a robot with this configuration subscribes to in a layout.
+    ///
+    /// With `rmw_zenoh`, each type has a key of its own. Behind a bridge, a topic has one type.
+    #[must_use]
+    pub fn all(layout: Layout, config: &RosConfig) -> Vec<(Topic, Self, RosType)> {
+        let has_plain = layout == Layout::RmwZenoh || !config.has_stamped_cmd_vel;
+        let has_stamped = layout == Layout::RmwZenoh || config.has_stamped_cmd_vel;
+        let plain = has_plain.then_some((Topic::CmdVel, Self::Twist, Twist::TYPE));
+        let stamped =
+            has_stamped.then_some((Topic::CmdVel, Self::TwistStamped, TwistStamped::TYPE));
+        let goal = Some((Topic::GoalPose, Self::Goal, PoseStamped::TYPE));
+        let all = [plain, stamped, goal].into_iter().flatten();
+        all.filter(|(topic, ..)| config.topics.contains(*topic))
+            .collect()
+    }
 }
 
 impl Dropped {
@@ -95,22 +125,30 @@ impl Inbox {
 
     /// A message of a node, at this time by the clock of the robot.
     ///
+    /// A node with `rmw_zenoh` says when it has sent the message, and counts. A message from a
+    /// bridge can be old, too, if it was stamped on its way; that it comes after a newer one is
+    /// not noticed, but Zenoh delivers the messages of one publisher in their order.
+    ///
     /// # Errors
     /// It is dropped, and why.
     pub fn read(
         &mut self,
         now_ns: u64,
-        attachment: Option<&[u8]>,
+        envelope: Envelope<'_>,
         payload: &[u8],
     ) -> Result<Command, Dropped> {
-        let attachment = attachment.ok_or(Dropped::NoAttachment)?;
-        let Attachment {
-            sequence,
-            source_ns,
-            gid,
-        } = Attachment::decode(attachment)?;
-        let is_late = (self.last).is_some_and(|(other, newest)| other == gid && sequence <= newest);
-        if is_late {
+        let (source_ns, number) = match envelope {
+            Envelope::Attachment(bytes) => {
+                let attachment = Attachment::decode(bytes.ok_or(Dropped::NoAttachment)?)?;
+                let source_ns = u64::try_from(attachment.source_ns).ok();
+                (source_ns, Some((attachment.gid, attachment.sequence)))
+            }
+            Envelope::Stamp(stamp_ns) => (stamp_ns, None),
+        };
+        if let (Some((gid, sequence)), Some((last, newest))) = (number, self.last)
+            && gid == last
+            && sequence <= newest
+        {
             return Err(Dropped::Late);
         }
         let command = match self.wish {
@@ -133,14 +171,14 @@ impl Inbox {
                 }
             }
         };
-        self.last = Some((gid, sequence));
+        self.last = number.or(self.last);
         Ok(command)
     }
 
     /// A command that has waited in a slow network does not count.
-    fn check_age(&self, source_ns: i64, now_ns: u64) -> Result<(), convert::Refusal> {
-        let age_ns = match u64::try_from(source_ns) {
-            Ok(source_ns) if source_ns > 0 => now_ns.saturating_sub(source_ns),
+    fn check_age(&self, source_ns: Option<u64>, now_ns: u64) -> Result<(), convert::Refusal> {
+        let age_ns = match source_ns {
+            Some(source_ns) if source_ns > 0 => now_ns.saturating_sub(source_ns),
             _ => 0,
         };
         match self.config.clocks_agree && u128::from(age_ns) > ROS_AGE.as_nanos() {
@@ -232,6 +270,10 @@ mod tests {
         .encode()
     }
 
+    fn attached(bytes: &[u8]) -> Envelope<'_> {
+        Envelope::Attachment(Some(bytes))
+    }
+
     fn twist(forward: f64, turn: f64) -> Twist {
         let mut twist = Twist::default();
         (twist.linear.x, twist.angular.z) = (forward, turn);
@@ -259,7 +301,7 @@ mod tests {
         ] {
             let mut inbox = inbox(Wish::Twist, table);
             let payload = encode(&twist(forward, turn));
-            let command = inbox.read(NOW_NS, Some(&attachment(0, 10)), &payload);
+            let command = inbox.read(NOW_NS, attached(&attachment(0, 10)), &payload);
             let found = speeds(&command.unwrap());
             assert_eq!(found, WheelSpeeds::sides(left, right), "{table} {forward}");
         }
@@ -269,8 +311,9 @@ mod tests {
     fn old_and_late_commands_are_dropped() {
         let payload = encode(&twist(0.2, 0.0));
         let mut strict = inbox(Wish::Twist, "");
-        let mut read =
-            |sequence, age_ms| strict.read(NOW_NS, Some(&attachment(sequence, age_ms)), &payload);
+        let mut read = |sequence, age_ms| {
+            strict.read(NOW_NS, attached(&attachment(sequence, age_ms)), &payload)
+        };
         assert!(read(3, 490).is_ok());
         assert_eq!(read(3, 0), Err(Dropped::Late));
         assert_eq!(read(4, 510).unwrap_err().counter(), "ros_dropped_late");
@@ -278,7 +321,7 @@ mod tests {
         let mut lenient = inbox(Wish::Twist, "clocks_agree = false");
         assert!(
             lenient
-                .read(NOW_NS, Some(&attachment(1, 9_000)), &payload)
+                .read(NOW_NS, attached(&attachment(1, 9_000)), &payload)
                 .is_ok()
         );
 
@@ -292,11 +335,44 @@ mod tests {
         };
         assert!(
             stamped
-                .read(NOW_NS, Some(&attachment(1, 0)), &message(100))
+                .read(NOW_NS, attached(&attachment(1, 0)), &message(100))
                 .is_ok()
         );
-        let old = stamped.read(NOW_NS, Some(&attachment(2, 0)), &message(600));
+        let old = stamped.read(NOW_NS, attached(&attachment(2, 0)), &message(600));
         assert_eq!(old, Err(Dropped::Refused(convert::Refusal::Old)));
+    }
+
+    #[test]
+    fn commands_of_a_bridge_have_at_most_a_stamp() {
+        let payload = encode(&twist(0.2, 0.0));
+        let stamp = |age_ms: u64| Envelope::Stamp(Some(NOW_NS - age_ms * 1_000_000));
+        let mut strict = inbox(Wish::Twist, "layouts = ['ros2dds']");
+        let mut read = |envelope| {
+            strict
+                .read(NOW_NS, envelope, &payload)
+                .map(|it| speeds(&it))
+        };
+        assert_eq!(read(stamp(490)), Ok(WheelSpeeds::all(200)));
+        assert_eq!(read(stamp(510)).unwrap_err().counter(), "ros_dropped_late");
+        // Without a stamp it counts when it arrives, as often as it does.
+        assert!(read(Envelope::Stamp(None)).is_ok() && read(Envelope::Stamp(None)).is_ok());
+        let mut lenient = inbox(Wish::Twist, "clocks_agree = false");
+        assert!(lenient.read(NOW_NS, stamp(9_000), &payload).is_ok());
+    }
+
+    #[test]
+    fn a_bridge_has_one_type_of_commands() {
+        let wishes = |layout, table: &str| {
+            let all = Wish::all(layout, &inbox(Wish::Twist, table).config);
+            all.into_iter().map(|(_, wish, _)| wish).collect::<Vec<_>>()
+        };
+        use Wish::{Goal, Twist, TwistStamped};
+        let stamped = "stamped_cmd_vel = true";
+        assert_eq!(wishes(Layout::Ros2dds, ""), [Twist, Goal]);
+        assert_eq!(wishes(Layout::Ros2dds, stamped), [TwistStamped, Goal]);
+        let both = [Twist, TwistStamped, Goal];
+        assert_eq!(wishes(Layout::RmwZenoh, stamped), both);
+        assert_eq!(wishes(Layout::Ros2dds, "topics = ['goal_pose']"), [Goal]);
     }
 
     #[test]
@@ -312,7 +388,9 @@ mod tests {
             (Some(&usual[..]), &nan[..], "ros_dropped_not_finite"),
         ] {
             let mut inbox = inbox(Wish::Twist, "");
-            let dropped = inbox.read(NOW_NS, attachment, payload).unwrap_err();
+            let dropped = inbox
+                .read(NOW_NS, Envelope::Attachment(attachment), payload)
+                .unwrap_err();
             assert_eq!(dropped.counter(), counter, "{dropped}");
         }
     }
@@ -328,7 +406,7 @@ mod tests {
         };
         // Goals do not grow old: they wait for the robot anyway.
         let command = inbox
-            .read(NOW_NS, Some(&attachment(1, 9_000)), &goal("map"))
+            .read(NOW_NS, attached(&attachment(1, 9_000)), &goal("map"))
             .unwrap();
         let robot = Controls::default().robot;
         let errand = Errand::Targets(robot.targets);
@@ -337,7 +415,7 @@ mod tests {
         let sent = drive_to_point::DriverMsg::decode(command.message).unwrap();
         let sent = Target::rows(&sent.targets.unwrap()).unwrap();
         assert_eq!(sent, [Target::new(1.0, 2.0)]);
-        let elsewhere = inbox.read(NOW_NS, Some(&attachment(2, 0)), &goal("r1/odom"));
+        let elsewhere = inbox.read(NOW_NS, attached(&attachment(2, 0)), &goal("r1/odom"));
         assert_eq!(elsewhere.unwrap_err().counter(), "ros_dropped_frame");
 
         let [targets, wheels] = stop(&robot);
@@ -353,14 +431,16 @@ mod tests {
             payload in prop::collection::vec(any::<u8>(), 0..120),
         ) {
             for wish in [Wish::Twist, Wish::TwistStamped, Wish::Goal] {
-                let _ = inbox(wish, "").read(NOW_NS, attachment.as_deref(), &payload);
+                let attached = Envelope::Attachment(attachment.as_deref());
+                let _ = inbox(wish, "").read(NOW_NS, attached, &payload);
+                let _ = inbox(wish, "").read(NOW_NS, Envelope::Stamp(None), &payload);
             }
         }
 
         #[test]
         fn wheels_never_exceed_their_limit(forward: f64, turn: f64) {
             let payload = encode(&twist(forward, turn));
-            let read = inbox(Wish::Twist, "").read(NOW_NS, Some(&attachment(1, 0)), &payload);
+            let read = inbox(Wish::Twist, "").read(NOW_NS, attached(&attachment(1, 0)), &payload);
             if let Ok(command) = read {
                 prop_assert!(speeds(&command).fastest_mm_s() <= 400);
             }

@@ -24,7 +24,7 @@ os.environ["ZENOH_CONFIG_OVERRIDE"] = 'mode="client";scouting/gossip/enabled=fal
 
 try:
     import zenoh
-    from rosbags.typesys import Stores, get_typestore
+    from messages import STORE, plain
     from zenoh_ros2_sdk import ROS2Publisher, ROS2ServiceClient, ROS2Subscriber
     from zenoh_ros2_sdk.discovery import (
         get_service_names_and_types, get_topic_info, get_topic_names_and_types)
@@ -35,7 +35,6 @@ except ImportError as error:
     sys.exit(77)
 
 PATIENCE_S = 60
-STORE = get_typestore(Stores.ROS2_JAZZY)
 logging.basicConfig(stream=sys.stderr)
 
 
@@ -47,20 +46,6 @@ def definitions(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         text, _ = STORE.generate_msgdef(name, ros_version=2)
         path.write_text(text.split("=" * 80)[0])
-
-
-def plain(value):
-    """A message as JSON has it: numbers that JSON does not have become texts."""
-    if dataclasses.is_dataclass(value):
-        return {it.name: plain(getattr(value, it.name))
-                for it in dataclasses.fields(value) if it.name != "__msgtype__"}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [plain(it) for it in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def look(place):

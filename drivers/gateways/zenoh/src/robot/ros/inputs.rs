@@ -5,14 +5,15 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amber_ros2::messages::{PoseStamped, TriggerRequest, TriggerResponse, Twist, TwistStamped};
-use amber_ros2::{Attachment, EntityKind, RosMessage, RosType, encode};
+use amber_ros2::messages::{TriggerRequest, TriggerResponse};
+use amber_ros2::{Attachment, EntityKind, RosMessage, encode};
 use tokio::sync::{Semaphore, mpsc};
 use zenoh::Session;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::query::{Query, Queryable};
 use zenoh::sample::{Sample, SampleKind};
+use zenoh::time::Timestamp;
 
 use super::super::control::{Incoming, Input};
 use super::super::feed::unix_ns;
@@ -23,7 +24,8 @@ use crate::counters::Counters;
 use crate::keys::{Address, Way};
 use crate::limits::{DEADLINE, MAX_ORDERS, MAX_QUESTIONS, MAX_ROS_DRIVERS};
 use crate::names::Name;
-use crate::ros::orders::{Command, Inbox, Wish, stop};
+use crate::ros::layout::Layout;
+use crate::ros::orders::{Command, Envelope, Inbox, Wish, stop};
 use crate::ros::topics::Topic;
 use crate::stamp::OrderStamp;
 
@@ -71,21 +73,17 @@ impl Inputs {
             },
             sequence: Mutex::new(0),
         });
-        for (topic, wish, ros_type) in [
-            (Topic::CmdVel, Wish::Twist, Twist::TYPE),
-            (Topic::CmdVel, Wish::TwistStamped, TwistStamped::TYPE),
-            (Topic::GoalPose, Wish::Goal, PoseStamped::TYPE),
-        ] {
-            if shared.has(topic) {
-                self.subscribe(&mut declared, &door, topic, wish, &ros_type)
+        // All layouts together: their nodes are one operator.
+        let tokens = Arc::new(Mutex::new(HashSet::new()));
+        for &layout in &shared.config.layouts {
+            self.subscribe(&mut declared, &door, layout).await?;
+            if shared.has(Topic::Stop) {
+                self.serve(&mut declared, &door, layout).await?;
+            }
+            if shared.has(Topic::CmdVel) || shared.has(Topic::GoalPose) {
+                self.watch_drivers(&mut declared, &door, &tokens, layout)
                     .await?;
             }
-        }
-        if shared.has(Topic::Stop) {
-            self.serve(&mut declared, &door).await?;
-        }
-        if shared.has(Topic::CmdVel) || shared.has(Topic::GoalPose) {
-            self.watch_drivers(&mut declared, &door).await?;
         }
         Ok(declared)
     }
@@ -94,34 +92,54 @@ impl Inputs {
         &self,
         declared: &mut Declared,
         door: &Arc<Door>,
-        topic: Topic,
-        wish: Wish,
-        ros_type: &RosType,
+        layout: Layout,
     ) -> Result<(), zenoh::Error> {
-        let node = &self.shared.node;
-        let inbox = Inbox::new(wish, *self.shared.devices(), self.shared.config.clone());
-        let (inbox, door) = (Mutex::new(inbox), door.clone());
-        let subscriber = (self.session.declare_subscriber(node.key(topic, ros_type)))
-            .callback(move |sample| door.receive(&inbox, &sample));
-        declared._subscribers.push(subscriber.await?);
-        let token = node.endpoint(EntityKind::Subscription, topic, ros_type);
-        declared._tokens.push(node.announce(&token).await?);
+        let (node, config) = (&self.shared.node, &self.shared.config);
+        for (topic, wish, ros_type) in Wish::all(layout, config) {
+            let inbox = Inbox::new(wish, *self.shared.devices(), config.clone());
+            let (inbox, door) = (Mutex::new(inbox), door.clone());
+            let key = layout.key(config, topic, &ros_type);
+            let subscriber = (self.session.declare_subscriber(key))
+                .callback(move |sample| door.receive(layout, &inbox, &sample));
+            declared._subscribers.push(subscriber.await?);
+            let kind = EntityKind::Subscription;
+            let token = node.announce(layout, kind, topic, &ros_type);
+            declared._tokens.push(token.await?);
+        }
         Ok(())
     }
 
     /// The service that stops the robot.
-    async fn serve(&self, declared: &mut Declared, door: &Arc<Door>) -> Result<(), zenoh::Error> {
-        let node = &self.shared.node;
-        let key = node.key(Topic::Stop, &TriggerRequest::TYPE);
+    async fn serve(
+        &self,
+        declared: &mut Declared,
+        door: &Arc<Door>,
+        layout: Layout,
+    ) -> Result<(), zenoh::Error> {
+        let (topic, ros_type) = (Topic::Stop, TriggerRequest::TYPE);
+        let key = layout.key(&self.shared.config, topic, &ros_type);
         let robot = *self.shared.devices();
         let (door, outbox) = (door.clone(), self.outbox.clone());
         let waiting = Arc::new(Semaphore::new(MAX_QUESTIONS));
         let reply_key = key.clone();
         let callback = move |query: Query| {
-            let attachment = query.attachment().map(|bytes| bytes.to_bytes());
-            let attachment = attachment.and_then(|bytes| Attachment::decode(&bytes).ok());
-            let Some(attachment) = attachment else {
-                return door.counters.count("ros_dropped_attachment");
+            let attachment = match layout {
+                Layout::RmwZenoh => {
+                    let bytes = query.attachment().map(|bytes| bytes.to_bytes());
+                    let request = bytes.and_then(|bytes| Attachment::decode(&bytes).ok());
+                    let Some(request) = request else {
+                        return door.counters.count("ros_dropped_attachment");
+                    };
+                    // The number and the identity of a reply are those of the request.
+                    let source_ns = i64::try_from(unix_ns()).unwrap_or(i64::MAX);
+                    let reply = Attachment {
+                        source_ns,
+                        ..request
+                    };
+                    Some(reply.encode())
+                }
+                // A bridge knows by the query to which request the reply belongs.
+                Layout::Ros2dds => None,
             };
             for command in stop(&robot) {
                 door.command(command);
@@ -138,35 +156,31 @@ impl Inputs {
                 success: true,
                 message: String::new(),
             };
-            // The number and the identity of a reply are those of the request.
-            let attachment = Attachment {
-                source_ns: i64::try_from(unix_ns()).unwrap_or(i64::MAX),
-                ..attachment
-            };
-            outbox.send(Out::RosReply(asker, encode(&response), attachment.encode()));
+            outbox.send(Out::RosReply(asker, encode(&response), attachment));
         };
         let queryable = (self.session.declare_queryable(key))
             // Clients of ROS ask only services that say so.
             .complete(true)
             .callback(callback);
         declared._queryables.push(queryable.await?);
-        let token = node.endpoint(EntityKind::Service, Topic::Stop, &TriggerRequest::TYPE);
-        declared._tokens.push(node.announce(&token).await?);
+        let kind = EntityKind::Service;
+        let token = self.shared.node.announce(layout, kind, topic, &ros_type);
+        declared._tokens.push(token.await?);
         Ok(())
     }
 
-    /// Nodes that drive have tokens. When the last of them is gone, their operator is, too, and what
-    /// they have set in motion stops. If the link to the router is lost, all tokens go.
+    /// Nodes that drive have tokens, or their bridge has. When the last of them is gone, their
+    /// operator is, too, and what they have set in motion stops. If the link to the router is lost,
+    /// all tokens go.
     async fn watch_drivers(
         &self,
         declared: &mut Declared,
         door: &Arc<Door>,
+        tokens: &Arc<Mutex<HashSet<String>>>,
+        layout: Layout,
     ) -> Result<(), zenoh::Error> {
-        let tokens = Arc::new(Mutex::new(HashSet::new()));
         for topic in [Topic::CmdVel, Topic::GoalPose] {
-            let domain = self.shared.config.domain;
-            let name = self.shared.config.name(topic).replace('/', "%");
-            let key = format!("@ros2_lv/{domain}/*/*/*/MP/*/*/*/{name}/**");
+            let key = layout.publishers(&self.shared.config, topic);
             let (tokens, door) = (tokens.clone(), door.clone());
             let watched = (self.session.liveliness())
                 .declare_subscriber(key)
@@ -179,11 +193,15 @@ impl Inputs {
 }
 
 impl Door {
-    fn receive(&self, inbox: &Mutex<Inbox>, sample: &Sample) {
+    fn receive(&self, layout: Layout, inbox: &Mutex<Inbox>, sample: &Sample) {
         let attachment = sample.attachment().map(|bytes| bytes.to_bytes());
+        let envelope = match layout {
+            Layout::RmwZenoh => Envelope::Attachment(attachment.as_deref()),
+            Layout::Ros2dds => Envelope::Stamp(sample.timestamp().map(stamped_ns)),
+        };
         let payload = sample.payload().to_bytes();
         let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        match inbox.read(unix_ns(), attachment.as_deref(), &payload) {
+        match inbox.read(unix_ns(), envelope, &payload) {
             Ok(command) => self.command(command),
             Err(dropped) => {
                 self.counters.count(dropped.counter());
@@ -243,4 +261,10 @@ impl Door {
         // The thread ends when the robot leaves.
         let _ = self.inputs.send(input);
     }
+}
+
+/// When a bridge or a router has stamped a message.
+fn stamped_ns(stamp: &Timestamp) -> u64 {
+    let since_1970 = stamp.get_time().to_duration().as_nanos();
+    u64::try_from(since_1970).unwrap_or_default()
 }
