@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::messages::{LaserScan, TfMessage, TriggerRequest, Twist};
+    use crate::messages::{LaserScan, Odometry, TfMessage, TriggerRequest, TwistStamped};
     use crate::types::RosMessage;
 
     fn token(endpoint: Option<BridgeEndpoint>) -> BridgeToken {
@@ -227,13 +227,50 @@ mod tests {
         let bridge = "@/f9207b4e/@ros2_lv";
         assert_eq!(token(None).to_string(), bridge);
         assert_eq!(bridge.parse(), Ok(token(None)));
+    }
+
+    #[test]
+    fn tokens_of_the_original_bridge_are_read() {
+        // Version 1.10.2 with nodes of Jazzy: it leaves out what the nodes leave out.
+        let node = "@/b15f42f08147201181a081d735ba937e/@ros2_lv";
+        let hash = TwistStamped::TYPE.hash_text();
+        let commands =
+            format!("{node}/MP/r1§cmd_vel/geometry_msgs§msg§TwistStamped/:1:::typehash={hash};");
+        let poses = format!(
+            "{node}/MS/r1§odom/nav_msgs§msg§Odometry/:1:::typehash={};",
+            Odometry::TYPE.hash_text()
+        );
+        let service = format!(
+            "{node}/SS/stamped§get_type_description/\
+             type_description_interfaces§srv§GetTypeDescription"
+        );
         // Bridges of Humble show no hash.
-        let humble = "@/f9/@ros2_lv/MS/cmd_vel/geometry_msgs§msg§Twist/:1:0:0,10";
-        let read: BridgeToken = humble.parse().unwrap();
-        let endpoint = read.endpoint.as_ref().unwrap();
-        assert_eq!(endpoint.name, "/cmd_vel");
-        assert_eq!(endpoint.ros_type, Twist::TYPE.to_string());
-        assert_eq!(read.to_string(), humble);
+        let humble = "@/f9/@ros2_lv/MS/cmd_vel/geometry_msgs§msg§Twist/:1:0:0,10".to_owned();
+        for (text, kind, name, ros_type) in [
+            (
+                commands,
+                EntityKind::Publisher,
+                "/r1/cmd_vel",
+                "TwistStamped",
+            ),
+            (poses, EntityKind::Subscription, "/r1/odom", "Odometry"),
+            (humble, EntityKind::Subscription, "/cmd_vel", "Twist"),
+            (
+                service,
+                EntityKind::Service,
+                "/stamped/get_type_description",
+                "GetTypeDescription",
+            ),
+        ] {
+            let read: BridgeToken = text.parse().unwrap();
+            let endpoint = read.endpoint.as_ref().unwrap();
+            assert_eq!((endpoint.kind, endpoint.name.as_str()), (kind, name));
+            assert!(
+                endpoint.ros_type.ends_with(&format!("/{ros_type}")),
+                "{text}"
+            );
+            assert_eq!(read.to_string(), text);
+        }
     }
 
     #[test]

@@ -97,6 +97,17 @@ pub enum RightsError {
         /// The robot.
         robot: Name,
     },
+    /// The keys of one robot would be those of the other one, too.
+    #[error(
+        "robots '{robot}' and '{other}': one namespace of ROS 2 is in the other one: set \
+         `namespace` to names apart"
+    )]
+    NamespaceInOther {
+        /// The robot.
+        robot: Name,
+        /// The robot that has its namespace there.
+        other: Name,
+    },
     /// Rules need keys.
     #[error("[ros] names no layout: name `rmw_zenoh`, `ros2dds`, or both")]
     NoLayout,
@@ -131,7 +142,16 @@ impl Rights {
         if self.ros.as_ref().is_some_and(|ros| ros.layouts.is_empty()) {
             return Err(RightsError::NoLayout);
         }
-        self.ros_robots()?;
+        let nodes = self.ros_robots()?;
+        for (index, node) in nodes.iter().enumerate() {
+            let mut others = nodes.iter().skip(index + 1);
+            if let Some(other) = others.find(|other| node.shares_keys_with(other)) {
+                return Err(RightsError::NamespaceInOther {
+                    robot: node.name().clone(),
+                    other: other.name().clone(),
+                });
+            }
+        }
         let robots: BTreeSet<_> = self.robot.iter().map(|robot| &robot.name).collect();
         for operator in &self.operator {
             let all = operator.drives.iter().chain(&operator.watches);
@@ -181,7 +201,7 @@ impl Rights {
         for RobotTable { name, .. } in &self.robot {
             rules.extend(of_robot(name));
             let mut own = vec![format!("{name}-owns")];
-            for node in nodes.iter().filter(|node| node.is(name)) {
+            for node in nodes.iter().filter(|node| node.name() == name) {
                 add(&mut rules, &mut own, node.owns());
                 rules.push(node.heard());
             }
@@ -203,7 +223,7 @@ impl Rights {
                 }
                 own.push(format!("{who}-uses-{robot}"));
                 rules.extend(of_operator(who, robot, drives));
-                for node in nodes.iter().filter(|node| node.is(robot)) {
+                for node in nodes.iter().filter(|node| node.name() == robot) {
                     own.push(node.heard_id());
                     add(&mut rules, &mut own, node.used(who, drives));
                 }
@@ -446,6 +466,13 @@ mod tests {
                 .unwrap_err();
             let expected = format!("robot 'r2': '{namespace}' is not");
             assert!(error.to_string().contains(&expected), "{error}");
+        }
+        for namespace in ["/r1", "/r1/second"] {
+            let name = format!("name = 'r2'\nnamespace = '{namespace}'");
+            let other = FLEET.replace("name = 'r2'", &name);
+            let error = self::rights(&format!("ros = {{}}\n{other}")).check();
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("'r1' and 'r2'"), "{error}");
         }
         let none = self::rights(&format!("ros = {{ layouts = [] }}\n{FLEET}")).check();
         assert_eq!(none, Err(RightsError::NoLayout));

@@ -69,9 +69,18 @@ impl<'a> RosRobot<'a> {
         }
     }
 
-    /// Whether it is the robot with this name.
-    pub(super) fn is(&self, name: &Name) -> bool {
-        self.name == name
+    pub(super) fn name(&self) -> &Name {
+        self.name
+    }
+
+    /// Whether the namespace of one is in that of the other.
+    pub(super) fn shares_keys_with(&self, other: &Self) -> bool {
+        let (one, other) = (&self.namespace, &other.namespace);
+        let is_in = |inner: &str, outer: &str| {
+            let rest = inner.strip_prefix(outer);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        is_in(one, other) || is_in(other, one)
     }
 
     /// What the robot may do.

@@ -98,9 +98,11 @@ impl Ros {
         for source in Source::OF_THE_ROBOT {
             running.start(source, &shared);
         }
+        let layouts = shared.config.layouts.iter().map(|layout| layout.name());
+        let layouts: Vec<_> = layouts.collect();
         tracing::info!(
             namespace = %shared.config.namespace,
-            layouts = ?shared.config.layouts,
+            layouts = layouts.join(" "),
             domain = shared.config.domain,
             "a node of ROS 2"
         );

@@ -29,6 +29,15 @@ impl Layout {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::RmwZenoh, Self::Ros2dds];
 
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RmwZenoh => "rmw_zenoh",
+            Self::Ros2dds => "ros2dds",
+        }
+    }
+
     /// The key of a topic or service.
     #[must_use]
     pub fn key(self, config: &RosConfig, topic: Topic, ros_type: &RosType) -> String {
@@ -125,6 +134,14 @@ mod tests {
     fn config(table: &str) -> RosConfig {
         let table: RosTable = toml::from_str(table).unwrap();
         table.checked(&"r1".parse().unwrap()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_configuration() {
+        for layout in Layout::ALL {
+            let table = format!("layouts = ['{}']", layout.name());
+            assert_eq!(config(&table).layouts, [layout]);
+        }
     }
 
     #[test]

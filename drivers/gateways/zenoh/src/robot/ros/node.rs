@@ -51,9 +51,10 @@ struct Route {
 
 enum Way {
     Plain {
+        /// It ends first: a publisher takes it along, and Zenoh then reports an error.
+        _listener: MatchingListener<()>,
         publisher: ZenohPublisher<'static>,
         is_listened: Arc<AtomicBool>,
-        _listener: MatchingListener<()>,
     },
     /// Who comes late gets the last message.
     Latched(AdvancedPublisher<'static>),
@@ -159,9 +160,9 @@ impl Node {
                     set(true);
                 }
                 Way::Plain {
+                    _listener: listener,
                     publisher,
                     is_listened,
-                    _listener: listener,
                 }
             }
         };
