@@ -544,12 +544,19 @@ impl Router {
             }
             if let Some(client) = self.clients.client_mut(id) {
                 client.sent.one_more();
-                client.uses.answered(key, device);
+                if client.uses.answered(key, device)
+                    && let Some(route) = self.routes.get_mut(key)
+                {
+                    route.untold.insert(id);
+                }
                 out.send(client.address, &frame);
                 to_clients += 1;
             } else if let Some(asker) = self.routes.of_id(id) {
-                if let Some(asker) = self.routes.get_mut(asker) {
-                    asker.uses.answered(key, device);
+                let asker_route = self.routes.get_mut(asker);
+                if asker_route.is_some_and(|it| it.uses.answered(key, device))
+                    && let Some(route) = self.routes.get_mut(key)
+                {
+                    route.untold.insert(id);
                 }
                 self.counters.count(Count::CopiesToDrivers);
                 self.push(asker, Lane::Client(own_id), header_out, message.bytes);

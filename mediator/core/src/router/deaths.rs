@@ -67,8 +67,8 @@ impl Router {
     }
 
     /// A driver reports that one of its devices is unavailable, or that all are, but its process
-    /// lives on. The users are told as if it had died, once after each of their requests. The
-    /// driver is still told when one of them is gone.
+    /// lives on. The users are told as if it had died, once after each of their requests and after
+    /// data that comes in between. The driver is still told when one of them is gone.
     pub fn driver_says_dead(
         &mut self,
         key: DriverKey,

@@ -18,7 +18,7 @@ pub struct Use {
     pub driver: DriverKey,
     /// The device.
     pub device: Device,
-    /// Since the last request, the driver has reported that it is unavailable.
+    /// Since the last message in either direction, the driver has reported that it is unavailable.
     pub(super) told: bool,
     /// The version of the access rules that allowed it.
     pub(super) rules: u32,
@@ -136,11 +136,14 @@ impl Uses {
         self.iter().any(|used| used.driver == driver && !used.told)
     }
 
-    /// The device has sent something back.
-    pub(super) fn answered(&mut self, driver: DriverKey, device: Device) {
-        if let Some(used) = self.find(driver, device) {
-            used.back = used.back.saturating_add(1);
-        }
+    /// The device has sent something back, so it is available. Returns whether the user had been
+    /// told the opposite.
+    pub(super) fn answered(&mut self, driver: DriverKey, device: Device) -> bool {
+        let Some(used) = self.find(driver, device) else {
+            return false;
+        };
+        used.back = used.back.saturating_add(1);
+        std::mem::take(&mut used.told)
     }
 }
 

@@ -271,6 +271,33 @@ fn repeated_death_reports_are_passed_on_once_per_request() {
 }
 
 #[test]
+fn subscribers_learn_that_a_device_has_died_again_without_a_request_in_between() {
+    let mut world = World::new(&["5:0", "77:3"]);
+    let key = world.keys[0];
+    world.announce(A);
+    let asker = said(Sender::DriverAsClient(world.keys[1]));
+    world.router.announce(world.now, &asker);
+    world.request(A, "5:0", b"subscribe");
+    world.write(1, &header(Some(device("5:0")), None), b"subscribe");
+    world.seen();
+    for round in 1..4 {
+        for _ in 0..2 {
+            world
+                .router
+                .driver_says_dead(key, None, &out_of_order(), &mut world.out);
+        }
+        let seen = world.seen();
+        let told = (seen.clients.len(), seen.drivers.len());
+        assert_eq!(told, (1, 1), "round {round}");
+        // The device is back, and its streams with it.
+        for user in [3, 2] {
+            world.write(0, &header(None, Some(user)), b"data");
+        }
+        world.seen();
+    }
+}
+
+#[test]
 fn a_driver_reports_one_of_its_devices_and_keeps_the_others() {
     let mut world = World::new(&["6:0,6:1"]);
     let key = world.keys[0];
