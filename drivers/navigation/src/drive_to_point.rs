@@ -95,7 +95,7 @@ pub struct Config {
     pub back_up_m: f64,
     /// How fast it drives back, in m/s.
     pub back_up_m_s: f64,
-    /// How long the robot waits for an obstacle to go away.
+    /// How long the robot waits for an obstacle to go away; the second time, twice as long.
     pub wait_time: Duration,
     /// The speed past a target when another one follows, in m/s.
     pub passing_m_s: f64,

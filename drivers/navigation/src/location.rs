@@ -167,7 +167,7 @@ impl Location {
                 ..SkidSteer::default()
             }),
             scans: VecDeque::new(),
-            filter: Filter::everywhere(&map, config.size, config.averages, &mut random),
+            filter: Filter::everywhere(&map, config.size, &mut random),
             biases: Biases::new(&map.walls),
             filter_time: None,
             estimate: None,
@@ -355,6 +355,10 @@ impl Location {
         };
         self.estimate = Some(estimate);
         let mut inserted = self.inserted(pose, &points, &some);
+        let is_alone = cluster.mass >= DECIDE_MASS;
+        if !self.is_decided() && is_alone && matching < DECIDE_MATCH {
+            self.filter.doubt(&cluster);
+        }
         if is_better {
             let count = self.filter.particles().len() / MEASURED_ONE_IN;
             inserted.extend(std::iter::repeat_n(pose, count));
@@ -534,9 +538,9 @@ impl Location {
                 )
             })
             .collect();
-        let lost_part = self.filter.lost_part();
-        let doubted = !self.is_decided() || self.match_average < SEARCH_MATCH;
-        if doubted || self.random.f64() < lost_part {
+        // While the map explains most of a scan, other poses that explain more of it are no reason to
+        // search: a closed door looks like a wall, and another room may have one there.
+        if !self.is_decided() || self.match_average < SEARCH_MATCH {
             let search = self.config.search;
             let sigma_m = self.config.sharp.sigma_m;
             let laser = self.config.mount.at;

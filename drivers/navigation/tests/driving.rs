@@ -7,7 +7,9 @@ use std::time::Duration;
 use amber_map::{Map, Point, Pose, Segment};
 use amber_navigation::drive_to_point::Target;
 use amber_navigation::scenario::avoid::{self, Obstacle};
-use amber_navigation::scenario::goto::{Errand, Incident, follow, start_at, targets, tour};
+use amber_navigation::scenario::goto::{
+    Closes, Door, Errand, Incident, follow, start_at, targets, tour,
+};
 use amber_navigation::scenario::robot::Sensors;
 use amber_navigation::scenario::routes;
 
@@ -188,6 +190,36 @@ fn a_box_on_the_path_is_driven_around() {
         .with(incident)
         .run(1);
     assert_eq!((run.visited, run.contacts), (1, 0), "{run:?}");
+}
+
+/// A closed door looks like a wall, and other rooms have a wall there. Before, the location driver
+/// then took the robot for being in one of them.
+#[test]
+fn a_door_that_closes_ahead_costs_one_room_only() {
+    let flat = Map::flat();
+    let door = Door {
+        at: flat.gates[0],
+        closes: Closes::Ahead(0.7),
+        opens: None,
+    };
+    let closed = Errand::new(&flat.faces(), flat.robots[0], &targets(&routes::FLAT))
+        .located()
+        .with(Incident::Door(door));
+    let run = closed.run(0);
+    assert_eq!(
+        (run.visited, run.skipped),
+        (routes::FLAT.len() - 1, 1),
+        "{run:?}"
+    );
+    assert_eq!(run.contacts, 0, "{run:?}");
+    // The robot waits for ten seconds before it gives up.
+    let opens = Some(Duration::from_secs(10));
+    let opened = closed.with(Incident::Door(Door { opens, ..door })).run(0);
+    assert_eq!(
+        (opened.visited, opened.contacts),
+        (routes::FLAT.len(), 0),
+        "{opened:?}"
+    );
 }
 
 /// A room with a dead end of 0.45 m x 1.2 m, where the robot cannot turn: its corners need 0.5 m.

@@ -21,6 +21,8 @@ const BLOCKED_TIME: Duration = Duration::from_millis(500);
 const WRIGGLE_TIME: Duration = Duration::from_secs(3);
 /// ...and at most so often.
 const MAX_WRIGGLES: u32 = 2;
+/// The last wait is longer by this factor.
+const LAST_WAIT: u32 = 2;
 /// The robot drives back at most so often on its way to a target.
 const MAX_RETREATS: u32 = 5;
 
@@ -58,9 +60,9 @@ impl DriveToPoint {
             1 => {}
             2 | 4 => self.retreat(now, target),
             3 | 5 => {
-                self.obstacles.clear();
+                let times = if self.attempts == 3 { 1 } else { LAST_WAIT };
                 self.recovery = Some(Recovery::Wait {
-                    until: now + self.config.wait_time,
+                    until: now + self.config.wait_time * times,
                 });
             }
             attempts => self.give_up(now, target, attempts - 1),
@@ -110,6 +112,8 @@ impl DriveToPoint {
                 if now < until {
                     return Some((State::Waiting, Twist::STOP));
                 }
+                // The next scan shows whether the obstacles are still there.
+                self.obstacles.clear();
             }
         }
         self.recovery = None;

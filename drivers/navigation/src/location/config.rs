@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use amber_map::Pose;
 
-use super::filter::Averages;
 use super::inject::Search;
 use super::motion::MotionNoise;
 use super::particles::SampleSize;
@@ -46,8 +45,6 @@ pub struct Config {
     pub motion: MotionNoise,
     /// The number of particles.
     pub size: SampleSize,
-    /// The averages that show when the robot is lost.
-    pub averages: Averages,
     /// The search for poses.
     pub search: Search,
     /// How long a scan waits for odometry. Default: 100 ms.
@@ -85,7 +82,6 @@ impl Config {
             sharpness: 0.3,
             motion: MotionNoise::default(),
             size: SampleSize::default(),
-            averages: Averages::default(),
             search: Search::default(),
             wait: Duration::from_millis(100),
             idle: Duration::from_secs(1),

@@ -32,6 +32,12 @@ impl Cluster {
     pub fn spread_m(&self) -> f64 {
         (self.covariance[0][0] + self.covariance[1][1]).sqrt()
     }
+
+    /// Whether a particle is near the pose.
+    #[must_use]
+    pub fn has(&self, particle: &Particle) -> bool {
+        near(particle, self.pose).is_some()
+    }
 }
 
 /// The cluster with the largest weight, or `None` without particles. The weights sum up to 1.

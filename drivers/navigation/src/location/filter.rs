@@ -1,11 +1,13 @@
-//! The particle filter: augmented Monte Carlo localization. PURE.
+//! The particle filter: Monte Carlo localization. PURE.
 //!
-//! Probabilistic Robotics (Thrun, Burgard, Fox, 2005): chapter 8.3 with table 8.3 (augmented MCL:
-//! two averages of the likelihood show when the robot is lost), and KLD sampling (table 8.4) for the
-//! number of particles.
+//! Probabilistic Robotics (Thrun, Burgard, Fox, 2005): chapter 8.3, with KLD sampling (table 8.4)
+//! for the number of particles. Augmented MCL (table 8.3) inserts random poses when a fast average of
+//! the likelihood falls below a slow one. That also happens when somebody closes a door, so
+//! [`Location`](super::Location) inserts poses only when the map no longer explains the scans.
 
 use amber_map::{Point, Pose, wrap};
 
+use super::estimate::Cluster;
 use super::map::LocationMap;
 use super::motion::Spread;
 use super::particles::{self, Particle, SampleSize};
@@ -18,52 +20,25 @@ use crate::random::gaussian;
 const RESAMPLE_BELOW: f64 = 0.5;
 /// The probability that a measured pose is wrong.
 const WRONG_POSE: f64 = 0.05;
+/// The factor for the weights of particles in doubt.
+const DOUBTED_WEIGHT: f64 = 0.01;
 /// The logarithm of the likelihood of a position where the robot cannot be.
 const NOT_FREE_LOG: f64 = -3.0;
-
-/// How fast the averages of the likelihood follow it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Averages {
-    /// The slow one, per update.
-    pub slow: f64,
-    /// The fast one, per update.
-    pub fast: f64,
-}
-
-impl Default for Averages {
-    fn default() -> Self {
-        Self {
-            slow: 0.01,
-            fast: 0.3,
-        }
-    }
-}
 
 /// The particles.
 #[derive(Clone, Debug)]
 pub struct Filter {
     particles: Vec<Particle>,
     size: SampleSize,
-    averages: Averages,
-    slow: f64,
-    fast: f64,
 }
 
 impl Filter {
     /// Creates particles all over the free space.
     #[must_use]
-    pub fn everywhere(
-        map: &LocationMap,
-        size: SampleSize,
-        averages: Averages,
-        random: &mut fastrand::Rng,
-    ) -> Self {
+    pub fn everywhere(map: &LocationMap, size: SampleSize, random: &mut fastrand::Rng) -> Self {
         let mut new = Self {
             particles: Vec::new(),
             size,
-            averages,
-            slow: 0.0,
-            fast: 0.0,
         };
         new.particles = (0..size.max).filter_map(|_| uniform(map, random)).collect();
         particles::scale(&mut new.particles);
@@ -84,7 +59,6 @@ impl Filter {
                 weight: 1.0 / count as f64,
             })
             .collect();
-        (self.slow, self.fast) = (0.0, 0.0);
     }
 
     /// The particles; their weights sum up to 1.
@@ -110,25 +84,13 @@ impl Filter {
         points: &[Point],
         sharpness: f64,
     ) {
-        let count = points.len().max(1) as f64;
-        let mut mean = 0.0;
         let mut logs = Vec::with_capacity(self.particles.len());
         for particle in &self.particles {
             let log = likelihood.log_of(field, particle.pose, points);
-            mean += particle.weight * (log / count).exp();
             let free = map.free.is_free(&map.field, particle.pose.at);
             logs.push(sharpness * log + if free { 0.0 } else { NOT_FREE_LOG });
         }
         particles::weigh(&mut self.particles, &logs);
-        let follow = |average: &mut f64, speed: f64| {
-            *average = if *average == 0.0 {
-                mean
-            } else {
-                *average + speed * (mean - *average)
-            };
-        };
-        follow(&mut self.slow, self.averages.slow);
-        follow(&mut self.fast, self.averages.fast);
     }
 
     /// Weighs all particles by a measured pose. A wrong measurement does not rule out all others.
@@ -143,15 +105,15 @@ impl Filter {
         particles::weigh(&mut self.particles, &logs);
     }
 
-    /// The part of the particles that should be replaced by other poses: 0 while the likelihood is
-    /// as usual.
-    #[must_use]
-    pub fn lost_part(&self) -> f64 {
-        if self.slow > 0.0 {
-            (1.0 - self.fast / self.slow).max(0.0)
-        } else {
-            0.0
+    /// Makes the particles of a cluster light whose pose does not explain the scan. The weights alone
+    /// do not show that: beams may end near walls that are hidden behind others.
+    pub fn doubt(&mut self, cluster: &Cluster) {
+        for particle in &mut self.particles {
+            if cluster.has(particle) {
+                particle.weight *= DOUBTED_WEIGHT;
+            }
         }
+        particles::scale(&mut self.particles);
     }
 
     /// Inserts poses. Resamples if the weights differ too much or there are too many particles.
