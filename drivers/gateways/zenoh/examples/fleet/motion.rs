@@ -60,11 +60,15 @@ fn act(line: &str) -> Option<Act> {
     let at_ns = words.next()?.parse().ok()?;
     let left: i32 = words.next()?.parse().ok()?;
     let right: i32 = words.next()?.parse().ok()?;
-    let order = (left - FIRST_MM_S) + (right - FIRST_MM_S) * 200;
-    Some(Act {
-        at_ns,
-        order: (left != 0 || right != 0).then_some(order.try_into().ok()?),
-    })
+    let order = match (left, right) {
+        (0, 0) => None,
+        _ => Some(
+            (left - FIRST_MM_S + (right - FIRST_MM_S) * 200)
+                .try_into()
+                .ok()?,
+        ),
+    };
+    Some(Act { at_ns, order })
 }
 
 impl Motion {

@@ -183,7 +183,8 @@ impl Report {
     fn outlooks(&self) -> String {
         let all = [1_000.0, 100_000.0].map(|robots| self.outlook(robots));
         let mut out = String::new();
-        let mut row = |what: &str, value: &dyn Fn(&Outlook) -> String| {
+        type Cell<'a> = &'a dyn Fn(&Outlook) -> String;
+        let mut row = |what: &str, value: Cell<'_>| {
             let cells: Vec<_> = all.iter().map(value).collect();
             let _ = writeln!(out, "| {what} | {} |", cells.join(" | "));
         };
@@ -191,7 +192,7 @@ impl Report {
             format!("{:.0} robots", it.robots)
         });
         row("---", &|_| "---:".to_owned());
-        row("tokens", &|it| format!("{:.0}", it.tokens));
+        row("tokens", &|it| thousands(it.tokens));
         row("a complete list for a new program", &|it| age(it.list_s));
         row("cores of routers, nobody listens", &|it| {
             format!("{:.2}", it.idle_cores)
@@ -210,12 +211,16 @@ impl Report {
     }
 
     fn goals(&self) -> String {
-        let mut out = String::from("| goal | at most | measured | met |\n|---|---:|---:|---|\n");
-        for goal in &self.goals {
-            let met = if goal.is_met { "yes" } else { "**no**" };
+        let missed: Vec<_> = self.goals.iter().filter(|it| !it.is_met).collect();
+        if missed.is_empty() {
+            return format!("All {} goals are met.\n", self.goals.len());
+        }
+        let mut out =
+            String::from("| goal that was missed | at most | measured |\n|---|---:|---:|\n");
+        for goal in missed {
             let _ = writeln!(
                 out,
-                "| {} | {} | {:.2} | {met} |",
+                "| {} | {} | {:.2} |",
                 goal.what, goal.at_most, goal.got
             );
         }
@@ -229,6 +234,12 @@ fn name(way: Way) -> &'static str {
         Way::Raw | Way::FastRaw => "raw Zenoh",
         Way::Fleet => "fleet",
     }
+}
+
+/// A number from 1000 on, with a space before its last three digits.
+fn thousands(number: f64) -> String {
+    let number = number.round() as u64;
+    format!("{} {:03}", number / 1000, number % 1000)
 }
 
 fn age(seconds: f64) -> String {
