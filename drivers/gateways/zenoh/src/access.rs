@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::ros::RosRobot;
-use crate::limits::LEASE;
+use crate::limits::{LEASE, MAX_SESSIONS};
 use crate::names::Name;
 
 pub mod certificates;
@@ -241,18 +241,21 @@ impl Rights {
             "listen": { "endpoints": self.router.listen },
             "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
             "timestamping": { "enabled": true },
-            "transport": { "link": {
-                "protocols": ["tls"],
-                "tx": { "lease": LEASE.as_millis() as u64, "keep_alive": 4 },
-                "tls": {
-                    "root_ca_certificate": folder.join("ca.pem"),
-                    "listen_certificate": folder.join("router.pem"),
-                    "listen_private_key": folder.join("router.key"),
-                    "enable_mtls": true,
-                    // There are no revocation lists: rights end with certificates.
-                    "close_link_on_expiration": true,
+            "transport": {
+                "unicast": { "max_sessions": MAX_SESSIONS },
+                "link": {
+                    "protocols": ["tls"],
+                    "tx": { "lease": LEASE.as_millis() as u64, "keep_alive": 4 },
+                    "tls": {
+                        "root_ca_certificate": folder.join("ca.pem"),
+                        "listen_certificate": folder.join("router.pem"),
+                        "listen_private_key": folder.join("router.key"),
+                        "enable_mtls": true,
+                        // There are no revocation lists: rights end with certificates.
+                        "close_link_on_expiration": true,
+                    },
                 },
-            } },
+            },
             "access_control": {
                 "enabled": true,
                 "default_permission": "deny",

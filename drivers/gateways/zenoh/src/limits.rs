@@ -59,6 +59,10 @@ pub const LAST_WORDS: Duration = Duration::from_millis(700);
 /// Without news from the other side for this time, a Zenoh link is lost.
 pub const LEASE: Duration = Duration::from_secs(2);
 
+/// Sessions of a router, each of a robot or a program. Zenoh's own default of 1000 would limit a fleet
+/// before anything else does.
+pub const MAX_SESSIONS: usize = 10_000;
+
 /// The period of sensors that publish only at a period: that of the streams for navigation.
 pub const SENSOR_PERIOD: Duration = Duration::from_millis(50);
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use zenoh::{Config, Session};
 
+use crate::limits::MAX_SESSIONS;
+
 /// What the router serves.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -94,6 +96,7 @@ fn usual() -> serde_json::Value {
         "listen": { "endpoints": ["tcp/127.0.0.1:7447"] },
         "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
         "timestamping": { "enabled": true },
+        "transport": { "unicast": { "max_sessions": MAX_SESSIONS } },
     })
 }
 
