@@ -169,7 +169,7 @@ fn kinds(quick: bool) -> Vec<Kind> {
             },
             20,
         ),
-        kind("cut for 10 s", cut, 10),
+        kind("cut", cut, 10),
         kind(
             "half-open: nothing reaches the robot",
             Conditions {
