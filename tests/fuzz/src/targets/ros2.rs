@@ -5,7 +5,7 @@ use amber_ros2::messages::{
     Odometry, Path, PoseStamped, PoseWithCovarianceStamped, Text, TfMessage, TriggerRequest,
     TriggerResponse, Twist, TwistStamped,
 };
-use amber_ros2::{Attachment, DataKey, RosMessage, Token, decode, encode};
+use amber_ros2::{Attachment, BridgeToken, DataKey, RosMessage, Token, decode, encode, ros2dds};
 
 /// A message of each type: what is read is written again as the same message.
 pub(super) fn messages(data: &[u8]) {
@@ -42,7 +42,7 @@ fn again<M: RosMessage>(payload: &[u8]) {
     }
 }
 
-/// An attachment, a key and a token: what is read is written again as the same.
+/// An attachment, keys and tokens: what is read is written again as the same.
 pub(super) fn names(data: &[u8]) {
     if let Ok(attachment) = Attachment::decode(data) {
         assert_eq!(attachment.encode(), data);
@@ -55,5 +55,11 @@ pub(super) fn names(data: &[u8]) {
     }
     if let Ok(token) = text.parse::<Token>() {
         assert_eq!(token.to_string().parse(), Ok(token));
+    }
+    if let Ok(token) = text.parse::<BridgeToken>() {
+        assert_eq!(token.to_string(), text);
+    }
+    if let Ok(name) = ros2dds::name_of(text) {
+        assert_eq!(ros2dds::data_key(&name), text);
     }
 }
