@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use zenoh::{Config, Session};
 
+use crate::session::plain;
+
 use crate::limits::MAX_SESSIONS;
 
 /// What the router serves.
@@ -29,8 +31,8 @@ pub enum RouterError {
         /// Why.
         error: io::Error,
     },
-    /// Zenoh does not take the configuration.
-    #[error("Zenoh refuses the configuration: {0}")]
+    /// Zenoh does not take the configuration, or the endpoint has another transport.
+    #[error("invalid configuration of the router: {0}")]
     Refused(String),
     /// For example, the port is taken.
     #[error("no router at {at}: {why}")]
@@ -63,6 +65,10 @@ impl Router {
             Some(path) => read(path)?,
             None => Config::from_json5(&usual().to_string()).map_err(refused)?,
         };
+        if let Some(unknown) = options.listen.iter().find(|it| !is_endpoint(it)) {
+            let why = format!("'{unknown}' does not begin with tcp/ or tls/");
+            return Err(RouterError::Refused(why));
+        }
         if !options.listen.is_empty() {
             let endpoints = json!(options.listen).to_string();
             (config.insert_json5("listen/endpoints", &endpoints)).map_err(refused)?;
@@ -71,7 +77,7 @@ impl Router {
         let opened = zenoh::open(config).await;
         let session = opened.map_err(|error| RouterError::Failed {
             at: listen.join(" "),
-            why: error.to_string(),
+            why: plain(&error),
         })?;
         Ok(Self {
             session,
@@ -130,6 +136,11 @@ fn texts(list: &[serde_json::Value]) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
+/// Whether it has a transport that this program speaks.
+fn is_endpoint(text: &str) -> bool {
+    text.starts_with("tcp/") || text.starts_with("tls/")
+}
+
 /// Whether others than this machine reach an endpoint, without certificates.
 fn is_open(endpoint: &str) -> bool {
     let Some(address) = endpoint.strip_prefix("tcp/") else {
@@ -143,8 +154,8 @@ fn is_open(endpoint: &str) -> bool {
     !is_local
 }
 
-fn refused(error: impl std::fmt::Display) -> RouterError {
-    RouterError::Refused(error.to_string())
+fn refused(error: zenoh::Error) -> RouterError {
+    RouterError::Refused(plain(&error))
 }
 
 #[cfg(test)]

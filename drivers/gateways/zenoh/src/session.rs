@@ -33,7 +33,8 @@ pub async fn open(link: &Link) -> Result<Session, Refused> {
             }
             Err(error) if attempts.is_multiple_of(LOG_EVERY) => {
                 let routers = link.connect.join(" ");
-                tracing::warn!("no router at {routers}, trying again: {error}");
+                let why = plain(&error);
+                tracing::warn!("no router at {routers}, trying again: {why}");
             }
             Err(_) => {}
         }
@@ -44,8 +45,34 @@ pub async fn open(link: &Link) -> Result<Session, Refused> {
 
 /// A client that finds only the routers that are named, and listens nowhere.
 fn config(link: &Link) -> Result<Config, Refused> {
-    let refused = |error: zenoh::Error| Refused(error.to_string());
+    let refused = |error: zenoh::Error| Refused(plain(&error));
     Config::from_json5(&settings(link).to_string()).map_err(refused)
+}
+
+/// The text of an error of Zenoh, without the places in its source code.
+pub(crate) fn plain(error: &zenoh::Error) -> String {
+    without_places(&error.to_string())
+}
+
+/// Removes each ` at /FOLDER/FILE.rs:LINE.`
+fn without_places(text: &str) -> String {
+    let mut short = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(" at /") {
+        short.push_str(before.trim_end());
+        rest = match after.split_once(".rs:") {
+            Some((file, after)) if !file.contains(' ') => {
+                let after = after.trim_start_matches(|it: char| it.is_ascii_digit());
+                after.strip_prefix('.').unwrap_or(after)
+            }
+            _ => {
+                short.push_str(" at /");
+                after
+            }
+        };
+    }
+    short.push_str(rest);
+    short
 }
 
 fn settings(link: &Link) -> Value {
@@ -86,6 +113,22 @@ mod tests {
     use crate::config::Tls;
 
     use super::*;
+
+    #[test]
+    fn errors_of_zenoh_are_shown_without_places_in_source_code() {
+        for (text, short) in [
+            (
+                "no listener on tcp/[::]:7447: [taken (os error 98) at /home/me/tcp.rs:61.] at \
+                 /home/me/unicast.rs:338.",
+                "no listener on tcp/[::]:7447: [taken (os error 98)]",
+            ),
+            ("no link!  at /a/b.rs:4.", "no link!"),
+            ("no file at /etc/zenoh.json5", "no file at /etc/zenoh.json5"),
+            ("", ""),
+        ] {
+            assert_eq!(without_places(text), short);
+        }
+    }
 
     #[test]
     fn zenoh_accepts_the_configuration() {
