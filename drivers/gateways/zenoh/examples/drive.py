@@ -39,6 +39,6 @@ with zenoh.open(config) as session:
         key = f"amber/{options.robot}/roboclaw/0/drive/{options.who}"
         for number in range(1, int(options.seconds * 10) + 1):
             session.put(key, command.SerializeToString(),
-                        attachment=struct.pack("<QQ", instance, number))
+                        attachment=struct.pack("<QQQ", instance, number, time.monotonic_ns()))
             # A command holds for half a second.
             time.sleep(0.1)

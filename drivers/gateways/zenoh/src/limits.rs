@@ -98,6 +98,9 @@ pub const LINK_PERIOD: Duration = Duration::from_millis(250);
 /// The time between two lines in the log about what was dropped.
 pub const REPORT_PERIOD: Duration = Duration::from_secs(30);
 
+/// An order that was held up for longer than this does not move the robot: as long as one holds.
+pub const ORDER_AGE: Duration = Duration::from_millis(500);
+
 /// A command of ROS that is older was held up by the network: as old as a command holds.
 pub const ROS_AGE: Duration = Duration::from_millis(500);
 

@@ -10,13 +10,17 @@ pub struct DataStamp {
     pub time_ns: u64,
 }
 
-/// The attachment of orders: 16 bytes, both numbers in little-endian order.
+/// The attachment of orders: 24 bytes, three numbers in little-endian order; or 16 bytes, without the
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderStamp {
     /// A random number that each program of an operator chooses when it starts.
     pub instance: u64,
     /// The number of the message, which must grow. Late messages are not carried out.
     pub sequence: u64,
+    /// When the program sent it, in nanoseconds of any clock that does not jump. Then the robot knows
+    /// which orders were held up on their way.
+    pub sent_ns: Option<u64>,
 }
 
 impl DataStamp {
@@ -37,15 +41,26 @@ impl DataStamp {
 impl OrderStamp {
     /// The bytes.
     #[must_use]
-    pub fn encode(self) -> [u8; 16] {
-        pair(self.instance, self.sequence)
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = pair(self.instance, self.sequence).to_vec();
+        bytes.extend(self.sent_ns.iter().flat_map(|ns| ns.to_le_bytes()));
+        bytes
     }
 
     /// Reads an attachment.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (bytes, sent) = bytes.split_at_checked(16)?;
         let (instance, sequence) = numbers(bytes)?;
-        Some(Self { instance, sequence })
+        let sent_ns = match sent {
+            [] => None,
+            sent => Some(u64::from_le_bytes(sent.try_into().ok()?)),
+        };
+        Some(Self {
+            instance,
+            sequence,
+            sent_ns,
+        })
     }
 }
 
@@ -71,11 +86,16 @@ mod tests {
         let bytes = [1, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1];
         assert_eq!(stamp.encode(), bytes);
         assert_eq!(DataStamp::decode(&bytes), Some(stamp));
-        let order = OrderStamp {
-            instance: u64::MAX,
-            sequence: 2,
-        };
-        assert_eq!(OrderStamp::decode(&order.encode()), Some(order));
-        assert_eq!(OrderStamp::decode(&bytes[1..]), None);
+        for (sent_ns, length) in [(None, 16), (Some(3), 24)] {
+            let order = OrderStamp {
+                instance: u64::MAX,
+                sequence: 2,
+                sent_ns,
+            };
+            let bytes = order.encode();
+            assert_eq!(bytes.len(), length);
+            assert_eq!(OrderStamp::decode(&bytes), Some(order));
+            assert_eq!(OrderStamp::decode(&bytes[1..]), None);
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use amber_terminal::Human;
+use amber_zenoh::limits::ORDER_AGE;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -30,9 +31,15 @@ use crate::wire::{Conditions, Wire};
 const ORDER_PERIOD: Duration = Duration::from_millis(100);
 /// How long an order moves the robot: half a second, and what drivers and threads need.
 const LONGEST_S: f64 = 0.55;
+/// What the way from the operator to the driver takes without faults, on a busy machine.
+const SLACK_S: f64 = 0.1;
 /// How fast driving and streams are back: the router has taken the robot for lost, so it must find a
 /// new link.
 const BACK_S: f64 = 5.0;
+/// A cut that a link survives: shorter than the time without news after which it is lost.
+const STALL: Duration = Duration::from_millis(1_500);
+/// How long the operator then orders nothing.
+const SETTLE: Duration = Duration::from_secs(3);
 /// Memory that buffers may take once.
 const GROWTH_MB: f64 = 8.0;
 
@@ -41,8 +48,7 @@ struct Trial {
     programs: Programs,
     site: Site,
     wire: Wire,
-    /// Keeps the session and the token of the operator.
-    _ways: Ways,
+    ways: Ways,
     listening: Listening,
     tally: Tally,
     log: PathBuf,
@@ -56,8 +62,17 @@ struct Kind {
     what: &'static str,
     conditions: Conditions,
     duration: Duration,
-    /// Whether the router is killed and started again meanwhile.
-    kills_router: bool,
+    meanwhile: Meanwhile,
+}
+
+/// What else happens during a fault.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    Nothing,
+    /// The router is killed and started again.
+    RouterRestarts,
+    /// The operator soon orders nothing more, and again later.
+    OperatorLetsGo,
 }
 
 /// What happened during and after a fault.
@@ -67,6 +82,8 @@ pub(crate) struct LinkFault {
     pub(crate) lasted_s: f64,
     pub(crate) orders: usize,
     pub(crate) motion: Motion,
+    /// Orders that the robot refused because they had been held up or overtaken.
+    pub(crate) refused_late: u64,
     /// From the end of the fault until an order of after it moved the wheels.
     pub(crate) drives_after_s: f64,
     /// From the end of the fault until scans of after it arrived.
@@ -110,20 +127,21 @@ impl LinkReport {
 impl Human for LinkReport {
     fn human(&self) -> String {
         let mut out = String::from(
-            "| fault | for | orders | obeyed | longest motion by one order | oldest order obeyed \
+            "| fault | for | orders | obeyed | refused as late | longest motion by one order | oldest order obeyed \
              | drives again after | scans again after | stopped after | RSS of `amber-zenoh` \
              | RSS of the router | as promised |\n\
-             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
         );
         for it in &self.faults {
             let _ = writeln!(
                 out,
-                "| {} | {:.0} s | {} | {} | {:.2} s | {:.2} s | {:.1} s | {:.1} s | {:.2} s \
+                "| {} | {:.1} s | {} | {} | {} | {:.2} s | {:.2} s | {:.1} s | {:.1} s | {:.2} s \
                  | {:.1} -> {:.1} MB | {:.1} -> {:.1} MB | {} |",
                 it.what,
                 it.lasted_s,
                 it.orders,
                 it.motion.obeyed,
+                it.refused_late,
                 it.motion.longest_s,
                 it.motion.oldest_s,
                 it.drives_after_s,
@@ -146,7 +164,7 @@ fn kinds(quick: bool) -> Vec<Kind> {
         what,
         conditions,
         duration: seconds(long),
-        kills_router: false,
+        meanwhile: Meanwhile::Nothing,
     };
     let usual = Conditions::default();
     let cut = Conditions {
@@ -187,7 +205,12 @@ fn kinds(quick: bool) -> Vec<Kind> {
             10,
         ),
         Kind {
-            kills_router: true,
+            duration: STALL,
+            meanwhile: Meanwhile::OperatorLetsGo,
+            ..kind("cut, and the operator lets go", cut, 0)
+        },
+        Kind {
+            meanwhile: Meanwhile::RouterRestarts,
             ..kind("half-open: router restarts during a cut", cut, 10)
         },
     ]
@@ -227,7 +250,7 @@ impl Trial {
             programs,
             site,
             wire,
-            _ways: ways,
+            ways,
             listening,
             tally,
             log,
@@ -241,14 +264,22 @@ impl Trial {
         let first = self.sent.borrow().len();
         self.drives.send_replace(true);
         self.wait_for_act(monotonic_ns()).await?;
+        let refused_before = self.refused_late().await?;
         let before = self.memory_mb();
         self.restart_tally();
 
         let began = Instant::now();
         self.wire.set(kind.conditions);
-        if kind.kills_router {
-            self.site.router.kill();
-            self.site.router = self.programs.router(&self.site.endpoint)?;
+        match kind.meanwhile {
+            Meanwhile::Nothing => {}
+            Meanwhile::RouterRestarts => {
+                self.site.router.kill();
+                self.site.router = self.programs.router(&self.site.endpoint)?;
+            }
+            Meanwhile::OperatorLetsGo => {
+                self.listen_until(began + kind.duration / 2).await?;
+                self.drives.send_replace(false);
+            }
         }
         self.listen_until(began + kind.duration).await?;
         let scans = self.tally.clone().streams(kind.duration).total;
@@ -256,9 +287,16 @@ impl Trial {
         let lasted_s = began.elapsed().as_secs_f64();
         let cleared_ns = monotonic_ns();
 
-        let driven_ns = self.wait_for_act(cleared_ns).await?;
+        let mut resumed_ns = cleared_ns;
+        if kind.meanwhile == Meanwhile::OperatorLetsGo {
+            // Until all that TCP has held up has arrived.
+            self.listen_until(Instant::now() + SETTLE).await?;
+            self.drives.send_replace(true);
+            resumed_ns = monotonic_ns();
+        }
+        let driven_ns = self.wait_for_act(resumed_ns).await?;
         self.restart_tally();
-        wait_for_scans(&mut self.listening, &mut self.tally, 1, cleared_ns).await?;
+        wait_for_scans(&mut self.listening, &mut self.tally, 1, resumed_ns).await?;
         let scanned_ns = monotonic_ns();
         self.drives.send_replace(false);
         let stopped_after_s = self.wait_for_stop().await?;
@@ -271,19 +309,31 @@ impl Trial {
             lasted_s,
             orders: sent.len() - first,
             motion: Motion::of(&acts, &sent, monotonic_ns()),
-            drives_after_s: seconds(cleared_ns, driven_ns),
-            scans_after_s: seconds(cleared_ns, scanned_ns),
+            refused_late: self.refused_late().await? - refused_before,
+            drives_after_s: seconds(resumed_ns, driven_ns),
+            scans_after_s: seconds(resumed_ns, scanned_ns),
             stopped_after_s,
             robot_mb: [before.0, after.0],
             router_mb: [before.1, after.1],
             scans,
             is_well: false,
         };
-        fault.is_well = fault.motion.longest_s <= LONGEST_S
+        // A part of the delay is the usual time, as the robot sees it.
+        let oldest_s = ORDER_AGE.as_secs_f64() + kind.conditions.delay.as_secs_f64() + SLACK_S;
+        fault.is_well = fault.motion.oldest_s <= oldest_s
+            && fault.motion.longest_s <= LONGEST_S
             && fault.stopped_after_s <= LONGEST_S
             && fault.drives_after_s.max(fault.scans_after_s) <= BACK_S
             && (after.0 - before.0).max(after.1 - before.1) <= GROWTH_MB;
         Ok(fault)
+    }
+
+    /// What the robot has counted.
+    async fn refused_late(&self) -> anyhow::Result<u64> {
+        let fleet = wait_until_listed(&self.ways.session, 1).await?;
+        let info = fleet.robots.iter().find_map(|row| row.info.as_ref());
+        let count = info.and_then(|info| info.counters.get("refused_late"));
+        Ok(count.copied().unwrap_or_default())
     }
 
     /// Counts scans until a moment.

@@ -232,10 +232,11 @@ impl Ways {
         let stamp = OrderStamp {
             instance: self.instance,
             sequence: self.sequence,
+            sent_ns: Some(monotonic_ns()),
         };
         let asked = (self.session.get(key))
             .payload(message.encode_to_vec())
-            .attachment(stamp.encode().to_vec())
+            .attachment(stamp.encode())
             .timeout(DEADLINE);
         let replies = asked.await.map_err(zenoh_failed)?;
         let reply = replies.recv_async().await;
@@ -259,10 +260,11 @@ impl Orders {
         let stamp = OrderStamp {
             instance: self.instance,
             sequence: self.sequence,
+            sent_ns: Some(monotonic_ns()),
         };
         let put = (self.session.put(&self.key, command.encode_to_vec()))
             .encoding(Encoding::APPLICATION_PROTOBUF)
-            .attachment(stamp.encode().to_vec())
+            .attachment(stamp.encode())
             .congestion_control(CongestionControl::Drop)
             .priority(Priority::InteractiveHigh)
             .express(true);

@@ -530,7 +530,7 @@ impl Desk {
             who: self.who.clone(),
         };
         let key = keys.address(&address);
-        let stamp = self.stamp(client, index, device);
+        let stamp = self.stamp(since, client, index, device);
         let letter = Letter {
             key,
             stamp,
@@ -556,7 +556,13 @@ impl Desk {
     }
 
     /// The next number of a client for a robot. A new program begins with its token.
-    fn stamp(&mut self, client: ClientId, robot: usize, device: Device) -> OrderStamp {
+    fn stamp(
+        &mut self,
+        sent: Duration,
+        client: ClientId,
+        robot: usize,
+        device: Device,
+    ) -> OrderStamp {
         let random = &mut self.random;
         let mut is_new = false;
         let program = self.programs.entry((client, robot)).or_insert_with(|| {
@@ -572,6 +578,7 @@ impl Desk {
         let stamp = OrderStamp {
             instance: program.instance,
             sequence: program.sequence,
+            sent_ns: Some(u64::try_from(sent.as_nanos()).unwrap_or(u64::MAX)),
         };
         if is_new {
             let keys = RobotKeys::new(&self.robots[robot].name);

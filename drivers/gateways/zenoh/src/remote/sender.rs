@@ -149,7 +149,7 @@ impl Thread {
                 // One priority for all that moves: the robot refuses what was overtaken.
                 (self.session.put(&letter.key, letter.message.to_vec()))
                     .encoding(Encoding::APPLICATION_PROTOBUF)
-                    .attachment(letter.stamp.encode().to_vec())
+                    .attachment(letter.stamp.encode())
                     .congestion_control(CongestionControl::Drop)
                     .priority(Priority::InteractiveHigh)
                     .express(true)
@@ -186,7 +186,7 @@ impl Thread {
         (self.session.get(key))
             .payload(letter.message.to_vec())
             .encoding(Encoding::APPLICATION_PROTOBUF)
-            .attachment(letter.stamp.encode().to_vec())
+            .attachment(letter.stamp.encode())
             .timeout(FAR_DEADLINE + Duration::from_secs(1))
             .priority(priority)
             .express(letter.moves)
@@ -307,6 +307,7 @@ mod tests {
                 stamp: OrderStamp {
                     instance: 1,
                     sequence: number,
+                    sent_ns: None,
                 },
                 message: Bytes::new(),
                 moves: false,

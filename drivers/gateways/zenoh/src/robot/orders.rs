@@ -25,7 +25,8 @@ use super::seats::{SeatAction, SeatRequest, Seats, occupied};
 use crate::config::Controls;
 use crate::health::SeatInfo;
 use crate::keys::{Address, Way};
-use crate::limits::{IDLE_OPERATOR, MAX_OPERATORS, ORDER_RATE};
+use crate::lag::Lag;
+use crate::limits::{IDLE_OPERATOR, MAX_OPERATORS, ORDER_AGE, ORDER_RATE};
 use crate::names::Name;
 use crate::problem::{Kind, Problem};
 use crate::stamp::OrderStamp;
@@ -58,6 +59,7 @@ pub struct Program {
 struct Operator {
     user: User,
     last_sequence: Option<u64>,
+    lag: Lag,
     rate: Bucket,
     used: Duration,
     has_token: bool,
@@ -143,6 +145,11 @@ impl Orders {
         // Requests may overtake each other: whoever asks waits for the answers.
         if address.way == Way::Drive {
             operator.check(stamp.map(|stamp| stamp.sequence))?;
+        }
+        let sent_ns = stamp.and_then(|stamp| stamp.sent_ns);
+        let lag = sent_ns.map(|sent_ns| operator.lag.arrived(now, sent_ns));
+        if starts_motion(&motion) && lag.is_some_and(|lag| lag > ORDER_AGE) {
+            return Err(held_up(lag.unwrap_or_default()));
         }
         if !operator.rate.take(now) {
             let problem = format!("more than {ORDER_RATE} messages per second");
@@ -341,6 +348,7 @@ impl Orders {
                 entry.insert(Operator {
                     user,
                     last_sequence: None,
+                    lag: Lag::default(),
                     rate: Bucket::new(ORDER_RATE),
                     used: now,
                     has_token: false,
@@ -420,6 +428,20 @@ impl Operator {
         self.last_sequence = sequence.or(self.last_sequence);
         Ok(())
     }
+}
+
+/// Whether a message moves the robot, and does not only stop it.
+fn starts_motion(motion: &Motion) -> bool {
+    match motion {
+        Motion::None | Motion::End(_) => false,
+        Motion::Wheels(speeds, _) => *speeds != WheelSpeeds::STOP,
+        Motion::Begin(_) => true,
+    }
+}
+
+fn held_up(lag: Duration) -> Problem {
+    let problem = format!("held up on its way for {:.1} s", lag.as_secs_f64());
+    Problem::new(Kind::Late, problem)
 }
 
 /// Whether a device answers this message.

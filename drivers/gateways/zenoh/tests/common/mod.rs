@@ -322,6 +322,7 @@ pub(crate) struct Operator {
     who: &'static str,
     instance: u64,
     sequence: u64,
+    started: Instant,
 }
 
 impl Operator {
@@ -354,6 +355,7 @@ impl Operator {
             who,
             instance: fastrand::u64(..),
             sequence: 0,
+            started: Instant::now(),
         }
     }
 
@@ -457,8 +459,9 @@ impl Operator {
         let stamp = OrderStamp {
             instance: self.instance,
             sequence: self.sequence,
+            sent_ns: Some(self.started.elapsed().as_nanos() as u64),
         };
-        stamp.encode().to_vec()
+        stamp.encode()
     }
 }
 

@@ -6,10 +6,15 @@ use super::*;
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
 const GO: WheelSpeeds = WheelSpeeds::all(200);
 
+/// The clock of programs is ahead of that of the robot.
+const SENDER_AHEAD: Duration = Duration::from_secs(86_400);
+
 /// A robot on a virtual clock.
 struct World {
     orders: Orders,
     now: Duration,
+    /// How long the network holds messages up.
+    held_up: Duration,
 }
 
 impl World {
@@ -17,6 +22,7 @@ impl World {
         Self {
             orders: Orders::new(Controls::default(), Vec::new()),
             now: Duration::ZERO,
+            held_up: Duration::ZERO,
         }
     }
 
@@ -36,6 +42,7 @@ impl World {
         let stamp = OrderStamp {
             instance: 1,
             sequence,
+            sent_ns: Some((self.now + SENDER_AHEAD - self.held_up).as_nanos() as u64),
         };
         let message = message.encode_to_vec().into();
         self.orders.handle(self.now, &address, Some(stamp), message)
@@ -97,6 +104,27 @@ fn the_wheels_stop_half_a_second_after_the_last_accepted_command() {
     let actions = world.advance_ms(2_000);
     let stop = (900, moves(1, WheelSpeeds::STOP));
     assert!(actions.contains(&stop), "{actions:?}");
+}
+
+#[test]
+fn an_order_that_the_network_has_held_up_does_not_move_the_robot() {
+    let mut world = World::new();
+    world.held_up = Duration::from_millis(20);
+    assert_eq!(world.drive("alice", 1, GO), Ok(Accepted::Done));
+    world.advance_ms(3_000);
+    world.held_up = Duration::from_millis(521);
+    assert_eq!(world.drive("alice", 2, GO), Err(Kind::Late));
+    // A stop is never too late.
+    let stop = world.drive("alice", 4, WheelSpeeds::STOP);
+    assert_eq!(stop, Ok(Accepted::Done));
+    let moved = world.advance_ms(100);
+    assert!(
+        !moved.iter().any(|(_, it)| *it == moves(1, GO)),
+        "{moved:?}"
+    );
+    // As late as a command holds.
+    world.held_up = Duration::from_millis(520);
+    assert_eq!(world.drive("alice", 5, GO), Ok(Accepted::Done));
 }
 
 #[test]

@@ -226,6 +226,8 @@ impl Door {
         let stamp = OrderStamp {
             instance,
             sequence: *sequence,
+            // The stamps of ROS are looked at before.
+            sent_ns: None,
         };
         self.send(Input::Message(Box::new(Incoming {
             address,
