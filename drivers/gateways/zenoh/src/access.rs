@@ -267,6 +267,28 @@ impl Rights {
     }
 }
 
+/// All kinds of messages, for the keys that somebody owns.
+const EVERYTHING: [&str; 9] = [
+    "put",
+    "delete",
+    "declare_subscriber",
+    "query",
+    "reply",
+    "declare_queryable",
+    "liveliness_token",
+    "liveliness_query",
+    "declare_liveliness_subscriber",
+];
+/// What the owner of keys sends to others.
+const SERVED: [&str; 6] = [
+    "put",
+    "delete",
+    "reply",
+    "liveliness_token",
+    "declare_subscriber",
+    "declare_queryable",
+];
+
 /// Adds rules, and their names to those of a subject.
 fn add(rules: &mut Vec<Value>, own: &mut Vec<String>, more: impl IntoIterator<Item = Value>) {
     for rule in more {
@@ -281,32 +303,10 @@ fn of_robot(robot: &Name) -> [Value; 3] {
     let owns = rule(
         &format!("{robot}-owns"),
         &["ingress", "egress"],
-        &[
-            "put",
-            "delete",
-            "declare_subscriber",
-            "query",
-            "reply",
-            "declare_queryable",
-            "liveliness_token",
-            "liveliness_query",
-            "declare_liveliness_subscriber",
-        ],
+        &EVERYTHING,
         &all,
     );
-    let heard = rule(
-        &format!("{robot}-heard"),
-        &["egress"],
-        &[
-            "put",
-            "delete",
-            "reply",
-            "liveliness_token",
-            "declare_subscriber",
-            "declare_queryable",
-        ],
-        &all,
-    );
+    let heard = rule(&format!("{robot}-heard"), &["egress"], &SERVED, &all);
     // What it takes, so that queries find it.
     let declares = ["declare_subscriber", "declare_queryable"];
     let known = rule(&format!("{robot}-known"), &["egress"], &declares, &all);

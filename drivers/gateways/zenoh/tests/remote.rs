@@ -10,8 +10,8 @@ use amber_client::{Error, Sensors, WheelSpeeds};
 use amber_proto::mediator::DriverState;
 
 use self::common::{
-    Operator, Router, amber_zenoh, demo, dummy_mediator, mediator_with, next, private, robot,
-    secure_robot, settings, wait_for,
+    Operator, Router, demo, dummy_mediator, mediator_with, next, private, robot, secure_robot,
+    settings, wait_for, with_rights,
 };
 
 #[allow(dead_code)]
@@ -196,9 +196,8 @@ fn far_wheels_stop_when_the_local_client_is_gone() {
 
 #[test]
 fn one_driver_shows_two_robots_with_the_certificate_of_its_operator() {
-    let folder = tempfile::tempdir().unwrap();
-    let rights = folder.path().join("rights.toml");
-    let text = "
+    let (_kept, folder, router) = with_rights(
+        "
         [[robot]]
         name = 'r2'
         [[robot]]
@@ -208,14 +207,8 @@ fn one_driver_shows_two_robots_with_the_certificate_of_its_operator() {
         [[operator]]
         name = 'alice'
         drives = ['r2']
-        watches = ['r3']";
-    std::fs::write(&rights, text).unwrap();
-    let folder = folder.path().join("out");
-    let mut access = amber_zenoh();
-    access.arg("access").arg(&rights).arg("--out").arg(&folder);
-    let output = access.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let router = Router::secure(&folder);
+        watches = ['r3']",
+    );
     let (_far, far_address) = dummy_mediator();
     let _robots = ["r2", "r3", "r4"].map(|it| secure_robot(it, it, &folder, &far_address, &router));
 

@@ -15,8 +15,8 @@ use amber_zenoh::problem::Kind;
 use prost::Message;
 
 use self::common::{
-    Operator, PATIENCE, Router, amber_zenoh, connects, demo, dummy_mediator, fleet, kill, next,
-    robot, robot_with, seat, secure_robot, settings, wait_for,
+    Operator, PATIENCE, Router, connects, demo, dummy_mediator, fleet, kill, next, robot,
+    robot_with, seat, secure_robot, settings, wait_for, with_rights,
 };
 
 #[allow(dead_code)]
@@ -156,9 +156,8 @@ fn drivers_robots_and_routers_that_die_are_missed_and_come_back() {
 
 #[test]
 fn access_rules_bind_keys_to_certificates() {
-    let folder = tempfile::tempdir().unwrap();
-    let rights = folder.path().join("rights.toml");
-    let text = "
+    let (_kept, folder, router) = with_rights(
+        "
         [[robot]]
         name = 'r1'
         [[robot]]
@@ -172,15 +171,8 @@ fn access_rules_bind_keys_to_certificates() {
         watches = ['r1']
         own_rate = ['r1']
         [[operator]]
-        name = 'stranger'";
-    std::fs::write(&rights, text).unwrap();
-    let folder = folder.path().join("out");
-    let mut access = amber_zenoh();
-    access.arg("access").arg(&rights).arg("--out").arg(&folder);
-    let output = access.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-
-    let router = Router::secure(&folder);
+        name = 'stranger'",
+    );
     let (_first, first) = dummy_mediator();
     let (_second, second) = dummy_mediator();
     let _r1 = secure_robot("r1", "r1", &folder, &first, &router);

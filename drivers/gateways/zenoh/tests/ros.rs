@@ -20,8 +20,8 @@ use zenoh::Wait;
 use zenoh_ext::{AdvancedSubscriberBuilderExt, HistoryConfig};
 
 use self::common::{
-    Operator, PATIENCE, Process, Router, amber_zenoh, demo, dummy_mediator, next, robot_with,
-    settings, truth, wait_for,
+    Operator, PATIENCE, Process, Router, demo, dummy_mediator, next, robot_with, settings, truth,
+    wait_for, with_rights,
 };
 
 #[path = "ros/bridge.rs"]
@@ -196,9 +196,8 @@ fn a_robot_is_a_node_that_obeys_like_any_operator() {
 
 #[test]
 fn access_rules_bind_commands_to_certificates() {
-    let folder = tempfile::tempdir().unwrap();
-    let rights = folder.path().join("rights.toml");
-    let text = "
+    let (_kept, folder, router) = with_rights(
+        "
         ros = {}
         [[robot]]
         name = 'r1'
@@ -209,15 +208,8 @@ fn access_rules_bind_commands_to_certificates() {
         drives = ['r1']
         watches = ['r2']
         [[operator]]
-        name = 'stranger'";
-    std::fs::write(&rights, text).unwrap();
-    let folder = folder.path().join("out");
-    let mut access = amber_zenoh();
-    access.arg("access").arg(&rights).arg("--out").arg(&folder);
-    let output = access.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-
-    let router = Router::secure(&folder);
+        name = 'stranger'",
+    );
     let alice = Operator::secure(&router, "alice", "alice", &folder);
     let stranger = Operator::secure(&router, "stranger", "stranger", &folder);
     let unseen = stranger.tokens("@ros2_lv/0/**");

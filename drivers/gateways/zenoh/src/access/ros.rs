@@ -7,7 +7,7 @@ use amber_ros2::keys::is_full_name;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{RightsError, RobotTable, rule};
+use super::{EVERYTHING, RightsError, RobotTable, SERVED, rule};
 use crate::names::Name;
 use crate::ros::config::is_apart;
 use crate::ros::layout::Layout;
@@ -90,17 +90,7 @@ impl<'a> RosRobot<'a> {
         let owns = rule(
             &format!("{}-owns-ros", self.name),
             &["ingress", "egress"],
-            &[
-                "put",
-                "delete",
-                "declare_subscriber",
-                "query",
-                "reply",
-                "declare_queryable",
-                "liveliness_token",
-                "liveliness_query",
-                "declare_liveliness_subscriber",
-            ],
+            &EVERYTHING,
             &keys,
         );
         // Who publishes commands: what they have set in motion stops when they are gone.
@@ -126,19 +116,7 @@ impl<'a> RosRobot<'a> {
     pub(super) fn heard(&self) -> Value {
         let mut keys = self.in_all(|layout| self.shown(layout));
         keys.extend(self.in_all(|layout| self.shown_tokens(layout)));
-        rule(
-            &self.heard_id(),
-            &["egress"],
-            &[
-                "put",
-                "delete",
-                "reply",
-                "liveliness_token",
-                "declare_subscriber",
-                "declare_queryable",
-            ],
-            &keys,
-        )
+        rule(&self.heard_id(), &["egress"], &SERVED, &keys)
     }
 
     /// What an operator may ask, and publish to drive it.

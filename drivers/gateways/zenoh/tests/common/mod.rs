@@ -264,7 +264,7 @@ impl Router {
     }
 
     /// With the configuration that `amber-zenoh access` has written, but on a free port.
-    pub(crate) fn secure(folder: &Path) -> Self {
+    fn secure(folder: &Path) -> Self {
         let port = free_port();
         let listen = format!("tls/127.0.0.1:{port}");
         let config = folder.join("router.json5");
@@ -300,6 +300,21 @@ impl Router {
         process.signal("KILL");
         process.wait();
     }
+}
+
+/// A folder with the certificates of these rights, which its guard removes, and a router that keeps
+/// to them.
+pub(crate) fn with_rights(rights: &str) -> (TempDir, PathBuf, Router) {
+    let guard = tempfile::tempdir().unwrap();
+    let file = guard.path().join("rights.toml");
+    std::fs::write(&file, rights).unwrap();
+    let folder = guard.path().join("out");
+    let mut access = amber_zenoh();
+    access.arg("access").arg(&file).arg("--out").arg(&folder);
+    let output = access.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let router = Router::secure(&folder);
+    (guard, folder, router)
 }
 
 fn client(router: &Router) -> Value {

@@ -189,9 +189,8 @@ fn nodes_behind_a_bridge_and_nodes_with_rmw_zenoh_share_a_robot() {
 
 #[test]
 fn access_rules_bind_bridges_to_certificates() {
-    let folder = tempfile::tempdir().unwrap();
-    let rights = folder.path().join("rights.toml");
-    let text = "
+    let (_kept, folder, router) = with_rights(
+        "
         ros = { layouts = ['ros2dds'] }
         [[robot]]
         name = 'r1'
@@ -202,15 +201,8 @@ fn access_rules_bind_bridges_to_certificates() {
         drives = ['r1']
         watches = ['r2']
         [[operator]]
-        name = 'stranger'";
-    std::fs::write(&rights, text).unwrap();
-    let folder = folder.path().join("out");
-    let mut access = amber_zenoh();
-    access.arg("access").arg(&rights).arg("--out").arg(&folder);
-    let output = access.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-
-    let router = Router::secure(&folder);
+        name = 'stranger'",
+    );
     let alice = Operator::secure(&router, "alice", "alice", &folder);
     let stranger = Operator::secure(&router, "stranger", "stranger", &folder);
     let unseen = stranger.tokens("@/*/@ros2_lv/*/**");
