@@ -189,7 +189,7 @@ impl Report {
             let _ = writeln!(out, "| {what} | {} |", cells.join(" | "));
         };
         row("calculated, not measured", &|it| {
-            format!("{:.0} robots", it.robots)
+            format!("{} robots", thousands(it.robots))
         });
         row("---", &|_| "---:".to_owned());
         row("tokens", &|it| thousands(it.tokens));
