@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use nix::sys::signal::Signal;
@@ -23,6 +23,13 @@ const UNTIL_CTRL_C: [&str; 5] = [
     "*--follow",
     "*--watch",
 ];
+
+/// Commands that a device refuses while it carries out another one of them.
+const TAKES_TURNS: [&str; 2] = [
+    "amber call ninedof calibrate",
+    "amber call ninedof self-test",
+];
+static TURNS: Mutex<()> = Mutex::new(());
 
 /// What may exit with 1, because the answer is no on this machine.
 const MAY_SAY_NO: [&str; 1] = ["amber doctor"];
@@ -149,6 +156,8 @@ fn run(demo: &Mediator, devices: &Path, folder: &Path, text: &str) -> Result<(),
             Some(word) => words.contains(&word),
             None => text.starts_with(known),
         });
+    let takes_turns = TAKES_TURNS.iter().any(|known| text.starts_with(known));
+    let _turn = takes_turns.then(|| TURNS.lock().unwrap_or_else(PoisonError::into_inner));
     let output = if endless && !words.contains(&"--help") {
         interrupted(command)
     } else {
@@ -159,8 +168,9 @@ fn run(demo: &Mediator, devices: &Path, folder: &Path, text: &str) -> Result<(),
         Some(0) => Ok(()),
         Some(1) if may_say_no => Ok(()),
         _ => Err(format!(
-            "{}: {}",
+            "{}: {}{}",
             output.status,
+            String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         )),
     }
