@@ -40,7 +40,13 @@ impl Model {
                 repeats_left -= 1;
             }
             match self.owners.get(&id) {
-                Some(Owner::Client(address)) => copies.push((*address, datagram.clone())),
+                Some(Owner::Client(address)) => {
+                    // The device is back, so its next death is another one.
+                    if let Some(person) = self.people.get_mut(address) {
+                        person.told.remove(&device);
+                    }
+                    copies.push((*address, datagram.clone()));
+                }
                 Some(Owner::Process(asker)) => {
                     if let Some(asker) = self.lives.get_mut(asker) {
                         asker.copies.push((device, message.to_vec()));

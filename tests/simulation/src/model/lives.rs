@@ -124,8 +124,8 @@ impl Model {
         }
     }
 
-    /// A process has declared itself unavailable. No client is notified until its next request,
-    /// even one without access.
+    /// A process has declared itself unavailable. No client is notified until its next request or
+    /// until data comes, even one without access.
     pub(super) fn note_said_dead(&mut self, said_dead: Option<u32>) {
         let Some(life) = said_dead.and_then(|pid| self.lives.get(&pid)) else {
             return;
