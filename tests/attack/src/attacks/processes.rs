@@ -119,7 +119,10 @@ fn leaves_group(context: &Context) -> anyhow::Result<Seen> {
             let drivers = site.drivers();
             let sleeps = drivers.iter().filter(|d| d.command == "sleep 999").count();
             let left = drivers.iter().any(|d| d.group == site.pid());
-            Ok((sleeps == 2 && left).then_some(()))
+            // Until the guard has its own name, it is another process with that of the mediator.
+            let mediator = name_of(site.pid());
+            let guarded = guard(&site).is_some_and(|guard| name_of(guard.pid) != mediator);
+            Ok((sleeps == 2 && left && guarded).then_some(()))
         })?;
         match way {
             "stop" => {
@@ -153,13 +156,12 @@ fn short(command: &str) -> String {
 
 /// What `killall -9 NAME` does, for the processes of this site only.
 fn kill_all_by_name(site: &mut Site) -> anyhow::Result<()> {
-    let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let mediator = name(site.pid());
+    let mediator = name_of(site.pid());
     ensure!(!mediator.is_empty(), "the mediator has no name");
     let same = site
         .processes()
         .into_iter()
-        .filter(|p| name(p.pid) == mediator);
+        .filter(|p| name_of(p.pid) == mediator);
     let pids: Vec<u32> = same.map(|process| process.pid).collect();
     site.signal(Signal::SIGKILL)?;
     for pid in pids {
@@ -167,6 +169,11 @@ fn kill_all_by_name(site: &mut Site) -> anyhow::Result<()> {
         let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
     }
     Ok(())
+}
+
+/// The name that `killall` compares.
+fn name_of(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
 fn guard(site: &Site) -> Option<Marked> {
