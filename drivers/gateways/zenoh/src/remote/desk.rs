@@ -343,7 +343,11 @@ impl Desk {
 
     /// The description of a device that Amber does not know by itself.
     pub fn described(&mut self, device: Device, files: &Bytes) {
-        self.listen(device, |streams| streams.describe(files));
+        let mut is_read = false;
+        self.listen(device, |streams| is_read = streams.describe(files));
+        if !is_read {
+            self.count("facts_dropped_invalid");
+        }
         let mut message = mediator::DriverMsg::data();
         message.description = Some(mediator::Description {
             files: files.clone(),

@@ -83,13 +83,15 @@ impl Streams {
         streams
     }
 
-    /// The description of a device that Amber does not know by itself. One that cannot be read
-    /// changes nothing.
-    pub fn describe(&mut self, files: &[u8]) {
-        if let Ok(schemas) = Schemas::from_descriptors(files) {
-            self.schemas = schemas;
-            self.read_methods();
-        }
+    /// The description of a device that Amber does not know by itself. Returns false for one that
+    /// cannot be read, which changes nothing.
+    pub fn describe(&mut self, files: &[u8]) -> bool {
+        let Ok(schemas) = Schemas::from_descriptors(files) else {
+            return false;
+        };
+        self.schemas = schemas;
+        self.read_methods();
+        true
     }
 
     fn read_methods(&mut self) {
@@ -306,7 +308,8 @@ mod tests {
         let (start, slow) = (Bytes::from_static(start), Bytes::from_static(slow));
         // Without a description, this may mean anything.
         assert!(!streams.request(A, &start));
-        streams.describe(&described_lamp());
+        assert!(!streams.describe(b"not a description"));
+        assert!(streams.describe(&described_lamp()));
         assert!(streams.request(A, &start));
         streams.subscribe(B);
         let level = Bytes::from_static(b"\x10\x01\x80\x07\x05");

@@ -170,6 +170,17 @@ impl Feed {
         })
     }
 
+    fn read(&self, description: &[u8]) -> Option<Schemas> {
+        match Schemas::from_descriptors(description) {
+            Ok(schemas) => Some(schemas),
+            Err(error) => {
+                let device = self.device;
+                tracing::warn!(%device, "only what SUBSCRIBE starts is published: {error}");
+                None
+            }
+        }
+    }
+
     /// The requests that start and stop each stream, `None` for SUBSCRIBE, as the description of the
     /// device says.
     async fn streams(&self) -> Vec<Option<StartStop>> {
@@ -178,7 +189,7 @@ impl Feed {
             Some(_) => Some(Schemas::built_in()),
             None => {
                 let files = description(&self.client, self.device).await;
-                files.and_then(|files| Schemas::from_descriptors(&files).ok())
+                files.and_then(|files| self.read(&files))
             }
         };
         let Some(schemas) = schemas else {
