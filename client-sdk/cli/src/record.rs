@@ -1,17 +1,17 @@
 //! `amber record`: everything that passes between clients and drivers, in MCAP files. IO.
 //!
 //! ```text
-//!  mediator --Unix socket--> Buffer --> writer thread --> FILE.mcap
-//!                            (reader    (or a ring, and a file when a snapshot is wanted)
-//!                             thread)
+//!  mediator --Unix socket--> writer thread --> FILE.mcap
+//!                        |                     (or a ring, and a file when a snapshot is wanted)
+//!                        +--> standby thread, while the disk is slow
 //! ```
 //!
 //! The command itself waits for signals, shows progress and asks for snapshots.
 
-mod buffer;
 pub(super) mod export;
 mod feed;
 pub(super) mod info;
+mod intake;
 mod limits;
 mod names;
 mod output;
@@ -34,8 +34,8 @@ use amber_reflect::Schemas;
 use amber_terminal::{Failure, note, show};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use self::buffer::Buffer;
 use self::feed::Feed;
+use self::intake::Intake;
 use self::names::Names;
 use self::progress::Shown;
 use self::report::Report;
@@ -157,10 +157,10 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     };
     let feed = Feed::open(client, &options.devices, schemas).await?;
     let mut end = End::new()?;
-    let buffer = Arc::new(Buffer::new(options.buffer));
+    let stream = feed.stream.try_clone().map_err(cannot_read)?;
+    let intake = Intake::new(stream, options.buffer).map_err(cannot_read)?;
     // The first file is created before anything is said about it.
-    let mut writer = Writer::start(options.plan(feed.schemas, viewers), buffer.clone())?;
-    let reader = buffer.read_from(feed.stream.try_clone().map_err(cannot_read)?);
+    let mut writer = Writer::start(options.plan(feed.schemas, viewers), intake.clone())?;
     let mut socket = match options.snapshot {
         Some(_) => Some(Socket::open(port)?),
         None => None,
@@ -180,7 +180,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
             () = end.wait() => break,
             () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => break,
             () = writer.ended() => break,
-            Some(asked) = asked(&mut socket) => buffer.ask(asked),
+            Some(asked) = asked(&mut socket) => intake.ask(asked),
             _ = ticks.tick() => {
                 let progress = writer.progress();
                 for written in writer.snapshots() {
@@ -199,7 +199,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     let hung = async {
         // Before, it may have had nothing to send.
         sleep(limits::END_PATIENCE).await;
-        while !buffer.waits_for_longer_than(limits::END_PATIENCE) {
+        while !intake.waits_for_longer_than(limits::END_PATIENCE) {
             sleep(limits::PROGRESS_INTERVAL).await;
         }
         feed::give_up(&feed.stream);
@@ -218,7 +218,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
         shown.snapshot(&written)?;
     }
     let outcome = writer.outcome()?;
-    let lost = reader.lost().map(|error| error.to_string());
+    let lost = intake.lost().map(|error| error.to_string());
     let report = Report::new(outcome, options.snapshot.is_some());
     match session_output(&options) {
         true => note(report.brief()),

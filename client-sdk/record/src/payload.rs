@@ -2,7 +2,7 @@
 
 use amber_proto::ClientId;
 use prost::Message;
-use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
+use prost::encoding::{WireType, decode_key, decode_varint, encode_varint};
 
 /// The field before the message. Messages have no field with this number: those of `DriverMsg`
 /// begin with 2.
@@ -34,7 +34,7 @@ pub(crate) enum Form {
 /// Appends what is stored for a frame.
 pub(crate) fn write(
     out: &mut Vec<u8>,
-    clients: impl Iterator<Item = ClientId> + Clone,
+    clients: impl ExactSizeIterator<Item = ClientId> + Clone,
     dropped: &str,
     form: Form,
     message: &[u8],
@@ -48,25 +48,42 @@ pub(crate) fn write(
         0 => 0,
         length => 1 + varint_len(length as i32) + length,
     };
-    encode_key(FRAME, WireType::LengthDelimited, out);
-    encode_varint((list + reason) as u64, out);
+    // Two keys and two lengths of at most ten bytes are added to these.
+    out.reserve(list + reason + message.len() + 24);
+    out.push(key(FRAME));
+    varint((list + reason) as u64, out);
     if list > 0 {
-        encode_key(1, WireType::LengthDelimited, out);
-        encode_varint(ids as u64, out);
+        out.push(key(1));
+        varint(ids as u64, out);
         for id in clients {
-            encode_varint(i64::from(id.0) as u64, out);
+            varint(i64::from(id.0) as u64, out);
         }
     }
     if reason > 0 {
-        encode_key(2, WireType::LengthDelimited, out);
-        encode_varint(dropped.len() as u64, out);
+        out.push(key(2));
+        varint(dropped.len() as u64, out);
         out.extend_from_slice(dropped.as_bytes());
     }
     if form == Form::Opaque {
-        encode_key(OPAQUE, WireType::LengthDelimited, out);
-        encode_varint(message.len() as u64, out);
+        out.push(key(OPAQUE));
+        varint(message.len() as u64, out);
     }
     out.extend_from_slice(message);
+}
+
+/// The key of a field with a length. Numbers below 16 need one byte.
+const fn key(number: u32) -> u8 {
+    assert!(number < 16);
+    (number << 3) as u8 | WireType::LengthDelimited as u8
+}
+
+/// Most numbers here need one byte, and each message of a recording has several.
+#[inline]
+fn varint(number: u64, out: &mut Vec<u8>) {
+    match number {
+        0..0x80 => out.push(number as u8),
+        _ => encode_varint(number, out),
+    }
 }
 
 /// Reads what [`write`] has written: the framing and the message. `None` if it is something else.

@@ -1,6 +1,7 @@
 //! Writes a recording from the records of a feed. PURE but for the file.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -98,12 +99,30 @@ pub struct Recording<W> {
 }
 
 /// What decides about the channel of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     device: Device,
     direction: Direction,
     dropped: bool,
     kind: Kind,
+}
+
+/// One number instead of seven: each frame is looked up.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (kind, number) = match self.kind {
+            Kind::Field(number) => (0, number),
+            Kind::Type(number) => (1, number.cast_unsigned()),
+            Kind::Opaque => (2, 0),
+        };
+        let flags = kind | u32::from(self.dropped) << 2 | (self.direction as u32) << 3;
+        let device = [self.device.device_type.0, self.device.id.0].map(i32::cast_unsigned);
+        let parts = [device[0], device[1], number, flags];
+        let packed = parts
+            .iter()
+            .fold(0, |packed, part| packed << 32 | u128::from(*part));
+        state.write_u128(packed);
+    }
 }
 
 impl Key {

@@ -9,12 +9,19 @@ pub(super) const BUFFER: &str = "128MB";
 /// The bytes that are read from the feed at once: more than a Unix socket holds.
 pub(super) const READ_BYTES: usize = 256 * 1024;
 
-/// After a read of fewer bytes than this, which is a fraction of what a Unix socket holds, ...
-pub(super) const FEW_BYTES: usize = 64 * 1024;
+/// After a read of fewer bytes than this, which is half of what a Unix socket holds, ...
+pub(super) const FEW_BYTES: usize = 100 * 1024;
 
-/// ...the reader lets more arrive for this long, because each read wakes two threads. At the rate of
-/// `scripts/bench record`, these are 80 kB, which the socket holds.
+/// ...the next read waits for this long, so that it gets more and the mediator wakes nobody. At the
+/// rate of `scripts/bench record`, these are 80 kB.
 pub(super) const GATHER: Duration = Duration::from_millis(4);
+
+/// A disk that takes longer than this is slow: the standby reads meanwhile. The mediator holds what
+/// comes in this time.
+pub(super) const STANDBY_AFTER: Duration = Duration::from_millis(20);
+
+/// How long the standby waits for bytes before it looks whether the writer is back.
+pub(super) const STANDBY_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The largest buffer that is kept when it is empty: some hundredths of a second of a full load.
 pub(super) const KEPT_BYTES: usize = 4 * 1024 * 1024;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use self::files::Files;
 use self::rings::Rings;
-use super::buffer::{Buffer, Taken};
+use super::intake::{Intake, Taken};
 use super::names::Names;
 use super::output::{Output, cannot_write};
 use super::progress::Progress;
@@ -75,10 +75,13 @@ impl Writer {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub(super) fn start(plan: Plan, buffer: Arc<Buffer>) -> Result<Self, Failure> {
+    pub(super) fn start(plan: Plan, intake: Arc<Intake>) -> Result<Self, Failure> {
         let shared = Arc::new(Shared::default());
         let sink = match plan.target {
-            Target::Files { max_bytes } => Sink::Files(Box::new(Files::new(plan, max_bytes)?)),
+            Target::Files { max_bytes } => {
+                let files = Files::new(plan, max_bytes, intake.clone())?;
+                Sink::Files(Box::new(files))
+            }
             Target::Ring { span, max_bytes } => {
                 Sink::Rings(Box::new(Rings::new(plan, span, max_bytes, shared.clone())))
             }
@@ -88,10 +91,10 @@ impl Writer {
         let thread = thread::spawn({
             let shared = shared.clone();
             move || {
-                let done = write(sink, &buffer, &shared, || {
+                let done = write(sink, &intake, &shared, || {
                     let _ = state.send(true);
                 });
-                buffer.close();
+                intake.close();
                 // It ends `running`.
                 drop(state);
                 done
@@ -153,14 +156,14 @@ impl Shared {
 
 fn write(
     mut sink: Sink,
-    buffer: &Buffer,
+    intake: &Intake,
     shared: &Shared,
     begun: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
     let (mut bytes, mut asked) = (Vec::new(), VecDeque::new());
     let mut begun = Some(begun);
     loop {
-        let taken = buffer.take(&mut bytes, &mut asked, sink.patience());
+        let taken = intake.take(&mut bytes, &mut asked, sink.patience());
         let mut used = 0;
         while let Some((record, length)) = parse(&bytes[used..])? {
             sink.add(&record, &bytes[used..used + length])?;

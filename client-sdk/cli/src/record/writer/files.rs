@@ -11,6 +11,7 @@ use amber_terminal::Failure;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::super::intake::Intake;
 use super::super::limits::FLUSH_INTERVAL;
 use super::super::output::Output;
 use super::super::progress::Progress;
@@ -19,6 +20,8 @@ use super::{Plan, begin, failed};
 
 pub(super) struct Files {
     plan: Plan,
+    /// It goes on while this waits for the disk.
+    intake: Arc<Intake>,
     max_bytes: Option<u64>,
     /// `None` only while files change.
     recording: Option<Recording<Output>>,
@@ -32,13 +35,18 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(mut plan: Plan, max_bytes: Option<u64>) -> Result<Self, Failure> {
+    pub(super) fn new(
+        mut plan: Plan,
+        max_bytes: Option<u64>,
+        intake: Arc<Intake>,
+    ) -> Result<Self, Failure> {
         let path = next_path(&mut plan);
-        let output = Output::create(&path, plan.force)?;
+        let output = Output::create(&path, plan.force, Some(intake.clone()))?;
         let written = output.counter();
         let recording = begin(output, plan.content.clone())?;
         Ok(Self {
             plan,
+            intake,
             max_bytes,
             recording: Some(recording),
             path,
@@ -118,7 +126,7 @@ impl Files {
                 break next;
             }
         };
-        let output = Output::create(&next, self.plan.force)?;
+        let output = Output::create(&next, self.plan.force, Some(self.intake.clone()))?;
         let (written, name) = (output.counter(), next.file_name().unwrap_or_default());
         let Some(recording) = self.recording.take() else {
             return Ok(());

@@ -163,7 +163,8 @@ impl Rings {
                 break path;
             }
         };
-        let output = Output::create(&path, self.plan.force);
+        // A thread of its own waits for the disk, so the intake need not know.
+        let output = Output::create(&path, self.plan.force, None);
         let content = self.plan.content.clone();
         let (snapshot, shared) = (self.ring.snapshot(), self.shared.clone());
         // A slow disk does not hold up the feed.
