@@ -100,7 +100,7 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     add(
         &mut text,
         &address(WHEELS),
-        &driver(robot::Device::Roboclaw, places),
+        &driver(amber_sim::roboclaw::DEVICE, places),
         "",
     );
     // These restart soon, and some of them are not given up for a long time.
@@ -113,7 +113,7 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     add(
         &mut text,
         &address(LASER),
-        &driver(robot::Device::Hokuyo, places),
+        &driver(amber_sim::hokuyo::DEVICE, places),
         &often,
     );
     let deaf = ["sleep", "1000000"].map(String::from);
