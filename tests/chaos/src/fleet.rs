@@ -69,6 +69,12 @@ pub enum Changing {
     Setting(u32),
 }
 
+/// The devices of the simulated robot.
+pub fn robot() -> impl Iterator<Item = Device> {
+    let numbers = robot::Device::built_in().map(|device| format!("{device}:0").parse());
+    numbers.filter_map(Result::ok)
+}
+
 /// The configuration for normal operation: the whole robot, two dummies and an echo.
 pub fn everyday(places: &HashMap<String, String>) -> String {
     let mut text = String::new();
