@@ -26,9 +26,30 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     fs::write(Path::new(&out).join("devices.rs"), names)?;
     let mut set = compiler.file_descriptor_set();
     amber_build::fold_extensions(&mut set)?;
+    // For tests/schemas.rs: the call of `with` for the type of each message.
+    let messages = set.file.iter().flat_map(|file| {
+        let messages = file.message_type.iter();
+        messages.map(|message| call_with_type(file.package(), message.name()))
+    });
+    let messages: String = messages.collect();
+    fs::write(
+        Path::new(&out).join("messages.rs"),
+        format!("match (name, package) {{\n{messages}    _ => None,\n}}\n"),
+    )?;
     prost_build::Config::new()
         .bytes(["."])
         .include_file("_all.rs")
         .compile_fds(set)?;
     Ok(())
+}
+
+/// An arm of a `match` on the name of a message and the package whose extensions it has.
+fn call_with_type(package: &str, message: &str) -> String {
+    let device = package.strip_prefix("amber.");
+    let module = device.map_or(String::new(), |it| it.replace("_proto", "::"));
+    let name = match message {
+        "DriverMsg" => "amber.DriverMsg".to_owned(),
+        message => format!("{package}.{message}"),
+    };
+    format!("    ({name:?}, {package:?}) => Some(with::<amber_proto::{module}{message}>(bytes)),\n")
 }

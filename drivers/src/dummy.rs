@@ -5,6 +5,8 @@ use std::time::Duration;
 use amber_driver::devices::dummy::{self, DriverMsg, DummyDriver, StatusAnswer};
 use amber_driver::{Driver, Outcome, Reply, Request};
 
+use crate::options::OptionsError;
+
 /// Options of the Dummy driver.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -15,8 +17,11 @@ pub struct Options {
 
 impl Options {
     /// Creates the driver from these options.
-    pub fn driver(self) -> impl Driver {
-        dummy::driver(Dummy::new(self))
+    ///
+    /// # Errors
+    /// None: all of them are valid.
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
+        Ok(dummy::driver(Dummy::new(self)))
     }
 }
 

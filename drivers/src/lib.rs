@@ -1,7 +1,7 @@
 //! The drivers included in Amber, each run as `amber driver <name>` in its own process.
 //!
-//! A new driver is a module with an `Options` struct, and one variant of
-//! [`BuiltIn`] whose doc comment is its line in the list.
+//! A new driver is a module with an `Options` struct, and one entry in `built_in!` whose doc
+//! comment is its line in the list.
 //!
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `desk` (the one task that owns the device), `stream` (a device at a byte
@@ -29,6 +29,8 @@ mod desk;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod hokuyo;
 pub mod location;
 pub mod maestro;
@@ -45,54 +47,55 @@ mod stream;
 #[cfg(test)]
 mod testing;
 
-/// A built-in driver and its options.
-#[derive(Clone, Debug, Subcommand)]
-pub enum BuiltIn {
-    /// Drives the wheels and avoids collisions (device type 9)
-    #[command(name = "collision_avoidance")]
-    CollisionAvoidance(Box<collision_avoidance::Options>),
-    /// The same for programs that know only the RoboClaw
-    #[command(name = "drive_support")]
-    DriveSupport(Box<drive_support::Options>),
-    /// Drives to targets on a map (device type 8)
-    #[command(name = "drive_to_point")]
-    DriveToPoint(Box<drive_to_point::Options>),
-    /// No hardware: a flag and a text, for experiments
-    Dummy(dummy::Options),
-    /// A Hokuyo laser scanner
-    Hokuyo(Box<hokuyo::Options>),
-    /// Where the robot is on its map, from scans and wheel speeds
-    Location(Box<location::Options>),
-    /// Hobby servos on a Pololu Maestro
-    Maestro(Box<maestro::Options>),
-    /// Acceleration, turn rate and magnetic field from I2C sensors
-    Ninedof(Box<ninedof::Options>),
-    /// Follows a line of points on a map (device type 10)
-    #[command(name = "pid_follow_trajectory")]
-    PidFollowTrajectory(Box<pid_follow_trajectory::Options>),
-    /// Two RoboClaw motor controllers with four wheels
-    Roboclaw(Box<roboclaw::Options>),
-    /// A Hagisonic StarGazer: the pose from markers on the ceiling
-    Stargazer(Box<stargazer::Options>),
+/// Defines [`BuiltIn`] from the line of each driver in the list, its name, and its module, which has
+/// a struct `Options`. `+ fuzz` says that the module has fuzz targets.
+macro_rules! built_in {
+    ($($(#[$about:meta])* $name:ident: $module:ident $(+ $fuzz:ident)?,)*) => {
+        /// A built-in driver and its options.
+        #[derive(Clone, Debug, Subcommand)]
+        #[command(rename_all = "snake_case")]
+        pub enum BuiltIn {
+            $($(#[$about])* $name(Box<$module::Options>),)*
+        }
+
+        impl BuiltIn {
+            /// Serves on stdin and stdout until stdin ends.
+            pub fn run(self) -> ExitCode {
+                match self {
+                    $(Self::$name(options) => serve(options.driver()),)*
+                }
+            }
+        }
+
+        /// The fuzz targets of the drivers.
+        #[cfg(feature = "fuzz")]
+        pub const FUZZ_TARGETS: &[&[fuzz::Target]] = &[$($($module::$fuzz::TARGETS,)?)*];
+    };
 }
 
-impl BuiltIn {
-    /// Serves on stdin and stdout until stdin ends.
-    pub fn run(self) -> ExitCode {
-        match self {
-            Self::CollisionAvoidance(options) => serve(options.driver()),
-            Self::DriveSupport(options) => serve(options.driver()),
-            Self::DriveToPoint(options) => serve(options.driver()),
-            Self::Dummy(options) => amber_driver::serve(options.driver()),
-            Self::Hokuyo(options) => serve(options.driver()),
-            Self::Location(options) => serve(options.driver()),
-            Self::Maestro(options) => serve(options.driver()),
-            Self::Ninedof(options) => serve(options.driver()),
-            Self::PidFollowTrajectory(options) => serve(options.driver()),
-            Self::Roboclaw(options) => serve(options.driver()),
-            Self::Stargazer(options) => serve(options.driver()),
-        }
-    }
+built_in! {
+    /// Drives the wheels and avoids collisions (device type 9)
+    CollisionAvoidance: collision_avoidance,
+    /// The same for programs that know only the RoboClaw
+    DriveSupport: drive_support,
+    /// Drives to targets on a map (device type 8)
+    DriveToPoint: drive_to_point,
+    /// No hardware: a flag and a text, for experiments
+    Dummy: dummy,
+    /// A Hokuyo laser scanner
+    Hokuyo: hokuyo + fuzz,
+    /// Where the robot is on its map, from scans and wheel speeds
+    Location: location,
+    /// Hobby servos on a Pololu Maestro
+    Maestro: maestro,
+    /// Acceleration, turn rate and magnetic field from I2C sensors
+    Ninedof: ninedof + fuzz,
+    /// Follows a line of points on a map (device type 10)
+    PidFollowTrajectory: pid_follow_trajectory,
+    /// Two RoboClaw motor controllers with four wheels
+    Roboclaw: roboclaw + fuzz,
+    /// A Hagisonic StarGazer: the pose from markers on the ceiling
+    Stargazer: stargazer + fuzz,
 }
 
 fn serve<D: Driver>(driver: Result<D, OptionsError>) -> ExitCode {

@@ -42,6 +42,8 @@ pub mod calibration;
 pub mod driver;
 #[cfg(test)]
 mod fake;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod logic;
 pub mod registers;
 pub mod service;

@@ -46,6 +46,8 @@ mod bus;
 pub mod driver;
 #[cfg(test)]
 mod fake;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod gpio;
 pub mod logic;
 pub mod protocol;

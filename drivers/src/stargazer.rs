@@ -34,6 +34,8 @@ use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
 pub mod driver;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod logic;
 pub mod markers;
 mod plausible;

@@ -1,6 +1,7 @@
 //! Both ends of a driver in a test: an in-memory device behind a plug that can be pulled, and a
 //! fake mediator. The clock advances only when all tasks are idle. IO.
 
+use std::fmt::Debug;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -185,4 +186,15 @@ fn header() -> DriverHdr {
         client_ids: vec![7],
         ..DriverHdr::default()
     }
+}
+
+/// Checks that the bytes decode to the message, and the message encodes to the bytes.
+#[track_caller]
+pub(crate) fn check_bytes<M: Message + Default + PartialEq + Debug>(hex: &str, message: M) {
+    let digits = hex.split_ascii_whitespace();
+    let bytes: Vec<u8> = digits
+        .map(|digits| u8::from_str_radix(digits, 16).unwrap())
+        .collect();
+    assert_eq!(M::decode(&*bytes).unwrap(), message);
+    assert_eq!(message.encode_to_vec(), bytes);
 }

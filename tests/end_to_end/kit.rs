@@ -44,7 +44,7 @@ fn the_built_in_drivers_follow_the_protocol() {
         // The port, without the files beside it.
         nowhere.truncate(2);
         // Without its device, a driver cannot answer requests; this one has none with an answer.
-        let notes = u32::from(device != Device::Maestro);
+        let notes = u32::from(device != amber_sim::maestro::DEVICE);
         checks.push((device.name(), nowhere, notes));
     }
     // Each check mostly waits for messages that must not arrive.

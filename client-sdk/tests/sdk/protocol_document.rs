@@ -1,4 +1,4 @@
-//! docs/PROTOCOL.md says what the code says.
+//! docs/PROTOCOL.md says what the code says, and so do the numbers in docs/devices.md.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -9,9 +9,9 @@ use amber_proto::{DESCRIPTORS, DeviceType};
 use amber_reflect::{Schemas, explain};
 use prost_reflect::DescriptorPool;
 
-fn document() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/PROTOCOL.md");
-    std::fs::read_to_string(path).unwrap()
+fn document(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    std::fs::read_to_string(path.join(name)).unwrap()
 }
 
 /// The blocks that begin with an offset and hex.
@@ -26,7 +26,7 @@ fn blocks(document: &str) -> Vec<String> {
 #[test]
 fn every_worked_frame_is_what_the_code_makes_of_its_bytes() {
     // Fences with a language open with something else than a bare line.
-    let document = document().replace("```proto\n", "```\n");
+    let document = document("PROTOCOL.md").replace("```proto\n", "```\n");
     let blocks = blocks(&document);
     assert!(blocks.len() >= 11, "only {} frames found", blocks.len());
     for block in blocks {
@@ -40,8 +40,8 @@ fn every_worked_frame_is_what_the_code_makes_of_its_bytes() {
 }
 
 #[test]
-fn its_numbers_are_those_of_the_code() {
-    let document = document();
+fn the_numbers_of_devices_are_those_of_the_code() {
+    let document = document("devices.md");
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     for (kind, name) in DeviceType::NAMES {
         let row = document
@@ -68,6 +68,11 @@ fn its_numbers_are_those_of_the_code() {
             );
         }
     }
+}
+
+#[test]
+fn its_limit_is_that_of_the_code() {
+    let document = document("PROTOCOL.md");
     let grouped = format!("{} {:03}", MAX_PART / 1000, MAX_PART % 1000);
     assert!(document.contains(&format!("**{grouped} bytes**")));
 }

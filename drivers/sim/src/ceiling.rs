@@ -6,6 +6,9 @@ use std::fmt::Write;
 
 use amber_map::{Map, MapPose, Point, Pose, Segment, Walls, wrap};
 
+/// The file with the markers, in the folder of the devices.
+pub const FILE: &str = "markers.toml";
+
 /// The height of the markers above the sensor.
 pub const HEIGHT_M: f64 = 2.4;
 

@@ -14,7 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::start::Start;
 use crate::control::{self, Answer, Request, Servo, SimulationState};
-use crate::robot::{Device, Fault};
+use crate::device::Device;
+use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
 
 /// The maximum size of a map file in bytes: enough for a building with every brick, or for an image
@@ -524,8 +525,8 @@ mod tests {
         let config = parse(line).config().unwrap();
         assert_eq!(config.folder, Path::new("/here"));
         assert_eq!(config.start, Some((1.0, 2.0, 0.0)));
-        assert_eq!(config.roboclaw, Firmware::Legacy);
-        assert_eq!(config.hokuyo, Model::Utm30Lx);
+        assert_eq!(config.devices.roboclaw.firmware, Firmware::Legacy);
+        assert_eq!(config.devices.hokuyo.model, Model::Utm30Lx);
         assert_eq!(config.speed, 5.0);
         assert_eq!(config.map.name, "flat");
         assert_eq!(parse("sim --map maze").config().unwrap().map.name, "maze");

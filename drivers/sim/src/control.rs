@@ -69,7 +69,7 @@ pub enum Answer {
 }
 
 /// The true state of a simulation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct SimulationState {
     /// Simulated time since the beginning.
     pub time_s: f64,
@@ -115,7 +115,7 @@ pub struct Servo {
 }
 
 /// A value for each wheel.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Wheels {
     /// Front left.
     pub front_left: f64,

@@ -15,6 +15,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod twin;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use self::part::Part;
 use self::scip::Reply;
 pub use self::scip::{encode, sum};
 use self::turns::Turns;
+pub use self::twin::{DEVICE, Options, TCP_DEVICE};
 
 /// The maximum length of a request, with its string.
 const MAX_REQUEST: usize = 64;
@@ -58,6 +60,8 @@ pub struct Hokuyo {
     hangs_up: bool,
     timer_zero: Duration,
     turns: Turns,
+    /// The number of scans measured between the walls of a robot.
+    scans: u64,
 }
 
 /// The connection of a scanner.
@@ -70,11 +74,14 @@ pub enum Link {
 }
 
 /// Features that differ between scanners.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[group(skip)]
 pub struct Quirks {
-    /// After power-on it uses SCIP 1.1 until `SCIP2.0` arrives, like units with older firmware.
+    /// Start the laser scanner in SCIP 1.1, like units with older firmware
+    #[arg(long = "hokuyo-scip1")]
     pub starts_in_scip_1: bool,
-    /// It does not support `GD`, `GS` and `GE`, like some Ethernet models.
+    /// Laser scanners do not support single scans (GD), like some Ethernet models
+    #[arg(long = "hokuyo-without-gd")]
     pub lacks_gd: bool,
 }
 
@@ -134,13 +141,17 @@ impl Hokuyo {
             hangs_up: false,
             timer_zero: now,
             turns: Turns::new(model, now),
+            scans: 0,
         }
     }
 
     /// The same device after a power cycle.
     #[must_use]
     pub fn restarted(&self, now: Duration) -> Self {
-        Self::with_quirks(self.model, self.link, self.quirks, now)
+        Self {
+            scans: self.scans,
+            ..Self::with_quirks(self.model, self.link, self.quirks, now)
+        }
     }
 
     /// The model.

@@ -31,6 +31,8 @@
 pub mod ceiling;
 pub mod cli;
 pub mod control;
+mod device;
+mod first;
 mod folder;
 pub mod hokuyo;
 pub mod i2c;
@@ -45,6 +47,16 @@ pub mod robot;
 pub mod simulator;
 pub mod stargazer;
 pub mod tcp;
+pub mod twin;
 mod unix_server;
 pub mod wheels;
 pub mod world;
+
+// The devices of the robot, in the order of lists: see `device`.
+device::devices! {
+    roboclaw: roboclaw::Options,
+    hokuyo: hokuyo::Options,
+    ninedof: ninedof::Options,
+    stargazer: stargazer::Options,
+    maestro: maestro::Config,
+}

@@ -12,6 +12,7 @@ mod packet;
 mod servo;
 #[cfg(test)]
 mod tests;
+mod twin;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use std::time::Duration;
 pub use self::packet::crc7;
 use self::packet::{Packet, Parser};
 pub use self::servo::Servo;
+pub use self::twin::DEVICE;
 
 /// The interval between pulses.
 pub const PERIOD: Duration = Duration::from_millis(20);
@@ -32,18 +34,24 @@ pub const ERROR_CRC: u16 = 1 << 3;
 pub const ERROR_PROTOCOL: u16 = 1 << 4;
 
 /// The settings of the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
+#[group(skip)]
 pub struct Config {
-    /// Its device number in the Pololu protocol.
+    /// Device number of the servo controller in the Pololu protocol
+    #[arg(long = "maestro-device", value_name = "NUMBER", default_value_t = Self::default().device,
+        value_parser = clap::value_parser!(u8).range(..=127))]
     pub device: u8,
-    /// Whether packets end with a CRC.
+    /// The servo controller requires a CRC after each packet
+    #[arg(long = "maestro-crc")]
     pub crc: bool,
-    /// After power-on it ignores everything before the byte `AA`, from which it detects the baud
-    /// rate of a serial line.
+    /// The servo controller waits for the byte AA first, to detect the baud rate of a serial line
+    #[arg(long = "maestro-detect-baud")]
     pub detects_baud: bool,
     /// Smaller targets become this, in microseconds.
+    #[arg(skip = Self::default().min_us)]
     pub min_us: u16,
     /// Larger targets become this, in microseconds.
+    #[arg(skip = Self::default().max_us)]
     pub max_us: u16,
 }
 

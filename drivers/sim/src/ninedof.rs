@@ -12,6 +12,7 @@ use std::time::Duration;
 use self::inertial::{Inertial, InertialChip};
 use self::magnetometer::Magnetometer;
 pub use self::motion::Motion;
+pub use self::twin::{DEVICE, Options};
 use crate::i2c::{Reply, Transfer};
 use crate::wheels::gaussian;
 
@@ -20,6 +21,7 @@ mod magnetometer;
 mod motion;
 #[cfg(test)]
 mod tests;
+mod twin;
 
 /// The address of the accelerometer.
 pub const ACCEL_ADDRESS: u8 = 0x19;

@@ -1,20 +1,15 @@
 //! The pseudo-terminals of all devices that have one. IO.
 
-use std::future::{pending, poll_fn};
+use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::task::Poll;
 
+use crate::device::{Connection, Device};
+use crate::first::first;
 use crate::pty::Pty;
-use crate::robot::{Connection, Device};
 
-/// The devices that are connected by a serial line or USB.
-pub(crate) fn serial() -> impl Iterator<Item = Device> {
-    Device::built_in().filter(|device| device.connection() == Connection::Serial)
-}
-
-/// A pseudo-terminal for each of the [`serial`] devices, unless it is unplugged.
+/// A pseudo-terminal for each device that is connected by a serial line or USB, unless it is
+/// unplugged.
 #[derive(Debug)]
 pub(crate) struct Ptys {
     folder: PathBuf,
@@ -40,7 +35,8 @@ impl Ptys {
         };
         Ok(Self {
             folder: folder.to_owned(),
-            ports: serial().map(port).collect::<io::Result<_>>()?,
+            ports: (Device::connected_by(Connection::Serial).map(port))
+                .collect::<io::Result<_>>()?,
         })
     }
 
@@ -50,14 +46,7 @@ impl Ptys {
     pub(crate) async fn read(&mut self) -> (Device, io::Result<Vec<u8>>) {
         // Rotates the order, so that one busy program cannot starve the others.
         self.ports.rotate_left(1);
-        let reads = self.ports.iter_mut().map(Port::read);
-        let mut reads: Vec<_> = reads.map(Box::pin).collect();
-        poll_fn(|cx| {
-            let polled = reads.iter_mut().map(|read| Pin::as_mut(read).poll(cx));
-            let mut ready = polled.filter(Poll::is_ready);
-            ready.next().unwrap_or(Poll::Pending)
-        })
-        .await
+        first(self.ports.iter_mut().map(Port::read)).await
     }
 
     /// Plugs a device in or out. Returns whether this changed its state.

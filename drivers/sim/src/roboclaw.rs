@@ -15,6 +15,7 @@ mod packet;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod twin;
 mod unit;
 
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ use std::time::Duration;
 pub use self::faults::Faults;
 use self::packet::Form;
 pub use self::packet::{Firmware, crc16, sum7};
+pub use self::twin::{DEVICE, Options};
 use self::unit::Unit;
 use crate::wheels::{Drive, Reading, Wheel};
 

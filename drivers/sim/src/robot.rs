@@ -7,19 +7,20 @@
 
 mod fault;
 
+use std::any::Any;
 use std::time::Duration;
 
-use amber_map::{Point, Pose, Segment};
+use amber_map::{Pose, Segment};
 
-pub use self::fault::{Connection, Device, Fault, MARKERS, UnknownDevice, UnknownFault};
+pub use self::fault::{Fault, UnknownFault};
+pub use crate::device::{Connection, Device, UnknownDevice};
 
-use crate::ceiling::{Ceiling, Seen};
-use crate::hokuyo::{self, Hokuyo, Link, Model, Quirks, Sweep};
+use crate::Devices;
+use crate::ceiling::Ceiling;
+use crate::control::SimulationState;
 use crate::i2c::{Reply, Transfer};
-use crate::maestro::{self, Maestro};
-use crate::ninedof::{Errors, Motion, NineDof};
-use crate::roboclaw::{self, Roboclaws};
-use crate::stargazer::{Guide, Stargazer};
+use crate::twin::{Setup, Surroundings, Twin};
+use crate::wheels::Drive;
 use crate::world::{STEP, StartError, World};
 
 /// The maximum time between updates of a moving world.
@@ -34,45 +35,26 @@ const CORRUPT_ONE_IN: usize = 4;
 pub struct Config {
     /// The walls around it.
     pub walls: Vec<Segment>,
+    /// The markers above it.
+    pub ceiling: Ceiling,
     /// Its start pose.
     pub start: Pose,
     /// The seed of all noise.
     pub seed: u64,
-    /// The motor controllers.
-    pub roboclaw: roboclaw::Config,
-    /// The laser scanner.
-    pub model: Model,
-    /// The markers above the StarGazer.
-    pub ceiling: Ceiling,
-    /// The variants of its devices.
-    pub variants: Variants,
-}
-
-/// The variants of the devices of a robot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Variants {
-    /// The laser scanners.
-    pub scanner: Quirks,
-    /// The servo controller.
-    pub maestro: maestro::Config,
-    /// The marker sensor.
-    pub stargazer: Guide,
+    /// The speed of the simulation relative to real time.
+    pub speed: f64,
+    /// Its devices.
+    pub devices: Devices,
 }
 
 /// The robot.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Robot {
     world: World,
-    roboclaws: Roboclaws,
-    scanner: Hokuyo,
-    ethernet_scanner: Hokuyo,
-    ninedof: NineDof,
     ceiling: Ceiling,
-    stargazer: Stargazer,
-    maestro: Maestro,
+    twins: Vec<(Device, Box<dyn Twin>)>,
     faults: Vec<(Fault, Option<Duration>)>,
     random: fastrand::Rng,
-    scans: u64,
 }
 
 impl Robot {
@@ -82,33 +64,17 @@ impl Robot {
     /// The start pose is not free.
     pub fn new(config: Config) -> Result<Self, StartError> {
         let mut random = fastrand::Rng::with_seed(config.seed);
-        let quirks = config.variants.scanner;
+        let setup = Setup {
+            seed: config.seed,
+            speed: config.speed,
+            ceiling: &config.ceiling,
+        };
         Ok(Self {
             world: World::new(config.walls, config.start, random.u64(..))?,
-            roboclaws: Roboclaws::new(config.roboclaw),
-            scanner: Hokuyo::with_quirks(config.model, Link::Serial, quirks, Duration::ZERO),
-            ethernet_scanner: Hokuyo::with_quirks(
-                config.model,
-                Link::Ethernet,
-                // Ethernet scanners are too new for SCIP 1.1.
-                Quirks {
-                    starts_in_scip_1: false,
-                    ..quirks
-                },
-                Duration::ZERO,
-            ),
-            ninedof: NineDof::new(Errors::of_seed(config.seed), Duration::ZERO),
-            stargazer: Stargazer::new(
-                config.seed,
-                config.variants.stargazer,
-                config.ceiling.mark_type(),
-                Duration::ZERO,
-            ),
+            twins: config.devices.twins(&setup),
             ceiling: config.ceiling,
-            maestro: Maestro::new(config.variants.maestro, Duration::ZERO),
             faults: Vec::new(),
             random,
-            scans: 0,
         })
     }
 
@@ -124,19 +90,13 @@ impl Robot {
             }
         }
         self.move_world(now);
-        for device in [Device::Hokuyo, Device::HokuyoTcp] {
-            while let Some(sweep) = self.scanner_mut(device).and_then(|it| it.poll_sweep(now)) {
-                let scan = self.measure(sweep);
-                self.scans += 1;
-                if let Some(scanner) = self.scanner_mut(device) {
-                    scanner.handle_scan(now, sweep, scan);
-                }
-            }
-        }
-        self.maestro.advance(now);
-        while let Some(time) = self.stargazer.poll_look(now) {
-            let view = self.view(self.world.pose_at(time));
-            self.stargazer.handle_view(&view);
+        let mut around = Surroundings {
+            world: &self.world,
+            ceiling: &self.ceiling,
+            random: &mut self.random,
+        };
+        for (_, twin) in &mut self.twins {
+            twin.advance(now, &mut around);
         }
     }
 
@@ -145,30 +105,28 @@ impl Robot {
         if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
             return;
         }
-        match device {
-            Device::Roboclaw => self.roboclaws.handle_bytes(now, bytes),
-            Device::Hokuyo => self.scanner.handle_bytes(now, bytes),
-            Device::HokuyoTcp => self.ethernet_scanner.handle_bytes(now, bytes),
-            Device::Stargazer => self.stargazer.handle_bytes(now, bytes),
-            Device::Maestro => self.maestro.handle_bytes(bytes),
-            // The board uses transfers instead of bytes.
-            Device::NineDof => {}
+        if let Some(twin) = self.twin_of(device) {
+            twin.handle_bytes(now, bytes);
         }
         self.advance(now);
     }
 
-    /// Carries out a transfer on the bus of the board; `None` if the bus is stuck.
-    pub fn handle_transfer(&mut self, now: Duration, transfer: &Transfer) -> Option<Reply> {
-        let device = Device::NineDof;
+    /// Carries out a transfer on the bus of a device; `None` if the bus is stuck.
+    pub fn handle_transfer(
+        &mut self,
+        now: Duration,
+        device: Device,
+        transfer: &Transfer,
+    ) -> Option<Reply> {
         if self.has(Fault::Stall(device)) {
             return None;
         }
         if self.has(Fault::Unplug(device)) {
             return Some(Reply::Nak);
         }
-        let world = &self.world;
-        let truth = |time| Motion::of(world, time);
-        let mut reply = self.ninedof.transfer(now, transfer, &truth);
+        let mut twins = self.twins.iter_mut();
+        let (_, twin) = twins.find(|(other, _)| *other == device)?;
+        let mut reply = twin.handle_transfer(now, transfer, &self.world);
         if let Reply::Ack(bytes) = &mut reply {
             self.corrupt(device, bytes);
         }
@@ -177,26 +135,15 @@ impl Robot {
 
     /// The program that was connected to a device has disconnected.
     pub fn handle_hang_up(&mut self, device: Device) {
-        match device {
-            Device::Roboclaw => self.roboclaws.handle_unplug(),
-            Device::Hokuyo => self.scanner.handle_hang_up(),
-            Device::HokuyoTcp => self.ethernet_scanner.handle_hang_up(),
-            // These devices do not notice who is connected.
-            Device::NineDof | Device::Stargazer | Device::Maestro => {}
+        if let Some(twin) = self.twin_of(device) {
+            twin.handle_hang_up();
         }
     }
 
     /// The next bytes that a device sends.
     pub fn poll_output(&mut self, now: Duration, device: Device) -> Option<Vec<u8>> {
         loop {
-            let mut bytes = match device {
-                Device::Roboclaw => self.roboclaws.poll_output(now)?,
-                Device::Hokuyo => self.scanner.poll_output()?,
-                Device::HokuyoTcp => self.ethernet_scanner.poll_output()?,
-                Device::Stargazer => self.stargazer.poll_output()?,
-                Device::Maestro => self.maestro.poll_output()?,
-                Device::NineDof => return None,
-            };
+            let mut bytes = self.twin_of(device)?.poll_output(now)?;
             if self.has(Fault::Stall(device)) || self.has(Fault::Unplug(device)) {
                 continue;
             }
@@ -208,25 +155,17 @@ impl Robot {
     /// Whether a device has closed its connection since the last call. Send the output of
     /// [`Robot::poll_output`] first.
     pub fn poll_hang_up(&mut self, device: Device) -> bool {
-        self.scanner_mut(device).is_some_and(Hokuyo::poll_hang_up)
+        self.twin_of(device).is_some_and(Twin::poll_hang_up)
     }
 
     /// When the state changes without further input.
     #[must_use]
     pub fn next_timeout(&self, now: Duration) -> Option<Duration> {
-        let resting = self.world.is_at_rest(self.roboclaws.drives());
-        [
-            (!resting).then_some(now + NAP),
-            self.roboclaws.next_timeout(),
-            self.scanner.next_timeout(),
-            self.ethernet_scanner.next_timeout(),
-            self.stargazer.next_timeout(),
-            self.maestro.next_timeout(),
-            self.next_fault_end(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let resting = self.world.is_at_rest(self.drives());
+        let moves = (!resting).then_some(now + NAP);
+        let twins = self.twins.iter().map(|(_, twin)| twin.next_timeout());
+        let all = twins.chain([moves, self.next_fault_end()]);
+        all.flatten().min()
     }
 
     /// The true state of the world.
@@ -243,47 +182,24 @@ impl Robot {
         self.world.place(pose)
     }
 
-    /// The number of scans measured.
+    /// The first device of a type.
     #[must_use]
-    pub fn scans(&self) -> u64 {
-        self.scans
+    pub fn twin<T: Twin>(&self) -> Option<&T> {
+        let mut twins = self.twins.iter().map(|(_, twin)| &**twin as &dyn Any);
+        twins.find_map(|twin| twin.downcast_ref())
     }
 
-    /// Whether the laser of a scanner is on.
-    #[must_use]
-    pub fn is_laser_on(&self) -> bool {
-        self.scanner.is_laser_on() || self.ethernet_scanner.is_laser_on()
+    /// The first device of a type, for tests that change it.
+    pub fn twin_mut<T: Twin>(&mut self) -> Option<&mut T> {
+        let mut twins = (self.twins.iter_mut()).map(|(_, twin)| &mut **twin as &mut dyn Any);
+        twins.find_map(|twin| twin.downcast_mut())
     }
 
-    /// The board with accelerometer, gyroscope and magnetometer.
-    #[must_use]
-    pub fn ninedof(&self) -> &NineDof {
-        &self.ninedof
-    }
-
-    /// The marker sensor.
-    #[must_use]
-    pub fn stargazer(&self) -> &Stargazer {
-        &self.stargazer
-    }
-
-    /// Mutable access to the marker sensor, for tests.
-    pub fn stargazer_mut(&mut self) -> &mut Stargazer {
-        &mut self.stargazer
-    }
-
-    /// The servo controller.
-    #[must_use]
-    pub fn maestro(&self) -> &Maestro {
-        &self.maestro
-    }
-
-    /// The markers in view now, the nearest first.
-    pub fn markers_in_view(&self) -> impl Iterator<Item = u32> {
-        let seen = self
-            .ceiling
-            .seen_from(self.world.pose(), self.world.walls());
-        seen.into_iter().map(|seen| seen.id)
+    /// Adds what the devices show of themselves.
+    pub fn show(&self, state: &mut SimulationState) {
+        for (_, twin) in &self.twins {
+            twin.show(&self.world, &self.ceiling, state);
+        }
     }
 
     /// Whether a device is plugged in.
@@ -302,7 +218,7 @@ impl Robot {
         self.faults.retain(|(other, _)| *other != fault);
         self.faults.push((fault, length.map(|length| now + length)));
         match fault {
-            Fault::LowBattery => self.roboclaws.set_battery_v(Some(LOW_BATTERY_V)),
+            Fault::LowBattery => self.set_battery_v(Some(LOW_BATTERY_V)),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, true),
             Fault::Unplug(device) => self.handle_hang_up(device),
             Fault::Stall(_) | Fault::Corrupt(_) => {}
@@ -321,9 +237,11 @@ impl Robot {
         }
     }
 
-    /// Pulls the reset line of the motor controllers.
-    pub fn reset_roboclaws(&mut self, now: Duration) {
-        self.roboclaws.handle_reset(now);
+    /// Pulls the reset line.
+    pub fn reset(&mut self, now: Duration) {
+        for (_, twin) in &mut self.twins {
+            twin.handle_reset(now);
+        }
     }
 
     /// Flips a bit occasionally, if the device has the fault `corrupt`.
@@ -344,23 +262,22 @@ impl Robot {
     }
 
     fn end(&mut self, fault: Fault) {
+        let now = self.world.now();
         match fault {
-            Fault::LowBattery => self.roboclaws.set_battery_v(None),
+            Fault::LowBattery => self.set_battery_v(None),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
             Fault::Unplug(device) => {
-                // The plug also powers scanners and boards, so they restart.
-                let now = self.world.now();
-                if let Some(scanner) = self.scanner_mut(device) {
-                    *scanner = scanner.restarted(now);
-                }
-                match device {
-                    Device::NineDof => self.ninedof.restart(now),
-                    Device::Stargazer => self.stargazer.restart(now),
-                    Device::Maestro => self.maestro.restart(now),
-                    Device::Roboclaw | Device::Hokuyo | Device::HokuyoTcp => {}
+                if let Some(twin) = self.twin_of(device) {
+                    twin.handle_plug_in(now);
                 }
             }
             Fault::Stall(_) | Fault::Corrupt(_) => {}
+        }
+    }
+
+    fn set_battery_v(&mut self, volts: Option<f64>) {
+        for (_, twin) in &mut self.twins {
+            twin.set_battery_v(volts);
         }
     }
 
@@ -374,52 +291,29 @@ impl Robot {
 
     fn move_world(&mut self, now: Duration) {
         while self.world.now() + STEP <= now {
-            let drives = self.roboclaws.drives();
+            let drives = self.drives();
             if self.world.is_at_rest(drives) {
                 self.world.rest_until(now);
             } else {
                 self.world.step(drives);
             }
             let readings = self.world.readings();
-            self.roboclaws.handle_readings(self.world.now(), readings);
+            for (_, twin) in &mut self.twins {
+                twin.handle_readings(self.world.now(), readings);
+            }
         }
     }
 
-    fn measure(&mut self, sweep: Sweep) -> hokuyo::Scan {
-        let model = self.scanner.model();
-        let limit_m = f64::from(model.max_mm()) / 1000.0;
-        let distances: Vec<_> = (0..=model.last_step())
-            .map(|step| {
-                let time = model.beam_time(sweep, step);
-                let angle = model.angle(step);
-                let way_m = self.world.beam(time, angle, limit_m)?;
-                let pose = self.world.pose_at(time);
-                let way = Point::new(way_m, 0.0).turned(pose.heading + angle);
-                // Only the URG cannot see dark walls.
-                let is_lost = model == Model::Urg04Lx && hokuyo::is_dark(pose.at.plus(way));
-                (!is_lost).then_some(way_m)
-            })
-            .collect();
-        model.measure(&distances, &mut self.random)
+    /// What the wheels are to do.
+    fn drives(&self) -> [Drive; 4] {
+        let drives = self.twins.iter().find_map(|(_, twin)| twin.drives());
+        drives.unwrap_or([Drive::Duty(0.0); 4])
     }
 
-    /// The view of the StarGazer from a pose.
-    fn view(&self, pose: Pose) -> Vec<Seen> {
-        let mut view = self.ceiling.seen_from(pose, self.world.walls());
-        if let Some(reference) = self.stargazer.reference()
-            && let Some(pose) = self.ceiling.from_marker(reference, pose)
-        {
-            view.iter_mut().for_each(|seen| seen.pose = pose);
-        }
-        view
-    }
-
-    fn scanner_mut(&mut self, device: Device) -> Option<&mut Hokuyo> {
-        match device {
-            Device::Roboclaw | Device::NineDof | Device::Stargazer | Device::Maestro => None,
-            Device::Hokuyo => Some(&mut self.scanner),
-            Device::HokuyoTcp => Some(&mut self.ethernet_scanner),
-        }
+    fn twin_of(&mut self, device: Device) -> Option<&mut dyn Twin> {
+        let mut twins = self.twins.iter_mut();
+        let found = twins.find(|(other, _)| *other == device);
+        found.map(|(_, twin)| &mut **twin)
     }
 }
 

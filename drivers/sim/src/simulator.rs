@@ -12,7 +12,6 @@
 
 use std::future::{Future, pending};
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,16 +19,16 @@ use amber_map::{Map, MapPose, Pose};
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::ceiling::Ceiling;
-use crate::control::{Answer, Control, Request, Servo, SimulationState, Wheels};
+use crate::Devices;
+use crate::ceiling::{self, Ceiling};
+use crate::control::{Answer, Control, Request, SimulationState, Wheels};
+use crate::device::{Connection, Device, UnknownDevice};
+use crate::first::first;
 use crate::folder::{Folder, FolderError};
-use crate::hokuyo::Model;
-use crate::i2c_port::I2cPort;
-use crate::maestro;
-use crate::ptys::{Ptys, serial};
+use crate::i2c_port::{I2cPort, PendingTransfer};
+use crate::ptys::Ptys;
 use crate::reset_line::ResetLine;
-use crate::roboclaw;
-use crate::robot::{self, Connection, Device, Fault, MARKERS, Robot, Variants};
+use crate::robot::{self, Fault, Robot};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
 
@@ -53,14 +52,8 @@ pub struct Config {
     pub seed: u64,
     /// The speed relative to real time.
     pub speed: f64,
-    /// The motor controllers.
-    pub roboclaw: roboclaw::Firmware,
-    /// The model of laser scanner.
-    pub hokuyo: Model,
-    /// The address of a second laser scanner over TCP, if any.
-    pub hokuyo_tcp: Option<SocketAddr>,
-    /// The variants of the devices.
-    pub variants: Variants,
+    /// The devices.
+    pub devices: Devices,
 }
 
 /// Why a simulation did not start, or ended.
@@ -127,8 +120,8 @@ pub struct Simulator {
     began: Instant,
     /// The devices that are plugged in.
     ptys: Ptys,
-    tcp: Option<TcpPort>,
-    ninedof: I2cPort,
+    tcp: Vec<(Device, TcpPort)>,
+    buses: Vec<(Device, I2cPort)>,
     control: Control,
     reset_line: ResetLine,
     /// Dropped last, after the others have removed their files.
@@ -139,7 +132,7 @@ pub struct Simulator {
 enum Event {
     Bytes(Device, Vec<u8>),
     HungUp(Device),
-    Transfer(crate::i2c_port::PendingTransfer),
+    Transfer(Device, PendingTransfer),
     Request(crate::control::PendingRequest),
     Reset,
     Time,
@@ -170,33 +163,28 @@ impl Simulator {
         let markers = ceiling.file();
         let robot = Robot::new(robot::Config {
             walls,
+            ceiling,
             start,
             seed: config.seed,
-            roboclaw: roboclaw::Config {
-                firmware: config.roboclaw,
-                latency: Duration::ZERO,
-                packet_pause: roboclaw::PACKET_PAUSE.mul_f64(config.speed.max(1.0)),
-            },
-            model: config.hokuyo,
-            ceiling,
-            variants: config.variants,
+            speed: config.speed,
+            devices: config.devices.clone(),
         })?;
         let mut folder = Folder::take(&config.folder)?;
-        let written = folder.write(MARKERS, &markers);
+        let written = folder.write(ceiling::FILE, &markers);
         let path = folder.path().to_owned();
         let missing = |what: &str| format!("cannot create the {what} in {}", path.display());
-        written.map_err(|error| failed(missing(MARKERS), error))?;
-        let tcp = match config.hokuyo_tcp {
-            None => None,
-            Some(address) => {
-                let port = TcpPort::open(address).await;
-                Some(port.map_err(|error| failed(format!("cannot listen on {address}"), error))?)
-            }
-        };
+        written.map_err(|error| failed(missing(ceiling::FILE), error))?;
+        let mut tcp = Vec::new();
+        for (device, address) in config.devices.addresses() {
+            let port = TcpPort::open(address).await;
+            let port = port.map_err(|error| failed(format!("cannot listen on {address}"), error));
+            tcp.push((device, port?));
+        }
         let control =
             Control::open(&path).map_err(|error| failed(missing("control socket"), error))?;
-        let ninedof = I2cPort::open(&path.join(Device::NineDof.name()))
-            .map_err(|error| failed(missing("bus"), error))?;
+        let bus = |device: Device| Ok((device, I2cPort::open(&path.join(device.name()))?));
+        let buses: io::Result<_> = Device::connected_by(Connection::I2c).map(bus).collect();
+        let buses = buses.map_err(|error| failed(missing("bus"), error))?;
         let reset_line = ResetLine::open(&path.join(RESET_LINE))
             .map_err(|error| failed(missing("reset line"), error))?;
         Ok(Self {
@@ -207,7 +195,7 @@ impl Simulator {
             ptys: Ptys::open(&path)
                 .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?,
             tcp,
-            ninedof,
+            buses,
             control,
             reset_line,
             folder,
@@ -217,12 +205,12 @@ impl Simulator {
     /// The existing devices and their locations.
     #[must_use]
     pub fn devices(&self) -> Vec<(Device, String)> {
-        let serial = serial().map(|device| (device, self.path(device).display().to_string()));
-        let tcp = self.tcp.as_ref().and_then(|port| port.address().ok());
-        let tcp = tcp.map(|address| (Device::HokuyoTcp, address.to_string()));
-        let bus = self.path(Device::NineDof).display().to_string();
-        let bus = (Device::NineDof, bus);
-        serial.chain(tcp).chain([bus]).collect()
+        let path = |device| (device, self.path(device).display().to_string());
+        let tcp = (self.tcp.iter())
+            .filter_map(|(device, port)| Some((*device, port.address().ok()?.to_string())));
+        let serial = Device::connected_by(Connection::Serial).map(path);
+        let buses = Device::connected_by(Connection::I2c).map(path);
+        serial.chain(tcp).chain(buses).collect()
     }
 
     /// Runs the simulation until the other future completes. Dropping the future ends it, too.
@@ -232,21 +220,18 @@ impl Simulator {
     pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(end);
         self.began = Instant::now();
-        let mut buffer = [0; 4_096];
         loop {
             let due = self.robot.next_timeout(self.now());
             let event = tokio::select! {
                 () = &mut end => Event::End,
                 Some(pending) = self.control.next() => Event::Request(pending),
-                Some(pending) = self.ninedof.next() => Event::Transfer(pending),
+                (device, pending) = transfer(&mut self.buses) => Event::Transfer(device, pending),
                 (device, bytes) = self.ptys.read() => {
                     Event::Bytes(device, checked(device, bytes)?)
                 }
-                event = read_tcp(&mut self.tcp, &mut buffer) => match checked(Device::HokuyoTcp, event)? {
-                    TcpEvent::Bytes(count) => {
-                        Event::Bytes(Device::HokuyoTcp, buffer[..count].to_vec())
-                    }
-                    TcpEvent::HungUp => Event::HungUp(Device::HokuyoTcp),
+                (device, bytes) = read_tcp(&mut self.tcp) => match checked(device, bytes)? {
+                    Some(bytes) => Event::Bytes(device, bytes),
+                    None => Event::HungUp(device),
                 },
                 pulled = self.reset_line.pulled() => {
                     pulled.map_err(|error| failed("the reset line".to_owned(), error))?;
@@ -259,14 +244,14 @@ impl Simulator {
             match event {
                 Event::End => return Ok(()),
                 Event::Time => {}
-                Event::Reset => self.robot.reset_roboclaws(now),
+                Event::Reset => self.robot.reset(now),
                 Event::HungUp(device) => self.robot.handle_hang_up(device),
                 Event::Request((request, answer)) => {
                     // The client may be gone.
                     let _ = answer.send(self.obey(now, request));
                 }
-                Event::Transfer((transfer, reply)) => {
-                    if let Some(answer) = self.robot.handle_transfer(now, &transfer) {
+                Event::Transfer(device, (transfer, reply)) => {
+                    if let Some(answer) = self.robot.handle_transfer(now, device, &transfer) {
                         let _ = reply.send(answer);
                     }
                 }
@@ -286,13 +271,15 @@ impl Simulator {
 
     /// Updates the plugs, and sends the output of the devices.
     fn settle(&mut self, now: Duration) -> Result<(), Error> {
-        for device in Device::ALL {
+        for device in Device::all() {
             let plugged = self.robot.is_plugged(device);
+            let mut tcp = self.tcp.iter_mut();
+            let mut tcp = tcp.find(|(it, _)| *it == device).map(|(_, port)| port);
             match device.connection() {
                 // The bus exists with and without the board.
                 Connection::I2c => {}
                 Connection::Tcp => {
-                    if let (false, Some(tcp)) = (plugged, &mut self.tcp) {
+                    if let (false, Some(tcp)) = (plugged, &mut tcp) {
                         tcp.hang_up();
                     }
                 }
@@ -303,15 +290,13 @@ impl Simulator {
                 }
             }
             while let Some(bytes) = self.robot.poll_output(now, device) {
-                match (device, &mut self.tcp) {
-                    (Device::HokuyoTcp, Some(tcp)) => tcp.write(&bytes),
-                    (Device::HokuyoTcp, None) => {}
-                    _ => checked(device, self.ptys.write(device, &bytes))?,
+                match &mut tcp {
+                    Some(tcp) => tcp.write(&bytes),
+                    // Without a port, the bytes are lost.
+                    None => checked(device, self.ptys.write(device, &bytes))?,
                 }
             }
-            if let (Device::HokuyoTcp, true, Some(tcp)) =
-                (device, self.robot.poll_hang_up(device), &mut self.tcp)
-            {
+            if let (true, Some(tcp)) = (self.robot.poll_hang_up(device), tcp) {
                 tcp.hang_up();
                 self.robot.handle_hang_up(device);
             }
@@ -327,13 +312,13 @@ impl Simulator {
                 Ok(())
             }
             Request::Reset => {
-                self.robot.reset_roboclaws(now);
+                self.robot.reset(now);
                 Ok(())
             }
             Request::Replug { device } => device
                 .parse()
                 .map(|device| self.robot.replug(device))
-                .map_err(|error: robot::UnknownDevice| error.to_string()),
+                .map_err(|error: UnknownDevice| error.to_string()),
             Request::Fault {
                 fault,
                 about,
@@ -367,7 +352,7 @@ impl Simulator {
         } = world.pose().into();
         let [front_left, front_right, rear_left, rear_right] =
             world.wheel_speeds().map(|speed| speed * 1000.0);
-        SimulationState {
+        let mut state = SimulationState {
             time_s: now.as_secs_f64(),
             map: self.map.clone(),
             x_m,
@@ -383,20 +368,11 @@ impl Simulator {
             touching: world.is_touching(),
             clearance_m: world.clearance_m(),
             travelled_m: world.travelled_m(),
-            scans: self.robot.scans(),
-            laser_on: self.robot.is_laser_on(),
-            markers: self.robot.markers_in_view().collect(),
-            servos: self.robot.maestro().servos().iter().map(servo).collect(),
             faults: self.robot.faults().map(|fault| fault.to_string()).collect(),
-        }
-    }
-}
-
-fn servo(servo: &maestro::Servo) -> Servo {
-    Servo {
-        target_us: servo.target_us(),
-        pulse_us: servo.pulse_us(),
-        angle_deg: servo.angle_deg(),
+            ..SimulationState::default()
+        };
+        self.robot.show(&mut state);
+        state
     }
 }
 
@@ -421,11 +397,30 @@ fn duration(seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| format!("{error}: {seconds}"))
 }
 
-async fn read_tcp(port: &mut Option<TcpPort>, buffer: &mut [u8]) -> io::Result<TcpEvent> {
-    match port {
-        Some(port) => port.read(buffer).await,
+/// Waits for bytes that arrive by TCP; `None` if the peer is gone. Dropping the future loses
+/// nothing.
+async fn read_tcp(ports: &mut [(Device, TcpPort)]) -> (Device, io::Result<Option<Vec<u8>>>) {
+    let read = async |(device, port): &mut (Device, TcpPort)| {
+        let mut buffer = vec![0; 4_096];
+        let event = port.read(&mut buffer).await.map(|event| match event {
+            TcpEvent::Bytes(count) => {
+                buffer.truncate(count);
+                Some(buffer)
+            }
+            TcpEvent::HungUp => None,
+        });
+        (*device, event)
+    };
+    first(ports.iter_mut().map(read)).await
+}
+
+/// Waits for a transfer on a bus. Dropping the future loses nothing.
+async fn transfer(buses: &mut [(Device, I2cPort)]) -> (Device, PendingTransfer) {
+    let next = async |(device, bus): &mut (Device, I2cPort)| match bus.next().await {
+        Some(pending) => (*device, pending),
         None => pending().await,
-    }
+    };
+    first(buses.iter_mut().map(next)).await
 }
 
 /// Sleeps until a simulated time, or for ever.

@@ -9,6 +9,7 @@
 //! It looks for markers ten times per second, unless it is stopped.
 
 mod parameters;
+mod twin;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use amber_map::wrap;
 
 use self::parameters::{Parameters, factory, takes};
+pub use self::twin::{DEVICE, Options};
 use crate::ceiling::{HEIGHT_M, MarkType, Seen};
 use crate::wheels::gaussian;
 
@@ -43,12 +45,13 @@ const SIGMA_HEIGHT_CM: f64 = 1.0;
 const TOO_LATE: Duration = Duration::from_millis(300);
 
 /// The maker's guides, which differ in how a map is built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guide {
-    /// The older guide, and KIT's library: `MapMode|Start` starts building a map, and `MapDataSave`
-    /// ends it.
+    // So does KIT's library.
+    /// Builds the map from MapMode|Start, ends with MapDataSave
     Older,
-    /// The guide 02.0904.16: `CalcStart` follows `MapMode|Start`, and `ParameterUpdate` ends it.
+    // There, CalcStart follows MapMode|Start.
+    /// Builds the map from CalcStart, ends with ParameterUpdate (02.0904.16)
     #[default]
     Newer,
 }

@@ -16,11 +16,10 @@ use amber_map::Map;
 use amber_proto::SynNum;
 use amber_proto::ninedof::{SensorData, SubscribeAction};
 use amber_sim::ceiling::Ceiling;
-use amber_sim::hokuyo::Model;
 use amber_sim::i2c::{Reply, Transfer};
-use amber_sim::roboclaw;
-use amber_sim::robot::{Config, Device, Robot, Variants};
+use amber_sim::robot::{Config, Robot};
 use amber_sim::world::find_start;
+use amber_sim::{Devices, ninedof, roboclaw};
 
 const MS: Duration = Duration::from_millis(1);
 const CLIENT: i32 = 7;
@@ -43,7 +42,7 @@ impl Bus for Drive {
             written: written.to_vec(),
             read: read.len() as u8,
         };
-        match self.robot.handle_transfer(self.now, &transfer) {
+        match (self.robot).handle_transfer(self.now, ninedof::DEVICE, &transfer) {
             Some(Reply::Ack(bytes)) => read.copy_from_slice(&bytes),
             Some(Reply::Nak) => return Err(BusError::Nak),
             None => return Err(BusError::Broken("the bus is stuck".into())),
@@ -59,10 +58,9 @@ impl Drive {
             start: find_start(&map.walls, &map.robots).unwrap(),
             walls: map.walls,
             seed,
-            roboclaw: roboclaw::Config::default(),
-            model: Model::Urg04Lx,
+            speed: 1.0,
             ceiling: Ceiling::default(),
-            variants: Variants::default(),
+            devices: Devices::default(),
         });
         let settings = Settings {
             numbers: Numbers::Right,
@@ -131,8 +129,8 @@ impl Drive {
             let speeds = [right_qpps, left_qpps].map(i32::to_be_bytes).concat();
             let mut packet = [&[address, 37], speeds.as_slice()].concat();
             packet.extend(roboclaw::crc16(&packet).to_be_bytes());
-            self.robot.handle_bytes(self.now, Device::Roboclaw, &packet);
-            while self.robot.poll_output(self.now, Device::Roboclaw).is_some() {}
+            self.robot.handle_bytes(self.now, roboclaw::DEVICE, &packet);
+            while self.robot.poll_output(self.now, roboclaw::DEVICE).is_some() {}
         }
     }
 

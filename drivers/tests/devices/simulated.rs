@@ -11,10 +11,10 @@ use amber_map::Map;
 use amber_proto::hokuyo::DriverMsg as HokuyoMsg;
 use amber_proto::roboclaw::{DriverMsg as RoboclawMsg, MotorsSpeed};
 use amber_proto::{DeviceMessage, MsgType, SynNum};
+use amber_sim::Devices;
 use amber_sim::control::{self, Answer, Request, SimulationState};
-use amber_sim::hokuyo::{Model, Quirks};
+use amber_sim::hokuyo::{Quirks, TCP_DEVICE};
 use amber_sim::roboclaw::Firmware;
-use amber_sim::robot::{Device, Variants};
 use amber_sim::simulator::{Config, Simulator};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -35,10 +35,10 @@ struct Simulation {
 
 impl Simulation {
     fn start(firmware: Firmware) -> Self {
-        Self::start_with(firmware, Variants::default())
+        Self::start_with(firmware, Quirks::default())
     }
 
-    fn start_with(firmware: Firmware, variants: Variants) -> Self {
+    fn start_with(firmware: Firmware, quirks: Quirks) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = Config {
             map: Map::flat(),
@@ -46,10 +46,15 @@ impl Simulation {
             start: Some((3.5, 2.6, 0.0)),
             seed: 1,
             speed: 1.0,
-            roboclaw: firmware,
-            hokuyo: Model::Urg04Lx,
-            hokuyo_tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
-            variants,
+            devices: Devices {
+                roboclaw: amber_sim::roboclaw::Options { firmware },
+                hokuyo: amber_sim::hokuyo::Options {
+                    tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
+                    quirks,
+                    ..amber_sim::hokuyo::Options::default()
+                },
+                ..Devices::default()
+            },
         };
         let (end, ended) = oneshot::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -60,7 +65,7 @@ impl Simulation {
                 .unwrap();
             runtime.block_on(async {
                 let simulator = Simulator::open(config).await.unwrap();
-                let of_tcp = |(device, at)| (device == Device::HokuyoTcp).then_some(at);
+                let of_tcp = |(device, at)| (device == TCP_DEVICE).then_some(at);
                 let tcp = simulator.devices().into_iter().find_map(of_tcp);
                 ready.send(tcp.unwrap()).unwrap();
                 simulator.run(async { drop(ended.await) }).await.unwrap();
@@ -452,15 +457,11 @@ async fn scans_over_tcp_match_those_over_the_serial_port() {
 
 #[tokio::test]
 async fn scanners_in_scip_1_and_without_single_scans_work() {
-    let scanner = Quirks {
+    let quirks = Quirks {
         starts_in_scip_1: true,
         lacks_gd: true,
     };
-    let variants = Variants {
-        scanner,
-        ..Variants::default()
-    };
-    let simulation = Simulation::start_with(Firmware::Crc16, variants);
+    let simulation = Simulation::start_with(Firmware::Crc16, quirks);
     let two_scans = async |mediator: &mut Mediator| {
         for _ in 0..2 {
             let scan = mediator.scan().await.scan.unwrap();

@@ -20,6 +20,9 @@ pub struct Interface {
     /// hardware and no other device.
     #[serde(skip_serializing_if = "is_false")]
     pub always_answers: bool,
+    /// The numbers of the fields that its file adds to `DriverMsg`, ascending.
+    #[serde(skip)]
+    pub numbers: Vec<u32>,
     /// Requests and streams, in the order of the file.
     pub methods: Vec<Method>,
 }

@@ -1,7 +1,8 @@
 //! Reads the services of a file, and checks every rule of a description. PURE.
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FileDescriptor, MethodDescriptor, ServiceDescriptor, Value,
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FileDescriptor, MethodDescriptor,
+    ServiceDescriptor, Value,
 };
 
 use crate::error::Error;
@@ -84,6 +85,16 @@ fn count(fields: &[Field]) -> usize {
     fields.iter().map(|field| 1 + count(&field.fields)).sum()
 }
 
+/// The numbers of the fields that a file adds to `DriverMsg`, ascending.
+fn numbers(file: &FileDescriptor) -> Vec<u32> {
+    let is_of_messages =
+        |it: &ExtensionDescriptor| it.containing_message().full_name() == "amber.DriverMsg";
+    let extensions = file.extensions().filter(is_of_messages);
+    let mut numbers: Vec<_> = extensions.map(|it| it.number()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
 fn is_ours(file: &FileDescriptor) -> bool {
     file.package_name().starts_with("amber.")
 }
@@ -140,6 +151,7 @@ impl Service<'_> {
             file: file.name().to_owned(),
             docs: docs(&file, self.service.path()),
             always_answers: flag(&device, "always_answers"),
+            numbers: numbers(&file),
             methods,
         }))
     }

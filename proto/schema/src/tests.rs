@@ -636,6 +636,32 @@ fn people_get_text_without_fixed_arguments() {
     let row = "| `charge` | double | %, 0 to 100 | How full the battery is. |";
     assert!(document.lines().any(|line| line == row), "{document}");
     assert!(document.contains("The client sets the field `get_charge` to true."));
+    assert!(!document.contains("## Numbers"), "{document}");
+    let caution = "It may move or change something, so `amber check` does not send it.";
+    let changes = |command: &str| {
+        let section = document.split(&format!("### battery: {command}\n")).nth(1);
+        section
+            .unwrap()
+            .split("\n### ")
+            .next()
+            .unwrap()
+            .contains(caution)
+    };
+    assert!(changes("set-capacity") && !changes("charges"));
+}
+
+#[test]
+fn several_devices_begin_with_a_table_of_their_numbers() {
+    let mut interfaces = read(&compiled(&battery(ALL_KINDS)), &built_in()).unwrap();
+    let mut other = interfaces[0].clone();
+    (other.device_type, other.name) = (212, "lamp".into());
+    other.numbers = vec![1, 3, 4, 6, 7, 8, 9];
+    interfaces.push(other);
+    let document = markdown(&interfaces);
+    let (_, rows) = document.split_once("|---|---|---|\n").unwrap();
+    let mut rows = rows.lines();
+    assert_eq!(rows.next(), Some("| 211 | battery | 110-113 |"));
+    assert_eq!(rows.next(), Some("| 212 | lamp | 1, 3, 4, 6-9 |"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Cardinality, Field, Interface, Kind, Method};
+use crate::model::{Cardinality, Field, Harmless, Interface, Kind, Method};
 
 /// An interface as plain text, for a terminal.
 pub fn text(interface: &Interface) -> String {
@@ -26,9 +26,18 @@ pub fn text(interface: &Interface) -> String {
     out
 }
 
-/// Interfaces as a part of a document in Markdown: a section for each.
+/// Interfaces as a part of a document in Markdown: a section for each. Several begin with a table of
+/// their numbers.
 pub fn markdown(interfaces: &[Interface]) -> String {
     let mut out = String::new();
+    if interfaces.len() > 1 {
+        out += "## Numbers\n\n| device type | name | extensions |\n|---|---|---|\n";
+        for it in interfaces {
+            let numbers = runs(&it.numbers);
+            let _ = writeln!(out, "| {} | {} | {numbers} |", it.device_type, it.name);
+        }
+        out += "\n";
+    }
     for interface in interfaces {
         let _ = writeln!(
             out,
@@ -47,6 +56,12 @@ pub fn markdown(interfaces: &[Interface]) -> String {
                 let _ = writeln!(out, "{}\n", method.docs);
             }
             let _ = writeln!(out, "Kind: {}.", kind(method));
+            if interface.device_type != 0 && method.harmless == Harmless::Unknown {
+                let _ = writeln!(
+                    out,
+                    "It may move or change something, so `amber check` does not send it."
+                );
+            }
             for flag in &method.flags {
                 let _ = writeln!(out, "The client sets the field `{}` to true.", last(flag));
             }
@@ -70,6 +85,20 @@ pub fn markdown(interfaces: &[Interface]) -> String {
     out.truncate(out.trim_end().len());
     out += "\n";
     out
+}
+
+/// Ascending numbers in words, e.g. `80-89, 96`.
+fn runs(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let words = runs.map(|run| match run {
+        [first, _, .., last] => format!("{first}-{last}"),
+        few => few
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn kind(method: &Method) -> String {

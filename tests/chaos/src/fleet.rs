@@ -69,6 +69,12 @@ pub enum Changing {
     Setting(u32),
 }
 
+/// The devices of the simulated robot.
+pub fn robot() -> impl Iterator<Item = Device> {
+    let numbers = robot::Device::built_in().map(|device| format!("{device}:0").parse());
+    numbers.filter_map(Result::ok)
+}
+
 /// The configuration for normal operation: the whole robot, two dummies and an echo.
 pub fn everyday(places: &HashMap<String, String>) -> String {
     let mut text = String::new();
@@ -100,7 +106,7 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     add(
         &mut text,
         &address(WHEELS),
-        &driver(robot::Device::Roboclaw, places),
+        &driver(amber_sim::roboclaw::DEVICE, places),
         "",
     );
     // These restart soon, and some of them are not given up for a long time.
@@ -113,7 +119,7 @@ pub fn chaos(places: &HashMap<String, String>, changing: Changing) -> String {
     add(
         &mut text,
         &address(LASER),
-        &driver(robot::Device::Hokuyo, places),
+        &driver(amber_sim::hokuyo::DEVICE, places),
         &often,
     );
     let deaf = ["sleep", "1000000"].map(String::from);

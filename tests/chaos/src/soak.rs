@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use amber_client::blocking::Client;
 use amber_client::{Result, Sensors};
 use amber_core::counters::{Count, Counters};
-use amber_proto::{Device, DeviceType, MsgType};
+use amber_proto::{Device, MsgType};
 use nix::sys::signal::Signal;
 
 use crate::accounts;
 use crate::clients::echo::{self, frame};
 use crate::clients::{Outcome, Promise, Worker, sdk};
-use crate::fleet::{self, DUMMIES, ECHO, LASER, WHEELS};
+use crate::fleet::{self, DUMMIES, ECHO, LASER};
 use crate::process::{self, Footprint};
 use crate::site::{Site, wait_for};
 use crate::slope::Slope;
@@ -44,13 +44,11 @@ const ALL: Sensors = Sensors {
     magnet: true,
 };
 
-/// Drivers that are never restarted.
-const UNHARMED: [Device; 4] = [
-    ECHO,
-    WHEELS,
-    Device::new(DeviceType::NINEDOF, 0),
-    Device::new(DeviceType::STARGAZER, 0),
-];
+/// Drivers that are never restarted: an echo, and those of the robot without its laser.
+fn unharmed() -> Vec<Device> {
+    let robot = fleet::robot().filter(|device| *device != LASER);
+    robot.chain([ECHO]).collect()
+}
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
@@ -120,7 +118,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<Report> {
     let excused = process::dropped_by_system(site.address);
     broken.extend(Outcome::broken(&outcomes, excused));
     let drivers = control.mediator().drivers()?;
-    broken.extend(accounts::unharmed(&drivers, &UNHARMED));
+    broken.extend(accounts::unharmed(&drivers, &unharmed()));
     broken.extend(site.check_counters(&control).err().map(|e| e.to_string()));
     let counters =
         accounts::counters(&control.mediator().statistics()?).map_err(anyhow::Error::msg)?;
@@ -155,16 +153,22 @@ fn start_clients(at: SocketAddr, seed: u64) -> anyhow::Result<Vec<Worker>> {
     };
     // The device may be too slow for its driver, and the dummies and the laser are restarted at
     // times.
-    Ok(vec![
+    let mut workers = vec![
         echo::start(at, ECHO, Everything, 100.0, seed)?,
         asker("the wheels", 20.0, |c| c.roboclaw(0).speeds().map(drop)),
         asker("the sensors", 20.0, |c| c.ninedof(0).data(ALL).map(drop)),
-        asker("the markers", 5.0, |c| c.stargazer(0).pose().map(drop)),
         asker("the laser", 5.0, |c| c.hokuyo(0).scan().map(drop)),
         sdk::dummy(at, DUMMIES[0].id.0, NothingWrong, 20.0),
         sdk::listener(at, DUMMIES[0].id.0, NothingWrong),
         sdk::listener(at, DUMMIES[1].id.0, NothingWrong),
-    ])
+    ];
+    for device in fleet::robot() {
+        let readings = sdk::reading(device);
+        workers.extend(
+            readings.map(|ask| sdk::asker(at, &device.to_string(), NothingWrong, 5.0, ask)),
+        );
+    }
+    Ok(workers)
 }
 
 /// Visiting clients and driver restarts.

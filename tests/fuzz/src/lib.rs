@@ -14,12 +14,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod corpus;
-pub mod input;
 pub mod mutate;
 pub mod run;
 mod targets;
 
-pub use self::targets::TARGETS;
+pub use self::targets::targets;
+/// Reading structure out of random bytes.
+pub use amber_drivers::fuzz::Input;
 
 /// Something that reads foreign bytes.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,6 @@ pub struct Target {
 impl Target {
     /// The target of this name.
     pub fn named(name: &str) -> Option<Self> {
-        TARGETS.iter().copied().find(|target| target.name == name)
+        targets().find(|target| target.name == name)
     }
 }

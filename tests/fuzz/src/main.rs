@@ -12,7 +12,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use amber_fuzz::{TARGETS, Target};
+use amber_fuzz::{Target, targets};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,10 +33,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<Vec<String>, String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["list"] => Ok(TARGETS
-            .iter()
-            .map(|target| target.name.to_owned())
-            .collect()),
+        ["list"] => Ok(targets().map(|target| target.name.to_owned()).collect()),
         ["unpack", name, folder] => (target(name)?.unpack(Path::new(folder)))
             .map(|()| vec![])
             .map_err(|error| format!("{folder}: {error}")),

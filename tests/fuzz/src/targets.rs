@@ -3,20 +3,23 @@
 mod config;
 mod core;
 mod gateways;
-mod hokuyo;
-mod ninedof;
 mod queue;
-mod roboclaw;
 mod ros2;
 mod rosbridge;
-mod stargazer;
 mod tools;
 mod wire;
 
 use crate::Target;
 
 /// Everything that reads foreign bytes.
-pub const TARGETS: &[Target] = &[
+pub fn targets() -> impl Iterator<Item = Target> {
+    let devices = amber_drivers::FUZZ_TARGETS.iter().copied().flatten();
+    let devices = devices.map(|&(name, run)| target(name, run));
+    OWN.iter().copied().chain(devices)
+}
+
+/// All but those of devices, which lie beside the drivers.
+const OWN: &[Target] = &[
     // From clients and drivers, byte by byte.
     target("frame", wire::frame),
     target("stream", wire::stream),
@@ -36,16 +39,6 @@ pub const TARGETS: &[Target] = &[
     // To those who look at the wire.
     target("explain", tools::explain),
     target("noise", tools::noise),
-    // From devices, and to simulated ones.
-    target("scip", hokuyo::scip),
-    target("hokuyo_driver", hokuyo::driver),
-    target("hokuyo_device", hokuyo::device),
-    target("roboclaw_reply", roboclaw::reply),
-    target("roboclaw_driver", roboclaw::driver),
-    target("roboclaw_device", roboclaw::device),
-    target("ninedof_driver", ninedof::driver),
-    target("ninedof_device", ninedof::device),
-    target("stargazer", stargazer::messages),
     // From programs of other robot systems.
     target("gateway_apollo", gateways::apollo),
     target("gateway_galileo", gateways::galileo),

@@ -192,6 +192,30 @@ async fn each_kind_of_method_works() {
     check_sent(device.join().unwrap());
 }
 
+#[tokio::test]
+async fn a_stream_with_another_period_ends_the_one_before_with_its_own_arguments() {
+    let (address, device) = play();
+    let client = Client::connect(address).await.unwrap();
+    let battery = Battery::of(&client, 3);
+    let usual = battery.cells(&[1], None).await.unwrap();
+    let faster = battery.cells(&[1], PERIOD).await.unwrap();
+    drop((usual, faster));
+    // The end comes before the next answer.
+    assert_eq!(battery.address_().await.unwrap(), None);
+    client.close().await;
+    let sent = device.join().unwrap();
+    let watches = sent.into_iter().filter_map(|it| it.watch);
+    let watches: Vec<_> = watches.map(|it| (it.on(), it.cells, it.period)).collect();
+    let watch = |on, period_ms| (on, vec![1], period_ms);
+    let expected = [
+        watch(true, None),
+        watch(false, None),
+        watch(true, Some(250)),
+        watch(false, Some(250)),
+    ];
+    assert_eq!(watches, expected);
+}
+
 #[test]
 fn each_kind_of_method_works_without_async() {
     let (address, device) = play();

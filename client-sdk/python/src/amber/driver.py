@@ -31,14 +31,16 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Callable
+from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from . import aio, schemas
-from .client import Client
 from .errors import FrameError
 from .frame import Frame, FrameReader, Header, encode
 from .schemas import DriverMsg
 from .wire import claim_stdout
+
+if TYPE_CHECKING:
+    from .client import Client
 
 #: The maximum number of queued requests; then the oldest is dropped.
 WAITING = 256
@@ -389,6 +391,8 @@ class _Pipe:
     def robot(self) -> Client:
         with self._robot_lock:
             if self._robot is None:
+                from .client import Client
+
                 self._robot = Client._over(_ToMediator(self))
             return self._robot
 

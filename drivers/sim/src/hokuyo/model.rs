@@ -4,11 +4,14 @@ use std::f64::consts::PI;
 use std::time::Duration;
 
 /// A model of laser scanner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
-    /// 240 degrees, 5.6 m, 10 scans per second.
+    /// 240 degrees, 5.6 m, 10 scans per second
+    #[default]
+    #[value(name = "urg-04lx")]
     Urg04Lx,
-    /// 270 degrees, 60 m, 40 scans per second.
+    /// 270 degrees, 60 m, 40 scans per second
+    #[value(name = "utm-30lx")]
     Utm30Lx,
 }
 

@@ -1,15 +1,16 @@
 //! Packets of the RoboClaw: checksums, and the length of each command. PURE.
 
 /// The firmware of a controller, which determines the form of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Firmware {
-    /// 7-bit checksums, writes are never acknowledged, one status byte.
+    /// 7-bit checksums, writes are not acknowledged
     Legacy,
-    /// Like [`Firmware::Legacy`], but a write whose checksum has bit 7 set is acknowledged.
+    /// 7-bit checksums, writes are acknowledged if bit 7 of the checksum is set
     LegacyAck,
-    /// CRC16, writes are acknowledged, two status bytes (4.1.x).
+    /// CRC16, two status bytes as in firmware 4.1.x
     Crc16Short,
-    /// CRC16, writes are acknowledged, four status bytes.
+    /// CRC16, four status bytes
+    #[default]
     Crc16,
 }
 

@@ -1,8 +1,11 @@
 //! Tests of the robot through the bytes of its devices, with a simulated time.
 
-use amber_map::Map;
+use amber_map::{Map, Point};
 
 use super::*;
+use crate::hokuyo::{self, Hokuyo};
+use crate::ninedof::{self, Motion, NineDof};
+use crate::roboclaw;
 use crate::wheels::Wheel;
 use crate::world::find_start;
 
@@ -21,12 +24,24 @@ fn robot_with(seed: u64) -> Robot {
         walls: map.walls,
         start,
         seed,
-        roboclaw: roboclaw::Config::default(),
-        model: Model::Urg04Lx,
+        speed: 1.0,
         ceiling,
-        variants: Variants::default(),
+        devices: Devices::default(),
     })
     .unwrap()
+}
+
+/// A robot with only these devices.
+fn robot_of(devices: &[Device]) -> Robot {
+    let mut robot = robot();
+    robot.twins.retain(|(device, _)| devices.contains(device));
+    robot
+}
+
+fn scans(robot: &Robot) -> u64 {
+    let mut state = SimulationState::default();
+    robot.show(&mut state);
+    state.scans
 }
 
 fn exchange(robot: &mut Robot, now: Duration, device: Device, bytes: &[u8]) -> Vec<u8> {
@@ -46,18 +61,17 @@ fn drive(robot: &mut Robot, now: Duration, qpps: i32) {
         let speed = qpps.to_be_bytes();
         let mut packet = [&[address, 37], speed.as_slice(), &speed].concat();
         packet.extend(roboclaw::crc16(&packet).to_be_bytes());
-        assert_eq!(exchange(robot, now, Device::Roboclaw, &packet), [0xFF]);
+        assert_eq!(exchange(robot, now, roboclaw::DEVICE, &packet), [0xFF]);
     }
 }
 
 #[test]
 fn three_seconds_at_300_mm_per_second_by_serial_bytes() {
-    let mut robot = robot();
-    exchange(&mut robot, MS, Device::Stargazer, b"~#CalcStop`");
+    let mut robot = robot_of(&[roboclaw::DEVICE]);
     let before = robot.world().pose();
     drive(&mut robot, MS * 1000, 1484);
     robot.advance(MS * 3000);
-    let reply = exchange(&mut robot, MS * 3000, Device::Roboclaw, &[0x81, 18]);
+    let reply = exchange(&mut robot, MS * 3000, roboclaw::DEVICE, &[0x81, 18]);
     let qpps = i32::from_be_bytes(reply[..4].try_into().unwrap());
     assert!((f64::from(qpps) / 1484.0 - 1.0).abs() < 0.03, "{qpps}");
     drive(&mut robot, MS * 4000, 0);
@@ -71,37 +85,37 @@ fn three_seconds_at_300_mm_per_second_by_serial_bytes() {
 #[test]
 fn a_scan_shows_the_walls() {
     let mut robot = robot();
-    exchange(&mut robot, MS * 1500, Device::Hokuyo, b"BM\n");
-    let before = robot.scans();
+    exchange(&mut robot, MS * 1500, hokuyo::DEVICE, b"BM\n");
+    let before = scans(&robot);
     robot.advance(MS * 2000);
-    assert_eq!(robot.scans(), before, "no scan was requested");
+    assert_eq!(scans(&robot), before, "no scan was requested");
     // From the middle of the hall to its end; through the door of the bath on the left; to the wall
     // on the right.
     let wanted = [(384, 3_500), (640, 2_600), (128, 600)];
     for ((step, expected_mm), now_ms) in wanted.into_iter().zip([2000, 2100, 2200]) {
         let request = format!("GD{step:04}{step:04}01\n");
         let now = MS * now_ms;
-        let reply = exchange(&mut robot, now, Device::Hokuyo, request.as_bytes());
+        let reply = exchange(&mut robot, now, hokuyo::DEVICE, request.as_bytes());
         let lines: Vec<_> = reply.split(|byte| *byte == b'\n').collect();
         let value = lines[3][..3]
             .iter()
             .fold(0, |value, byte| value * 64 + u32::from(byte - 0x30));
         assert!(value.abs_diff(expected_mm) < 70, "step {step}: {value}");
     }
-    assert_eq!(robot.scans(), before + 3, "each request gets its own turn");
+    assert_eq!(scans(&robot), before + 3, "each request gets its own turn");
 }
 
 #[test]
 fn scans_have_gaps_and_codes_like_captures_of_a_real_scanner() {
     let mut robot = robot();
-    exchange(&mut robot, MS * 1500, Device::Hokuyo, b"MD0044072501000\n");
+    exchange(&mut robot, MS * 1500, hokuyo::DEVICE, b"MD0044072501000\n");
     let mut scans = Vec::new();
     for turn in 16..116 {
         robot.advance(MS * 100 * turn);
-        if let Some(scan) = robot.scanner.latest() {
+        if let Some(scan) = robot.twin::<Hokuyo>().unwrap().latest() {
             scans.push(scan.clone());
         }
-        sent(&mut robot, MS * 100 * turn, Device::Hokuyo);
+        sent(&mut robot, MS * 100 * turn, hokuyo::DEVICE);
     }
     let mean = |code: u32| {
         let measured = scans.iter().flat_map(|scan| &scan.distances[44..=725]);
@@ -126,15 +140,15 @@ fn the_same_seed_gives_the_same_robot() {
         let mut robot = robot_with(seed);
         drive(&mut robot, MS * 1000, 700);
         let scans = b"MD0044072501000\n";
-        let mut all = exchange(&mut robot, MS * 1000, Device::Hokuyo, scans);
+        let mut all = exchange(&mut robot, MS * 1000, hokuyo::DEVICE, scans);
         for time in 10..40 {
             robot.advance(MS * 100 * time);
-            all.extend(sent(&mut robot, MS * 100 * time, Device::Hokuyo));
+            all.extend(sent(&mut robot, MS * 100 * time, hokuyo::DEVICE));
             let speed = [0x80, 18];
             all.extend(exchange(
                 &mut robot,
                 MS * 100 * time,
-                Device::Roboclaw,
+                roboclaw::DEVICE,
                 &speed,
             ));
         }
@@ -146,33 +160,32 @@ fn the_same_seed_gives_the_same_robot() {
 
 #[test]
 fn an_unplugged_device_is_silent_and_a_scanner_loses_its_settings() {
-    let mut robot = robot();
-    exchange(&mut robot, MS, Device::Stargazer, b"~#CalcStop`");
-    let bm = |robot: &mut Robot, ms| exchange(robot, MS * ms, Device::Hokuyo, b"BM\n");
+    let mut robot = robot_of(&[roboclaw::DEVICE, hokuyo::DEVICE]);
+    let bm = |robot: &mut Robot, ms| exchange(robot, MS * ms, hokuyo::DEVICE, b"BM\n");
     assert_eq!(bm(&mut robot, 100), b"BM\n00P\n\n");
     assert_eq!(bm(&mut robot, 200), b"BM\n02R\n\n");
-    let unplug = Fault::Unplug(Device::Hokuyo);
+    let unplug = Fault::Unplug(hokuyo::DEVICE);
     robot.begin(MS * 300, unplug, Some(MS * 1000));
-    assert!(!robot.is_plugged(Device::Hokuyo));
+    assert!(!robot.is_plugged(hokuyo::DEVICE));
     assert_eq!(bm(&mut robot, 400), b"");
     assert_eq!(robot.next_timeout(MS * 400), Some(MS * 1300));
     assert_eq!(bm(&mut robot, 1300), b"BM\n00P\n\n");
-    assert!(robot.is_plugged(Device::Hokuyo));
+    assert!(robot.is_plugged(hokuyo::DEVICE));
 
-    robot.begin(MS * 1400, Fault::Unplug(Device::Roboclaw), None);
+    robot.begin(MS * 1400, Fault::Unplug(roboclaw::DEVICE), None);
     assert_eq!(
-        exchange(&mut robot, MS * 1500, Device::Roboclaw, &[0x80, 90]),
+        exchange(&mut robot, MS * 1500, roboclaw::DEVICE, &[0x80, 90]),
         NOTHING
     );
-    robot.replug(Device::Roboclaw);
-    assert!(!exchange(&mut robot, MS * 1600, Device::Roboclaw, &[0x80, 90]).is_empty());
+    robot.replug(roboclaw::DEVICE);
+    assert!(!exchange(&mut robot, MS * 1600, roboclaw::DEVICE, &[0x80, 90]).is_empty());
 }
 
 #[test]
 fn motors_keep_turning_when_unplugged() {
     let mut robot = robot();
     drive(&mut robot, MS * 1000, 500);
-    robot.begin(MS * 1000, Fault::Unplug(Device::Roboclaw), None);
+    robot.begin(MS * 1000, Fault::Unplug(roboclaw::DEVICE), None);
     robot.advance(MS * 3000);
     assert!(robot.world().travelled_m() > 0.15);
 }
@@ -180,16 +193,16 @@ fn motors_keep_turning_when_unplugged() {
 #[test]
 fn faults_change_the_replies() {
     let mut robot = robot();
-    let status = |robot: &mut Robot, ms| exchange(robot, MS * ms, Device::Roboclaw, &[0x80, 90]);
+    let status = |robot: &mut Robot, ms| exchange(robot, MS * ms, roboclaw::DEVICE, &[0x80, 90]);
     let fine = status(&mut robot, 100);
     robot.begin(MS * 200, Fault::LowBattery, None);
     assert_eq!(status(&mut robot, 200)[..4], [0, 8, 0, 0]);
     robot.clear();
     assert_eq!(status(&mut robot, 300), fine);
-    robot.begin(MS * 400, Fault::Stall(Device::Roboclaw), None);
+    robot.begin(MS * 400, Fault::Stall(roboclaw::DEVICE), None);
     assert_eq!(status(&mut robot, 400), NOTHING);
     robot.clear();
-    robot.begin(MS * 500, Fault::Corrupt(Device::Roboclaw), None);
+    robot.begin(MS * 500, Fault::Corrupt(roboclaw::DEVICE), None);
     let wrong = (0..100).any(|time| status(&mut robot, 500 + 20 * time) != fine);
     assert!(wrong);
     assert_eq!(robot.faults().count(), 1);
@@ -200,16 +213,16 @@ fn a_stuck_wheel_draws_current() {
     let mut robot = robot();
     robot.begin(MS, Fault::StuckWheel(Wheel::RearLeft), None);
     drive(&mut robot, MS * 100, 500);
-    let reply = exchange(&mut robot, MS * 1000, Device::Roboclaw, &[0x80, 90]);
+    let reply = exchange(&mut robot, MS * 1000, roboclaw::DEVICE, &[0x80, 90]);
     assert_eq!(reply[..4], [0x00, 0x02, 0x20, 0x00]);
-    let reply = exchange(&mut robot, MS * 1100, Device::Roboclaw, &[0x80, 19]);
+    let reply = exchange(&mut robot, MS * 1100, roboclaw::DEVICE, &[0x80, 19]);
     assert_eq!(reply[..4], [0; 4]);
 }
 
 #[test]
 fn faults_have_names() {
     for (name, about, fault) in [
-        ("unplug", Some("hokuyo"), Fault::Unplug(Device::Hokuyo)),
+        ("unplug", Some("hokuyo"), Fault::Unplug(hokuyo::DEVICE)),
         ("low-battery", None, Fault::LowBattery),
         (
             "stuck-wheel",
@@ -226,13 +239,14 @@ fn faults_have_names() {
             "no such fault (unplug, stall, corrupt, low-battery, stuck-wheel): \"melt\"",
         ),
         ("stall", None, "stall needs the name of a device"),
-        (
-            "stall",
-            Some("gps"),
-            "no such device (roboclaw, hokuyo, hokuyo-tcp, ninedof, stargazer, maestro): \"gps\"",
-        ),
     ] {
         assert_eq!(Fault::parse(name, about).unwrap_err().to_string(), error);
+    }
+    let unknown = Fault::parse("stall", Some("gps")).unwrap_err();
+    assert!(matches!(unknown, UnknownFault::Device(_)), "{unknown}");
+    for device in Device::all() {
+        let name = device.name();
+        assert_eq!(Fault::parse("stall", Some(name)), Ok(Fault::Stall(device)));
     }
 }
 
@@ -244,7 +258,7 @@ fn sensed(robot: &mut Robot, now: Duration, address: u8, register: u8) -> Option
         written: vec![register],
         read: 6,
     };
-    match robot.handle_transfer(now, &transfer)? {
+    match robot.handle_transfer(now, ninedof::DEVICE, &transfer)? {
         Reply::Ack(bytes) => {
             let raw = |k: usize| f64::from(i16::from_le_bytes([bytes[k], bytes[k + 1]]));
             Some([raw(0), raw(2), raw(4)])
@@ -266,7 +280,7 @@ fn set_up_ninedof(robot: &mut Robot, now: Duration) {
             read: 0,
         };
         assert_eq!(
-            robot.handle_transfer(now, &transfer),
+            robot.handle_transfer(now, ninedof::DEVICE, &transfer),
             Some(Reply::Ack(vec![]))
         );
     }
@@ -276,13 +290,13 @@ fn set_up_ninedof(robot: &mut Robot, now: Duration) {
 fn the_board_measures_the_motion_of_the_robot() {
     let mut robot = robot();
     set_up_ninedof(&mut robot, MS * 500);
-    let errors = robot.ninedof().errors().clone();
+    let errors = robot.twin::<NineDof>().unwrap().errors().clone();
     // Turning on the spot to the left: the left wheels go backwards.
     for address in [0x81, 0x80] {
         let speeds = [1484_i32, -1484].map(i32::to_be_bytes).concat();
         let mut packet = [&[address, 37], speeds.as_slice()].concat();
         packet.extend(roboclaw::crc16(&packet).to_be_bytes());
-        exchange(&mut robot, MS * 1000, Device::Roboclaw, &packet);
+        exchange(&mut robot, MS * 1000, roboclaw::DEVICE, &packet);
     }
     let mut turned = 0.0;
     let mut before = None;
@@ -303,7 +317,7 @@ fn an_unplugged_board_does_not_answer_and_loses_its_settings() {
     let mut robot = robot();
     set_up_ninedof(&mut robot, MS * 100);
     assert!(sensed(&mut robot, MS * 400, 0x19, 0xA8).unwrap()[2] > 7_000.0);
-    robot.begin(MS * 500, Fault::Unplug(Device::NineDof), Some(MS * 1000));
+    robot.begin(MS * 500, Fault::Unplug(ninedof::DEVICE), Some(MS * 1000));
     assert_eq!(sensed(&mut robot, MS * 600, 0x19, 0xA8), None);
     assert_eq!(
         sensed(&mut robot, MS * 1600, 0x19, 0xA8),
@@ -311,11 +325,11 @@ fn an_unplugged_board_does_not_answer_and_loses_its_settings() {
         "it does not measure before it is set up"
     );
     set_up_ninedof(&mut robot, MS * 1700);
-    robot.begin(MS * 1800, Fault::Stall(Device::NineDof), None);
+    robot.begin(MS * 1800, Fault::Stall(ninedof::DEVICE), None);
     assert_eq!(sensed(&mut robot, MS * 1900, 0x19, 0xA8), None);
     robot.clear();
     assert!(sensed(&mut robot, MS * 2000, 0x19, 0xA8).unwrap()[2] > 7_000.0);
-    robot.begin(MS * 2100, Fault::Corrupt(Device::NineDof), None);
+    robot.begin(MS * 2100, Fault::Corrupt(ninedof::DEVICE), None);
     let is_wild = |reading: [f64; 3]| !(7_000.0..9_000.0).contains(&reading[2]);
     assert!((2100..2300).any(|time| is_wild(sensed(&mut robot, MS * time, 0x19, 0xA8).unwrap())));
 }
@@ -334,7 +348,7 @@ fn acceleration_and_turns_are_measured_as_on_a_real_robot() {
         let speeds = [1484_i32, 742].map(i32::to_be_bytes).concat();
         let mut packet = [&[address, 37], speeds.as_slice()].concat();
         packet.extend(roboclaw::crc16(&packet).to_be_bytes());
-        exchange(&mut robot, MS * 1100, Device::Roboclaw, &packet);
+        exchange(&mut robot, MS * 1100, roboclaw::DEVICE, &packet);
     }
     robot.advance(MS * 2500);
     let felt = motion(&robot);

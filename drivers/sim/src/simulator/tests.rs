@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::control::ask;
-use crate::roboclaw::Firmware;
+use crate::{hokuyo, roboclaw};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -28,10 +28,7 @@ fn config(folder: &Path) -> Config {
         start: Some((3.5, 2.6, 0.0)),
         seed: 1,
         speed: 1.0,
-        roboclaw: Firmware::Crc16,
-        hokuyo: Model::Urg04Lx,
-        hokuyo_tcp: None,
-        variants: Variants::default(),
+        devices: Devices::default(),
     }
 }
 
@@ -139,7 +136,7 @@ fn drive(port: &mut File, qpps: i32) {
 #[test]
 fn bytes_sent_to_the_port_move_the_robot() {
     let running = start(|config| config.speed = 10.0);
-    let mut port = running.open(Device::Roboclaw);
+    let mut port = running.open(roboclaw::DEVICE);
     drive(&mut port, 1484);
     let moving = running.until("it moves", |state| state.travelled_m > 0.5);
     assert!((moving.wheels_mm_per_s.rear_left - 300.0).abs() < 9.0);
@@ -153,7 +150,7 @@ fn bytes_sent_to_the_port_move_the_robot() {
 #[test]
 fn an_unplugged_port_hangs_up_and_returns_at_the_same_path() {
     let running = start(|_| ());
-    let mut port = running.open(Device::Hokuyo);
+    let mut port = running.open(hokuyo::DEVICE);
     port.write_all(b"BM\n").unwrap();
     assert_eq!(receive(&mut port, 8), b"BM\n00P\n\n");
     let unplug = |seconds| Request::Fault {
@@ -171,7 +168,7 @@ fn an_unplugged_port_hangs_up_and_returns_at_the_same_path() {
     let device = "hokuyo".to_owned();
     assert_eq!(running.ask(&Request::Replug { device }), Answer::Done);
     assert!(running.state().faults.is_empty() && link.exists());
-    let mut port = running.open(Device::Hokuyo);
+    let mut port = running.open(hokuyo::DEVICE);
     port.write_all(b"BM\n").unwrap();
     assert_eq!(receive(&mut port, 8), b"BM\n00P\n\n", "it lost power");
 
@@ -183,7 +180,7 @@ fn an_unplugged_port_hangs_up_and_returns_at_the_same_path() {
 #[test]
 fn the_reset_line_resets() {
     let running = start(|_| ());
-    let mut port = running.open(Device::Roboclaw);
+    let mut port = running.open(roboclaw::DEVICE);
     let mut packet = vec![0x80, 92, 1];
     packet.extend(roboclaw::crc16(&packet).to_be_bytes());
     port.write_all(&packet).unwrap();

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use amber_map::Map;
-use amber_sim::hokuyo::Model;
-use amber_sim::roboclaw::Firmware;
-use amber_sim::robot::{Device, Variants};
+use amber_sim::hokuyo::{self, Model};
+use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
+use amber_sim::{Devices, ninedof, roboclaw};
 use tokio::sync::oneshot;
 
 #[test]
@@ -23,7 +23,7 @@ fn basicmicro_drives_the_roboclaws() {
         "basicmicro",
         "foreign_basicmicro.py",
         Model::Urg04Lx,
-        |devices| vec![of(devices, Device::Roboclaw)],
+        |devices| vec![of(devices, roboclaw::DEVICE)],
     );
 }
 
@@ -33,7 +33,7 @@ fn tcr_roboclaw_drives_the_roboclaws() {
         "tcr_roboclaw",
         "foreign_tcr_roboclaw.py",
         Model::Urg04Lx,
-        |devices| vec![of(devices, Device::Roboclaw)],
+        |devices| vec![of(devices, roboclaw::DEVICE)],
     );
 }
 
@@ -41,7 +41,7 @@ fn tcr_roboclaw_drives_the_roboclaws() {
 fn hokuyolx_reads_the_scanners() {
     for model in [Model::Utm30Lx, Model::Urg04Lx] {
         check("hokuyolx", "foreign_hokuyolx.py", model, |devices| {
-            let address = of(devices, Device::HokuyoTcp);
+            let address = of(devices, hokuyo::TCP_DEVICE);
             let (_, port) = address.rsplit_once(':').expect("an address with a port");
             vec![port.to_owned(), model.name().to_owned()]
         });
@@ -54,7 +54,7 @@ fn adafruits_libraries_read_the_chips() {
         "adafruit_bus_device, adafruit_register",
         "foreign_adafruit.py",
         Model::Urg04Lx,
-        |devices| vec![of(devices, Device::NineDof)],
+        |devices| vec![of(devices, ninedof::DEVICE)],
     );
 }
 
@@ -62,7 +62,7 @@ fn adafruits_libraries_read_the_chips() {
 fn check(
     package: &str,
     script: &str,
-    hokuyo: Model,
+    model: Model,
     arguments: impl Fn(&[(Device, String)]) -> Vec<String>,
 ) {
     if let Err(reason) = import(package) {
@@ -77,10 +77,14 @@ fn check(
         start: None,
         seed: 1,
         speed: 1.0,
-        roboclaw: Firmware::Crc16,
-        hokuyo,
-        hokuyo_tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
-        variants: Variants::default(),
+        devices: Devices {
+            hokuyo: hokuyo::Options {
+                model,
+                tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
+                ..hokuyo::Options::default()
+            },
+            ..Devices::default()
+        },
     };
     let (end, ended) = oneshot::channel::<()>();
     let (ready, devices) = std::sync::mpsc::channel();

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::*;
 use crate::hokuyo::Options;
-use crate::testing::{self, Plug};
+use crate::testing::{self, Plug, check_bytes};
 
 const DISTANCE_MM: u32 = 1234;
 
@@ -183,4 +183,40 @@ async fn publishing_recovers_from_garbage() {
         check_scan(&scan);
     })
     .await;
+}
+
+#[test]
+fn messages_have_the_documented_bytes() {
+    use amber_proto::hokuyo::{DriverMsg, Scan};
+
+    let data = DriverMsg {
+        r#type: Some(1),
+        ..DriverMsg::default()
+    };
+    check_bytes(
+        "10 01 18 64 C0 02 01",
+        DriverMsg {
+            syn_num: Some(100),
+            get_single_scan: Some(true),
+            ..data.clone()
+        },
+    );
+    let scan = Scan {
+        angles: vec![
+            -119.885,
+            f64::from_le_bytes([0, 0xd2, 0x6c, 0x3b, 0x90, 0x88, 0xc6, 0x3f]),
+        ],
+        distances: vec![392, 1000],
+    };
+    assert!((scan.angles[1] - 0.176_04).abs() < 1e-5);
+    check_bytes(
+        "10 01 20 64 CA 02 18 0A 10 71 3D 0A D7 A3 F8 5D C0 00 D2 6C 3B 90 88 C6 3F \
+         12 04 88 03 E8 07 88 03 FB A0 9A 9C 92 2A",
+        DriverMsg {
+            ack_num: Some(100),
+            scan: Some(scan),
+            timestamp: Some(1_448_000_000_123),
+            ..data
+        },
+    );
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::maestro::Options;
-use crate::testing::{self, Plug};
+use crate::testing::{self, Plug, check_bytes};
 
 type Device = sim::Maestro;
 
@@ -245,4 +245,56 @@ async fn errors_of_the_device_are_reported() {
         mediator.expect_health(None).await;
     })
     .await;
+}
+
+#[test]
+fn messages_have_the_documented_bytes() {
+    use amber_proto::maestro::{
+        DriverMsg, SetAngleCommand, SetDifferentAnglesCommand, SetSameAngleCommand, SetSpeedCommand,
+    };
+
+    let data = DriverMsg {
+        r#type: Some(1),
+        ..DriverMsg::default()
+    };
+    check_bytes(
+        "10 01 B2 04 04 08 02 10 5A",
+        DriverMsg {
+            set_angle_command: Some(SetAngleCommand {
+                servo_address: 2,
+                angle: 90,
+            }),
+            ..data.clone()
+        },
+    );
+    check_bytes(
+        "10 01 BA 04 06 0A 02 00 01 10 2D",
+        DriverMsg {
+            set_same_angle_command: Some(SetSameAngleCommand {
+                servo_addresses: vec![0, 1],
+                angle: 45,
+            }),
+            ..data.clone()
+        },
+    );
+    check_bytes(
+        "10 01 C2 04 09 0A 02 00 01 12 03 2D 87 01",
+        DriverMsg {
+            set_different_angles_command: Some(SetDifferentAnglesCommand {
+                servo_addresses: vec![0, 1],
+                angles: vec![45, 135],
+            }),
+            ..data.clone()
+        },
+    );
+    check_bytes(
+        "10 01 CA 04 04 08 02 10 14",
+        DriverMsg {
+            set_speed_command: Some(SetSpeedCommand {
+                servo_address: 2,
+                speed: 20,
+            }),
+            ..data
+        },
+    );
 }

@@ -10,6 +10,7 @@ use tokio_util::codec::Decoder;
 
 use super::super::fake::{Fake, RESTING};
 use super::super::units::Numbers;
+use crate::testing::check_bytes;
 use std::time::Instant;
 
 use super::*;
@@ -173,4 +174,59 @@ async fn a_client_that_sends_subscribe_gets_publications() {
         bench.tell(b"\x10\x07").await;
     })
     .await;
+}
+
+#[test]
+fn messages_have_the_documented_bytes() {
+    use amber_proto::ninedof::{AxisData, DataRequest, DriverMsg, SensorData, SubscribeAction};
+
+    let axes = |[x_axis, y_axis, z_axis]: [i32; 3]| {
+        Some(AxisData {
+            x_axis,
+            y_axis,
+            z_axis,
+        })
+    };
+    let data = DriverMsg {
+        r#type: Some(1),
+        ..DriverMsg::default()
+    };
+    check_bytes(
+        "10 01 18 65 5A 06 08 01 10 01 18 00",
+        DriverMsg {
+            syn_num: Some(101),
+            data_request: Some(DataRequest {
+                accel: Some(true),
+                gyro: Some(true),
+                magnet: Some(false),
+                extended: None,
+            }),
+            ..data.clone()
+        },
+    );
+    check_bytes(
+        "10 01 20 65 52 13 0A 08 08 F9 01 10 7C 18 D0 0F 12 07 08 10 10 0F 18 AE 01",
+        DriverMsg {
+            ack_num: Some(101),
+            sensor_data: Some(SensorData {
+                accel: axes([-125, 62, 1000]),
+                gyro: axes([8, -8, 87]),
+                ..SensorData::default()
+            }),
+            ..data.clone()
+        },
+    );
+    check_bytes(
+        "10 01 62 08 08 64 10 01 18 01 20 01",
+        DriverMsg {
+            subscribe_action: Some(SubscribeAction {
+                freq: Some(100),
+                accel: Some(true),
+                gyro: Some(true),
+                magnet: Some(true),
+                extended: None,
+            }),
+            ..data.clone()
+        },
+    );
 }

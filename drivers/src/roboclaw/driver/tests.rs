@@ -8,7 +8,7 @@ use super::*;
 use crate::roboclaw::Options;
 use crate::roboclaw::fake::{FakePair, Mood};
 use crate::roboclaw::protocol::Check;
-use crate::testing::{self, Plug};
+use crate::testing::{self, Plug, check_bytes};
 
 /// Controllers with a reply delay.
 struct Controllers {
@@ -251,4 +251,54 @@ async fn trouble_is_reported_while_it_lasts() {
         mediator.expect_no_more_health();
     })
     .await;
+}
+
+#[test]
+fn messages_have_the_documented_bytes() {
+    use amber_proto::roboclaw::{DriverMsg, MotorsSpeed};
+
+    let speeds = |[front_left, front_right, rear_left, rear_right]: [i32; 4]| {
+        Some(MotorsSpeed {
+            front_left_speed: Some(front_left),
+            front_right_speed: Some(front_right),
+            rear_left_speed: Some(rear_left),
+            rear_right_speed: Some(rear_right),
+        })
+    };
+    let data = DriverMsg {
+        r#type: Some(1),
+        ..DriverMsg::default()
+    };
+    check_bytes(
+        "10 01 A2 01 0C 08 AC 02 10 AC 02 18 AC 02 20 AC 02",
+        DriverMsg {
+            motors_command: speeds([300; 4]),
+            ..data
+        },
+    );
+    check_bytes(
+        "10 01 A2 01 1C 08 D4 FD FF FF FF FF FF FF FF 01 10 AC 02 \
+         18 D4 FD FF FF FF FF FF FF FF 01 20 AC 02",
+        DriverMsg {
+            motors_command: speeds([-300, 300, -300, 300]),
+            ..data
+        },
+    );
+    check_bytes(
+        "10 01 18 64 A8 01 01",
+        DriverMsg {
+            syn_num: Some(100),
+            current_speed_request: Some(true),
+            ..data
+        },
+    );
+    check_bytes(
+        "10 01 20 64 B2 01 1C 08 AB 02 10 AB 02 18 D5 FD FF FF FF FF FF FF FF 01 \
+         20 D5 FD FF FF FF FF FF FF FF 01",
+        DriverMsg {
+            ack_num: Some(100),
+            current_speed: speeds([299, 299, -299, -299]),
+            ..data
+        },
+    );
 }

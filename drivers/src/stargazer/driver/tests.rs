@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::*;
 use crate::stargazer::Options;
 use crate::stargazer::markers::MarkerFile;
-use crate::testing::{self, Plug};
+use crate::testing::{self, Plug, check_bytes};
 
 /// What the device does.
 #[derive(Clone, Debug, PartialEq)]
@@ -266,4 +266,46 @@ async fn invalid_messages_do_no_harm() {
         assert!(ask(mediator).await.flatten().is_some());
     })
     .await;
+}
+
+#[test]
+fn messages_have_the_documented_bytes() {
+    use amber_proto::stargazer::{DataRequest, DriverMsg, LocalizationData, SubscribeAction};
+
+    let data = DriverMsg {
+        r#type: Some(1),
+        ..DriverMsg::default()
+    };
+    check_bytes(
+        "10 01 18 64 FA 01 00",
+        DriverMsg {
+            syn_num: Some(100),
+            data_request: Some(DataRequest {}),
+            ..data
+        },
+    );
+    let subscription = |action, freq| DriverMsg {
+        subscribe_action: Some(SubscribeAction { action, freq }),
+        ..data
+    };
+    check_bytes("10 01 82 02 02 08 01", subscription(1, None));
+    check_bytes("10 01 82 02 05 08 01 10 C8 01", subscription(1, Some(200)));
+    check_bytes("10 01 82 02 05 08 02 10 C8 01", subscription(2, Some(200)));
+    check_bytes(
+        "10 01 20 64 F2 01 1A 0D 71 3D 6A C0 15 EC 51 06 C2 1D 7B 54 48 43 \
+         25 F6 28 2F 43 28 96 04 30 D2 09",
+        DriverMsg {
+            ack_num: Some(100),
+            localization_data: Some(LocalizationData {
+                x_pos: -3.66,
+                y_pos: -33.58,
+                z_pos: 200.33,
+                angle: 175.16,
+                marker_id: 534,
+                timestamp: Some(1234),
+                lost_ms: None,
+            }),
+            ..data
+        },
+    );
 }

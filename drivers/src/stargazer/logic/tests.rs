@@ -4,14 +4,15 @@ use amber_driver::proto::SynNum;
 use amber_map::{Map, MapPose};
 use amber_sim::ceiling::Ceiling;
 use amber_sim::robot::{self, Fault, Robot};
-use amber_sim::{hokuyo, roboclaw};
+use amber_sim::stargazer as sim;
+use amber_sim::{Devices, roboclaw};
 
 use super::*;
 use crate::stargazer::Options;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
-const DEVICE: robot::Device = robot::Device::Stargazer;
+const DEVICE: robot::Device = sim::DEVICE;
 
 /// The logic, a robot and a clock.
 struct Bench {
@@ -45,16 +46,16 @@ impl Bench {
             walls: map.walls,
             start: MapPose::new(3.0, 2.6, 0.0).into(),
             seed: 1,
-            roboclaw: roboclaw::Config::default(),
-            model: hokuyo::Model::Urg04Lx,
+            speed: 1.0,
             ceiling,
-            variants: robot::Variants::default(),
+            devices: Devices::default(),
         })
         .unwrap();
+        let device: &mut sim::Stargazer = robot.twin_mut().unwrap();
         // As sensitive to fast characters as a real device.
-        robot.stargazer_mut().set_min_pause(10 * MS);
+        device.set_min_pause(10 * MS);
         // The computed fixes are checked to the millimetre.
-        robot.stargazer_mut().set_noise(false);
+        device.set_noise(false);
         let options: Options = toml::from_str(options).unwrap();
         let (settings, _) = options.settings(markers).unwrap();
         let begin = Instant::now();
@@ -70,6 +71,10 @@ impl Bench {
             notes: Vec::new(),
             ended: false,
         }
+    }
+
+    fn device(&self) -> &sim::Stargazer {
+        self.robot.twin().unwrap()
     }
 
     fn instant(&self) -> Instant {
@@ -145,7 +150,7 @@ impl Bench {
             let (right, left) = (right_qpps.to_be_bytes(), left_qpps.to_be_bytes());
             let mut packet = [&[address, 37], right.as_slice(), &left].concat();
             packet.extend(roboclaw::crc16(&packet).to_be_bytes());
-            let wheels = robot::Device::Roboclaw;
+            let wheels = roboclaw::DEVICE;
             self.robot.handle_bytes(self.now, wheels, &packet);
             while self.robot.poll_output(self.now, wheels).is_some() {}
         }
@@ -288,9 +293,9 @@ fn a_stopped_device_is_started() {
         bench.robot.handle_bytes(bench.now, DEVICE, &[*byte]);
         bench.now += 20 * MS;
     }
-    assert!(!bench.robot.stargazer().is_running());
+    assert!(!bench.device().is_running());
     bench.advance(5 * SECOND);
-    assert!(bench.robot.stargazer().is_running());
+    assert!(bench.device().is_running());
     assert!(
         bench.notes.contains(&Note::Ready(None)),
         "{:?}",
@@ -304,7 +309,7 @@ fn parameters_are_set_before_anything_else() {
     let mut bench = Bench::new("set = [\"IDNum=9\", \"MarkType=HLD1S\", \"ThrVal=220\"]");
     bench.advance(15 * SECOND);
     for (name, value) in [("IDNum", "9"), ("MarkType", "HLD1S"), ("ThrVal", "220")] {
-        assert_eq!(bench.robot.stargazer().parameter(name), Some(value));
+        assert_eq!(bench.device().parameter(name), Some(value));
     }
     let written = Note::Written("IDNum, ThrVal".into());
     let ready = Note::Ready(Some("02.0904.16".into()));

@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use amber_client::blocking::Client;
 use amber_client::{Error, Result};
+use amber_proto::Device;
+use amber_reflect::Schemas;
+use amber_reflect::arguments::Given;
+use amber_schema::{Harmless, Kind};
+use bytes::Bytes;
 
 use super::{Outcome, Pace, Promise, Worker, is_told};
 use crate::PATIENCE;
@@ -74,6 +79,29 @@ pub fn asker(
         }
         client.close();
         Ok(())
+    })
+}
+
+/// Sends the first request of a device that only reads, by its description, and checks that the
+/// answer has what it must have. `None` if there is no such request.
+pub fn reading(device: Device) -> Option<impl Fn(&Client) -> Result<()> + Send + 'static> {
+    let schemas = Schemas::built_in();
+    let methods = schemas.interface(device.device_type)?.methods.iter();
+    let mut reads =
+        methods.filter(|it| matches!(it.kind, Kind::Ask { .. }) && it.harmless == Harmless::Any);
+    let method = reads.next()?.clone();
+    let request = Bytes::from(schemas.request(&method, &Given::default()).ok()?);
+    Some(move |client: &Client| {
+        let answer = client.device(device).request_raw(request.clone())?;
+        let values = schemas.values(&answer).unwrap_or_default();
+        let mut fields = method.answer.iter();
+        match fields.find(|field| schemas.value_at(&values, &field.path).is_none()) {
+            None => Ok(()),
+            Some(missing) => Err(Error::BadAnswer {
+                device,
+                message: format!("there is no {}", missing.name),
+            }),
+        }
     })
 }
 

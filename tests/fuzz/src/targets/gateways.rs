@@ -24,7 +24,7 @@ use amber_navigation::kinematics::SkidSteer;
 use amber_proto::{Device, DeviceType};
 use amber_values::WheelSpeeds;
 
-use crate::input::Input;
+use crate::Input;
 
 /// A packet of RflySim: what is understood is written again in the same length, and means the
 /// same.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use amber_core::queue::{Bounds, Lane, Queue};
 use amber_proto::{ClientId, Frame};
 
-use crate::input::Input;
+use crate::Input;
 
 const BOUNDS: Bounds = Bounds {
     frames: 8,

@@ -7,7 +7,7 @@ use amber_gateways::rosbridge::topics::Output;
 use amber_gateways::shared::clock::Now;
 use amber_gateways::shared::web::request::{Decision, decide};
 
-use crate::input::Input;
+use crate::Input;
 
 /// Texts of a client, separated by line feeds, while the robot measures: what waits for the client
 /// is bounded, and is JSON.

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use prost::Message;
 use tokio_util::codec::Decoder;
 
-use crate::input::Input;
+use crate::Input;
 
 /// One datagram: every byte is accounted for, and comes back as it was.
 pub(super) fn frame(data: &[u8]) {

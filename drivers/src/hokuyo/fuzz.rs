@@ -1,19 +1,27 @@
-//! Laser scanners: the driver's half and the simulated device. PURE, but for
-//! the start of their clocks.
+//! Fuzz targets: the driver's half and the simulated device. IO: they read the clock once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
-use amber_drivers::hokuyo::Options;
-use amber_drivers::hokuyo::logic::{Output, ScannerLogic};
-use amber_drivers::hokuyo::scip::{Geometry, Parser};
 use amber_proto::{ClientId, SynNum};
 use amber_sim::hokuyo::{Hokuyo, Link, Model, Scan};
 
-use crate::input::Input;
+use super::Options;
+use super::logic::{Output, ScannerLogic};
+use super::scip::{Geometry, Parser};
+use crate::fuzz::{Input, Target};
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    ("scip", scip),
+    ("hokuyo_driver", driver),
+    ("hokuyo_device", device),
+];
 
 /// Replies, in pieces: the same ones, however they are cut.
-pub(super) fn scip(data: &[u8]) {
+fn scip(data: &[u8]) {
     let mut input = Input(data);
     let cut = usize::from(input.byte()) + 1;
     let (mut whole, mut pieces) = (Parser::default(), Parser::default());
@@ -45,7 +53,7 @@ pub(super) fn scip(data: &[u8]) {
 }
 
 /// The driver's logic, with a device that says anything at any time.
-pub(super) fn driver(data: &[u8]) {
+fn driver(data: &[u8]) {
     let mut input = Input(data);
     let mut now = Instant::now();
     let (settings, _) = Options::default().settings().expect("defaults are good");
@@ -97,7 +105,7 @@ pub(super) fn driver(data: &[u8]) {
 }
 
 /// A simulated scanner, which takes whatever is said to it.
-pub(super) fn device(data: &[u8]) {
+fn device(data: &[u8]) {
     let mut input = Input(data);
     let model = [Model::Urg04Lx, Model::Utm30Lx][usize::from(input.byte() % 2)];
     let link = [Link::Serial, Link::Ethernet][usize::from(input.byte() % 2)];

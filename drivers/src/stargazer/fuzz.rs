@@ -1,11 +1,13 @@
-//! The eye for markers: what the driver reads from its port. PURE.
+//! Fuzz target: what the driver reads from its port. PURE.
 
-use amber_drivers::stargazer::protocol::{Message, Parser};
+use super::protocol::{Message, Parser};
+use crate::fuzz::{Input, Target};
 
-use crate::input::Input;
+/// All of them.
+pub const TARGETS: &[Target] = &[("stargazer", messages)];
 
 /// Messages, in pieces: the same ones, however they are cut.
-pub(super) fn messages(data: &[u8]) {
+fn messages(data: &[u8]) {
     let mut input = Input(data);
     let cut = usize::from(input.byte()) + 1;
     let (mut whole, mut pieces) = (Parser::default(), Parser::default());

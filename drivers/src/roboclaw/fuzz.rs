@@ -1,20 +1,26 @@
-//! Motor controllers: the driver's half and the simulated device. PURE, but for
-//! the start of their clocks.
+//! Fuzz targets: the driver's half and the simulated device. IO: they read the clock once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
-use amber_drivers::roboclaw::Options;
-use amber_drivers::roboclaw::logic::{ControllerAction, ExchangeError, WheelLogic};
-use amber_drivers::roboclaw::protocol::{
-    Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth,
-};
 use amber_proto::{ClientId, SynNum};
 use amber_sim::roboclaw::{Config, Firmware, Roboclaws, Spoil, crc16, sum7};
 use amber_sim::wheels::{Drive, Reading};
 use amber_values::WheelSpeeds;
 
-use crate::input::Input;
+use super::Options;
+use super::logic::{ControllerAction, ExchangeError, WheelLogic};
+use super::protocol::{Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth};
+use crate::fuzz::{Input, Target};
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    ("roboclaw_reply", reply),
+    ("roboclaw_driver", driver),
+    ("roboclaw_device", device),
+];
 
 const CHECKS: [Check; 3] = [Check::Legacy, Check::LegacyAck, Check::Crc16];
 const FIRMWARES: [Firmware; 4] = [
@@ -48,7 +54,7 @@ fn commands(number: i32) -> [Command; 12] {
 }
 
 /// Replies, as they are and with the right check.
-pub(super) fn reply(data: &[u8]) {
+fn reply(data: &[u8]) {
     let mut input = Input(data);
     let (address, number) = (input.byte(), i32::from(input.number()));
     for check in CHECKS {
@@ -71,7 +77,7 @@ pub(super) fn reply(data: &[u8]) {
 }
 
 /// The driver's logic, with controllers that say anything.
-pub(super) fn driver(data: &[u8]) {
+fn driver(data: &[u8]) {
     let mut input = Input(data);
     let mut now = Instant::now();
     let setup = Options::default().setup().expect("defaults are good").0;
@@ -158,7 +164,7 @@ fn exchange(input: &mut Input<'_>, packet: &[u8], shape: Shape) -> Result<Vec<u8
 }
 
 /// Simulated controllers, which take whatever is said to them.
-pub(super) fn device(data: &[u8]) {
+fn device(data: &[u8]) {
     let mut input = Input(data);
     let mut now = Duration::ZERO;
     let mut claws = Roboclaws::new(Config {

@@ -1,27 +1,31 @@
-//! Motion sensors: the driver's half and the simulated chips. PURE, but for the
-//! start of their clocks.
+//! Fuzz targets: the driver's half and the simulated chips. IO: they read the clock once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
-use amber_drivers::ninedof::board::Board;
-use amber_drivers::ninedof::bus::{Bus, BusError};
-use amber_drivers::ninedof::calibration::Calibration;
-use amber_drivers::ninedof::logic::{ImuAction, ImuLogic, Output, Settings};
-use amber_drivers::ninedof::units::Numbers;
 use amber_proto::ninedof::{DataRequest, SubscribeAction};
 use amber_proto::{ClientId, SynNum};
 use amber_sim::i2c::{Reply, Transfer};
 use amber_sim::ninedof::{Errors, Motion, NineDof};
 
-use crate::input::Input;
+use super::board::Board;
+use super::bus::{Bus, BusError};
+use super::calibration::Calibration;
+use super::logic::{ImuAction, ImuLogic, Output, Settings};
+use super::units::Numbers;
+use crate::fuzz::{Input, Target};
+
+/// All of them.
+pub const TARGETS: &[Target] = &[("ninedof_driver", driver), ("ninedof_device", device)];
 
 /// Readings that may be kept for those who wait, and lines for the log.
 const MOST_OUTPUTS: usize = 2000;
 
 /// The driver: its logic and its chips, on a bus that says anything, and between
 /// clients that want anything.
-pub(super) fn driver(data: &[u8]) {
+fn driver(data: &[u8]) {
     let mut input = Input(data);
     let start = Instant::now();
     let mut now = start;
@@ -144,7 +148,7 @@ fn still(_: Duration) -> Motion {
 
 /// The simulated chips, on a bus where anything may go: every transfer is
 /// answered with as many bytes as were wanted, or by nobody.
-pub(super) fn device(data: &[u8]) {
+fn device(data: &[u8]) {
     let mut input = Input(data);
     let mut chips = NineDof::new(Errors::of_seed(1), Duration::ZERO);
     let mut now = Duration::ZERO;

@@ -1,4 +1,10 @@
-//! Reading structure out of random bytes. PURE.
+//! What fuzz targets share: reading structure out of random bytes. PURE.
+//!
+//! The targets of a driver and of its simulated device lie in the folder of the driver; `tests/fuzz`
+//! runs them.
+
+/// A name, and what reads the bytes; it panics when something is wrong.
+pub type Target = (&'static str, fn(&[u8]));
 
 /// Bytes that are used up from the front; behind their end there are zeros.
 #[derive(Clone, Copy, Debug)]

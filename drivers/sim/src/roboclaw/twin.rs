@@ -1,0 +1,78 @@
+//! The motor controllers in the robot: they drive its wheels. PURE.
+
+use std::time::Duration;
+
+use super::{Config, Firmware, PACKET_PAUSE, Roboclaws};
+use crate::device::{Connection, Device, Kind};
+use crate::twin::{Setup, Twin};
+use crate::wheels::{Drive, Reading};
+
+/// The bus of the motor controllers.
+pub const DEVICE: Device = Device {
+    name: "roboclaw",
+    connection: Connection::Serial,
+    driver: "roboclaw",
+    files: &[],
+    demonstrations: &[("call roboclaw speeds", "wheel speeds")],
+};
+
+/// The variant of the motor controllers.
+#[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[group(skip)]
+pub struct Options {
+    /// Protocol of the motor controllers
+    #[arg(
+        long = "roboclaw",
+        value_name = "ROBOCLAW",
+        value_enum,
+        default_value_t
+    )]
+    pub firmware: Firmware,
+}
+
+impl Kind for Options {
+    const DEVICES: &'static [Device] = &[DEVICE];
+
+    fn twins(&self, setup: &Setup<'_>) -> Vec<(Device, Box<dyn Twin>)> {
+        let controllers = Roboclaws::new(Config {
+            firmware: self.firmware,
+            latency: Duration::ZERO,
+            packet_pause: PACKET_PAUSE.mul_f64(setup.speed.max(1.0)),
+        });
+        vec![(DEVICE, Box::new(controllers))]
+    }
+}
+
+impl Twin for Roboclaws {
+    fn handle_bytes(&mut self, now: Duration, bytes: &[u8]) {
+        Roboclaws::handle_bytes(self, now, bytes);
+    }
+
+    fn handle_hang_up(&mut self) {
+        self.handle_unplug();
+    }
+
+    fn poll_output(&mut self, now: Duration) -> Option<Vec<u8>> {
+        Roboclaws::poll_output(self, now)
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        Roboclaws::next_timeout(self)
+    }
+
+    fn handle_reset(&mut self, now: Duration) {
+        Roboclaws::handle_reset(self, now);
+    }
+
+    fn set_battery_v(&mut self, volts: Option<f64>) {
+        Roboclaws::set_battery_v(self, volts);
+    }
+
+    fn drives(&self) -> Option<[Drive; 4]> {
+        Some(Roboclaws::drives(self))
+    }
+
+    fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {
+        Roboclaws::handle_readings(self, now, readings);
+    }
+}
