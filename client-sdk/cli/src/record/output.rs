@@ -90,8 +90,7 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Failure::new(format!("cannot write {shown}: the disk is full")).hint(format!(
-                "free some space; then `amber recover {shown}` finishes the file with everything \
-                 that was written"
+                "free some space, then run `amber recover {shown}` to repair the file"
             ))
         }
         io::ErrorKind::BrokenPipe => {
