@@ -54,7 +54,7 @@ pub fn png(scan: &Scan, range_m: Option<f64>) -> io::Result<Vec<u8>> {
     canvas.arrow((MIDDLE, MIDDLE), UP, 9.0, ROBOT);
     for ring_m in view.rings() {
         let text = label(ring_m);
-        // Straight behind the robot, where scanners do not look.
+        // Straight behind the robot, where scanners have no points.
         let left = MIDDLE - text_width(&text) / 2.0;
         let top = MIDDLE + ring_m * pixels_per_m - LINE_HEIGHT - 4.0;
         canvas.text((left, top), &text, TEXT);

@@ -68,7 +68,7 @@ pub struct Options {
     /// Time from the end of a scan to its timestamp [default: 0]
     #[arg(long, value_name = "MS")]
     pub scan_delay_ms: Option<u64>,
-    /// Longer distances in scans are ignored [default: 5600]
+    /// Ignore longer distances in scans [default: 5600]
     #[arg(long, value_name = "MM")]
     pub max_range_mm: Option<f64>,
     /// Cell size of the grid with the distances to walls [default: 20]

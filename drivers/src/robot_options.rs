@@ -43,7 +43,7 @@ pub struct RobotOptions {
     /// Position of the laser to the left of the centre [default: 0]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub laser_left_mm: Option<f64>,
-    /// Direction of the front of the laser, to the right of that of the robot [default: 0]
+    /// Rotation of the laser to the right, relative to the front of the robot [default: 0]
     #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
     pub laser_angle_deg: Option<f64>,
     /// Time of one turn of the laser [default: 100]

@@ -15,7 +15,7 @@ pub const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 /// How much longer than the device itself its answer may take.
 pub const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 
-/// The mediator answers from memory, so a late answer means that it has ended.
+/// The mediator answers from memory, so without an answer in this time it has ended.
 pub const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);
 
 /// The time between two lines about refused requests: a program that tries again and again must not

@@ -59,5 +59,5 @@ pub(super) const STREAM_PERIOD: Duration = Duration::from_millis(50);
 /// The time between two attempts to reach the mediator, or to subscribe to a device.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// The mediator answers from memory, so a late answer means that it has ended.
+/// The mediator answers from memory, so without an answer in this time it has ended.
 pub(super) const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);
