@@ -46,7 +46,7 @@
 //! Mediators and drivers of the original system work, too, but report less. See
 //! [`Announcement`].
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it
+//! The first lines of each module contain PURE or IO. PURE code only computes: it
 //! has no sockets, files, clocks or tasks, and gets the time as an argument. IO
 //! code talks to the outside.
 

@@ -12,7 +12,7 @@
 //! [`amber_driver::client::sources`] (scans and wheel speeds) and `replace` (files that are replaced
 //! as a whole).
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
+//! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
 use std::process::ExitCode;

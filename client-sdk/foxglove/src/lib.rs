@@ -24,7 +24,7 @@
 //! clock agrees with that of the mediator. So a scan is drawn where the robot was at that time.
 //! Otherwise it is the time at which the message was received.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
 mod converter;

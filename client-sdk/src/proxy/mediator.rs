@@ -91,7 +91,7 @@ impl Mediator {
     }
 
     /// The frames between the mediator and one driver, from now on; allowed on
-    /// the mediator's own machine only. It ends when this client is closed.
+    /// the mediator's machine only. It ends when this client is closed.
     ///
     /// It does not resume after a restart of the mediator: call
     /// [`Mediator::trace`] then.

@@ -34,7 +34,7 @@
 //! `devices = ["gateway:0", "roboclaw:1"]`, and [`Machine::emulated`](shared::machine::Machine)
 //! returns them.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
+//! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
 use std::process::ExitCode;

@@ -141,7 +141,7 @@ mod tests {
             BusLocation::Simulated(path),
         ] {
             let error = location.open().err();
-            assert_eq!(error, Some(format!("{location} is not there")));
+            assert_eq!(error, Some(format!("{location} does not exist")));
         }
     }
 }

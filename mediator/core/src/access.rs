@@ -395,17 +395,17 @@ mod tests {
             (
                 "192.168.1.7/24",
                 "'192.168.1.7/24' is an address within a network",
-                "write \"192.168.1.0/24\" for all of it, or \"192.168.1.7\" for the one",
+                "write \"192.168.1.0/24\" for the network, or \"192.168.1.7\" for the address",
             ),
             (
                 "fe80::1",
-                "'fe80::1' is a link-local address, which another host may have on another link",
+                "'fe80::1' is a link-local address, which may belong to other hosts on other links",
                 "write \"fe80::1%eth0\" with the interface of the link; \"fe80::/10\" stands for \
                  all link-local addresses",
             ),
             (
                 "fe80::1%eth9",
-                "there is no network interface 'eth9'",
+                "network interface 'eth9' does not exist",
                 "`ip link` shows the interfaces of this machine",
             ),
             (

@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn start_errors_name_what_is_missing() {
         for (code, program, error, hint) in [
-            (Errno::ENOENT, "x", "there is no program x", "PATH"),
-            (Errno::ENOENT, "./x", "there is no file ./x", "path"),
+            (Errno::ENOENT, "x", "program x does not exist", "PATH"),
+            (Errno::ENOENT, "./x", "file ./x does not exist", "path"),
             (Errno::EACCES, "./x", "./x is not executable", "chmod"),
             (Errno::EMFILE, "x", "Too many open files", "ulimit -n"),
             (Errno::ENFILE, "x", "Too many open files", "ulimit -n"),

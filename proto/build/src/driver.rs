@@ -79,7 +79,7 @@ struct Rpc<'a> {
 struct Condition {
     place: FieldPath,
     value: String,
-    /// The value that an absent field means, if the description says so.
+    /// The value that an absent field means, if the description defines it.
     absent: Option<String>,
 }
 
@@ -115,7 +115,7 @@ fn refusal(
              reason: ::amber_proto::mediator::refusal::Reason::Failed.into(), \
              message: ::std::borrow::ToOwned::to_owned(why), hint: ::core::option::Option::None }"
         }
-        // Nothing says where the reason belongs.
+        // The description names no field for the reason.
         _ => return Ok(None),
     };
     let place = FieldPath::find(pool, &field.path, package)?.settable()?;

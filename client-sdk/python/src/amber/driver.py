@@ -112,7 +112,7 @@ class Driver:
 
     def trouble(self, why: str) -> None:
         """Reports that the device does not work although the driver does: one
-        sentence for people, such as "/dev/ttyACM0 is not there".
+        sentence for people, such as "/dev/ttyACM0 does not exist".
 
         ``amber events``, ``amber devices`` and ``amber status`` show it until
         :meth:`recovered` or the end of the driver. Saying the same again does

@@ -18,7 +18,7 @@
 //! - **Nothing is lost silently**: messages are numbered, and what is dropped is counted; see the
 //!   counters of `info`.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
 pub mod access;

@@ -107,7 +107,7 @@ fn run() -> anyhow::Result<ExitCode> {
     };
     ensure!(
         context.programs.amber.is_file(),
-        "there is no program {}\nhint: build it, or name another with --amber",
+        "program {} does not exist\nhint: build it, or name another with --amber",
         context.programs.amber.display()
     );
     fastrand::seed(options.seed);
