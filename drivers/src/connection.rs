@@ -63,7 +63,7 @@ fn not_there(place: &str) -> String {
     format!("{place} does not exist")
 }
 
-/// Returns the number of bytes read, or describes why no more will come.
+/// Returns the number of bytes read, or the reason why no more will come.
 pub(crate) fn received(
     read: io::Result<usize>,
     place: impl FnOnce() -> String,

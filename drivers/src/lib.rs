@@ -13,7 +13,7 @@
 //! as a whole).
 //!
 //! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
-//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
+//! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
 use std::process::ExitCode;
 
@@ -51,7 +51,7 @@ pub enum BuiltIn {
     /// Drives the wheels and avoids collisions (device type 9)
     #[command(name = "collision_avoidance")]
     CollisionAvoidance(Box<collision_avoidance::Options>),
-    /// The same for programs that know only the RoboClaw
+    /// The same for programs that support only the RoboClaw
     #[command(name = "drive_support")]
     DriveSupport(Box<drive_support::Options>),
     /// Drives to targets on a map (device type 8)
@@ -61,13 +61,13 @@ pub enum BuiltIn {
     Dummy(dummy::Options),
     /// A Hokuyo laser scanner
     Hokuyo(Box<hokuyo::Options>),
-    /// Where the robot is on its map, from scans and wheel speeds
+    /// The pose of the robot on a map, from scans and wheel speeds
     Location(Box<location::Options>),
     /// Hobby servos on a Pololu Maestro
     Maestro(Box<maestro::Options>),
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof(Box<ninedof::Options>),
-    /// Follows a line of points on a map (device type 10)
+    /// Follows a trajectory on a map (device type 10)
     #[command(name = "pid_follow_trajectory")]
     PidFollowTrajectory(Box<pid_follow_trajectory::Options>),
     /// Two RoboClaw motor controllers with four wheels

@@ -24,7 +24,7 @@ pub trait Bus: Send {
     fn transfer(&mut self, address: u8, written: &[u8], read: &mut [u8]) -> Result<(), BusError>;
 }
 
-/// Why a transfer failed.
+/// The reason why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// No chip answered at the address.

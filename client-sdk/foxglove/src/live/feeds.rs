@@ -31,7 +31,7 @@ pub(super) async fn connect(mediator: String, inputs: mpsc::Sender<Input>) {
                 let _ = inputs.send(Input::Connected(client)).await;
                 return;
             }
-            Err(error) if is_new => note(format!("{error}; trying again")),
+            Err(error) if is_new => note(format!("{error}; retrying")),
             Err(_) => {}
         }
         is_new = false;

@@ -57,8 +57,8 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub targets: Option<Device>,
-    /// The distance between left and right wheels at which turns come out right; more than the real
-    /// one if the wheels skid [default: 420]
+    /// Effective distance between left and right wheels in turns; larger than the real one if the
+    /// wheels skid [default: 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
     /// The fastest speed of a wheel [default: 400]

@@ -34,7 +34,7 @@ pub async fn open(link: &Link) -> Result<Session, Refused> {
             Err(error) if attempts.is_multiple_of(LOG_EVERY) => {
                 let routers = link.connect.join(" ");
                 let why = plain(&error);
-                tracing::warn!("no router at {routers}, trying again: {why}");
+                tracing::warn!("no router at {routers}, retrying: {why}");
             }
             Err(_) => {}
         }

@@ -40,7 +40,8 @@ fn check_file(path: &Path) -> Result<(), Error> {
 
 /// The files of Amber.
 pub(super) fn built_in_files() -> FileDescriptorSet {
-    FileDescriptorSet::decode(DESCRIPTORS).expect("amber-proto has the descriptors it was built from")
+    FileDescriptorSet::decode(DESCRIPTORS)
+        .expect("amber-proto has the descriptors it was built from")
 }
 
 /// Our schemas and those of the files.
