@@ -500,7 +500,7 @@ impl Device<'_> {
              async fn {wake}(&mut self) {{}}\n\n    \
              /// Called when a client subscribes that was not subscribed before.\n    \
              async fn {subscribed}(&mut self, _client: ::amber_driver::ClientId) {{}}\n\n    \
-             /// Called when a client has left or died: stop whatever it set in motion.\n    \
+             /// Called when a client has left or died: stop all motion that it started.\n    \
              async fn {client_gone}(&mut self, _client: ::amber_driver::ClientId) {{}}\n\n    \
              /// Called last: stop everything that moves.\n    \
              async fn {shutdown}(&mut self) {{}}\n}}\n"

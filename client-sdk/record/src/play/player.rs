@@ -34,7 +34,7 @@ pub enum Played {
     Event(Vec<u8>),
     /// Messages are missing here.
     Gap(GapInfo),
-    /// The recording begins again.
+    /// The recording starts again.
     Again,
     /// The recording has ended; the player pauses.
     End,
