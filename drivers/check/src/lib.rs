@@ -15,7 +15,7 @@
 //!
 //! The first lines of each module contain PURE or IO. PURE code only
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an
-//! argument. IO code talks to the outside.
+//! argument. IO code uses sockets, files, clocks and processes.
 
 mod bench;
 mod checks;
