@@ -45,7 +45,7 @@ pub enum RemoteError {
     #[error("Zenoh: {0}")]
     Zenoh(zenoh::Error),
     /// No device is named.
-    #[error("no devices: name some with --devices, or let a mediator start this process")]
+    #[error("no devices: select some with --devices, or let a mediator start this process")]
     NoDevices,
     /// The rule for ids does not cover a device.
     #[error("{0} belongs to no robot: its id is below `first_id` of all")]
@@ -244,7 +244,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
 
 fn encode(packet: Packet, output: &mut BytesMut) {
     if let Err(error) = FrameCodec.encode(packet, output) {
-        tracing::error!("a message was not passed on: {error}");
+        tracing::error!("a message was not forwarded: {error}");
     }
 }
 
