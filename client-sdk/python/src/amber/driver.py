@@ -42,7 +42,7 @@ from .wire import claim_stdout
 
 #: The maximum number of queued requests; then the oldest is dropped.
 WAITING = 256
-#: The maximum size of a description: so much does a mediator keep.
+#: The maximum size of a description that a mediator keeps.
 DESCRIPTION_BYTES = 16_000
 
 
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass
 class Timer:
-    """Work that is done again and again."""
+    """Work that is repeated."""
 
     period_s: float
     #: When it was done last, or when it was requested.
@@ -96,7 +96,7 @@ class Driver:
         return None
 
     def client_gone(self, client: int) -> None:
-        """A client left or was lost. Stop everything that it set in motion."""
+        """A client left or was lost. Stop all motion that it started."""
 
     def stop(self) -> None:
         """Called last: stdin was closed, or SIGTERM arrived. Bring the device to a safe state."""
