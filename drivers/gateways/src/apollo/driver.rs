@@ -233,7 +233,8 @@ impl ReceiveOptions {
             Content::Trajectory => {
                 let area = self.area.ok_or(OptionsError::Missing {
                     name: "area",
-                    hint: "trajectories must not leave it, e.g. area = { x_m = [-5, 5], y_m = [-5, 5] }",
+                    hint: "trajectories must not leave this area, such as \
+                           area = { x_m = [-5, 5], y_m = [-5, 5] }",
                 })?;
                 let AreaOptions { x_m, y_m } = area;
                 (Received::Trajectory(Area { x_m, y_m }), "ADCTrajectory")

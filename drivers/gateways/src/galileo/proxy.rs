@@ -39,7 +39,7 @@ const TOKEN: &str = "galileo_proxy_token";
 pub struct Config {
     /// The address for clients.
     pub listen: SocketAddr,
-    /// The conditions for a session. Clients must know its token besides that of the robot.
+    /// The conditions for a session. Clients need its token in addition to that of the robot.
     pub door: Door,
     /// The robots behind it.
     pub robots: Vec<Robot>,
