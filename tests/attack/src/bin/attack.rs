@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Attacks a mediator, and reports what was expected and what was seen:
+/// Attacks a mediator, and reports expected and actual results:
 /// docs/reliability.md
 ///
 /// Attacks from other machines run in network namespaces, which needs root.
