@@ -1,4 +1,4 @@
-//! The task, its handles and a mediator played by hand. Time is stopped.
+//! The task, its handles and a scripted mediator. Time is stopped.
 
 use std::task::Waker;
 

@@ -80,7 +80,7 @@ pub async fn terminated() {
     }
 }
 
-/// Waits for the end of stdin. Its contents do not matter.
+/// Waits for the end of stdin. Its contents are ignored.
 pub async fn end_of_stdin() {
     let mut buffer = [0; 64];
     let mut stdin = tokio::io::stdin();

@@ -30,7 +30,7 @@ impl Output {
         };
         let file = file.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                let text = format!("{} exists already", path.display());
+                let text = format!("{} already exists", path.display());
                 Failure::new(text).hint("name another file, or replace it with --force")
             }
             _ => cannot_write(path, &error),

@@ -1,4 +1,4 @@
-//! Asks the mediator and the devices for what viewers want. IO.
+//! Requests the data that viewers subscribe to. IO.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(super) async fn connect(mediator: String, inputs: mpsc::Sender<Input>) {
     }
 }
 
-/// The devices of the mediator, with their descriptions, and the place of the laser.
+/// The devices of the mediator, with their descriptions, and the position of the laser.
 pub(super) async fn watch_devices(client: Client, inputs: mpsc::Sender<Input>) {
     let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
     let built_in = Arc::new(Schemas::built_in());

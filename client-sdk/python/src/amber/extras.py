@@ -96,7 +96,7 @@ class DriveToPoint:
         """Drives to one target and waits until the robot is there. This replaces all other targets.
 
         Returns the pose there; None if the driver gave the target up, or if another client has set
-        its own. The robot may wait for ever, for example for a lost laser: ``progress()`` says why.
+        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
 
         An error or cancelling does not stop the robot: call ``stop()``, or close the client.
         """
