@@ -1,4 +1,4 @@
-//! A recording is played: clients see its devices as they were.
+//! A recording is played: its devices are served to clients.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

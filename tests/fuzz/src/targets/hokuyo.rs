@@ -1,4 +1,4 @@
-//! Laser scanners: the driver's half and the simulated device. PURE, but for
+//! Laser scanners: the driver's half and the simulated device. PURE, except for
 //! the start of their clocks.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Motion sensors: the driver's half and the simulated chips. PURE, but for the
+//! Motion sensors: the driver's half and the simulated chips. PURE, except for the
 //! start of their clocks.
 
 use std::time::{Duration, Instant};

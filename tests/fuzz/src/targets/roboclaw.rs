@@ -1,4 +1,4 @@
-//! Motor controllers: the driver's half and the simulated device. PURE, but for
+//! Motor controllers: the driver's half and the simulated device. PURE, except for
 //! the start of their clocks.
 
 use std::time::{Duration, Instant};

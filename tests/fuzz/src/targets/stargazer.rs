@@ -1,4 +1,4 @@
-//! The eye for markers: what the driver reads from its port. PURE.
+//! The marker sensor: the input of the driver from its port. PURE.
 
 use amber_drivers::stargazer::protocol::{Message, Parser};
 
