@@ -1,4 +1,4 @@
-//! Frames over any byte stream: what both SDKs read from and write to.
+//! Frames over any byte stream, for both SDKs.
 
 use std::io;
 

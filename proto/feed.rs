@@ -1,7 +1,6 @@
-//! The feed that a mediator writes for recorders: everything that passes between clients and
-//! drivers. PURE.
+//! The feed that a mediator writes for recorders: all messages between clients and drivers. PURE.
 //!
-//! A client on the mediator's own machine asks for a feed (`OpenFeed` in `mediator.proto`) and
+//! A client on the mediator's machine asks for a feed (`OpenFeed` in `mediator.proto`) and
 //! gets the path of a Unix stream socket. There it reads records until the end of the stream:
 //!
 //! ```text
@@ -11,9 +10,9 @@
 //! +--------+------+-------------------+----------------+
 //! ```
 //!
-//! The length counts everything behind it. [`Writer`] appends records to a buffer without
+//! The length counts everything after it. [`Writer`] appends records to a buffer without
 //! allocating for each, [`Record::parse`] reads them. The mediator never waits for a recorder:
-//! what does not fit into its buffer is left out, and a [`Gap`] says how much that was.
+//! frames that do not fit into its buffer are left out, and a [`Gap`] records how many.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,7 @@ use crate::{ClientId, Device, DeviceType};
 /// Length of the length field, in bytes.
 const LENGTH: usize = 4;
 
-/// Which way a frame went.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From a client to the driver of a device.
@@ -33,7 +32,7 @@ pub enum Direction {
     FromDriver,
 }
 
-/// What a record tells.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What<'a> {
     /// The first record: the version of the mediator.
@@ -51,21 +50,21 @@ pub enum What<'a> {
     Dropped(Dropped<'a>),
     /// Frames that are missing from this feed.
     Gap(Gap),
-    /// The last record: nothing is missing behind it.
+    /// The last record: nothing is missing after it.
     End,
-    /// A kind that this version does not know.
+    /// A kind that is unknown to this version.
     Unknown(u8),
 }
 
 /// A frame in a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded<'a> {
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
-    /// The device that was asked, or that speaks.
+    /// The device that receives or sends the frame.
     pub device: Device,
-    /// Why the mediator dropped it: the name of a counter in `amber status`. Empty if it was
-    /// passed on.
+    /// The reason why the mediator dropped it: the name of a counter in `amber status`. Empty if
+    /// it was forwarded.
     pub dropped: &'a str,
     /// The ids of the sender, or of the receivers, in the order of the header. Four bytes each.
     clients: &'a [u8],
@@ -110,11 +109,11 @@ pub struct Gap {
 pub struct Record<'a> {
     /// Nanoseconds since 1970, never going back within a feed.
     pub time_ns: u64,
-    /// What it tells.
+    /// Its content.
     pub what: What<'a>,
 }
 
-/// Why bytes are not a feed.
+/// The reason why bytes are not a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedError {
     /// A length that no record has.
@@ -130,7 +129,7 @@ impl<'a> Record<'a> {
     /// it is not complete yet.
     ///
     /// # Errors
-    /// The bytes are not a feed. The records behind cannot be found.
+    /// The bytes are not a feed. Later records cannot be found.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, FeedError> {
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else {
             return Ok(None);

@@ -80,7 +80,7 @@ impl<'a> Frame<'a> {
         Some(Self { header, message })
     }
 
-    /// How many bytes the frame takes on the wire.
+    /// The number of bytes that the frame takes on the wire.
     pub fn wire_len(&self) -> usize {
         FRAME_OVERHEAD + self.header.len() + self.message.len()
     }

@@ -23,7 +23,7 @@ pub struct Header<'a> {
     has_clients: bool,
 }
 
-/// Where a header names its clients.
+/// The position of the clients in a header.
 #[derive(Clone, Copy, Debug)]
 enum Clients<'a> {
     /// Somewhere in the encoded header.
@@ -42,7 +42,7 @@ impl Default for Clients<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The bytes end within a field.
-    #[error("cut off")]
+    #[error("truncated")]
     Truncated,
     /// A number of more than 64 bits.
     #[error("a number is too long")]
@@ -61,7 +61,7 @@ impl<'a> Header<'a> {
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, HeaderError> {
         match bytes {
-            // A short way for what clients and drivers usually write.
+            // A fast path for the usual headers of clients and drivers.
             [0x08, device_type @ ..0x80, 0x10, device_id @ ..0x80] => Ok(Self {
                 device_type: Some(DeviceType((*device_type).into())),
                 device_id: Some(DeviceId((*device_id).into())),

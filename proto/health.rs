@@ -12,7 +12,7 @@ impl Health {
         }
     }
 
-    /// The device does not work, for a reason: one line for people.
+    /// The device does not work; the reason is one line for people.
     ///
     /// Control characters become spaces, and more than 200 bytes are cut off.
     pub fn in_trouble(text: &str) -> Self {
@@ -42,7 +42,7 @@ impl Outcome {
         Self { refused: None }
     }
 
-    /// The driver does not carry out the command, for a reason: one line for people.
+    /// The driver does not carry out the command; the reason is one line for people.
     ///
     /// Control characters become spaces, and more than 200 bytes are cut off.
     pub fn refusal(why: &str) -> Self {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn trouble_is_one_line_without_control_characters() {
         for (text, line) in [
-            ("/dev/ttyACM0 is not there", "/dev/ttyACM0 is not there"),
+            ("/dev/ttyACM0 does not exist", "/dev/ttyACM0 does not exist"),
             (" two\r\nlines\t", "two lines"),
             ("\u{1b}[31mred\u{7}\u{9b}", "[31mred"),
             ("", "it does not work"),

@@ -14,15 +14,15 @@
 //!
 //! - [`frame`] and [`header`] read and write bytes without allocation: for the mediator.
 //! - [`codec`] reads and writes owned packets on any stream: for the SDKs.
-//! - [`feed`] is what a mediator writes for recorders.
+//! - [`feed`] is the format of the feeds that a mediator writes for recorders.
 //! - [`ids`] has the numbers and names, [`limits`] every maximum.
 //! - One module per device has its messages, generated from the `.proto` file of that name,
 //!   each with a `DriverMsg` that has the device's extensions. [`include_messages!`] does the
 //!   same for your own device.
 //!
-//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! The first lines of each module contain PURE or IO. PURE code only
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an
-//! argument. IO code talks to the outside.
+//! argument. IO code uses sockets, files, clocks and processes.
 
 pub mod codec;
 pub mod feed;

@@ -27,13 +27,13 @@ pub const MAX_FRAME: usize = FRAME_OVERHEAD + 2 * u16::MAX as usize;
 /// also tabs, line ends and colour codes.
 pub const SURE_HEADER: usize = 0x07ff;
 
-/// How deep unknown groups in a header may be nested (protobuf's own limit).
+/// The maximum nesting of unknown groups in a header (protobuf's own limit).
 pub const MAX_GROUP_DEPTH: usize = 100;
 
 /// The longest report about a device that does not work, in bytes: one sentence, short enough
 /// that several fit into an answer of the mediator.
 pub const HEALTH_TEXT: usize = 200;
 
-/// The longest record of a feed behind its length, in bytes: a frame with a message of 65 535
+/// The longest record of a feed after its length, in bytes: a frame with a message of 65 535
 /// bytes for 65 535 clients needs 328 000.
 pub const MAX_FEED_RECORD: usize = 512 * 1024;

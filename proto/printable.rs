@@ -1,4 +1,4 @@
-//! Makes foreign text safe for terminals and logs. PURE.
+//! Makes untrusted text safe for terminals and logs. PURE.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ pub fn printable_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\t')
 }
 
-/// Like [`printable_line`], but line ends stay, too.
+/// Like [`printable_line`], but keeps line ends.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\t' | '\n'))
 }

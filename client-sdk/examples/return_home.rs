@@ -1,4 +1,4 @@
-//! Drives back to where the robot was at the start, each time you press Enter.
+//! Drives back to the start position each time you press Enter.
 //!
 //! ```sh
 //! cargo run --release -- demo                      # in one terminal
@@ -6,9 +6,9 @@
 //! amber drive                                      # in a third: drive somewhere, and press q
 //! ```
 //!
-//! Then press Enter in the second terminal. `return_home --home 3.5,2.6` has a home of your own. A program
-//! that knows when to return, for example from the voltage of a battery, calls `go_home` instead of
-//! waiting for Enter.
+//! Then press Enter in the second terminal. `return_home --home 3.5,2.6` sets a different home. A
+//! program that knows when to return, for example from the voltage of a battery, calls `go_home`
+//! instead of waiting for Enter.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
 
@@ -30,11 +30,11 @@ const SEARCH: Duration = Duration::from_secs(30);
 const BETWEEN_POSES: Duration = Duration::from_millis(200);
 
 const HELP: &str = "\
-Drives back to where the robot was at the start, each time you press Enter; Ctrl-C stops the robot.
+Drives back to the start position each time you press Enter; Ctrl-C stops the robot.
 
 Usage: return_home [--home X,Y] [--help]
 
-X,Y is the home in metres on the map, with y down [default: where the robot is now].
+X,Y is the home in metres on the map, with y down [default: the current position].
 AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].";
 
 #[tokio::main(flavor = "current_thread")]
@@ -94,13 +94,13 @@ async fn on_request(client: &Client, home: Option<Target>) -> Result<()> {
         }
         match go_home(client, home).await {
             Ok(end) => println!("{}", in_words(end)),
-            // The driver may come back.
+            // The driver may recover.
             Err(error) => eprintln!("{}", error.explained()),
         }
     }
 }
 
-/// The place of the robot, as soon as it is known for sure.
+/// The position of the robot, as soon as it is reliable.
 pub(crate) async fn here(client: &Client) -> Result<Target> {
     let location = client.location(0);
     let search = async {
@@ -144,7 +144,7 @@ fn in_words(end: DriveEnd) -> String {
     }
 }
 
-/// The lines of stdin, read in a thread of its own: reading cannot be cancelled.
+/// The lines of stdin, read in a separate thread: reading cannot be cancelled.
 fn lines() -> mpsc::Receiver<()> {
     let (sender, lines) = mpsc::channel(1);
     thread::spawn(move || {

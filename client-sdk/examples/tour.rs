@@ -3,10 +3,10 @@
 //! ```sh
 //! cargo run --release -- demo                      # in one terminal
 //! cargo run --example tour                         # in another; Ctrl-C stops
-//! cargo run --example tour 3.35,1 5.5,1            # only these places: X,Y in metres, y down
+//! cargo run --example tour 3.35,1 5.5,1            # only these points: X,Y in metres, y down
 //! ```
 //!
-//! The driver drive_to_point finds the way. A place that it cannot reach is left out until the next
+//! The driver drive_to_point finds the path. A point that it cannot reach is skipped until the next
 //! round. `amber map show --live` shows the robot.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
@@ -31,11 +31,11 @@ const ROOMS: [Target; 5] = [
 const PAUSE: Duration = Duration::from_secs(1);
 
 const HELP: &str = "\
-Visits one room after the other, for ever; Ctrl-C stops the robot.
+Visits one room after the other, endlessly; Ctrl-C stops the robot.
 
 Usage: tour [X,Y]... [--help]
 
-X,Y are places on the map in metres, with y down [default: the rooms of the demo's flat].
+X,Y are points on the map in metres, with y down [default: the rooms of the demo's flat].
 AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].";
 
 #[tokio::main(flavor = "current_thread")]
@@ -47,7 +47,7 @@ async fn main() -> ExitCode {
     }
     let places: Option<Vec<_>> = words.iter().map(|word| place(word)).collect();
     let Some(places) = places else {
-        eprintln!("error: a place is X,Y, such as 3.35,1\nhint: `--help` shows the usage");
+        eprintln!("error: a point is X,Y, such as 3.35,1\nhint: `--help` shows the usage");
         return ExitCode::from(2);
     };
     let rooms = if places.is_empty() {
@@ -81,7 +81,7 @@ async fn run(rooms: &[Target]) -> Result<()> {
     visited
 }
 
-/// Visits the rooms for ever, and says what it does. After dropping this, stop the robot.
+/// Visits the rooms endlessly, and prints its progress. After dropping this, stop the robot.
 pub(crate) async fn tour(
     drive: &DriveToPoint,
     rooms: &[Target],
@@ -90,10 +90,10 @@ pub(crate) async fn tour(
     loop {
         for room in rooms {
             let (x_m, y_m) = (room.x_m, room.y_m);
-            say(format!("drives to {x_m}, {y_m}"));
+            say(format!("driving to {x_m}, {y_m}"));
             let mut last = String::new();
             let driven = drive.drive_to(*room, |update| {
-                // Says each new reason to stand still once.
+                // Prints each new reason to stand still once.
                 let reason = standing(update);
                 if reason != last && !reason.is_empty() {
                     say(format!("waits: {reason}"));
@@ -108,7 +108,7 @@ pub(crate) async fn tour(
                 Ok(DriveEnd::Unreachable) => say(format!("cannot reach {x_m}, {y_m}")),
                 Ok(DriveEnd::Replaced) => say("another program has taken the robot".into()),
                 Err(error @ amber_client::Error::Closed { .. }) => return Err(error),
-                // The driver may come back.
+                // The driver may recover.
                 Err(error) => say(error.explained()),
             }
             tokio::time::sleep(PAUSE).await;
@@ -116,7 +116,7 @@ pub(crate) async fn tour(
     }
 }
 
-/// Why the robot stands still, if it has a target.
+/// The reason why the robot stands still, if it has a target.
 fn standing(update: &DriveToPointProgressUpdates) -> String {
     use amber_client::proto::drive_to_point::progress::State;
     let waits = matches!(

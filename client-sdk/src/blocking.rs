@@ -82,7 +82,7 @@ impl Client {
                 runtime.block_on(async {
                     let client = client::Client::connect(mediator).await;
                     let ended = client.as_ref().ok().map(client::Client::ended);
-                    // Whoever asked waits for this.
+                    // The caller waits for this.
                     let _ = connected.send(client);
                     if let Some(ended) = ended {
                         ended.await;

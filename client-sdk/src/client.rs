@@ -55,7 +55,7 @@ struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announcement {
     /// It has answered, so it knows this client and reports dead drivers and
-    /// unknown devices at once.
+    /// unknown devices immediately.
     Answered,
     /// It has not answered. It may belong to the original system, which never
     /// does, or be unreachable. Only deadlines then detect a missing device.

@@ -85,7 +85,7 @@ pub(crate) enum Cancellation {
 /// The state that the task shares with its handles.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
-    /// Why the task has ended.
+    /// The reason why the task has ended.
     pub(crate) cause: OnceLock<Arc<str>>,
     /// Whether the mediator has ever sent a message of its own.
     pub(crate) heard: AtomicBool,
@@ -205,7 +205,7 @@ impl<T: Transport> Dispatch<T> {
                 self.handle_unreachable(now, error);
             }
             Wakeup::Received(Err(TransportError::Malformed(error))) => {
-                debug!(%error, "dropped what is no frame");
+                debug!(%error, "dropped an invalid frame");
             }
             Wakeup::Received(Err(TransportError::Closed(cause))) => {
                 return Turn::Ended(cause.into());
@@ -308,7 +308,7 @@ impl<T: Transport> Dispatch<T> {
                 self.handle_driver_died(now, device, &envelope, why);
             }
             Some(MsgType::ClientDied | MsgType::Subscribe | MsgType::Unsubscribe) => {
-                debug!(%device, kind = ?envelope.kind(), "dropped what clients cannot use");
+                debug!(%device, kind = ?envelope.kind(), "dropped a message not meant for clients");
             }
             Some(MsgType::Data | MsgType::Pong) | None => {
                 match envelope
@@ -320,7 +320,7 @@ impl<T: Transport> Dispatch<T> {
                     None if envelope.kind() == Some(MsgType::Data) && envelope.ack().is_none() => {
                         self.publish(now, device, packet.message);
                     }
-                    None => trace!(%device, "dropped an answer that nobody waits for any more"),
+                    None => trace!(%device, "dropped an answer without a waiting caller"),
                 }
             }
         }
@@ -384,7 +384,7 @@ impl<T: Transport> Dispatch<T> {
     }
 
     fn handle_unreachable(&mut self, now: Instant, error: std::io::Error) -> Error {
-        debug!(mediator = %self.mediator, %error, "mediator out of reach");
+        debug!(mediator = %self.mediator, %error, "mediator unreachable");
         let error = Error::Unreachable {
             mediator: self.mediator.clone(),
             source: Arc::new(error),
@@ -592,7 +592,7 @@ impl<T: Transport> Dispatch<T> {
             while let Some(outgoing) = self.outbox.pop_front() {
                 let sent = poll_fn(|cx| self.transport.poll_send(cx, &outgoing.packet)).await;
                 if let Err(error) = sent {
-                    debug!(%error, "good-bye not sent");
+                    debug!(%error, "goodbye not sent");
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! Errors, with the device and a hint what to try. PURE.
+//! Errors, with the device and a hint. PURE.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ pub use amber_proto::mediator::unavailable::Reason as Unavailability;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The mediator says that no running driver serves the device.
+    /// The mediator reports that no running driver serves the device.
     #[error("no driver serves {device} now")]
     NoSuchDevice {
         /// The device of the request.
         device: Device,
     },
-    /// The device is unavailable, and the mediator says why.
+    /// The device is unavailable; the mediator reports the reason.
     #[error("{device} is unavailable: {message}")]
     Unavailable {
         /// The device of the request.
@@ -28,7 +28,7 @@ pub enum Error {
         reason: Unavailability,
         /// The explanation, for people.
         message: String,
-        /// What to try, if the mediator knows.
+        /// A hint, if the mediator knows one.
         hint: Option<String>,
     },
     /// The driver died while it handled the request.
@@ -58,7 +58,7 @@ pub enum Error {
         reason: Reason,
         /// The explanation, for people.
         message: String,
-        /// What to try, if the device knows.
+        /// A hint, if the device knows one.
         hint: Option<String>,
     },
     /// The network reports that nothing listens at the mediator's address.
@@ -82,7 +82,7 @@ pub enum Error {
     BadAnswer {
         /// The device that answered.
         device: Device,
-        /// What is wrong with the answer.
+        /// The problem of the answer.
         message: String,
     },
     /// The message does not fit a frame.
@@ -96,16 +96,16 @@ pub enum Error {
     /// The client's task has ended.
     #[error("the client is closed: {cause}")]
     Closed {
-        /// Why it has ended.
+        /// The reason why it has ended.
         cause: Arc<str>,
     },
 }
 
-/// What most methods return.
+/// The result of most methods.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// What to try.
+    /// The hint.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchDevice { .. } => Some(
@@ -134,8 +134,8 @@ impl Error {
         }
     }
 
-    /// The text for a program to print before it exits: an `error:` line that
-    /// says what failed, and usually a `hint:` line that says what to try.
+    /// The text for a program to print before it exits: an `error:` line with the
+    /// failure, and usually a `hint:` line with advice.
     pub fn explained(&self) -> String {
         let hint = self.hint().map(|hint| format!("\nhint: {hint}"));
         format!("error: {self}{}", hint.unwrap_or_default())

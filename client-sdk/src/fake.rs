@@ -1,4 +1,4 @@
-//! A mediator with devices, played by hand in tests of clients and commands. IO.
+//! A fake mediator with devices, controlled by tests of clients and commands. IO.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
@@ -69,7 +69,7 @@ impl Sent {
         envelope.syn().unwrap().0
     }
 
-    /// The message as it was before a synNum was put behind it.
+    /// The message before a synNum was appended.
     pub fn without_syn(&self) -> &[u8] {
         let mut syn = Vec::new();
         prost::encoding::uint32::encode(3, &self.syn(), &mut syn);

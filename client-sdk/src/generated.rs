@@ -1,4 +1,4 @@
-//! What the code that `amber-build` generates uses. Not a part of the interface: it changes with
+//! Support for the code that `amber-build` generates. Not a part of the interface: it changes with
 //! the generator. IO.
 
 use std::fmt;
@@ -16,10 +16,10 @@ use crate::proxy::Proxy;
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::Terms;
 
-/// How much longer than the device itself its answer may take.
+/// Extra time for an answer beyond the time limit of the device.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Why an answer is no result.
+/// The reason why an answer is not a result.
 #[derive(Debug)]
 pub enum NoResult {
     /// It is invalid.
@@ -100,7 +100,7 @@ pub async fn stream<M: DeviceMessage, T>(
     proxy.subscribe_by(terms, fields, decode).await
 }
 
-/// Drivers of the original system take these only in DATA messages.
+/// Drivers of the original system accept these only in DATA messages.
 pub(crate) fn terms<M: DeviceMessage>(start: M, stop: M, period: Duration) -> Terms {
     let bytes = |mut message: M| -> Bytes {
         message.set_kind(MsgType::Data);
@@ -118,7 +118,7 @@ pub fn longer_than(duration: Option<Duration>) -> Option<Duration> {
     duration.map(|duration| duration.saturating_add(MARGIN))
 }
 
-/// A field that must be there.
+/// A required field.
 ///
 /// # Errors
 /// It is not.

@@ -43,12 +43,12 @@
 //!   raw bytes or any message that implements [`proto::DeviceMessage`].
 //! - **Without async**: [`blocking`].
 //!
-//! Mediators and drivers of the original system work, too, but report less. See
+//! Mediators and drivers of the original system also work, but report less. See
 //! [`Announcement`].
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it
+//! The first lines of each module contain PURE or IO. PURE code only computes: it
 //! has no sockets, files, clocks or tasks, and gets the time as an argument. IO
-//! code talks to the outside.
+//! code uses them.
 
 // Generated code has the paths of a program that uses this crate.
 extern crate self as amber_client;
@@ -103,7 +103,7 @@ pub use proxy::*;
 pub use subscription::{Event, Interruption, Subscription, Update};
 
 /// Includes the clients of your own devices: those of the package that `amber_build::compile`
-/// generated in `build.rs`. It belongs into the module of their messages. The program must depend
+/// generated in `build.rs`. Use it in the module of their messages. The program must depend
 /// on `amber-sdk` and `amber-proto`.
 ///
 /// ```ignore

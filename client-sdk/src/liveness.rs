@@ -4,7 +4,7 @@
 //! while there are subscriptions, the client requests the mediator's statistics every
 //! two seconds. The uptime shows even a quick restart. Two missing answers, or an error
 //! of the network, show an outage, after which the mediator may have removed this client.
-//! It may also do so unnoticed, because our answers got lost or it had to make room. Then
+//! It may also do so unnoticed, because our answers got lost or its table was full. Then
 //! it knows us by another client id. The request also announces us to a new mediator.
 //!
 //! A mediator that has never answered may be one of the original system. It gets few
@@ -43,7 +43,7 @@ struct Sample {
     uptime: Duration,
 }
 
-/// What an answer shows.
+/// The conclusion from an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Same,
@@ -91,7 +91,7 @@ impl Liveness {
         true
     }
 
-    /// The mediator sent a message of its own: it is not one of the original system.
+    /// The mediator sent its own message: it is not one of the original system.
     pub(crate) fn heard(&mut self) {
         self.ever_answered = true;
     }

@@ -16,30 +16,30 @@ use crate::proxy::Mediator;
 /// The time between two requests for new lines.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// What a [`LogReader`] reads.
+/// An entry that a [`LogReader`] reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogEntry {
     /// A line.
     Line(LogLine),
-    /// So many lines before the next one are lost: the mediator has forgotten them.
+    /// This many lines before the next one are lost: the mediator has forgotten them.
     Missing(u64),
-    /// The mediator was restarted. Its log begins anew.
+    /// The mediator was restarted. Its log starts again.
     Restarted,
 }
 
-/// Which lines a [`LogReader`] begins with.
+/// The lines with which a [`LogReader`] begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LogStart {
-    /// Only lines about the driver that serves this device, also later.
+    /// Only lines about the driver that serves this device; this also applies to later lines.
     pub device: Option<Device>,
-    /// Only lines of the last time.
+    /// Only lines newer than this.
     pub since: Option<Duration>,
-    /// Only so many of these lines, the newest; at most 1000.
+    /// Only the newest of these lines, at most this many; at most 1000.
     pub last: Option<u32>,
 }
 
-/// Reads the log that the mediator keeps about drivers: what they wrote to stderr, and what it says
-/// of them.
+/// Reads the log that the mediator keeps about drivers: their stderr output, and the mediator's
+/// messages about them.
 ///
 /// Nothing is lost silently: a gap is a [`LogEntry::Missing`].
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl LogReader {
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// Those of [`Mediator::read_log`]. You can try again.
+    /// Those of [`Mediator::read_log`]. You can retry.
     pub async fn next_now(&mut self) -> Result<Option<LogEntry>> {
         while self.read.is_empty() {
             let page = self.mediator.read_log(self.position.request()).await?;
@@ -82,7 +82,7 @@ impl LogReader {
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// Those of [`Mediator::read_log`]. You can try again.
+    /// Those of [`Mediator::read_log`]. You can retry.
     pub async fn next(&mut self) -> Result<LogEntry> {
         loop {
             if let Some(entry) = self.next_now().await? {

@@ -13,7 +13,7 @@ pub mod view;
 const SIZE: usize = 800;
 const MIDDLE: f64 = SIZE as f64 / 2.0;
 const MARGIN: f64 = 16.0;
-/// Neighbours that are farther apart have something unseen between them.
+/// Neighbours that are farther apart have an unseen area between them.
 const MAX_STEP_DEG: f64 = 1.5;
 
 const UNSEEN: Colour = [236, 236, 232];
@@ -54,7 +54,7 @@ pub fn png(scan: &Scan, range_m: Option<f64>) -> io::Result<Vec<u8>> {
     canvas.arrow((MIDDLE, MIDDLE), UP, 9.0, ROBOT);
     for ring_m in view.rings() {
         let text = label(ring_m);
-        // Straight behind the robot, where scanners do not look.
+        // Straight behind the robot, where scanners have no points.
         let left = MIDDLE - text_width(&text) / 2.0;
         let top = MIDDLE + ring_m * pixels_per_m - LINE_HEIGHT - 4.0;
         canvas.text((left, top), &text, TEXT);
@@ -62,7 +62,7 @@ pub fn png(scan: &Scan, range_m: Option<f64>) -> io::Result<Vec<u8>> {
     canvas.png()
 }
 
-/// Paints what the laser went through.
+/// Paints the area that the laser went through.
 fn free(canvas: &mut Canvas, scan: &Scan, view: View, pixels_per_m: f64) {
     let mut beams = scan.points().to_vec();
     beams.sort_by(|a, b| a.angle_deg.total_cmp(&b.angle_deg));

@@ -1,4 +1,4 @@
-//! Devices as seen from a program: one typed proxy per kind, over any transport. IO.
+//! Proxies of devices: one typed proxy per device type, over any transport. IO.
 //!
 //! The typed proxies are generated from the descriptions in the `.proto` files. For your own
 //! device, `amber_build::compile` and [`include_client!`](crate::include_client) do the same.
@@ -32,7 +32,7 @@ include!(concat!(env!("OUT_DIR"), "/clients.rs"));
 /// Any device, for your own messages. The typed proxies are built on this.
 ///
 /// `M` is a `DriverMsg` with the device's extensions, such as
-/// [`amber_proto::dummy::DriverMsg`]. For a device of your own, `amber_build` generates it, or use
+/// [`amber_proto::dummy::DriverMsg`]. For your own device, `amber_build` generates it, or use
 /// the methods that take raw bytes.
 #[derive(Clone, Debug)]
 pub struct Proxy {
@@ -54,8 +54,8 @@ impl Proxy {
         }
     }
 
-    /// The same device with another deadline for all requests, also for those that
-    /// have one of their own.
+    /// The same device with another deadline for all requests, even for those that
+    /// have their own deadline.
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self.has_own_deadline = true;
@@ -230,7 +230,7 @@ impl Proxy {
             .await
     }
 
-    /// For devices that want another message than SUBSCRIBE.
+    /// For devices that need a different message than SUBSCRIBE.
     pub(crate) async fn subscribe_by<T>(
         &self,
         terms: Terms,

@@ -1,7 +1,7 @@
-//! Measurements for programs that navigate: scans and wheel speeds, without an end. IO.
+//! Endless measurements for programs that navigate: scans and wheel speeds. IO.
 //!
 //! A driver reaches other devices over its own stdin and stdout, or as a client of a mediator over
-//! UDP. Each function here runs until the client ends, and passes on measurements and errors. When
+//! UDP. Each function here runs until the client ends, and forwards measurements and errors. When
 //! its future is dropped, it ends; a subscription ends with it.
 
 use std::time::{Duration, Instant, SystemTime};
@@ -10,20 +10,20 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::{Client, Error, Hokuyo, Roboclaw, Scan, WheelSpeeds};
 
-/// A scanner that publishes nothing for this time is asked for scans instead. A scanner that works
+/// A scanner that publishes nothing for this time gets requests instead. A scanner that works
 /// publishes ten times in this time, and the drivers of the original system need not publish at all.
 const SILENCE: Duration = Duration::from_secs(1);
 /// The time between two requests for a scan; a scan takes 25 to 100 ms.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The time between two requests after an error.
 const RETRY: Duration = Duration::from_millis(250);
-/// If even the soonest measurement seems older than this, the clocks disagree.
+/// If even the measurement with the smallest delay seems older than this, the clocks disagree.
 const MAX_AGE_MS: i64 = 1_000;
 /// The time in which at least one measurement comes without delay.
 pub const CLOCK_WINDOW: Duration = Duration::from_secs(30);
 
-/// The client for other devices: `own`, or one for a mediator at this address. Tries again until
-/// the address can be used, and passes on each error.
+/// The client for other devices: `own`, or one for a mediator at this address. Retries until the
+/// address is usable, and forwards each error.
 pub async fn client(own: &Client, mediator: Option<&str>, mut failed: impl FnMut(Error)) -> Client {
     let Some(mediator) = mediator else {
         return own.clone();
@@ -37,7 +37,7 @@ pub async fn client(own: &Client, mediator: Option<&str>, mut failed: impl FnMut
     }
 }
 
-/// Subscribes to the scans of a scanner. While it publishes none, asks for them.
+/// Subscribes to the scans of a scanner. While it publishes none, requests them.
 pub async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Scan, Error>)) {
     let mut published = match scanner.scans().await {
         Ok(published) => published,
@@ -73,8 +73,8 @@ pub async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Scan, Erro
     }
 }
 
-/// Asks for the speeds of the wheels once per period. Passes on the time in the middle between
-/// request and answer.
+/// Requests the speeds of the wheels once per period. Forwards them with the time in the middle
+/// between request and answer.
 pub async fn poll_wheels(
     wheels: Roboclaw,
     period: Duration,
@@ -99,9 +99,10 @@ pub async fn poll_wheels(
 
 /// Compares the clock of a robot with that of this machine, to tell how old its measurements are.
 ///
-/// The clocks may disagree: then the measurement that came soonest counts as new, and others are older
-/// than that. So a late measurement is late in any case, but for one: if measurements of a robot with
-/// another time come late for [`CLOCK_WINDOW`], this counts as its time.
+/// The clocks may disagree: then the measurement with the smallest delay counts as new, and others
+/// are older than that. So a late measurement is always detected, with one exception: if all
+/// measurements of a robot with a different clock are late for [`CLOCK_WINDOW`], their delay counts
+/// as the difference of the clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RobotClock {
     /// The smallest differences of this and the last window, in milliseconds.
@@ -111,8 +112,7 @@ pub struct RobotClock {
 }
 
 impl RobotClock {
-    /// How long ago a device measured something, by the clock of the robot. Without a time, it was just
-    /// now.
+    /// The age of a measurement, by the clock of the robot. Without a time, the age is zero.
     #[must_use]
     pub fn age(&mut self, timestamp_ms: Option<i64>, wall: SystemTime) -> Duration {
         let Some((timestamp_ms, wall_ms)) = timestamp_ms.zip(millis(wall)) else {

@@ -74,7 +74,7 @@ pub enum Event<T> {
     Resumed,
 }
 
-/// Why data stopped.
+/// The reason why data stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
     /// The driver died, or no driver serves the device.
@@ -84,7 +84,7 @@ pub enum Interruption {
     /// The mediator was restarted.
     MediatorRestarted,
     /// The mediator and the drivers had forgotten this client: it was
-    /// unreachable, or had to make room for other clients.
+    /// unreachable, or was evicted for other clients.
     Forgotten,
 }
 

@@ -1,4 +1,4 @@
-//! The listeners of each device, and the messages that keep its data coming. PURE.
+//! The listeners of each device, and the messages that maintain its subscriptions. PURE.
 //!
 //! A driver keeps one subscription by SUBSCRIBE per client, and one by each request that starts a
 //! stream. Each of them is a *feed* here. A message belongs to the feed whose listeners read one of
@@ -17,10 +17,10 @@
 //!    no data: renew   +-+ | +-------------------------+   |
 //!    (1 s .. 17 min)      |   silent for long: renew      |
 //!                         |                               |
-//!                         | time to try again             |
+//!                         | time to retry                 |
 //!            Asked -----> Lost <--------------------------+
 //!                          driver died, mediator gone
-//!                          (try again: 0.1 s .. 2 s)
+//!                          (retry: 0.1 s .. 2 s)
 //! ```
 //!
 //! If data stops, the device may have nothing to publish, our UNSUBSCRIBE may have
@@ -83,7 +83,7 @@ pub(crate) enum Ask {
     Renew(FeedKey),
 }
 
-/// What follows from a published message.
+/// The consequences of a published message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) deliveries: Vec<Delivery>,
@@ -363,7 +363,7 @@ impl Subscriptions {
         told
     }
 
-    /// What must be asked for again now.
+    /// The messages that must be sent again now.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<Ask> {
         let mut asks = Vec::new();
         for (key, feed) in &mut self.feeds {
@@ -395,7 +395,7 @@ impl Subscriptions {
         asks
     }
 
-    /// When [`Self::handle_timeout`] has something.
+    /// When [`Self::handle_timeout`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let times = self.feeds.values().map(|feed| match feed.state {
             State::Asked { again_at, .. } | State::Lost { again_at, .. } => again_at,
@@ -404,7 +404,7 @@ impl Subscriptions {
         times.min()
     }
 
-    /// What begins and ends the subscription.
+    /// The messages that begin and end the subscription.
     pub(crate) fn terms(&self, key: FeedKey) -> Terms {
         let feed = self.feeds.get(&key);
         feed.map(|feed| feed.terms.clone()).unwrap_or_default()
@@ -426,7 +426,7 @@ impl Subscriptions {
 }
 
 impl Feed {
-    /// SUBSCRIBE is sent, for the so manieth time without data.
+    /// SUBSCRIBE was sent; counts the attempts without data.
     fn ask(&mut self, now: Instant, attempt: u32) {
         self.since = now;
         self.state = asked(now, attempt, self.terms.period);

@@ -1,4 +1,4 @@
-//! How frames travel between this process and the mediator. IO.
+//! Transports of frames between this process and the mediator. IO.
 //!
 //! A client has its own UDP socket ([`UdpTransport`]). A driver that calls other devices
 //! uses its stdin and stdout through a [`ChannelTransport`]. All other code is the same
@@ -21,7 +21,7 @@ use tokio_util::sync::PollSender;
 /// A connection to the mediator.
 ///
 /// Outgoing packets name a device (type and id) and no clients; incoming ones
-/// name the device that speaks and no clients.
+/// name the sending device and no clients.
 ///
 /// Both methods follow the rules of [`std::future::Future::poll`]. One task
 /// calls them, and neither may block the other: a transport that cannot send
@@ -196,14 +196,14 @@ impl Transport for ChannelTransport {
         cx: &mut Context<'_>,
         packet: &Packet,
     ) -> Poll<Result<(), TransportError>> {
-        let closed = |_| TransportError::Closed("the way to the mediator is closed".into());
+        let closed = |_| TransportError::Closed("the connection to the mediator is closed".into());
         ready!(self.outgoing.poll_reserve(cx)).map_err(closed)?;
         Poll::Ready(self.outgoing.send_item(packet.clone()).map_err(closed))
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, TransportError>> {
         let packet = ready!(self.incoming.poll_recv(cx));
-        let closed = || TransportError::Closed("the way from the mediator is closed".into());
+        let closed = || TransportError::Closed("the connection from the mediator is closed".into());
         Poll::Ready(packet.ok_or_else(closed))
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn with_syn(message: &[u8], syn: SynNum) -> Bytes {
     out.freeze()
 }
 
-/// The most bytes that [`with_syn`] adds to a message.
+/// The maximum number of bytes that [`with_syn`] adds to a message.
 pub(crate) const SYN_LEN: usize = 6;
 
 pub(crate) fn packet(device: Device, message: Bytes) -> Packet {

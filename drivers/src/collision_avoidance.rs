@@ -8,13 +8,13 @@
 //!
 //! What clients can rely on:
 //!
-//! - A command holds for half a second. Then the wheels stop.
+//! - A command is valid for half a second. Then the wheels stop.
 //! - Near obstacles the wheels turn more slowly, all by the same factor, so that the robot stays on
 //!   its arc. Before a contact they stop. Away from the obstacle, the robot may always drive.
-//! - Without scans or measured wheel speeds for 0.6 s the wheels stop, and `amber events` says why.
-//! - The wheels stop when the client leaves that drives, and when the driver ends.
+//! - Without scans or measured wheel speeds for 0.6 s the wheels stop; `amber events` shows why.
+//! - The wheels stop when the client that drives leaves, and when the driver ends.
 //! - A command with a wheel faster than `max_speed_mm_s` is dropped completely.
-//! - Clients of Roboclaw work with this device: it takes their messages, too.
+//! - Clients of Roboclaw also work with this device: it accepts their messages.
 
 use amber_driver::Driver;
 use amber_driver::devices::collision_avoidance;

@@ -60,10 +60,10 @@ pub(crate) fn in_words(error: &io::Error, place: &str) -> String {
 /// The same text for a device that was unplugged and one that never existed, so that an outage is
 /// logged once.
 fn not_there(place: &str) -> String {
-    format!("{place} is not there")
+    format!("{place} does not exist")
 }
 
-/// Returns the number of bytes read, or describes why no more will come.
+/// Returns the number of bytes read, or the reason why no more will come.
 pub(crate) fn received(
     read: io::Result<usize>,
     place: impl FnOnce() -> String,

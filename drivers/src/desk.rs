@@ -34,7 +34,7 @@ pub(crate) trait Owner: Send + 'static {
     type Message: DeviceMessage + Send + 'static;
     /// The link to the mediator.
     type Link: Deref<Target = Link<Self::Message>> + Send + Sync + 'static;
-    /// Something that the logic wants the hardware to do.
+    /// An action for the hardware.
     type Action: Send;
 
     /// Takes a request.
@@ -43,25 +43,25 @@ pub(crate) trait Owner: Send + 'static {
     /// Begins to bring the device to rest.
     fn shut_down(&mut self);
 
-    /// What the logic wants next. Also sends its answers and writes its log lines.
+    /// The next action of the logic. Also sends its answers and writes its log lines.
     fn next(&mut self, link: &Self::Link) -> Next<Self::Action>;
 
     /// Carries out an action, and tells the logic the result.
     fn perform(&mut self, action: Self::Action) -> impl Future<Output = ()> + Send;
 
-    /// Waits until the device or a timer tells the logic something.
+    /// Waits for input of the device or a timer, and reports it to the logic.
     ///
     /// Dropping the future loses nothing.
     fn wait(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Why the device does not work, if there is a problem.
+    /// The reason why the device does not work, if there is a problem.
     fn trouble(&self) -> Option<Cow<'_, str>>;
 
     /// Writes the counters to the log, at the end.
     fn log_counters(&self);
 }
 
-/// What an [`Owner`] does next.
+/// The next step of an [`Owner`].
 pub(crate) enum Next<A> {
     /// Carry out an action.
     Perform(A),
@@ -90,7 +90,7 @@ async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Request>, link: W::Link
             },
             Next::End => break,
         }
-        // Takes all requests before the next action: of commands, only the newest may matter.
+        // Takes all requests before the next action: possibly only the newest command matters.
         while let Some(request) = inbox.try_next() {
             take(&mut owner, &link, request);
         }
@@ -99,7 +99,7 @@ async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Request>, link: W::Link
     owner.log_counters();
 }
 
-/// Where handlers leave requests of type `T`.
+/// The place where handlers leave requests of type `T`.
 #[derive(Debug)]
 pub(crate) struct Desk<T> {
     requests: Option<mpsc::Sender<T>>,
@@ -179,7 +179,7 @@ impl<T> Inbox<T> {
     }
 }
 
-/// Reports that a command is carried out, or why it is not.
+/// Reports that a command is carried out, or the reason why it is not.
 pub(crate) fn finish(outcome: Outcome, refused: Option<&str>) {
     match refused {
         Some(why) => outcome.refuse(why),
@@ -195,7 +195,7 @@ fn report<M: DeviceMessage>(link: &Link<M>, trouble: Option<&str>) {
     }
 }
 
-/// Waits until this time, or for ever if it is `None`.
+/// Waits until this time, or endlessly if it is `None`.
 pub(crate) async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant.into()).await,

@@ -1,7 +1,8 @@
 //! The driver DriveSupport: a Roboclaw that avoids collisions. IO.
 //!
-//! It serves the messages of Roboclaw, so that programs that know only those drive with the guard.
-//! The real Roboclaw then has another id: `roboclaw:1` below, with DriveSupport as `roboclaw:0`.
+//! It serves the messages of Roboclaw, so that programs that support only these drive with the
+//! guard. The real Roboclaw then has another id: `roboclaw:1` below, with DriveSupport as
+//! `roboclaw:0`.
 //!
 //! ```text
 //!  clients --> roboclaw:0, this driver --> guard (collision monitor) --> roboclaw:1
@@ -9,7 +10,7 @@
 //!             hokuyo:0, roboclaw:1, ninedof -+
 //! ```
 //!
-//! Clients can rely on the same as with [CollisionAvoidance](crate::collision_avoidance).
+//! It gives clients the same guarantees as [CollisionAvoidance](crate::collision_avoidance).
 
 use amber_driver::Driver;
 use amber_driver::devices::roboclaw;

@@ -8,12 +8,12 @@
 //!
 //! What clients can rely on:
 //!
-//! - New targets replace the old ones, and the robot starts at once. No targets stop it.
+//! - New targets replace the old ones, and the robot starts immediately. An empty list stops it.
 //! - A target is visited when the robot is within its radius, in the order of the list. A target
 //!   that the robot cannot reach is skipped: it is not among the visited ones.
 //! - The targets end with the client that set them, or with `--any-client-stops` with any client.
-//! - The robot stops when it does not know its pose, after a jump of the pose until it is sure again,
-//!   and without scans or wheel speeds. `amber events` says why.
+//! - The robot stops while its pose is unknown, after a jump of the pose until the pose is reliable
+//!   again, and without scans or wheel speeds. `amber events` shows the reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ mod pilot;
 
 /// Options of the driver.
 #[derive(Clone, Debug, Default, clap::Args)]
-// The map is known behind the robot, too, so the option has no effect here.
+// The map also covers the area behind the robot, so the option has no effect here.
 #[command(mut_arg("look_before_reversing", |arg| arg.hide(true)))]
 pub struct Options {
     #[command(flatten)]
@@ -45,13 +45,13 @@ pub struct Options {
     /// straight to its targets
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// How to find a way through the map
+    /// How to find a path through the map
     #[arg(long, value_enum, default_value_t, requires = "map")]
     planner: Plans,
     /// The pose on the map [default: location:0]
     #[arg(long, value_name = "DEVICE")]
     location: Option<Device>,
-    /// The fastest speed of the robot [default: 380]
+    /// Maximum speed of the robot [default: 380]
     #[arg(long, value_name = "MM/S")]
     speed_mm_s: Option<f64>,
     /// Stop when any client leaves, not only the one that set the targets
@@ -85,7 +85,7 @@ impl Options {
 /// The configuration of the logic for a robot.
 fn config(setup: &Setup, speed_mm_s: f64, any_client_stops: bool) -> Config {
     let usual = Config::new(setup.collision.laser);
-    // The same margin beside a robot of any width.
+    // The same margin on both sides of a robot of any width.
     let margin_m = usual.planner.clearance_m - usual.collision.outline.half_width_m;
     Config {
         collision: collision::Config {
@@ -108,7 +108,7 @@ fn config(setup: &Setup, speed_mm_s: f64, any_client_stops: bool) -> Config {
     }
 }
 
-/// How the driver finds a way through the map.
+/// How the driver finds a path through the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Plans {
     /// Anywhere the robot fits

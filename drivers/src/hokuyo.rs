@@ -6,7 +6,7 @@
 //! What clients can rely on:
 //!
 //! - Angles are degrees, positive to the right, ascending; distances are millimetres in the same
-//!   order. Small numbers are the scanner's own codes for "nothing seen" and are passed on.
+//!   order. Small numbers are the scanner's error codes and are forwarded.
 //! - The scan in a reply is read from the scanner after the request, with the time at which it was
 //!   read; the scanner returns the last scan that it completed. While no scanner is connected, the
 //!   driver sends no reply (never an old scan) and publishes nothing.

@@ -12,8 +12,8 @@
 //! [`amber_driver::client::sources`] (scans and wheel speeds) and `replace` (files that are replaced
 //! as a whole).
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
-//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
+//! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ macro_rules! built_in {
 built_in! {
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
-    /// The same for programs that know only the RoboClaw
+    /// The same for programs that support only the RoboClaw
     DriveSupport: drive_support,
     /// Drives to targets on a map (device type 8)
     DriveToPoint: drive_to_point,
@@ -84,13 +84,13 @@ built_in! {
     Dummy: dummy,
     /// A Hokuyo laser scanner
     Hokuyo: hokuyo + fuzz,
-    /// Where the robot is on its map, from scans and wheel speeds
+    /// The pose of the robot on a map, from scans and wheel speeds
     Location: location,
     /// Hobby servos on a Pololu Maestro
     Maestro: maestro,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
-    /// Follows a line of points on a map (device type 10)
+    /// Follows a trajectory on a map (device type 10)
     PidFollowTrajectory: pid_follow_trajectory,
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw: roboclaw + fuzz,

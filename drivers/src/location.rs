@@ -1,8 +1,8 @@
-//! Driver that knows where the robot is on its map, from the scans of a Hokuyo and the wheel speeds
-//! of a Roboclaw. IO.
+//! Driver that computes the pose of the robot on its map from the scans of a Hokuyo and the wheel
+//! speeds of a Roboclaw. IO.
 //!
 //! ```text
-//!   hokuyo ---> sources --+                        +--> answers, at once
+//!   hokuyo ---> sources --+                        +--> answers, immediately
 //!   roboclaw -> sources --+--> engine: a thread ---+--> subscribers
 //!   map file, upload -----+    with the filter     +--> health
 //! ```
@@ -17,10 +17,10 @@
 //!   time; all values are 0 before the first estimate.
 //! - The quality `p` is the part of the particles, by weight, that agrees with the pose, times the
 //!   part of the scan that the map explains (80 % count as all). It is below 0.3 while the pose is
-//!   not known, and above 0.9 while it is known well. It falls while scans or wheel speeds are
-//!   missing: after 0.5 s, down to 0 after 2 s without scans and to a half without wheel speeds.
+//!   unknown, and above 0.9 while it is reliable. It falls while scans or wheel speeds are missing:
+//!   after 0.5 s, down to 0 after 2 s without scans and to a half without wheel speeds.
 //! - Subscribers get the pose after each update, at most ten times per second.
-//! - An uploaded map replaces the file of `--map`. An invalid one is refused, and the old map stays.
+//! - An uploaded map replaces the file of `--map`. An invalid one is rejected; the old map stays.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ mod tracker;
 /// Options of the driver. The command line overrides the files.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-// The file of the robot has them for other drivers. They have no effect here.
+// The file of the robot contains them for other drivers. They have no effect here.
 #[command(
     mut_arg("imu", |arg| arg.hide(true)),
     mut_arg("length_mm", |arg| arg.hide(true)),
@@ -68,7 +68,7 @@ pub struct Options {
     /// Time from the end of a scan to its timestamp [default: 0]
     #[arg(long, value_name = "MS")]
     pub scan_delay_ms: Option<u64>,
-    /// Longer distances in scans are ignored [default: 5600]
+    /// Ignore longer distances in scans [default: 5600]
     #[arg(long, value_name = "MM")]
     pub max_range_mm: Option<f64>,
     /// Cell size of the grid with the distances to walls [default: 20]
@@ -140,7 +140,7 @@ impl Options {
             (Some(_), None) => {
                 return Err(OptionsError::Missing {
                     name: "--robot-id",
-                    hint: "it selects the poses of this robot; give the number of its marker",
+                    hint: "it selects the poses of this robot: use the number of its marker",
                 });
             }
             (Some(listen), Some(robot_id)) => Some(External {

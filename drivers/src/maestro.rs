@@ -135,7 +135,7 @@ mod tests {
             ("servos = 0", "servos: 0 is not within 1 to 24"),
             (
                 "servos = 6\n[[servo]]\nid = 6",
-                "servo: there is no servo 6, the last one is 5",
+                "servo: servo 6 does not exist, the last one is 5",
             ),
         ] {
             let options: Options = toml::from_str(text).unwrap();

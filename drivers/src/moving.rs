@@ -1,4 +1,4 @@
-//! What drivers that move the robot have in common: they watch other devices and command its wheels.
+//! Common code of drivers that move the robot: they watch other devices and command its wheels.
 //!
 //! ```text
 //!  hokuyo, roboclaw, ninedof, location --> feeds --inputs--> Robot --> pilot (PURE): wheel speeds?

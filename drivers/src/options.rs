@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::connection::Endpoint;
 
-/// Why the options of a driver are rejected.
+/// The reason why the options of a driver are rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// The file cannot be read.
@@ -15,7 +15,7 @@ pub enum OptionsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// The file contains an error.
@@ -50,7 +50,7 @@ pub enum OptionsError {
         path: PathBuf,
         /// The problem.
         problem: String,
-        /// What to do.
+        /// The hint.
         hint: &'static str,
     },
     /// A value is invalid.

@@ -1,4 +1,4 @@
-//! The driver PidFollowTrajectory: follows a line of points on a map, in given times. IO.
+//! The driver PidFollowTrajectory: follows a trajectory on a map, at given times. IO.
 //!
 //! ```text
 //!  clients --points--> driver --> logic: pursuit --> collision monitor --speeds--> roboclaw
@@ -11,9 +11,9 @@
 //! - The points are followed in order, as fast as the configuration allows. If all points have
 //!   increasing times, these set the speed.
 //! - The run ends by itself at the last point, and with the client that started it.
-//! - The robot stops near obstacles, without a pose, and without scans or wheel speeds. `amber
-//!   events` says why. With `--unguarded` it needs no scanner and does not avoid obstacles, as the
-//!   original.
+//! - The robot stops near obstacles, without a pose, and without scans or wheel speeds; `amber
+//!   events` shows the reason. With `--unguarded` it needs no scanner and does not avoid obstacles,
+//!   like the original.
 
 use amber_driver::Driver;
 use amber_driver::devices::pid_follow_trajectory;
@@ -32,7 +32,7 @@ mod pilot;
 
 /// Options of the driver.
 #[derive(Clone, Debug, Default, clap::Args)]
-// The robot never drives backwards on a line.
+// The robot never drives backwards on a trajectory.
 #[command(mut_arg("look_before_reversing", |arg| arg.hide(true)))]
 pub struct Options {
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub struct Options {
     /// The pose on the map [default: location:0]
     #[arg(long, value_name = "DEVICE")]
     location: Option<Device>,
-    /// Drive without the laser scanner, also into obstacles
+    /// Drive without the laser scanner and without obstacle avoidance
     #[arg(long)]
     unguarded: bool,
 }

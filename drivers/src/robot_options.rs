@@ -34,7 +34,7 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub imu: Option<Device>,
-    /// Use the devices of the mediator at this address, instead of those of our own mediator
+    /// Use the devices of the mediator at this address instead of the driver's own mediator
     #[arg(long, value_name = "HOST[:PORT]")]
     pub devices_of: Option<String>,
     /// Position of the laser ahead of the centre between the wheels; required
@@ -43,7 +43,7 @@ pub struct RobotOptions {
     /// Position of the laser to the left of the centre [default: 0]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub laser_left_mm: Option<f64>,
-    /// Direction of the front of the laser, to the right of that of the robot [default: 0]
+    /// Rotation of the laser to the right, relative to the front of the robot [default: 0]
     #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
     pub laser_angle_deg: Option<f64>,
     /// Time of one turn of the laser [default: 100]
@@ -55,14 +55,14 @@ pub struct RobotOptions {
     /// The width of the robot [default: 330]
     #[arg(long, value_name = "MM")]
     pub width_mm: Option<f64>,
-    /// The distance between left and right wheels at which turns come out right; more than the real
-    /// one if the wheels skid [default: 420]
+    /// Effective distance between left and right wheels in turns; larger than the real one if the
+    /// wheels skid [default: 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
-    /// Drive backwards only where the laser has looked or the robot has been
+    /// Drive backwards only into areas that the laser has seen or where the robot has been
     #[arg(long)]
     pub look_before_reversing: bool,
-    /// The fastest speed of a wheel [default: 1200]
+    /// Maximum speed of a wheel [default: 1200]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
 }
@@ -80,7 +80,7 @@ fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Device>, 
 pub struct Setup {
     /// The devices to use.
     pub devices: Devices,
-    /// Where these devices are, if not at the own mediator.
+    /// The mediator of these devices, if it is not the driver's own mediator.
     pub devices_of: Option<String>,
     /// The time of one turn of the laser.
     pub scan_turn: Duration,
@@ -156,7 +156,7 @@ impl RobotOptions {
         let scanner = self.laser.or(file.laser).unwrap_or(LASER);
         let wheels = self.wheels.or(file.wheels).unwrap_or(wheels);
         let imu = self.imu.or(file.imu);
-        // CollisionAvoidance takes the messages of RoboClaw, too.
+        // CollisionAvoidance also accepts the messages of RoboClaw.
         let are_wheels = [DeviceType::ROBOCLAW, DeviceType::COLLISION_AVOIDANCE];
         Ok(Setup {
             devices: Devices {

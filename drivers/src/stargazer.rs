@@ -71,7 +71,7 @@ pub struct Options {
     /// TOML file with the positions of markers: poses are then map coordinates
     #[arg(long, value_name = "FILE")]
     pub markers: Option<PathBuf>,
-    /// The reference marker of the device, if it has a map of its own
+    /// The reference marker of the device, if it has its own map
     #[arg(long, value_name = "ID")]
     pub reference: Option<u32>,
     /// The heading that the device reports when the robot faces 0 degrees [default: 0]
@@ -146,7 +146,7 @@ fn parameter(text: &str) -> Result<Parameter, OptionsError> {
     if !PARAMETERS.contains(&name) {
         let known = PARAMETERS.join(", ");
         return Err(wrong(format!(
-            "unknown parameter '{name}'; valid are {known}"
+            "unknown parameter '{name}'; valid parameters: {known}"
         )));
     }
     if !is_word(value) {
@@ -204,7 +204,7 @@ mod tests {
             ),
             (
                 "set = [\"BaudRate=9600\"]",
-                "set: unknown parameter 'BaudRate'; valid are IDNum, RefID, HeightFix, \
+                "set: unknown parameter 'BaudRate'; valid parameters: IDNum, RefID, HeightFix, \
                  MarkHeight, MarkType, MarkMode, ThrVal",
             ),
             (

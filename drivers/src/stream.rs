@@ -34,10 +34,10 @@ pub(crate) trait StreamLogic: Send + 'static {
     /// When to handle [`PortEvent::Timeout`] if nothing happens earlier.
     fn wake_at(&self) -> Option<Instant>;
 
-    /// Why the device does not work, if there is a problem.
+    /// The reason why the device does not work, if there is a problem.
     fn trouble(&self) -> Option<&str>;
 
-    /// What has happened, for the log.
+    /// Events for the log.
     fn counters(&self) -> String;
 }
 

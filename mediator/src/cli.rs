@@ -23,14 +23,14 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-/// Talk to the devices of a robot, and run the mediator and drivers that serve them.
+/// Access the devices of a robot, and run the mediator and drivers that serve them.
 #[derive(Parser)]
 #[command(
     name = "amber",
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    after_help = "Begin with `amber demo` in one terminal and `amber devices` in another."
+    after_help = "Start with `amber demo` in one terminal and `amber devices` in another."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -52,7 +52,7 @@ enum Verb {
     Sim(amber_sim::cli::Options),
     #[command(flatten)]
     Client(amber_cli::Verb),
-    /// Play a recording: clients see its devices as they were
+    /// Play a recording: serve its devices to clients
     #[cfg(feature = "record")]
     Play(play::Options),
     /// Show the robot in a browser, and drive it there
@@ -64,7 +64,7 @@ enum Verb {
     /// Find robots in the local network
     #[cfg(feature = "discovery")]
     Discover(discover::Options),
-    /// Check this machine for what keeps Amber from working, and say what to do
+    /// Check this machine for problems, and explain how to fix them
     Doctor(doctor::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
@@ -72,7 +72,7 @@ enum Verb {
     Decode(amber_cli::decode::Options),
     /// Show the interface of a device: requests, streams, fields and units
     Describe(amber_cli::describe::Options),
-    /// Test a driver against the protocol, and show how to fix what is wrong
+    /// Test a driver against the protocol, and explain how to fix errors
     Check(amber_check::cli::Options),
     /// Test a client against a deliberately misbehaving mediator
     CheckClient(amber_check::cli::ClientOptions),
@@ -94,11 +94,11 @@ enum Verb {
     /// Write man pages, and the pages of docs/reference
     #[command(hide = true, subcommand)]
     Reference(reference::Options),
-    /// Let others find a mediator; started by the mediator itself
+    /// Announce a mediator in the network; started by the mediator itself
     #[cfg(feature = "discovery")]
     #[command(hide = true)]
     Announce(discover::AnnounceOptions),
-    /// End drivers when the mediator was killed; started by the mediator itself
+    /// End drivers if the mediator is killed; started by the mediator itself
     #[command(hide = true)]
     Guard,
 }
@@ -150,7 +150,7 @@ impl Driver {
 pub(crate) fn run() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => cli.run(),
-        // Help and version are for stdout.
+        // Help and version go to stdout.
         Err(error) if !error.use_stderr() => match device_help(&error) {
             Some(help) => amber_terminal::exit_code(
                 help.and_then(|help| amber_terminal::print(help.as_bytes())),
@@ -173,8 +173,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// The help of `amber call roboclaw --help` and the like, which comes from the description of the
-/// device.
+/// The help of commands like `amber call roboclaw --help`, from the description of the device.
 fn device_help(error: &clap::Error) -> Option<Result<String, Failure>> {
     if error.kind() != ErrorKind::DisplayHelp {
         return None;

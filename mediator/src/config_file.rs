@@ -1,4 +1,4 @@
-//! Reads files of configuration: bounded in size, without blocking. IO.
+//! Reads configuration files: bounded in size, without blocking. IO.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -37,7 +37,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let found = File::from(found);
     check(&found.metadata()?)?;
-    // The path may name another file by now, so the file that was found is opened.
+    // The path may name another file by now, so this opens the file that was checked.
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
     let mut bytes = Vec::new();
     file.take(CONFIG_BYTES + 1).read_to_end(&mut bytes)?;

@@ -14,7 +14,7 @@ use amber_proto::{Device, DeviceType};
 
 use self::erlang::{Position, SyntaxError, Term, Value, consult};
 
-/// The converted configuration, and notes about what it leaves out.
+/// The converted configuration, and notes about omitted entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// TOML.
@@ -76,7 +76,7 @@ pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, SyntaxEr
                 }
                 drivers.push(driver);
             }
-            // Its UDP server; ours is always there.
+            // The UDP server of the original; this mediator always has one.
             Some((
                 "supervised_node",
                 [
@@ -178,7 +178,7 @@ fn driver(
                 continue;
             }
         };
-        // The original takes the first of several.
+        // The original uses the first of several.
         if slot.is_none() {
             *slot = Some(text_of(value)?);
         }
@@ -238,7 +238,7 @@ fn device_of(term: &Term) -> Result<Device, InvalidEntry> {
 fn text_of(term: &Term) -> Result<String, InvalidEntry> {
     match &term.value {
         Value::Text(text) | Value::Atom(text) => Ok(text.clone()),
-        // To Erlang an empty text is an empty list.
+        // In Erlang, an empty text is an empty list.
         Value::List(elements) if elements.is_empty() => Ok(String::new()),
         Value::Binary(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         _ => error(term, "expected a text"),

@@ -6,11 +6,11 @@
 //!
 //! - [`shell`]: sockets, pipes, processes, timers.
 //! - [`config_file`]: reads the configuration, and [`import`] that of the original mediator.
-//! - [`log`]: lines on stderr that never block the rest.
+//! - [`log`]: lines on stderr that never block the mediator.
 //!
-//! In these pages, the first lines of each module say PURE or IO. PURE code only computes: it
-//! has no sockets, files, clocks or tasks, and gets the time as an argument. IO code talks to
-//! the outside.
+//! The first lines of each module contain PURE or IO. PURE code only computes: it has no
+//! sockets, files, clocks or tasks, and gets the time as an argument. IO code uses sockets,
+//! files, clocks and processes.
 
 pub mod config_file;
 pub mod import;

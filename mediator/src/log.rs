@@ -3,10 +3,10 @@
 //! Lines go through a bounded queue to a thread that writes them. If a terminal or disk is too
 //! slow, lines are dropped and counted.
 //!
-//! Own code instead of the crate tracing-appender: the queue here is a dozen lines over a
-//! channel of the standard library. The crate would not replace the rate limit, the escaping,
-//! the journal's priorities or the flush before an abort; its guard prints to stdout if the
-//! queue is full, and it brings nine crates.
+//! This is our own code instead of the crate tracing-appender: the queue here is a dozen lines
+//! over a channel of the standard library. The crate would not replace the rate limit, the
+//! escaping, the journal's priorities or the flush before an abort; its guard prints to stdout
+//! if the queue is full, and it brings nine dependencies.
 
 mod filter;
 
@@ -33,13 +33,13 @@ use self::filter::parse;
 use amber_core::limits::{LOG_LINES_PER_SECOND, LOG_QUEUE_LINES};
 use amber_core::rate::{Rate, RateLimit};
 
-/// How long the end of the program waits for the last lines.
+/// How long the program waits for the last lines before it exits.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object per line.
     Json,
@@ -193,7 +193,7 @@ impl Log {
         }));
     }
 
-    /// A function that changes what is logged.
+    /// A function that changes the log filter.
     pub fn level(&self) -> impl Fn(&str) -> Result<(), String> + use<> {
         let handle = self.filter.clone();
         move |filter| {

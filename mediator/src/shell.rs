@@ -1,9 +1,9 @@
-//! The IO around the core. IO.
+//! The IO layer around the core. IO.
 //!
 //! One thread runs one loop. It waits until a source is ready or a timer is due, tells the
-//! [`Core`], and performs what the core has decided until nothing is left (`Shell::settle`). A
-//! source with more data than fits into a turn continues in the next one, so no other source
-//! waits long. There are no locks and no queues between threads; only files are read on another
+//! [`Core`], and performs the core's decisions until none is left (`Shell::settle`). A source
+//! with more data than fits into a turn continues in the next one, so no other source waits
+//! long. There are no locks and no queues between threads; only files are read on another
 //! thread, because that may take long.
 
 mod alarms;
@@ -79,11 +79,11 @@ pub struct Mediator {
     signals: Signals,
 }
 
-/// What the mediator needs from the program that runs it.
+/// The functions and settings that the mediator needs from the program that runs it.
 pub struct Hooks {
     /// Reads the configuration again; called on another thread.
     pub reload: Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>,
-    /// Changes what is logged; the error says what is wrong with the filter.
+    /// Changes the log filter; the error explains why the filter is invalid.
     pub set_log_level: SetLogLevel,
     /// Changes the maximum number of log lines per second.
     pub set_log_rate: Box<dyn Fn(u32)>,
@@ -91,14 +91,14 @@ pub struct Hooks {
     pub log_lines_lost: Box<dyn Fn() -> u64>,
     /// The program that `amber` stands for in commands; it also runs as `amber guard`.
     pub amber: PathBuf,
-    /// The arguments of `amber` for a process that runs beside the mediator, if there is to be one.
+    /// The arguments of `amber` for a process that runs next to the mediator, if there is one.
     /// It must end when its stdin ends. Gets the addresses that the mediator listens on.
     pub companion: CompanionFor,
-    /// What to do on SIGHUP.
+    /// The reaction to SIGHUP.
     pub hangup: Hangup,
 }
 
-/// What to do on SIGHUP, which the system also sends when a terminal is closed.
+/// The reaction to SIGHUP, which the system also sends when a terminal is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hangup {
     /// Read the configuration again, as services do.
@@ -124,7 +124,7 @@ pub type CompanionFor = Box<dyn Fn(&[SocketAddr]) -> Option<Vec<String>>>;
 /// See [`Hooks`].
 pub type SetLogLevel = Box<dyn Fn(&str) -> Result<(), String>>;
 
-/// Why the mediator cannot listen.
+/// The reason why the mediator cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Another program listens there.
@@ -556,7 +556,7 @@ impl Shell {
         counters.drop_many(DropReason::ReceiveBufferFull, lost);
         if let Some(datagrams) = self.lost_datagrams.happened_times(now, lost) {
             let hint = udp::has_little_room(socket).then_some(
-                "the system grants little room for them: see `sysctl net.core.rmem_max`",
+                "the system grants only small buffers for them: see `sysctl net.core.rmem_max`",
             );
             warn!(
                 datagrams,
@@ -602,7 +602,7 @@ impl Shell {
             self.phase = Phase::Ended(Ending::Hurried);
             return;
         }
-        info!("ending; a second signal ends at once");
+        info!("shutting down; a second signal exits immediately");
         self.phase = Phase::Ending;
         let now = Instant::now();
         let patience = self.core.shut_down(now);
@@ -611,7 +611,7 @@ impl Shell {
         self.tell_service();
     }
 
-    /// Performs everything that the core has decided.
+    /// Performs all decisions of the core.
     fn settle(&mut self) {
         loop {
             self.settle_drivers();
@@ -742,7 +742,7 @@ fn lacks_family(error: &io::Error) -> bool {
 /// The running program, for [`Hooks::amber`].
 ///
 /// # Errors
-/// The system does not tell.
+/// The system does not report it.
 pub fn this_program() -> io::Result<PathBuf> {
     env::current_exe()
 }

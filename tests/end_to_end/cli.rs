@@ -345,7 +345,7 @@ fn help_for_an_unknown_device_is_general_and_has_a_hint() {
     let mediator = Mediator::start(&[DUMMY]);
     // It never answers, like a host that is switched off.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let reachable = (mediator.address.to_string(), "has not handed one");
+    let reachable = (mediator.address.to_string(), "has not sent a description");
     let silent = (silent.local_addr().unwrap().to_string(), "does not answer");
     let closed = ("127.0.0.1:1".to_owned(), "does not answer");
     for (address, why) in [reachable, silent, closed] {

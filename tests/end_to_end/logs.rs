@@ -1,4 +1,4 @@
-//! `amber logs`: what drivers wrote to stderr, and what the mediator says about them.
+//! `amber logs`: the stderr output of drivers and the mediator's messages about them.
 
 use std::fs;
 use std::process::{Command, Stdio};

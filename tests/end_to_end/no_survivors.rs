@@ -75,7 +75,7 @@ fn after_sigkill() {
 fn after_a_second_sigterm() {
     let (mut mediator, pids, _folder) = family();
     signal(mediator.pid(), Signal::SIGTERM);
-    mediator.wait_for_line("a second signal ends at once");
+    mediator.wait_for_line("a second signal exits immediately");
     signal(mediator.pid(), Signal::SIGTERM);
     assert_eq!(mediator.wait().code(), Some(1));
     wait_for_end_of(&pids);

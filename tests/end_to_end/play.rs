@@ -1,4 +1,4 @@
-//! A recording is played: clients see its devices as they were.
+//! A recording is played: its devices are served to clients.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -173,7 +173,7 @@ fn clients_see_the_robot_of_the_recording() {
         let text = mediator.output().join("\n");
         let has_all = text.contains("down: killed by signal 9")
             && text.contains("gap: 4 messages (100 bytes)")
-            && text.contains("the recording begins again");
+            && text.contains("the recording starts again");
         has_all.then_some(())
     });
 }
@@ -254,7 +254,7 @@ fn a_file_that_cannot_be_played_is_an_error() {
         (&file, &["--from", "5"], "the recording has 0.9 s"),
         (&file, &["--rate", "0"], "0.01 to 1000"),
         (&file, &[file.to_str().unwrap()], "the two overlap in time"),
-        (&empty, &[], "there are no recordings in"),
+        (&empty, &[], "no recordings in"),
     ] {
         let output = play(file, more).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

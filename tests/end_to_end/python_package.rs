@@ -74,11 +74,11 @@ fn a_tour_in_python_leaves_out_unreachable_places_and_stops_at_the_end() {
     let words = output(tour);
     let lines: Vec<_> = words.lines().collect();
     let begins = [
-        "drives to 3.35, 1",
+        "driving to 3.35, 1",
         "arrived at ",
-        "drives to 9, 1",
+        "driving to 9, 1",
         "does not reach 9, 1",
-        "drives to 3.5, 2.6",
+        "driving to 3.5, 2.6",
         "arrived at ",
         "the robot was stopped",
     ];

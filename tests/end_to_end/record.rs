@@ -423,7 +423,7 @@ fn a_recorder_says_why_it_cannot_record() {
     let (mediator, folder) = echo();
     fs::write(folder.path().join("old.mcap"), "precious").unwrap();
     for (args, text) in [
-        (&["-o", "old.mcap"][..], "old.mcap exists already\nhint: "),
+        (&["-o", "old.mcap"][..], "old.mcap already exists\nhint: "),
         (&["-o", "none/new.mcap"], "No such file or directory"),
         (
             &["-o", "/dev/full", "--for", "0.1"],

@@ -265,7 +265,7 @@ fn lines_for_the_journal_start_with_their_priority() {
         "5:0=no-such-program",
     ]);
     let mediator = Mediator::run(command);
-    let warning = mediator.wait_for_line("there is no program");
+    let warning = mediator.wait_for_line("program no-such-program does not exist");
     assert!(warning.starts_with("<4> WARN "), "{warning}");
 }
 
@@ -273,7 +273,7 @@ fn lines_for_the_journal_start_with_their_priority() {
 fn the_log_is_json_on_request() {
     let driver = ["--driver", "5:0=no-such-program", "--log-format", "json"];
     let mediator = Mediator::run(mediator(&driver));
-    let line = mediator.wait_for_line("there is no program");
+    let line = mediator.wait_for_line("program no-such-program does not exist");
     let line: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(line["level"], "WARN");
     assert_eq!(line["fields"]["driver"], "dummy:0");
@@ -306,7 +306,7 @@ fn a_second_signal_shortens_the_shutdown() {
     // Without intervention the shutdown would take longer than this test waits.
     let (mut mediator, pid, _folder) = stubborn(10 * PATIENCE.as_millis() as u32);
     signal(mediator.pid(), Signal::SIGTERM);
-    mediator.wait_for_line("a second signal ends at once");
+    mediator.wait_for_line("a second signal exits immediately");
     signal(mediator.pid(), Signal::SIGTERM);
     assert_eq!(mediator.wait().code(), Some(1));
     wait_for("the guard to end the driver", || {

@@ -52,13 +52,13 @@ fn a_tour_visits_all_places_again_and_again_and_leaves_out_the_unreachable() {
         });
         // The robot says the place where it believes to be.
         for (begin, place) in [
-            ("drives to 3.35, 1", None),
+            ("driving to 3.35, 1", None),
             ("arrived at ", Some(BATH)),
-            ("drives to 9, 1", None),
+            ("driving to 9, 1", None),
             ("cannot reach 9, 1", None),
-            ("drives to 3.5, 2.6", None),
+            ("driving to 3.5, 2.6", None),
             ("arrived at ", Some(HALL)),
-            ("drives to 3.35, 1", None),
+            ("driving to 3.35, 1", None),
         ] {
             // On a busy machine, late data make the robot wait for a moment.
             let mut lines = said.iter().skip_while(|line| line.starts_with("waits: "));

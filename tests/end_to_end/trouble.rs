@@ -60,7 +60,7 @@ fn a_driver_in_any_language_can_report_trouble() {
 #[test]
 fn the_log_keeps_the_level_of_the_driver_and_reports_trouble_once() {
     let mediator = Mediator::start(&["hokuyo:0=amber driver hokuyo --port /nowhere/hokuyo"]);
-    let line = mediator.wait_for_line("/nowhere/hokuyo is not there; trying again");
+    let line = mediator.wait_for_line("/nowhere/hokuyo does not exist; retrying");
     assert_eq!(line.matches("WARN").count(), 1, "{line}");
     assert!(
         !line.contains("INFO") && !line.contains("amber_drivers"),
@@ -71,7 +71,7 @@ fn the_log_keeps_the_level_of_the_driver_and_reports_trouble_once() {
     let trouble = wait_for("its trouble", || {
         mediator.describe("hokuyo:0").troubles.into_iter().next()
     });
-    assert_eq!(trouble.text, "/nowhere/hokuyo is not there");
+    assert_eq!(trouble.text, "/nowhere/hokuyo does not exist");
 }
 
 #[test]

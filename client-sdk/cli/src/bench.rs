@@ -20,8 +20,8 @@ mod plot;
 mod series;
 
 pub(super) const HELP: &str = "\
-Without a device, it measures the mediator and all running drivers. There is one request at a
-time; --window allows more. Ctrl-C shows the result so far.
+Without a device, it measures the mediator and all running drivers. It sends one request at a time;
+--window allows more. Ctrl-C shows the result so far.
 
 Examples:
   amber bench
@@ -38,7 +38,7 @@ pub struct Options {
     /// Duration for each device
     #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     seconds: Duration,
-    /// Number of requests at the same time
+    /// Number of concurrent requests
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     window: u16,
     /// Request instead of a PING: a name as in `amber call`, or 'raw HEX'
@@ -58,13 +58,13 @@ pub struct Options {
     svg: Option<PathBuf>,
 }
 
-/// The longest measurement: every time is kept in memory.
+/// The longest measurement, because all times are kept in memory.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// The device does not answer if this many requests are lost at the beginning.
+/// A device counts as unresponsive if this many requests are lost at the beginning.
 const PATIENCE: usize = 3;
 
-/// How often the line of progress changes.
+/// Update interval of the progress line.
 const PROGRESS: Duration = Duration::from_millis(200);
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -191,7 +191,7 @@ async fn round_trips(
                 trips.error = Some(error);
             }
             Err(error @ Error::Closed { .. }) => return Err(error.into()),
-            // A refusal comes at once, and would come again.
+            // A refusal comes immediately, and repeating the request would not help.
             Err(error) => {
                 trips.lost += 1;
                 trips.error = Some(error);
@@ -230,7 +230,7 @@ async fn subscription(
             }
         }
     };
-    // Ends also if the device publishes nothing or stops publishing.
+    // This also ends if the device publishes nothing or stops publishing.
     let patience = options.seconds + client.deadline();
     tokio::select! {
         done = listen => done?,

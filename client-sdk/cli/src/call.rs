@@ -1,4 +1,4 @@
-//! `amber call`: one request, by the description of the device. IO.
+//! `amber call`: sends one request, using the description of the device. IO.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,13 +37,13 @@ Examples:
   amber call dummy raw 1001a00301
 
 With a device, `--help` shows its requests; with a request, its arguments with their units. Write
-`--` before an argument that begins with `-` and is no number. FIELD=VALUE sends fields of the
+`--` before an argument that begins with `-` and is not a number. FIELD=VALUE sends fields of the
 schema of the device; write values as in JSON.";
 
-/// A request of all devices: raw bytes.
+/// A request that every device has: raw bytes.
 const RAW: &str = "raw";
 
-/// How much longer a client waits than the device may take.
+/// Extra time that a client waits beyond the time limit of the device.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// Options of `amber call`.
@@ -67,7 +67,7 @@ pub struct Options {
     no_answer: bool,
 }
 
-/// A request that was read, before anything is sent.
+/// A parsed request, before anything is sent.
 #[derive(Debug)]
 pub(super) struct Call {
     options: Options,
@@ -92,7 +92,7 @@ struct Described {
 }
 
 impl Options {
-    /// Reads the request. The mediator is needed only if it alone may know the device.
+    /// Parses the request. The mediator is needed only if it alone may know the device.
     pub(super) async fn read(self, session: &mut Session<'_>) -> Result<Call, Failure> {
         let schemas = match self.request.as_deref() {
             Some(RAW) => Schemas::with(&self.proto)?,
@@ -101,7 +101,7 @@ impl Options {
         self.by(schemas)
     }
 
-    /// Reads the request by these descriptions.
+    /// Parses the request with these descriptions.
     fn by(self, schemas: Schemas) -> Result<Call, Failure> {
         let request = self.request(&schemas)?;
         Ok(Call {
@@ -338,13 +338,13 @@ impl Call {
 }
 
 impl Described {
-    /// How long the device may take.
+    /// The time limit of the device.
     fn duration(&self) -> Option<Duration> {
         let path = arguments::duration(&self.method)?;
         self.given.time_ms(path).map(Duration::from_millis)
     }
 
-    /// The time limit that the description gives.
+    /// The time limit from the description.
     fn timeout(&self) -> Option<Duration> {
         match self.method.kind {
             Kind::Ask { timeout_ms, .. } => timeout_ms.map(|ms| Duration::from_millis(ms.into())),
@@ -353,10 +353,10 @@ impl Described {
     }
 }
 
-/// The answer to a request, by name and with units.
+/// The answer to a request, with names and units.
 struct Answer<'a> {
     method: &'a Method,
-    /// The fields of the answer that the description names.
+    /// The fields of the answer, as the description names them.
     values: Map<String, Value>,
 }
 
@@ -439,7 +439,7 @@ pub(super) async fn question(
     };
     match options.read(session).await?.request {
         Request::Raw(bytes) => Ok(bytes),
-        // What takes its time is a calibration or the like, and the mediator is measured by PING.
+        // Slow requests are calibrations and the like, and the mediator is measured by PING.
         Request::Described(described)
             if matches!(described.method.kind, Kind::Ask { duration: None, .. })
                 && device != Device::MEDIATOR =>
@@ -457,7 +457,7 @@ pub(super) async fn question(
 ///
 /// # Errors
 /// No driver runs, the device does not work, or the driver refuses the command. A driver
-/// that does not report outcomes refuses by a warning on stderr, which it may not repeat.
+/// that does not report outcomes logs a warning to stderr instead, which it may not repeat.
 async fn tell(client: &Client, device: Device, bytes: Bytes, json: bool) -> Result<(), Failure> {
     if client.announcement() == Announcement::Silent {
         client.device(device).send_raw(bytes).await?;

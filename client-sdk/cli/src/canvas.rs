@@ -1,4 +1,4 @@
-//! A drawing of characters: braille dots above marks, in colours if the terminal has them. PURE.
+//! A drawing of characters: braille dots above marks, in colour if the terminal supports it. PURE.
 
 use anstyle::{AnsiColor, Style};
 
@@ -10,11 +10,11 @@ pub(super) const DOTS_HIGH: usize = 4;
 const DOTS: [[u8; DOTS_WIDE]; DOTS_HIGH] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 const BRAILLE: u32 = 0x2800;
 
-/// What a dot or a mark belongs to. Of several in one character, the last one of these gives the
+/// The layer of a dot or a mark. If a character has several, the last of these layers sets its
 /// colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ink {
-    /// Text, and all that has no colour of its own.
+    /// Text, and anything without its own colour.
     #[default]
     Plain,
     Wall,
@@ -55,14 +55,14 @@ pub(super) struct Canvas {
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    /// What is here if there are no dots.
+    /// The character to show if there are no dots.
     mark: char,
     dots: u8,
     ink: Ink,
 }
 
 impl Canvas {
-    /// At least one character.
+    /// The size is at least one character.
     pub(super) fn new(columns: usize, rows: usize) -> Self {
         let (columns, rows) = (columns.max(1), rows.max(1));
         let empty = Cell {
@@ -86,7 +86,7 @@ impl Canvas {
         (size.0 as f64, size.1 as f64)
     }
 
-    /// The dot at a place: column and row.
+    /// The dot at a point: column and row.
     fn dot_at(&self, x: f64, y: f64) -> Option<(usize, usize)> {
         let (width, height) = self.size();
         let is_in = (0.0..width).contains(&x) && (0.0..height).contains(&y);
@@ -98,7 +98,7 @@ impl Canvas {
         is_in.then(|| self.cells.get_mut(row * self.columns + column))?
     }
 
-    /// Sets the dot at a place, in dots to the right and down.
+    /// Sets the dot at a point, in dots to the right and down.
     pub(super) fn dot(&mut self, x: f64, y: f64, ink: Ink) {
         let Some((x, y)) = self.dot_at(x, y) else {
             return;
@@ -109,7 +109,7 @@ impl Canvas {
         }
     }
 
-    /// Sets the dots between two places.
+    /// Sets the dots between two points.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), ink: Ink) {
         let (across, down) = (to.0 - from.0, to.1 - from.1);
         let Some((first, last)) = self.inside(from, (across, down)) else {
@@ -136,11 +136,11 @@ impl Canvas {
                 part = (part.0.max(a.min(b)), part.1.min(a.max(b)));
             }
         }
-        // NaN and infinity give nothing.
+        // NaN and infinity set no dots.
         (part.0 <= part.1 && way.0.is_finite() && way.1.is_finite()).then_some(part)
     }
 
-    /// Puts a character below the dots of a place.
+    /// Puts a character below the dots at a point.
     pub(super) fn mark(&mut self, x: f64, y: f64, mark: char) {
         if let Some((x, y)) = self.dot_at(x, y)
             && let Some(cell) = self.cell(x / DOTS_WIDE, y / DOTS_HIGH)
@@ -149,7 +149,7 @@ impl Canvas {
         }
     }
 
-    /// Puts a text below the dots; its middle is at a place.
+    /// Puts a text below the dots, centred at a point.
     pub(super) fn label(&mut self, x: f64, y: f64, text: &str) {
         let Some((x, y)) = self.dot_at(x, y) else {
             return;
@@ -162,7 +162,7 @@ impl Canvas {
         }
     }
 
-    /// Puts a character at a place, instead of its dots.
+    /// Puts a character at a point, instead of its dots.
     pub(super) fn top(&mut self, x: f64, y: f64, mark: char, ink: Ink) {
         if let Some((x, y)) = self.dot_at(x, y)
             && let Some(cell) = self.cell(x / DOTS_WIDE, y / DOTS_HIGH)

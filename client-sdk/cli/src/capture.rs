@@ -1,6 +1,6 @@
 //! UDP datagrams from captures of tcpdump and Wireshark: pcap and pcapng. PURE.
 //!
-//! Own code because it is small: it reads only the packet blocks of both formats.
+//! This is our own code because it is small: it reads only the packet blocks of both formats.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// One datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
-    /// Since the Unix epoch.
+    /// Time since the Unix epoch.
     pub(super) time: Duration,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
@@ -19,7 +19,7 @@ pub(super) struct Datagram {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Capture {
     pub(super) datagrams: Vec<Datagram>,
-    /// Packets that were cut when they were captured, or came in fragments.
+    /// Number of packets that were truncated during capture, or were fragments.
     pub(super) incomplete: usize,
     /// The file ends within a packet.
     pub(super) cut_off: bool,
@@ -178,7 +178,7 @@ impl Capture {
                 payload: payload.to_vec(),
             }),
             Some(_) => self.incomplete += 1,
-            // Not UDP.
+            // The packet is not UDP.
             None => {}
         }
     }
@@ -194,7 +194,7 @@ fn network(link: u32, packet: &[u8]) -> Option<&[u8]> {
             packet.get(if tagged { 18 } else { 14 }..)
         }
         12 | 14 | 101 | 228 | 229 => Some(packet),
-        // What `tcpdump -i any` writes, old and new.
+        // The old and the new format of `tcpdump -i any`.
         113 => packet.get(16..),
         276 => packet.get(20..),
         _ => None,

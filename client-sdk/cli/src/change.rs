@@ -9,7 +9,7 @@ use amber_proto::mediator::DriverState;
 use amber_terminal::{Failure, Human};
 use serde::Serialize;
 
-/// What the mediator does now.
+/// The action that the mediator was asked for.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Done {
     done: bool,
@@ -96,7 +96,7 @@ impl Human for Done {
     }
 }
 
-/// The counts in a text such as `drivers unchanged: 2, added: 1`, by their last word.
+/// The counts in a text like `drivers unchanged: 2, added: 1`, keyed by the last word of each.
 fn counts(text: &str) -> BTreeMap<String, u64> {
     let named = text.split([',', ';']).filter_map(|part| {
         let (name, count) = part.split_once(": ")?;

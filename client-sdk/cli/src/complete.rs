@@ -1,4 +1,4 @@
-//! Candidates for the completion of devices, requests, streams and arguments, by the descriptions.
+//! Completes devices, requests, streams and arguments from the descriptions.
 //! IO: it reads users' files.
 
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use amber_schema::{Interface, Method};
 
 use super::{customs, descriptions};
 
-/// A word that may come next, and what it is.
+/// A candidate for the next word, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The word.
     pub word: String,
-    /// What it is, in a few words.
+    /// A short explanation.
     pub about: String,
 }
 
@@ -28,7 +28,7 @@ const OF_DEVICES: [&str; 10] = [
 /// Commands whose arguments are all devices.
 const OF_MANY_DEVICES: [&str; 1] = ["record"];
 
-/// Commands whose arguments behind the first, a file, are devices.
+/// Commands whose first argument is a file and whose other arguments are devices.
 const OF_FILE_AND_DEVICES: [&str; 1] = ["export"];
 
 /// Options that are followed by a value.
@@ -54,8 +54,9 @@ const WITH_VALUE: [&str; 19] = [
     "--buffer",
 ];
 
-/// What may stand for the last word of a command line without `amber`. Nothing if the last word is
-/// an option, or no description knows. The mediator may know, unless the line names another one.
+/// Candidates for the last word of a command line (without `amber`). There are none if the last
+/// word is an option, or if no description applies. The mediator is asked for descriptions, unless
+/// the line names another mediator.
 pub fn candidates(words: &[String], mediator: &MediatorAddress) -> Vec<Candidate> {
     let Some((last, before)) = words.split_last() else {
         return Vec::new();

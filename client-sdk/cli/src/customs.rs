@@ -1,16 +1,16 @@
-//! Where a command differs from what the description of a device gives: spellings that users know,
-//! and advice. PURE.
+//! Differences between commands and the description of a device: familiar spellings, and advice.
+//! PURE.
 
 use amber_proto::DeviceType;
 use amber_reflect::arguments::Spelling;
 
-/// What is special about a method on the command line.
+/// The special treatment of a method on the command line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Custom {
     device_type: DeviceType,
     /// The name on the command line.
     method: &'static str,
-    /// How its arguments are written.
+    /// The syntax of its arguments.
     pub(super) spelling: Spelling<'static>,
     /// More about the arguments, for `--help`.
     pub(super) help: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Custom {
     pub(super) after: Option<&'static str>,
 }
 
-/// A name for a request with arguments.
+/// An alias for a request with arguments.
 pub(super) struct Alias {
     device_type: DeviceType,
     pub(super) name: &'static str,
@@ -118,7 +118,7 @@ const ALIASES: [Alias; 1] = [Alias {
     about: "Stops the wheels",
 }];
 
-/// What is special about a method, which is nothing for most.
+/// The special treatment of a method; most have none.
 pub(super) fn of(device_type: DeviceType, method: &str) -> &'static Custom {
     let is = |custom: &&Custom| custom.device_type == device_type && custom.method == method;
     CUSTOMS.iter().find(is).unwrap_or(&USUAL)

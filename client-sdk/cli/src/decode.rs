@@ -42,7 +42,7 @@ pub struct Options {
     port: u16,
 }
 
-/// The longest input, in bytes: minutes of all traffic of a robot. It is held in memory.
+/// The longest input, in bytes: some minutes of all traffic of a robot. It is kept in memory.
 const INPUT_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The longest message that a frame can hold.

@@ -21,8 +21,8 @@ Examples:
   amber describe maestro --json
   amber describe roboclaw --as proto > roboclaw.proto
 
-No mediator needs to run, except for your own device without `--proto`: its driver may have handed
-its description to the mediator. `--proto FILE` is input: it checks the description in your file.
+A mediator is required only for your own device without `--proto`: its driver may have sent its
+description to the mediator. `--proto FILE` is input: it checks the description in your file.
 `--as proto` is output: the interface as a .proto file that compiles.")]
 pub struct Options {
     /// Device or device type, e.g. hokuyo, hokuyo:0 or 4; without it, list all
@@ -31,15 +31,15 @@ pub struct Options {
     /// Description of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
-    /// Print it in this form; proto is the source text of its .proto file
+    /// Output format; proto is the source text of its .proto file
     #[arg(long = "as", value_name = "FORM", conflicts_with = "markdown")]
     form: Option<Form>,
-    /// The same as --as markdown; without a device, for all of them
+    /// Same as --as markdown; without a device, describe all devices
     #[arg(long)]
     markdown: bool,
 }
 
-/// A form of the output.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     Text,
@@ -48,7 +48,7 @@ enum Form {
     Markdown,
 }
 
-/// All devices that are described.
+/// All described devices.
 #[derive(Debug, Serialize)]
 struct All {
     devices: Vec<Interface>,
@@ -114,7 +114,7 @@ fn source(schemas: &Schemas, found: &[Interface]) -> Result<String, Failure> {
         found.iter().all(|it| Some(&*it.file) == file),
     ) else {
         return Err(Failure::wrong("--as proto needs a device")
-            .hint("each device has a file of its own, e.g. `amber describe hokuyo --as proto`"));
+            .hint("each device has its own file, e.g. `amber describe hokuyo --as proto`"));
     };
     let schemas = schemas.for_device(Some(DeviceType(first.device_type)));
     let file = schemas.pool().get_file_by_name(&first.file);
@@ -129,7 +129,7 @@ fn unknown(device_type: DeviceType) -> Failure {
 impl Human for All {
     fn human(&self) -> String {
         let rows = self.devices.iter().map(|device| {
-            // The first sentence says what it is.
+            // The first sentence is the summary.
             let about = device
                 .docs
                 .split_once(". ")

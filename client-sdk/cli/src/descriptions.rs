@@ -1,4 +1,4 @@
-//! Where the description of a device comes from. IO.
+//! Finds the description of a device. IO.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use amber_terminal::Failure;
 use super::runtime;
 use super::session::Session;
 
-/// The mediator answers from memory, so a late answer means that it has ended.
+/// The mediator answers from memory, so without an answer in this time it has ended.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// Help and completion do not wait longer than this for a mediator, including the connection.
+/// The longest time that help and completion wait for a mediator, including the connection.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The descriptions for a command that is about a device: those of users' files and of Amber, and
-/// that of the device from the mediator if no other one is of it.
+/// The descriptions for a command that concerns a device: those of users' files and of Amber, and
+/// the one from the mediator if no other one describes the device.
 ///
 /// # Errors
-/// A file cannot be read, a description breaks a rule, or a mediator is needed and cannot be used.
+/// A file cannot be read, a description breaks a rule, or a required mediator is unavailable.
 pub(super) async fn of(
     device: Device,
     files: &[PathBuf],
@@ -37,7 +37,7 @@ pub(super) async fn of(
 /// Descriptions for help and completion.
 pub(super) struct Known {
     pub(super) schemas: Schemas,
-    /// What to do if there is none of the device.
+    /// The advice if the device has no description.
     pub(super) hint: String,
 }
 
@@ -62,10 +62,10 @@ pub(super) fn for_help(
                 .await
                 .unwrap_or_else(late)
         });
-        // A host name that is still looked up must not hold up the end.
+        // A pending host name lookup must not delay the end.
         runtime.shutdown_background();
         let why = match is_reached? {
-            true => "its driver has not handed one to the mediator".to_owned(),
+            true => "its driver has not sent a description to the mediator".to_owned(),
             false => format!("the mediator at {mediator} does not answer"),
         };
         hint = format!("{why}; `--proto FILE` reads the description of your own device");
@@ -88,10 +88,10 @@ async fn ask(
     done.map(|()| is_reached)
 }
 
-/// Asks the mediator for the description of a device: its driver may have handed it over.
+/// Asks the mediator for the description of a device: its driver may have sent one.
 ///
 /// # Errors
-/// There is a description, and it is invalid.
+/// The description is invalid.
 pub(super) async fn complete(
     client: &Client,
     device: Device,
@@ -110,7 +110,7 @@ pub(super) async fn complete(
     }
 }
 
-/// Adds what a driver has handed over.
+/// Adds a description that a driver has sent.
 fn add(device: Device, files: &[u8], schemas: &mut Schemas) -> Result<(), Failure> {
     let served = Schemas::from_descriptors(files).map_err(|error| {
         let text = format!("the driver of {device} has an invalid description: {error}");
@@ -122,7 +122,7 @@ fn add(device: Device, files: &[u8], schemas: &mut Schemas) -> Result<(), Failur
     })?;
     let is_of_device = (served.own_interfaces()).any(|it| it.device_type == device.device_type.0);
     if !is_of_device {
-        let text = format!("the description that the driver of {device} has is of another device");
+        let text = format!("the driver of {device} has a description of another device");
         return Err(Failure::new(text));
     }
     schemas.add(served);

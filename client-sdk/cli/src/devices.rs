@@ -49,7 +49,7 @@ struct Row {
     next_start_ms: Option<u64>,
     last_exit: Option<String>,
     reason: Option<String>,
-    /// The trouble of the device while its driver is up.
+    /// The problem of the device while its driver is up.
     trouble: Option<String>,
     trouble_ms: Option<u64>,
 }
@@ -129,10 +129,10 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// With the columns before it, the table then fits 120 columns.
+/// With this width, the table fits into 120 columns.
 const MAX_LAST_EXIT_CHARS: usize = 60;
 
-/// The trouble and its duration.
+/// The problem and its duration.
 pub(super) fn trouble(text: &str, since_ms: u64) -> String {
     format!("{text} (since {})", millis(since_ms))
 }

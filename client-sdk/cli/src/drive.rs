@@ -1,4 +1,4 @@
-//! `amber drive`: with the keyboard, or at given speeds for a given time. IO.
+//! `amber drive`: drives with the keyboard, or at given speeds for a given time. IO.
 //!
 //! The wheels are stopped before the command ends: by a key, Ctrl-C, SIGTERM, SIGHUP
 //! (a closed terminal) or an error. If this process is killed, the driver stops the
@@ -30,7 +30,7 @@ pub(super) const HELP: &str = "\
 Keys:
   arrows or WASD  drive and turn while you hold the key
   + and -         faster, slower
-  q, Esc, Ctrl-C  stop and end
+  q, Esc, Ctrl-C  stop and quit
   any other key   stop
 
 Examples:
@@ -78,10 +78,10 @@ pub struct Options {
 const REPEAT: Duration = Duration::from_millis(200);
 /// The time between requests for the speeds.
 const MEASURE: Duration = Duration::from_millis(250);
-/// Wheels that stand still for longer than this after a command do not start.
+/// If the wheels stand still for longer than this after a command, they do not start.
 const START_UP: Duration = Duration::from_millis(200);
-/// Older speeds are not shown: the driver may hang. It is longer than one lost answer
-/// takes.
+/// Older speeds are not shown, because the driver may hang. This is longer than the delay of one
+/// lost answer.
 const STALE: Duration = Duration::from_millis(1500);
 /// The number of stop commands, because some may get lost.
 const STOPS: u32 = 3;
@@ -211,7 +211,7 @@ pub(super) fn has_keys() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The last measured speeds, and when.
+/// The last measured speeds, and the time of the measurement.
 type Measured = Cell<Option<(WheelSpeeds, Instant)>>;
 
 /// The last measured speeds, unless they are too old.
@@ -233,7 +233,7 @@ fn cut(line: &str, columns: usize) -> &str {
     line.get(..end).unwrap_or(line)
 }
 
-/// Drives at the same speeds until a time.
+/// Drives at constant speeds until a time.
 async fn keep(roboclaw: &Roboclaw, speeds: WheelSpeeds, until: Instant) -> Result<(), Failure> {
     let mut repeat = interval(REPEAT);
     loop {
@@ -257,7 +257,7 @@ async fn measure(roboclaw: &Roboclaw, measured: &Measured) -> Error {
     }
 }
 
-/// Drives by keys until one of them ends the command.
+/// Drives with the keys until one of them ends the command.
 async fn steer(
     roboclaw: &Roboclaw,
     keys: &mut mpsc::Receiver<Key>,
@@ -302,7 +302,7 @@ async fn steer(
 /// Stops the wheels. Some commands may get lost, so it sends several.
 pub(super) async fn stop(roboclaw: &Roboclaw) -> Result<(), Failure> {
     for _ in 1..STOPS {
-        // Only an error of the last one matters.
+        // Only an error of the last command matters.
         let _ = roboclaw.stop().await;
         sleep(BETWEEN_STOPS).await;
     }

@@ -27,7 +27,7 @@ impl End {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals.
     #[cfg(unix)]
     pub(super) async fn wait(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.signals;

@@ -28,7 +28,7 @@ pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> 
     Err(Failure::new("the connection to the mediator has ended"))
 }
 
-/// An event as a line of text, for other commands that have events.
+/// An event as a line of text, for other commands that show events.
 pub fn event_line(event: Event) -> String {
     Shown::new(event).human()
 }
@@ -58,7 +58,7 @@ impl Shown {
             Ok(Kind::DeviceRecovered) => "recovered",
             Ok(Kind::ClientGone) => "gone",
             Ok(Kind::ConfigurationReloaded) => "reloaded",
-            // Of a newer mediator.
+            // A newer mediator has sent an unknown event.
             Err(_) => "unknown",
         };
         Self {

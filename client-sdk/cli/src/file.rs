@@ -14,7 +14,7 @@ pub(super) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Refuses to write a file to a terminal.
+/// Rejects writing a file to a terminal.
 ///
 /// # Errors
 /// The path means stdout, and stdout is a terminal.
@@ -29,11 +29,11 @@ pub(super) fn check(option: &str, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes a whole output file and says so, or writes to stdout for `-`.
+/// Writes a whole output file and reports it, or writes to stdout for `-`.
 ///
-/// A regular file is replaced at once, with its mode and owner: readers see the
-/// old file or the new one. A symbolic link keeps pointing to its target. What
-/// is not a regular file, such as a device or a pipe, is written to.
+/// A regular file is replaced atomically, with its mode and owner: readers see either the
+/// old file or the new one. A symbolic link keeps pointing to its target. Other
+/// files, such as devices and pipes, are written to directly.
 ///
 /// # Errors
 /// It cannot be written.
@@ -57,8 +57,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     close(file)
 }
 
-/// An output file that is written in parts, as [`write`] does it at once. If it is dropped, an
-/// existing file stays as it was.
+/// Like [`write`], but for an output file that is written in parts. If this is dropped, an
+/// existing file stays unchanged.
 #[cfg(feature = "record")]
 pub(super) struct Output {
     to: To,
@@ -89,14 +89,14 @@ impl Output {
         Ok(Self { to, path })
     }
 
-    /// Completes the file, and says so.
+    /// Completes the file and reports it.
     ///
     /// # Errors
     /// It cannot be written.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let done = match self.to {
             To::Stdout(mut stdout) => match stdout.flush() {
-                // Its reader has seen enough.
+                // The reader has closed the pipe.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 done => done,
             },
@@ -134,9 +134,9 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 
 /// A file that is being written.
 enum Open {
-    /// To the file itself.
+    /// Written directly to the file.
     Through(File),
-    /// To a new file, which takes its place at the end.
+    /// Written to a new file, which replaces the old one at the end.
     Replacement(Box<Replacement>),
 }
 
@@ -190,7 +190,7 @@ fn close(file: Open) -> io::Result<()> {
         Open::Through(mut file) => return file.flush(),
         Open::Replacement(replacement) => *replacement,
     };
-    // It reads the new file even when that has another owner or name.
+    // It reads the new file even if the owner or the name has changed.
     let mut written = new.reopen()?;
     match put_in_place(new, &target, old.as_ref()) {
         // The file may be writable although its owner is not ours.

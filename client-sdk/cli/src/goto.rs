@@ -1,7 +1,7 @@
-//! `amber goto`: to a place on the map. IO.
+//! `amber goto`: drives to a point on the map. IO.
 //!
-//! The driver DriveToPoint forgets the target when the client that has set it leaves. So the command
-//! stays until the robot is there, and a killed command stops the robot, too.
+//! The driver DriveToPoint forgets the target when the client that has set it leaves. The command
+//! therefore waits until the robot has arrived, and killing it also stops the robot.
 
 use std::io::IsTerminal;
 
@@ -17,7 +17,8 @@ use super::end::End;
 use super::reason;
 
 pub(super) const HELP: &str = "\
-The map has y down; `amber call location pose` shows where the robot is. Ctrl-C stops the robot.
+The y axis of the map points down. `amber call location pose` shows the pose of the robot. Ctrl-C
+stops the robot.
 
 Examples:
   amber goto 3.5 1
@@ -26,16 +27,16 @@ Examples:
 /// Options of `amber goto`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// To the right on the map, in metres
+    /// x on the map, to the right, in metres
     #[arg(allow_negative_numbers = true)]
     x: f64,
-    /// Down on the map, in metres
+    /// y on the map, downwards, in metres
     #[arg(allow_negative_numbers = true)]
     y: f64,
-    /// The robot has arrived when it is nearer than this
+    /// The robot has arrived when it is closer than this
     #[arg(long, value_name = "METRES", default_value_t = Target::RADIUS_M)]
     radius: f64,
-    /// The driver that finds the way
+    /// The driver that finds the path
     #[arg(long, default_value = "drive_to_point:0")]
     device: Device,
 }
@@ -114,7 +115,7 @@ async fn drive_there(
     }
 }
 
-/// Where the progress is shown.
+/// The output for progress.
 struct Screen {
     json: bool,
     is_terminal: bool,
@@ -131,7 +132,8 @@ impl Screen {
         }
     }
 
-    /// Shows where the robot is: in one line of a terminal, else each new state in a line of its own.
+    /// Shows the position of the robot: in one updated line on a terminal, otherwise in a new line
+    /// for each new state.
     fn show(&mut self, update: &DriveToPointProgressUpdates) -> Result<(), Failure> {
         let shown = Shown::of(update);
         if self.json {
@@ -156,7 +158,7 @@ impl Screen {
     }
 }
 
-/// The progress of a moment.
+/// The progress at one moment.
 #[derive(Debug, Serialize)]
 struct Shown {
     state: String,

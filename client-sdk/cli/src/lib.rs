@@ -52,7 +52,7 @@ mod watch;
 /// The heading of the options of all commands, last in every help.
 const GLOBAL: &str = "Global options";
 
-/// The options of all commands.
+/// Options shared by all commands.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
     /// Mediator to use
@@ -85,7 +85,7 @@ pub enum Verb {
         /// Device, e.g. hokuyo, hokuyo:0 or 4:0
         device: Option<Device>,
     },
-    /// Watch devices, clients and drops, with rates, processor time and memory
+    /// Watch devices, clients and drops, with rates, CPU time and memory
     #[cfg(feature = "top")]
     #[command(after_help = top::HELP)]
     Top(top::Options),
@@ -95,7 +95,7 @@ pub enum Verb {
     /// Show events of drivers and clients, until Ctrl-C
     #[command(after_help = "Example:\n  amber events")]
     Events,
-    /// Show what drivers wrote to stderr, and what the mediator says about them
+    /// Show the stderr output of drivers and the mediator's messages about them
     #[command(after_help = logs::HELP)]
     Logs(logs::Options),
     /// Measure the round-trip time to a driver
@@ -114,15 +114,15 @@ pub enum Verb {
     #[cfg(feature = "record")]
     #[command(after_help = record::HELP)]
     Record(record::Options),
-    /// Write the last seconds that `amber record --snapshot` holds in memory
+    /// Write the last seconds that `amber record --snapshot` keeps in memory
     #[cfg(feature = "record")]
     #[command(after_help = record::snapshot::HELP)]
     Snapshot(record::snapshot::Options),
-    /// Show what is in a recording
+    /// Show the contents of a recording
     #[cfg(feature = "record")]
     #[command(after_help = record::info::HELP)]
     Info(record::info::Options),
-    /// Finish the recording of a recorder that was killed
+    /// Repair a recording whose recorder was killed
     #[cfg(feature = "record")]
     #[command(after_help = record::recover::HELP)]
     Recover(record::recover::Options),
@@ -139,7 +139,7 @@ pub enum Verb {
     /// Drive with the keyboard, or at given speeds for a given time
     #[command(after_help = drive::HELP)]
     Drive(drive::Options),
-    /// Drive to a place on the map, around obstacles
+    /// Drive to a point on the map, around obstacles
     #[command(after_help = goto::HELP)]
     Goto(goto::Options),
     /// Make a map, or show it
@@ -192,8 +192,8 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 impl Verb {
-    /// The help for a device and its request or stream, if the command names a device that is
-    /// described. The mediator may have the description.
+    /// The help for a device and its request or stream, if the command names a device with a
+    /// description. The mediator may have the description.
     ///
     /// # Errors
     /// The description is invalid, or does not have this request or stream.
@@ -237,7 +237,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         Verb::Trace(options) => {
             until_interrupt(trace::run(session.client().await?, options, json)).await
         }
-        // It handles Ctrl-C itself, because it must finish the file first.
+        // This command handles Ctrl-C itself, because it must finish the file first.
         #[cfg(feature = "record")]
         Verb::Record(options) => record::run(session, options).await,
         #[cfg(feature = "record")]
@@ -259,7 +259,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
             let options = options.checked(json)?;
             until_interrupt(scan::run(session.client().await?, options, json)).await
         }
-        // It handles Ctrl-C itself, because it must stop the wheels first.
+        // This command handles Ctrl-C itself, because it must stop the wheels first.
         Verb::Drive(options) => {
             let options = options.checked(json)?;
             drive::run(session.client().await?, options, json).await
@@ -290,7 +290,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
     }
 }
 
-/// Ctrl-C ends an endless command: that is a success.
+/// Ctrl-C ends an endless command successfully.
 async fn until_interrupt(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     tokio::select! {
         done = work => done,

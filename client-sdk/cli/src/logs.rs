@@ -1,4 +1,4 @@
-//! `amber logs`: what drivers wrote to stderr, and what the mediator says of them. IO.
+//! `amber logs`: the stderr output of drivers and the mediator's messages about them. IO.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::devices::name;
 
 pub(super) const HELP: &str = "\
-The mediator keeps the last lines of each driver, also after its end. Lines marked [amber] are from
+The mediator keeps the last lines of each driver, even after it ends. Lines marked [amber] are from
 the mediator itself. Times are local; with --json they are UTC.
 
 Examples:
@@ -28,18 +28,18 @@ Examples:
 pub struct Options {
     /// Only lines about the driver of this device, e.g. hokuyo or 4:0
     device: Option<Device>,
-    /// Show new lines, too, until Ctrl-C
+    /// Also show new lines, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// Only lines of this last time, e.g. 30s, 5m or 2h
+    /// Only lines newer than this, e.g. 30s, 5m or 2h
     #[arg(long, value_name = "TIME", value_parser = amber_terminal::age)]
     since: Option<Duration>,
-    /// Only this many lines, the newest
+    /// Only the newest lines, at most this many
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     lines: Option<u32>,
 }
 
-/// The time between two attempts while the mediator does not answer.
+/// Time between attempts while the mediator does not answer.
 const RETRY: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(mediator: Mediator, options: &Options, json: bool) -> Result<(), Failure> {
@@ -74,7 +74,7 @@ pub(super) async fn run(mediator: Mediator, options: &Options, json: bool) -> Re
             }
             Err(error) => {
                 if !std::mem::replace(&mut is_interrupted, true) {
-                    note(format!("interrupted: {error}; trying again"));
+                    note(format!("interrupted: {error}; retrying"));
                 }
                 sleep(RETRY).await;
             }

@@ -17,7 +17,7 @@ pub struct Options {
     verb: Verb,
 }
 
-/// What to do with a map.
+/// The subcommands for maps.
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
     /// Make a map from laser scans and wheel speeds while the robot drives

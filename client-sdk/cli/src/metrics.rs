@@ -1,4 +1,4 @@
-//! `amber metrics`: the counters of a mediator for Prometheus and others. IO.
+//! `amber metrics`: exports the counters of a mediator for Prometheus and others. IO.
 
 mod text;
 #[cfg(feature = "web")]
@@ -28,7 +28,7 @@ pub struct Options {
 pub(super) async fn run(client: &Client, options: &Options, json: bool) -> Result<(), Failure> {
     if json {
         let hint = "`amber status --json` has the counters as JSON";
-        return Err(Failure::wrong("metrics have a format of their own").hint(hint));
+        return Err(Failure::wrong("metrics are not available as JSON").hint(hint));
     }
     #[cfg(feature = "web")]
     if let Some(address) = options.listen {
@@ -43,7 +43,7 @@ async fn page(client: &Client) -> Result<String, Error> {
     Ok(text(&overview, &help))
 }
 
-/// What the counters count; an old mediator does not tell.
+/// The explanations of the counters; old mediators do not provide them.
 async fn help(client: &Client) -> Result<Help, Error> {
     match client.mediator().explain_counters().await {
         Ok(counters) => Ok(counters.into_iter().map(|it| (it.name, it.help)).collect()),

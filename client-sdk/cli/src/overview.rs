@@ -1,4 +1,4 @@
-//! What the mediator says of itself and of everything around it, asked for at one moment. IO.
+//! A snapshot of the mediator, its drivers and clients, requested at one moment. IO.
 
 use amber_client::{Client, Error};
 use amber_proto::mediator::{Driver, ProcessUsage, Statistics};
@@ -8,12 +8,12 @@ use amber_proto::mediator::{Driver, ProcessUsage, Statistics};
 pub(crate) struct Overview {
     pub(crate) statistics: Statistics,
     pub(crate) drivers: Vec<Driver>,
-    /// Empty if the mediator is too old to tell.
+    /// Empty if the mediator is too old to report it.
     pub(crate) processes: Vec<ProcessUsage>,
 }
 
 impl Overview {
-    /// Asks for everything.
+    /// Requests everything.
     pub(crate) async fn ask(client: &Client) -> Result<Self, Error> {
         let mediator = client.mediator();
         let processes = async {

@@ -99,7 +99,7 @@ impl Human for Reply {
 struct Summary {
     device: Device,
     sent: u64,
-    /// Three months at one a second take 128 MB.
+    /// Three months at one PING per second take 128 MB.
     times: Vec<Duration>,
     last_error: Option<Error>,
 }

@@ -1,4 +1,4 @@
-//! Why a device did not carry out a request: the driver or the mediator often knows. IO.
+//! Finds out why a device did not carry out a request, from the driver or the mediator. IO.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 use super::devices::{state_name, trouble};
 
-/// The mediator answers from memory, so a late answer means that it has ended.
+/// The mediator answers from memory, so without an answer in this time it has ended.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Within this time, the mediator has read the lines that a driver wrote to stderr
 /// before its last answer.
 const STDERR_DELAY: Duration = Duration::from_millis(30);
 
-/// Adds to a timeout why the device does not answer, if the mediator knows.
+/// Adds the reason to a timeout, if the mediator knows it.
 pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
     let Some(device) = failure.timed_out() else {
         return failure;
@@ -34,7 +34,7 @@ pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
     }
 }
 
-/// Why the device does not work, if the mediator knows.
+/// The reason why the device does not work, if the mediator knows it.
 pub(super) async fn of(client: &Client, device: Device) -> Option<String> {
     why(&describe(client, device).await?, device)
 }
@@ -104,7 +104,7 @@ pub(super) async fn carried_out(
     }
 }
 
-/// Sends a command, and resolves only if the driver refuses it.
+/// Sends a command. Resolves only if the driver refuses it.
 pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> Failure {
     let proxy = client.device(device);
     let reply = proxy.request_raw(wanting_outcome(&command)).await;
@@ -138,20 +138,20 @@ fn unavailable(device: Device, why: &str) -> Failure {
     Failure::new(format!("{device} is unavailable: {why}")).hint(hint(device))
 }
 
-/// Watches whether a driver complains about a command that has no answer.
+/// Checks whether a driver logs a warning about a command that has no answer.
 pub(super) struct Complaints {
     device: Device,
     before: Option<Before>,
 }
 
-/// What the mediator knew of the driver before the command.
+/// The state of the driver before the command.
 struct Before {
     stderr_lines: u64,
     answers_ping: bool,
 }
 
 impl Complaints {
-    /// Before the command is sent.
+    /// Call this before the command is sent.
     pub(super) async fn begin(client: &Client, device: Device) -> Self {
         let driver = describe(client, device).await;
         Self {
@@ -163,7 +163,7 @@ impl Complaints {
         }
     }
 
-    /// After the command was sent.
+    /// Call this after the command was sent.
     ///
     /// # Errors
     /// The device does not work, or its driver has logged a warning since.
@@ -174,8 +174,7 @@ impl Complaints {
         // The PONG shows that the driver has read the command.
         let asked = Instant::now();
         let _ = client.device(device).with_deadline(DEADLINE).ping().await;
-        // What the driver says of the command may take as long again: on a busy computer, both take
-        // their time.
+        // On a busy computer, the driver's warning about the command may take as long again.
         let wait = match before.answers_ping {
             true => STDERR_DELAY.max(asked.elapsed()),
             false => STDERR_DELAY,

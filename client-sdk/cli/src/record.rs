@@ -1,8 +1,8 @@
-//! `amber record`: everything that passes between clients and drivers, in MCAP files. IO.
+//! `amber record`: records all traffic between clients and drivers to MCAP files. IO.
 //!
 //! ```text
 //!  mediator --Unix socket--> writer thread --> FILE.mcap
-//!                        |                     (or a ring, and a file when a snapshot is wanted)
+//!                        |                     (or a ring, and a file for each snapshot)
 //!                        +--> standby thread, while the disk is slow
 //! ```
 //!
@@ -45,12 +45,12 @@ use super::end::End;
 use super::session::Session;
 
 pub(super) const HELP: &str = "\
-Everything between clients and drivers is recorded: requests, answers and streams, unchanged and
-with the times at which the mediator received them. What is missing is reported in the file and at
-the end. Run it on the machine of the mediator, as its user.
+All messages between clients and drivers are recorded: requests, replies and streams, unchanged and
+with the times at which the mediator received them. Missing messages are reported in the file and
+at the end. Run it on the machine of the mediator, as its user.
 
-With --snapshot, the last seconds stay in memory. They are written by `amber snapshot`, and by
-themselves when a driver dies or reports trouble.
+With --snapshot, the last seconds stay in memory. They are written to a file by `amber snapshot`,
+and automatically when a driver dies or reports trouble.
 
 Examples:
   amber record
@@ -64,26 +64,26 @@ Examples:
 pub struct Options {
     /// Devices to record, e.g. hokuyo roboclaw:0 [default: all]
     devices: Vec<Device>,
-    /// File to write, or a folder, or - for stdout [default: a file with the date in its name]
+    /// File or folder to write to, or - for stdout [default: a file with the date in its name]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Stop after this time, e.g. 90 or 0.5s [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = amber_terminal::seconds)]
     length: Option<Duration>,
-    /// Begin another file when one has this size, e.g. 500MB; with --snapshot, the most memory to
-    /// use [default: 256MB]
+    /// Start a new file at this size, e.g. 500MB; with --snapshot, the maximum memory to use
+    /// [default: 256MB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     max_size: Option<u64>,
     /// Compress the files (zstd)
     #[arg(long)]
     compress: bool,
-    /// Keep the last seconds in memory, and write them when they are wanted
+    /// Keep the last seconds in memory, and write them on request
     #[arg(long, value_name = "TIME", value_parser = amber_terminal::seconds)]
     snapshot: Option<Duration>,
-    /// Memory for what waits for a slow disk
+    /// Buffer size for a slow disk
     #[arg(long, value_name = "SIZE", default_value = limits::BUFFER, value_parser = size::parse)]
     buffer: u64,
-    /// Only what is recorded, without the messages for Foxglove and Lichtblick
+    /// Omit the messages for Foxglove and Lichtblick
     #[arg(long)]
     raw: bool,
     /// Replace existing files
@@ -210,7 +210,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
         () = end.wait() => {
             shown.clear()?;
             return Err(Failure::new("stopped while data waited for the disk")
-                .hint("`amber recover FILE` finishes the file; it has what was written"));
+                .hint("run `amber recover FILE` to repair the file"));
         }
     }
     shown.clear()?;

@@ -46,7 +46,7 @@ pub struct Options {
     count: Option<u64>,
 }
 
-/// A laser that was off and a slow serial line need this time.
+/// A laser that was off, or a slow serial line, needs this much time.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Options {

@@ -1,4 +1,4 @@
-//! The connection of a command to the mediator, made when the command first needs it. IO.
+//! The connection of a command to the mediator, made on first use. IO.
 
 use amber_client::{Client, Mediator};
 use amber_terminal::Failure;
@@ -12,7 +12,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Connects to nothing yet.
+    /// Creates a session without a connection.
     pub(crate) fn new(options: &'a Options) -> Self {
         Self {
             options,
@@ -23,7 +23,7 @@ impl<'a> Session<'a> {
     /// The connection.
     ///
     /// # Errors
-    /// The host is unknown, or nothing listens there.
+    /// The host is unknown, or no program listens there.
     pub(crate) async fn client(&mut self) -> Result<&Client, Failure> {
         let client = match self.client.take() {
             Some(client) => client,

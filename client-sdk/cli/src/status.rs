@@ -20,7 +20,7 @@ pub(super) async fn mediator(mediator: &Mediator, json: bool) -> Result<(), Fail
     show(&MediatorStatus::new(statistics, &drivers), json)
 }
 
-/// A gateway that works answers sooner; the rest of the status is there without it.
+/// Working gateways answer sooner. Without an answer, the rest of the status is shown.
 const GATEWAY_PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) async fn driver(client: &Client, device: Device, json: bool) -> Result<(), Failure> {
@@ -183,7 +183,7 @@ impl Human for DriverStatus {
             ("counted", list(&counters, ", ")),
         ]);
         if !self.last_words.is_empty() {
-            out.push_str("last words:\n");
+            out.push_str("last output:\n");
             for line in &self.last_words {
                 out.push_str(&format!("  {}\n", printable_line(line)));
             }
@@ -302,7 +302,7 @@ no drivers are configured
             state_ms: Some(5_000),
             restarts: Some(9),
             reason: Some("died 10 times within 60 s".into()),
-            hint: Some("`amber start hokuyo:0` brings it back".into()),
+            hint: Some("`amber start hokuyo:0` starts it again".into()),
             command: vec!["amber".into(), "driver".into(), "hokuyo".into()],
             last_words: vec!["no such port".into()],
             ..Driver::default()
@@ -313,10 +313,10 @@ no drivers are configured
 device:         hokuyo:0
 state:          failed for 5.0s
 reason:         died 10 times within 60 s
-hint:           `amber start hokuyo:0` brings it back
+hint:           `amber start hokuyo:0` starts it again
 command:        amber driver hokuyo
 restarts:       9
-last words:
+last output:
   no such port
 "
         );

@@ -1,4 +1,4 @@
-//! `amber top`: what happens at a mediator, once a second. IO.
+//! `amber top`: a live view of a mediator, updated once a second. IO.
 
 mod columns;
 mod sample;
@@ -36,17 +36,17 @@ Examples:
 /// Options of `amber top`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Seconds between two looks
+    /// Seconds between updates
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = amber_terminal::seconds)]
     every: Duration,
-    /// Number of looks [default: until q or Ctrl-C]
+    /// Number of updates [default: until q or Ctrl-C]
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
 
-/// A driver that works answers sooner.
+/// Working drivers answer sooner.
 const PING_DEADLINE: Duration = Duration::from_millis(500);
-/// Drivers that are pinged at each look.
+/// Maximum number of drivers to ping per update.
 const MAX_PINGS: usize = 64;
 
 pub(super) async fn run(client: &Client, options: &Options, json: bool) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ pub(super) async fn run(client: &Client, options: &Options, json: bool) -> Resul
     super::until_interrupt(in_lines(client, options, json)).await
 }
 
-/// Prints each look.
+/// Prints each update.
 async fn in_lines(client: &Client, options: &Options, json: bool) -> Result<(), Failure> {
     let began = Instant::now();
     let mut ticks = interval(options.every);
@@ -74,7 +74,7 @@ async fn in_lines(client: &Client, options: &Options, json: bool) -> Result<(), 
     Ok(())
 }
 
-/// Draws each look, and handles keys.
+/// Draws each update, and handles keys.
 async fn on_terminal(client: &Client, options: &Options) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(format!("cannot use the terminal: {error}"));
     let (_keyboard, mut keys) = Keyboard::new(meaning).map_err(failed)?;
@@ -111,7 +111,7 @@ async fn on_terminal(client: &Client, options: &Options) -> Result<(), Failure> 
                 match looked {
                     Ok(now) => {
                         view = View::between(last.as_ref(), &now);
-                        // Rates need two looks.
+                        // Rates need two samples.
                         shown += u64::from(last.is_some());
                         last = Some(now);
                     }
@@ -145,7 +145,7 @@ async fn carry_out(client: &Client, change: Change, device: Device) -> String {
     done.unwrap_or_else(|error| error.to_string())
 }
 
-/// Looks at everything now.
+/// Takes a sample of everything.
 async fn look(client: Client, began: Instant) -> Result<Look, Error> {
     let asked = Instant::now();
     client.mediator().ping().await?;
@@ -168,7 +168,7 @@ async fn look(client: Client, began: Instant) -> Result<Look, Error> {
     })
 }
 
-/// The device to ping. Old drivers that do not answer are left alone.
+/// The device to ping. Skips old drivers that do not answer.
 fn pinged(driver: &Driver) -> Option<Device> {
     let answers = driver.state() == DriverState::Up && driver.answers_ping();
     name(driver.devices.first().filter(|_| answers)?)

@@ -1,4 +1,4 @@
-//! `amber trace`: the frames to and from a driver. IO.
+//! `amber trace`: shows the frames to and from a driver. IO.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ Examples:
   amber trace hokuyo --bytes -n 1
   amber trace 110:0 --proto my_device.proto
 
-`>` marks frames to the driver, `<` frames from it. Times are UTC. You can trace only on the
+`>` marks frames to the driver, `<` frames from it. Times are UTC. Tracing works only on the
 machine of the mediator.";
 
 /// Options of `amber trace`.
@@ -44,7 +44,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     while options.count.is_none_or(|count| shown < count) {
         match frames.next_event().await {
             Some(Event::Message(update)) => {
-                // Lost in the mediator, and in the network.
+                // Frames lost in the mediator and in the network.
                 let now = update.message.lost().saturating_sub(lost) + update.missed;
                 lost = update.message.lost();
                 if now > 0 {

@@ -1,5 +1,4 @@
-//! Values with a better form than their description gives, by the class that the description names
-//! (`amber.value`). IO.
+//! Special output forms of values, chosen by the class in their description (`amber.value`). IO.
 
 use std::fmt::Write as _;
 
@@ -12,10 +11,10 @@ use serde_json::{Map, Value};
 
 use super::scan::ScanShown;
 
-/// Shows the answer to a request if its value has a form of its own.
+/// Shows the answer to a request if its value has a special form.
 ///
 /// # Errors
-/// The value is invalid, or says that something failed.
+/// The value is invalid, or reports a failure.
 pub(super) fn show(
     device: Device,
     method: &Method,
@@ -36,7 +35,7 @@ pub(super) fn show(
         ("MarkerPose", Some(pose)) => amber_terminal::show(&Fix::of(device, pose, 0), json)?,
         ("MarkerPose", None) => {
             let text = format!("{device} has not seen a marker yet");
-            let hint = "the driver needs a marker above the robot that is in its file of markers";
+            let hint = "place the robot below a marker that is in the driver's file of markers";
             return Err(Failure::new(text).hint(hint));
         }
         ("ImuReading", Some(reading)) => {
@@ -63,7 +62,7 @@ pub(super) fn show(
     Ok(true)
 }
 
-/// Shows a published message if its value has a form of its own.
+/// Shows a published message if its value has a special form.
 ///
 /// # Errors
 /// The output cannot be written.
@@ -102,7 +101,7 @@ fn class<'a>(
     };
     match (&field.value, &field.fields[..]) {
         (Some(class), _) => Some((class, of(field))),
-        // A list of such values.
+        // A list of these values.
         (None, [list]) => list.value.as_deref().map(|class| (class, of(field))),
         _ => None,
     }
@@ -122,7 +121,7 @@ fn scan(message: &Map<String, Value>, timestamp_ms: Option<i64>) -> Result<Scan,
     let (angles, distances) = (list("angles"), list("distances"));
     let angles = angles.into_iter().flatten();
     let distances = distances.into_iter().flatten();
-    // JSON has no NaN: null is one.
+    // JSON has no NaN: null stands for it.
     let angles: Vec<_> = angles.map(|it| it.as_f64().unwrap_or(f64::NAN)).collect();
     let distances = distances.map(|it| it.as_i64().and_then(|it| i32::try_from(it).ok()));
     let distances: Vec<_> = distances.map(Option::unwrap_or_default).collect();
@@ -258,7 +257,7 @@ impl Reading {
                 z: number(axes, "zAxis") / per_unit,
             })
         };
-        // More digits are noise.
+        // Further digits are noise.
         let tenths = |value: f64| (value * 10.0).round() / 10.0;
         Self {
             device: device.to_string(),

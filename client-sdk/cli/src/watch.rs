@@ -1,4 +1,4 @@
-//! `amber watch`: the messages that a device publishes. IO.
+//! `amber watch`: shows the messages that a device publishes. IO.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -72,7 +72,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 const MAX_PERIOD: Duration = Duration::from_secs(3600);
 
-/// What to watch, before anything is sent.
+/// The parsed command, before anything is sent.
 #[derive(Debug)]
 pub(super) struct Watch {
     options: Options,
@@ -80,7 +80,7 @@ pub(super) struct Watch {
     plan: Plan,
 }
 
-/// How the messages come, and which of them are shown.
+/// The source of the messages, and a filter.
 #[derive(Debug)]
 struct Plan {
     /// The requests, unless these are SUBSCRIBE and UNSUBSCRIBE.
@@ -90,7 +90,7 @@ struct Plan {
 }
 
 impl Options {
-    /// Reads the stream and its arguments. The mediator is needed only if it alone may know the
+    /// Parses the stream and its arguments. The mediator is needed only if it alone may know the
     /// device.
     pub(super) async fn read(self, session: &mut Session<'_>) -> Result<Watch, Failure> {
         let schemas = descriptions::of(self.device, &self.proto, session).await?;
@@ -134,7 +134,7 @@ impl Options {
         let methods = interface.map_or(&[][..], |interface| &interface.methods);
         let method = match &self.stream {
             Some(name) => Some(self.stream(interface, name)?),
-            // SUBSCRIBE brings everything; a request brings one stream.
+            // SUBSCRIBE requests all messages; a request starts one stream.
             None if methods.iter().any(|it| it.kind == Kind::Subscribe) => None,
             None => methods.iter().find(|method| method.is_stream()),
         };
@@ -277,7 +277,7 @@ async fn messages(
     Ok(())
 }
 
-/// Shows a message, unless it is of another stream than that of the command.
+/// Shows a message, unless it belongs to a different stream than that of the command.
 fn show(watch: &Watch, update: &Update<Bytes>, json: bool) -> Result<bool, Failure> {
     let (device, plan) = (watch.options.device, &watch.plan);
     let schemas = watch.schemas.for_device(Some(device.device_type));
@@ -308,7 +308,7 @@ async fn report_silence(client: &Client, device: Device, patience: Duration) {
     let seconds = patience.as_secs_f64();
     let why = match reason::of(client, device).await {
         Some(why) => why,
-        None => "it may never publish; `amber call` sends requests".to_owned(),
+        None => "it may never publish; use `amber call` to send requests".to_owned(),
     };
     note(format!(
         "{device} has published nothing for {seconds:.0} s: {why}"

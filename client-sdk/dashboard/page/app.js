@@ -82,7 +82,7 @@ on("path", (path) => {
   map.takePath(path);
   const isIdle = path.missing || path.state === "idle" || !path.targets.length;
   const left = path.remaining ? `, ${path.remaining.toFixed(1)} m left` : "";
-  // What slows the robot down, if anything does.
+  // The reason why the robot is slow, if there is one.
   const reason = path.reason && path.reason !== "free" ? ` (${path.reason})` : "";
   text($("drive-state"), isIdle ? "" : `${path.state}${left}${reason}`);
   $("cancel").hidden = isIdle || state.role !== "drive";

@@ -66,7 +66,7 @@ export function fitCanvas(canvas) {
   return ratio;
 }
 
-/** A number with as many digits as people read. */
+/** A number with a readable number of digits. */
 export function short(number) {
   if (!Number.isFinite(number)) return String(number);
   const size = Math.abs(number);
@@ -75,7 +75,7 @@ export function short(number) {
   return number.toFixed(size < 10 ? 3 : size < 1000 ? 1 : 0);
 }
 
-/** A time in ms as people say it. */
+/** A time in ms in a readable form. */
 export function time(ms) {
   const s = ms / 1000;
   if (s < 1) return `${Math.round(ms)} ms`;

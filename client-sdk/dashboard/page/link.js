@@ -1,4 +1,4 @@
-// The WebSocket to the dashboard. It connects again by itself.
+// The WebSocket to the dashboard. It reconnects automatically.
 
 const RETRY_MS = [300, 1000, 2000];
 // The server pings every second, but pages do not see that: it also sends the drivers every second.
@@ -36,7 +36,7 @@ export class Link extends EventTarget {
       for (const { fail } of this.waiting.values()) fail("connection lost");
       this.waiting.clear();
       this.dispatchEvent(new CustomEvent("lost", { detail: code === 1008 ? reason : null }));
-      // A refused token stays wrong.
+      // A rejected token stays invalid.
       if (code === 1008) return;
       const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)];
       setTimeout(() => this.connect(), wait);
@@ -55,7 +55,7 @@ export class Link extends EventTarget {
     this.dispatchEvent(new CustomEvent(message.t, { detail: message }));
   }
 
-  /** A connection that is silent is lost, although the system may not know it yet. */
+  /** A silent connection counts as lost, although the system may not have noticed yet. */
   watch() {
     if (this.isOpen && performance.now() - this.heard > SILENCE_MS) this.socket.close();
   }

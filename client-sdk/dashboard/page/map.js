@@ -144,7 +144,7 @@ export class MapView {
     this.redraw();
   }
 
-  /** The place on the map at a point of the canvas. */
+  /** The point on the map at a point of the canvas. */
   place(x, y) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     return {
@@ -224,7 +224,7 @@ export class MapView {
     };
   }
 
-  /** Whether the last two poses look different: a robot that stands needs few frames. */
+  /** Whether the last two poses look different: a robot that stands still needs few frames. */
   isMoving() {
     const { pose, before, view } = this;
     if (!before) return false;
@@ -407,7 +407,7 @@ function tinted(picture) {
 
 /** The line of text below the map. */
 export function describePose(pose) {
-  // The last step makes 0 of -0.
+  // The last step turns -0 into 0.
   const degrees = pose.missing ? 0 : Math.round((pose.heading * 180) / Math.PI) + 0;
   text($("pose"), pose.missing ? "" : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${degrees}°`);
 }

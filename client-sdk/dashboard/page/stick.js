@@ -36,7 +36,7 @@ export class Stick {
     if (!isAllowed) this.release();
   }
 
-  /** Lets go of everything. */
+  /** Releases everything. */
   release() {
     const wasHeld = this.wanted() !== null;
     this.held.clear();
@@ -99,7 +99,7 @@ export class Stick {
         this.tick();
       }
     });
-    // The page may not see the key or the finger go up any more.
+    // The page may miss the release of the key or the finger.
     addEventListener("blur", () => this.release());
     addEventListener("pagehide", () => this.release());
     document.addEventListener("visibilitychange", () => {

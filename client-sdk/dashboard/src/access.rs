@@ -1,7 +1,7 @@
-//! Who may look and who may drive. PURE.
+//! Permissions to view and to drive. PURE.
 //!
 //! On the loopback address every page of the dashboard itself may drive. On other addresses a page
-//! needs a token: one is for driving, one for looking only. A page of another origin is refused in
+//! needs a token: one is for driving, one for viewing only. A page of another origin is refused in
 //! any case. On the loopback address the `Host` must be an address of this machine, because a
 //! foreign site can point its own name to it.
 
@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use amber_web::{Reach, Token};
 use serde::Serialize;
 
-/// What a page may do.
+/// The permission of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Only look.
+    /// View only.
     Look,
-    /// Look, drive, and change drivers.
+    /// View, drive, and change drivers.
     Drive,
 }
 
@@ -32,11 +32,11 @@ pub struct Access {
 pub struct Tokens {
     /// For driving.
     pub drive: Token,
-    /// For looking only.
+    /// For viewing only.
     pub look: Token,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The page is from another site.
@@ -46,14 +46,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What happened and what to do.
+    /// The problem and its solution.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Origin => "pages of other sites cannot connect: open the dashboard's own page",
             Self::Host => {
-                "this dashboard serves its own machine only: open it as http://localhost, or \
-                 start it with --listen 0.0.0.0:8026 for others"
+                "this dashboard serves only its own machine: open it as http://localhost, or \
+                 start it with --listen 0.0.0.0:8026 to serve other machines"
             }
         }
     }
@@ -84,7 +84,7 @@ impl Access {
     /// origin.
     ///
     /// # Errors
-    /// It may not, and why.
+    /// The reason why it may not.
     pub fn admit(&self, host: Option<&str>, origin: Option<&str>) -> Result<(), Refusal> {
         if !self.reach.admits(host) {
             return Err(Refusal::Host);
@@ -101,14 +101,14 @@ impl Access {
         }
     }
 
-    /// What a page with this token may do; `None` if it may not even look.
+    /// The permission of a page with this token; `None` if it may not even view.
     #[must_use]
     pub fn role(&self, token: Option<&str>) -> Option<Role> {
         let Some(tokens) = &self.tokens else {
             return Some(Role::Drive);
         };
         let token = token.unwrap_or_default();
-        // Both are compared in any case, so the time says nothing.
+        // Both tokens are always compared, so the time reveals nothing.
         match (tokens.drive.is(token), tokens.look.is(token)) {
             (true, _) => Some(Role::Drive),
             (false, true) => Some(Role::Look),

@@ -1,4 +1,4 @@
-//! The one task around the hub: inputs in, outputs done. IO.
+//! The task around the hub: feeds it inputs and performs its outputs. IO.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::parts::Parts;
 use crate::pilot::{Order, Pilots};
 use crate::viewer::Mailbox;
 
-/// The hub and all that acts for it.
+/// The hub and its helpers.
 pub(crate) struct App {
     mediator: String,
     hub: Hub,
@@ -34,7 +34,7 @@ pub(crate) struct App {
     client: Option<Client>,
     connecting: Option<AbortHandle>,
     connected: (mpsc::Sender<Client>, mpsc::Receiver<Client>),
-    /// Asks the devices for what all pages show.
+    /// Requests the data that all pages show.
     robot: Option<(Parts, AbortHandle)>,
     mediator_feed: Option<AbortHandle>,
     panels: HashMap<Device, AbortHandle>,
@@ -238,7 +238,7 @@ impl App {
         }
     }
 
-    /// Starts and stops the tasks that ask the mediator and the devices.
+    /// Starts and stops the tasks that send requests to the mediator and the devices.
     fn feed(&mut self) {
         if !self.is_fed {
             let tasks = [self.connecting.take(), self.mediator_feed.take()];
@@ -310,7 +310,7 @@ impl App {
 }
 
 fn no_mount() -> Part<Pose> {
-    Err("the place of the laser on the robot is unknown".to_owned())
+    Err("the position of the laser on the robot is unknown".to_owned())
 }
 
 async fn until(due: Option<Instant>) {

@@ -1,4 +1,4 @@
-//! The page: its files are in the program. PURE.
+//! The files of the page, embedded in the program. PURE.
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]

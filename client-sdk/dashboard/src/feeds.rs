@@ -1,4 +1,4 @@
-//! Asks the devices for what all pages show: once for all of them. IO.
+//! Requests the data that all pages show, once for all of them. IO.
 
 use std::future::pending;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::input::{Input, Measured};
 use crate::limits::{DRIVERS_PERIOD, RETRY};
 use crate::parts::Parts;
 
-/// Maps change rarely, when one is uploaded.
+/// Maps change rarely: only when one is uploaded.
 const MAP: Duration = Duration::from_secs(5);
 /// Poses and scans come ten times per second.
 const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
 const WHEELS: Duration = Duration::from_millis(50);
 const IMU: Duration = Duration::from_millis(50);
-/// Older answers are useless.
+/// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(700);
 
-/// A connection to the mediator; tries again until there is one.
+/// A connection to the mediator; retries until it is established.
 pub(crate) async fn connected(mediator: &str, inputs: &mpsc::Sender<Input>) -> Client {
     loop {
         match Client::connect(mediator).await {
@@ -66,12 +66,12 @@ pub(crate) async fn watch_mediator(client: Client, inputs: mpsc::Sender<Input>) 
     tokio::join!(drivers, events);
 }
 
-/// The measurements of these devices. A device that the robot lacks is not asked.
+/// The measurements of these devices. Devices that the robot lacks are skipped.
 pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Sender<Input>) {
     let send = async |measured| {
         let _ = inputs.send(Input::Measured(measured)).await;
     };
-    // Measurements are dropped rather than that they wait: the next one is newer.
+    // Measurements are dropped instead of waiting: the next one is newer.
     let offer = |measured| {
         if inputs.try_send(Input::Measured(measured)).is_err() {
             tracing::debug!("dropped a measurement: the dashboard is busy");
@@ -90,7 +90,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
             return;
         }
         let place = mount::find(&client).await;
-        let place = place.ok_or("the place of the laser on the robot is unknown".to_owned());
+        let place = place.ok_or("the position of the laser on the robot is unknown".to_owned());
         send(Measured::Mount(place)).await;
         let map = repeat(MAP, async || send(Measured::Map(devices.map().await)).await);
         let poses = repeat(POSE, async || {
@@ -161,7 +161,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
     tokio::join!(on_map, scans, drive, speeds, motion, servos);
 }
 
-/// Whether a client has left as it should. The dashboard's own clients do that all the time, so these
+/// Whether a client has left in order. The dashboard's own clients do that all the time, so these
 /// events would hide the others.
 fn is_farewell(event: &Event) -> bool {
     event.kind() == Kind::ClientGone && event.text().ends_with(" left")

@@ -1,4 +1,4 @@
-//! What the page gets: JSON with the kind in `t`, and points as binary frames. PURE.
+//! The frames for the page: JSON with the kind in `t`, and points in binary form. PURE.
 
 use std::collections::HashMap;
 
@@ -56,7 +56,7 @@ fn binary(kind: Points, numbers: impl Iterator<Item = f32>) -> Frame {
     Frame::Binary(bytes.freeze())
 }
 
-/// The map, or why there is none.
+/// The map, or the reason why there is none.
 pub fn map(map: &Part<std::sync::Arc<Ground>>) -> Value {
     let ground = match map {
         Ok(ground) => ground,
@@ -86,7 +86,7 @@ pub fn map(map: &Part<std::sync::Arc<Ground>>) -> Value {
     json!({ "t": "map", "walls": walls, "grid": grid, "bounds": bounds })
 }
 
-/// The pose, or why it is missing.
+/// The pose, or the reason why it is missing.
 pub fn pose(located: &Part<Located>) -> Value {
     match located {
         Ok(located) => json!({
@@ -98,7 +98,7 @@ pub fn pose(located: &Part<Located>) -> Value {
     }
 }
 
-/// Where the robot is going, or why that is unknown.
+/// The targets and the path, or the reason why they are unknown.
 pub fn path(drive: &Part<Drive>) -> Value {
     let drive = match drive {
         Ok(drive) => drive,
@@ -152,7 +152,7 @@ pub fn event(event: &Event) -> Value {
         Ok(Kind::DeviceRecovered) => "recovered",
         Ok(Kind::ClientGone) => "gone",
         Ok(Kind::ConfigurationReloaded) => "reloaded",
-        // Of a newer mediator.
+        // A newer mediator has sent an unknown event.
         Err(_) => "unknown",
     };
     let device = event.device.as_ref().map(|it| name(it.r#type, it.id));
@@ -167,7 +167,7 @@ pub fn event(event: &Event) -> Value {
 pub struct Overview {
     t: &'static str,
     mediator: String,
-    /// Why the mediator does not answer.
+    /// The reason why the mediator does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
     parts: crate::parts::PartsShown,

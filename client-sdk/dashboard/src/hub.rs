@@ -1,4 +1,4 @@
-//! The centre of the dashboard: pages, the seat, and what each page is shown. PURE.
+//! The centre of the dashboard: pages, the seat, and the data of each page. PURE.
 //!
 //! Inputs come with a time, and the actions to perform are [`Output`]s: take all of them after each
 //! call. [`Controls`] of the gateways keeps the seat and ends commands.
@@ -35,7 +35,7 @@ pub enum Said {
         /// The token.
         token: Option<String>,
     },
-    /// Turn the wheels of both sides at these speeds. Holds for [`MOTION_LIFE`].
+    /// Turn the wheels of both sides at these speeds. Valid for [`MOTION_LIFE`].
     Drive {
         /// In mm/s.
         left: f64,
@@ -44,9 +44,9 @@ pub enum Said {
         /// Whether to stop before obstacles.
         guard: bool,
     },
-    /// Stop the robot, whoever drives it.
+    /// Stop the robot, no matter which page drives it.
     Stop,
-    /// Drive to a place on the map.
+    /// Drive to a point on the map.
     Goal {
         /// In metres.
         x: f64,
@@ -59,7 +59,7 @@ pub enum Said {
         id: u32,
         /// The device.
         device: String,
-        /// What to do.
+        /// The action.
         action: Action,
     },
     /// Show the panel of a device.
@@ -127,16 +127,16 @@ pub enum Output {
     Change(Ticket, Device, Action),
     /// Send a request, on behalf of a page.
     Call(Ticket, Device, String, Vec<String>, Permission),
-    /// The page is gone: what it has set in motion stops.
+    /// The page is gone: its motions stop.
     Leave(ViewerId),
 }
 
-/// Which requests a page may send now.
+/// The requests that a page may send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// All.
     All,
-    /// Those that only read, and why.
+    /// Those that only read, with the reason.
     OnlyRead(&'static str),
 }
 
@@ -148,7 +148,7 @@ pub struct Hub {
     viewers: BTreeMap<ViewerId, Viewer>,
     last_id: u32,
     controls: Controls<ViewerId>,
-    /// The device through which the present motion goes.
+    /// The device that receives the current motion.
     route: Option<Device>,
     /// The page whose target the robot drives to.
     navigator: Option<ViewerId>,
@@ -273,7 +273,7 @@ impl Hub {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        // A stop is never too much.
+        // A stop is always accepted.
         if said != Said::Stop && !viewer.messages.take(now) {
             viewer.ignored += 1;
             if viewer.ignored == 1 {
@@ -335,7 +335,7 @@ impl Hub {
         self.settle(now);
     }
 
-    /// The time of [`Hub::next_due`] has come. May be called earlier, too.
+    /// The time of [`Hub::next_due`] has come. May also be called earlier.
     pub fn handle_timeout(&mut self, now: Duration) {
         self.settle(now);
     }
@@ -363,13 +363,13 @@ impl Hub {
         self.show(Channel::Drivers, overview.frame());
     }
 
-    /// Where the robot is going, or why that is unknown.
+    /// The targets and the path, or the reason why they are unknown.
     pub fn handle_path(&mut self, drive: &Part<Drive>) {
         self.has_targets = drive.as_ref().is_ok_and(|drive| !drive.targets.is_empty());
         self.show(Channel::Path, frames::text(&frames::path(drive)));
     }
 
-    /// Something was measured.
+    /// A measurement.
     pub fn show(&mut self, channel: Channel, frame: Frame) {
         if self.viewers.is_empty() || self.newest.get(&channel) == Some(&frame) {
             return;
@@ -388,7 +388,7 @@ impl Hub {
         }
     }
 
-    /// Something about a device that has a panel.
+    /// Data of a device that has a panel.
     pub fn show_panel(&mut self, device: Device, channel: &Channel, frame: &Frame) {
         let key = (device.device_type.0, device.id.0);
         for (&id, viewer) in &self.viewers {
@@ -434,7 +434,7 @@ impl Hub {
             return;
         }
         let route = match (self.route, is_stop) {
-            // A motion keeps its way until it ends.
+            // A motion keeps its device until it ends.
             (Some(route), _) if self.controls.holder() == Some(id) => Some(route),
             (_, true) => None,
             (_, false) => match self.way(guard) {
@@ -587,7 +587,7 @@ impl Hub {
         viewers.any(|viewer| viewer.panels.contains(&key))
     }
 
-    /// Tells a page something.
+    /// Shows a notice on a page.
     pub fn notice(&mut self, id: ViewerId, text: &str) {
         let line = frames::text(&json!({ "t": "notice", "text": text }));
         self.outputs.push_back(Output::Line(id, line));

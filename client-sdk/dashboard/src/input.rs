@@ -1,4 +1,4 @@
-//! What reaches the hub from other tasks. IO.
+//! The inputs of the hub from other tasks. IO.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) enum Input {
         String,
         tokio::sync::oneshot::Sender<(ViewerId, Arc<crate::viewer::Mailbox>)>,
     ),
-    /// A page says something.
+    /// A page has sent a message.
     Said(ViewerId, Said),
     /// A page is gone.
     Closed(ViewerId),
@@ -29,17 +29,17 @@ pub(crate) enum Input {
     Drivers(Result<Vec<Driver>, String>),
     /// An event of the mediator.
     Event(Frame),
-    /// Something was measured.
+    /// A measurement.
     Measured(Measured),
-    /// Something about a device with a panel.
+    /// Data of a device with a panel.
     Panel(Device, Channel, Frame),
     /// The answer to a request of a page.
     Answer(Ticket, Result<Value, String>),
-    /// Something to tell a page.
+    /// A notice for a page.
     Notice(ViewerId, String),
 }
 
-/// A measurement of the robot, or why it is missing.
+/// A measurement of the robot, or the reason why it is missing.
 pub(crate) enum Measured {
     Map(Part<Arc<Ground>>),
     Pose(Part<MapPose>),
@@ -51,6 +51,6 @@ pub(crate) enum Measured {
     Imu(ImuReading),
     /// The last angle in degrees sent to each servo.
     Servos(Vec<(u32, i32)>),
-    /// Where the laser is on the robot.
+    /// The position of the laser on the robot.
     Mount(Part<amber_map::Pose>),
 }

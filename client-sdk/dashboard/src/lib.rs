@@ -6,16 +6,16 @@
 //!                          outbox        seat           panels: any device by its description
 //! ```
 //!
-//! - **Measurements** are asked once for all pages, and only while a page is open. Of each kind, a
-//!   page gets the newest at most 25 times per second; a slow page gets fewer. Drops are counted.
-//! - **Driving**: one page at a time holds the controls. A command of the stick holds for 0.35 s in
-//!   the dashboard, and the wheels stop at once when the page is gone. Each page that drives is a
-//!   client of its own at the mediator, so the drivers stop the robot if the dashboard is killed.
+//! - **Measurements** are requested once for all pages, and only while a page is open. A page gets
+//!   the newest of each kind at most 25 times a second; a slow page gets fewer. Drops are counted.
+//! - **Driving**: one page at a time holds the controls. A command of the stick is valid for 0.35 s
+//!   in the dashboard, and the wheels stop immediately when the page is gone. Each page that drives
+//!   is a separate client of the mediator: if the dashboard is killed, the drivers stop the robot.
 //! - **Access**: on the loopback address, every page of the dashboard may drive. On other addresses
 //!   a page needs a token: one for driving, one for viewing.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
-//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
+//! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
 use std::net::SocketAddr;
 
@@ -58,7 +58,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Options {
-    /// Address to serve on; port 0 picks a free one
+    /// Address to serve on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
     pub listen: SocketAddr,
     /// Maximum speed of the stick
@@ -119,7 +119,7 @@ fn introduction(listen: SocketAddr, access: &Access) -> String {
     )
 }
 
-/// Resolves when the dashboard must end. A parent that closes stdin gets Ctrl-C itself.
+/// Resolves when the dashboard must end. A parent that closes stdin handles Ctrl-C itself.
 async fn end(until_eof: bool) {
     match until_eof {
         true => tokio::select! {

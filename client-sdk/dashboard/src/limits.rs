@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How long a motion command holds if it is not repeated. The page repeats it every 50 ms, so six
-/// may get lost; with the time that the wheels need, the robot stands within 0.5 s.
+/// How long a motion command is valid if it is not repeated. The page repeats it every 50 ms, so
+/// six may get lost; including the braking time of the wheels, the robot stops within 0.5 s.
 pub const MOTION_LIFE: Duration = Duration::from_millis(350);
 
 /// Messages per second from one page: a stick sends 20, the rest are clicks.
@@ -32,10 +32,10 @@ pub const MAX_EVENTS: usize = 200;
 /// Panels of devices that one page may have open.
 pub const MAX_PANELS: usize = 4;
 
-/// Pages at the same time. Each costs a few hundred kB per second at most.
+/// Maximum number of open pages. Each costs a few hundred kB per second at most.
 pub const MAX_VIEWERS: usize = 32;
 
-/// HTTP connections at the same time. Browsers open up to six, and more pages wait.
+/// Maximum number of HTTP connections. Browsers open up to six, and further pages wait.
 pub const MAX_CONNECTIONS: usize = 128;
 
 /// HTTP connections of one IP address, so that one does not keep out all others.
@@ -66,15 +66,15 @@ pub const PANEL_PERIOD: Duration = Duration::from_millis(200);
 /// The time between two requests of a panel for a device that publishes nothing.
 pub const PANEL_POLL: Duration = Duration::from_millis(500);
 
-/// The largest value of a panel as JSON. Larger ones are scans and pictures, which say little as
-/// text.
+/// The largest value of a panel as JSON. Larger ones are scans and pictures, which are not useful
+/// as text.
 pub const MAX_VALUE: usize = 16 * 1024;
 
 /// The time between two messages to the client of a page that drives, if the robot has motion sensors.
 /// After the dashboard is killed, the wheels turn this much longer at most.
 pub const PROOF_PERIOD: Duration = Duration::from_millis(100);
 
-/// A motion command that cannot be sent in this time is out of date.
+/// A motion command that cannot be sent in this time is outdated.
 pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
 
 /// The number of stop commands, because some may get lost, and the time between them.
@@ -82,7 +82,7 @@ pub const STOPS: u32 = 3;
 /// See [`STOPS`].
 pub const BETWEEN_STOPS: Duration = Duration::from_millis(20);
 
-/// The time between two attempts to reach the mediator.
+/// The time between attempts to connect to the mediator.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 /// How long to wait for the last stop commands when the dashboard ends.

@@ -1,6 +1,6 @@
-//! What waits for one page. PURE.
+//! The frames that wait for one page. PURE.
 //!
-//! Of measurements, only the newest of each channel waits: a slow page gets fewer, not older ones.
+//! Only the newest measurement of each channel waits: a slow page gets fewer, not older ones.
 //! Lines (events, answers) all wait, up to a limit. Everything that is dropped is counted.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,12 +19,12 @@ pub enum Frame {
     Binary(Bytes),
 }
 
-/// What a frame is about: of each channel, only the newest frame waits.
+/// The subject of a frame: of each channel, only the newest frame waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Channel {
     /// The mediator and its drivers.
     Drivers,
-    /// Who drives.
+    /// The page that drives.
     Seat,
     /// The map.
     Map,
@@ -58,7 +58,7 @@ impl From<Device> for PanelKey {
     }
 }
 
-/// What waits for one page.
+/// The frames that wait for one page.
 #[derive(Debug, Default)]
 pub struct Outbox {
     newest: BTreeMap<Channel, Frame>,

@@ -1,4 +1,4 @@
-//! Panels of any device, by its description. IO.
+//! Panels of any device, generated from its description. IO.
 
 use std::collections::HashMap;
 
@@ -28,8 +28,8 @@ const LINES: u32 = 30;
 
 /// Shows the description, the driver and the values of a device until it is dropped.
 ///
-/// It is a client of its own: some devices keep one stream per client, and the panel must not change
-/// that of the plots.
+/// It is a separate client: some devices keep one stream per client, and the panel must not change
+/// the stream of the plots.
 pub(crate) async fn watch(mediator: String, device: Device, inputs: mpsc::Sender<Input>) {
     let client = feeds::connected(&mediator, &inputs).await;
     let panel = Panel {
@@ -110,7 +110,7 @@ impl Panel {
         page.lines.into_iter().map(line).collect()
     }
 
-    /// What the device publishes, or answers to requests that only read.
+    /// The published messages of the device, or its answers to requests that only read.
     async fn values(&self, interface: &Interface, schemas: &Schemas) {
         let methods = &interface.methods;
         let has_subscribe = methods.iter().any(|it| it.kind == Kind::Subscribe);
@@ -246,7 +246,7 @@ fn described(interface: &Interface) -> Value {
     json!({ "name": interface.name, "docs": interface.docs, "methods": methods })
 }
 
-/// Why the dashboard does not send a request, if so: motion must end with its page.
+/// The reason why the dashboard rejects a request, if it does: motion must end with its page.
 fn refusal_of(interface: &Interface, method: &Method) -> Option<&'static str> {
     let moves = calls::turns_wheels(interface, method);
     moves.then_some("use the stick, because it stops the wheels when the page closes")

@@ -1,4 +1,4 @@
-//! Which devices of a robot play which part. PURE.
+//! Assigns the devices of a robot to the parts of the page. PURE.
 
 use amber_proto::mediator::{Driver, DriverState};
 use amber_proto::{Device, DeviceType};

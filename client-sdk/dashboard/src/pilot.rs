@@ -1,8 +1,8 @@
-//! What one page sets in motion, over a client of its own. IO.
+//! Sends the motions of one page, with its own client. IO.
 //!
-//! Each page that drives is a client of its own at the mediator. When the page is gone, its client
-//! leaves, and the drivers stop what it has started. If the dashboard is killed, the next message
-//! to this client fails because its port is closed, so the mediator removes the client at once.
+//! Each page that drives is a separate client of the mediator. When the page is gone, its client
+//! leaves, and the drivers stop its motions. If the dashboard is killed, the next message
+//! to this client fails because its port is closed, so the mediator removes the client immediately.
 //! Therefore each client subscribes to a device that publishes several times per second.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ struct Handle {
     orders: mpsc::Sender<Order>,
 }
 
-/// Something that a page wants from a device.
+/// An order of a page for a device.
 pub(crate) enum Order {
     /// Set targets; none stops the robot.
     Targets(Device, Vec<Target>),
@@ -66,7 +66,7 @@ impl Pilots {
         motion.send_replace(Some((device, speeds)));
     }
 
-    /// Passes an order on; `false` if it is dropped because too many wait.
+    /// Forwards an order; `false` if it is dropped because too many wait.
     pub(crate) fn order(&mut self, viewer: ViewerId, parts: Parts, order: Order) -> bool {
         self.handle(viewer, parts).orders.try_send(order).is_ok()
     }
@@ -130,7 +130,7 @@ impl Pilot {
         client.close().await;
     }
 
-    /// Performs everything until the page is gone.
+    /// Performs all orders until the page is gone.
     async fn serve(
         &self,
         client: &Client,
@@ -171,7 +171,7 @@ impl Pilot {
         speeds: WheelSpeeds,
         motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
     ) {
-        // The collision avoidance takes the same message.
+        // CollisionAvoidance accepts the same message.
         let wheels = Roboclaw::new(client.device(device)).with_deadline(MOTION_DEADLINE);
         let times = if speeds == WheelSpeeds::STOP {
             STOPS

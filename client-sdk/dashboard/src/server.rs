@@ -1,4 +1,4 @@
-//! HTTP: the files of the page, and the beginning of its WebSocket. IO.
+//! HTTP: serves the files of the page, and upgrades to its WebSocket. IO.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::viewer::{self, Admission};
 /// The path of the WebSocket.
 const SOCKET: &str = "/socket";
 
-/// What a page may load: only the dashboard itself.
+/// A page may load only files of the dashboard itself.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -29,7 +29,7 @@ const HEADERS: [(&str, &str); 4] = [
     ("referrer-policy", "no-referrer"),
 ];
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Server {
     access: Access,
     inputs: mpsc::Sender<Input>,
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// Serves pages for ever.
+    /// Serves pages endlessly.
     pub(crate) async fn run(self, listener: TcpListener) {
         let server = Arc::new(self);
         let connections = server.connections.clone();
@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// Begins a WebSocket.
+    /// Opens a WebSocket.
     fn upgrade(self: Arc<Self>, request: Request, peer: SocketAddr) -> Answer {
         let ip = peer.ip().to_canonical();
         let limits = Limits {
@@ -95,7 +95,7 @@ impl Server {
         })
     }
 
-    /// What a page with this token may do.
+    /// The permission of a page with this token.
     fn admit(&self, token: Option<&str>, ip: IpAddr) -> Admission {
         self.access.role(token).ok_or_else(|| {
             self.connections

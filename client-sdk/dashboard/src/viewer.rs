@@ -58,7 +58,7 @@ impl Mailbox {
     }
 }
 
-/// What a page that has connected may do, or why it is refused.
+/// The permission of a new page, or the reason why it is refused.
 pub(crate) type Admission = Result<Role, &'static str>;
 
 /// Serves a page until it is gone.
@@ -121,7 +121,7 @@ async fn read(
     id: ViewerId,
     inputs: &mpsc::Sender<Input>,
 ) {
-    // A living page answers the pings.
+    // A page that works answers the pings.
     while let Ok(Some(Ok(message))) = timeout(SILENT_PAGE, stream.next()).await {
         let text = match message {
             Message::Text(text) => text,

@@ -1,11 +1,11 @@
-//! Finds Amber robots in the local network, by mDNS (RFC 6762) and DNS-SD (RFC 6763). IO, but for
-//! [`Robot`].
+//! Finds Amber robots in the local network, by mDNS (RFC 6762) and DNS-SD (RFC 6763). IO, except
+//! for [`Robot`].
 //!
 //! A mediator announces the service `_amber._udp` with its port, and in the text record its version
 //! and its devices. [`Announcement`] does so, and [`search`] finds the robots that do. Nothing else
-//! needs this: addresses work as ever.
+//! needs this: addresses also work without it.
 //!
-//! The protocol itself is the work of the crate `mdns-sd`, which has a thread of its own.
+//! The crate `mdns-sd` implements the protocol, in its own thread.
 
 mod robot;
 
@@ -21,12 +21,13 @@ pub use self::robot::Robot;
 /// The type of the service.
 const SERVICE: &str = "_amber._udp.local.";
 
-/// Why robots cannot be announced or found: no network interface, no permission for multicast.
+/// The reason why robots cannot be announced or found: no network interface, no permission for
+/// multicast.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use mDNS: {0}")]
 pub struct Error(#[from] mdns_sd::Error);
 
-/// A robot that others find. Dropping it withdraws the announcement.
+/// An announced robot. Dropping it withdraws the announcement.
 pub struct Announcement {
     daemon: ServiceDaemon,
     name: String,

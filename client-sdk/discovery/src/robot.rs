@@ -1,4 +1,4 @@
-//! What a robot announces of itself: its name and its text record. PURE.
+//! The announcement of a robot: its name and its text record. PURE.
 //!
 //! Source: RFC 6763, sections 4.1.1 (names: up to 63 bytes of UTF-8) and 6 (text records: strings
 //! `key=value` of up to 255 bytes).
@@ -15,18 +15,18 @@ const LONGEST_LIST: usize = 240;
 pub struct Robot {
     /// Unique in its network.
     pub name: String,
-    /// Addresses of its mediator; the first is the one to try first.
+    /// Addresses of its mediator, the best one first.
     pub addresses: Vec<SocketAddr>,
-    /// The version of its mediator, if it says so.
+    /// The version of its mediator, if announced.
     pub version: Option<String>,
     /// Its devices, or some of them.
     pub devices: Vec<Device>,
-    /// How many devices there was no room for.
+    /// The number of devices that did not fit.
     pub more_devices: u32,
 }
 
 impl Robot {
-    /// Reads the text record of a robot. What is invalid in it counts as missing.
+    /// Reads the text record of a robot. Invalid values count as missing.
     pub(crate) fn read<'a>(name: &str, text: impl Fn(&str) -> Option<&'a str>) -> Self {
         let devices = text("devices").unwrap_or_default().split(',');
         Self {

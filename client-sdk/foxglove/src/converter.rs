@@ -1,4 +1,4 @@
-//! From messages of devices to those that Foxglove knows. PURE.
+//! Converts messages of devices to those that Foxglove knows. PURE.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const MIDDLE_MS: i64 = 50;
 pub struct Published {
     /// The topic.
     pub topic: String,
-    /// What it is.
+    /// Its type.
     pub schema: Schema,
     /// The encoded message.
     pub data: Vec<u8>,
@@ -39,14 +39,14 @@ pub struct Converter {
     location: Option<i32>,
     /// The robot on the map.
     robot: Option<FrameTransform>,
-    /// When the parts that do not change were last said.
+    /// When the constant parts were last sent.
     repeated_ns: Option<u64>,
     maps: Vec<(i32, Vec<u8>, Published)>,
     invalid: u64,
 }
 
 impl Converter {
-    /// A converter that knows nothing yet. `mount` is the place of the laser `hokuyo:0` on the
+    /// A converter without data. `mount` is the position of the laser `hokuyo:0` on the
     /// robot; without one, the laser is drawn at the centre of the robot.
     #[must_use]
     pub fn new(mount: Option<Pose>) -> Self {
@@ -56,7 +56,7 @@ impl Converter {
         }
     }
 
-    /// The place of the laser `hokuyo:0` on the robot.
+    /// The position of the laser `hokuyo:0` on the robot.
     pub fn set_mount(&mut self, mount: Pose) {
         self.mount = mount;
     }
@@ -72,7 +72,7 @@ impl Converter {
         out
     }
 
-    /// The map of a `location` device: [`Converter::again`] says it.
+    /// The map of a `location` device: [`Converter::again`] sends it.
     pub fn set_map(&mut self, time_ns: u64, device_id: i32, map: &location::Map) {
         if self.map(time_ns, device_id, map, &mut Vec::new()).is_none() {
             self.invalid += 1;
@@ -94,7 +94,7 @@ impl Converter {
         self.invalid
     }
 
-    /// Says what does not change again, because another file or viewer begins: the maps.
+    /// Sends the constant data again, because another file or viewer begins: the maps.
     #[must_use]
     pub fn again(&mut self) -> Vec<Published> {
         self.repeated_ns = None;
@@ -250,7 +250,7 @@ impl Converter {
         Some(())
     }
 
-    /// All transforms and the robot: at once if a transform has changed, and again and again.
+    /// All transforms and the robot: immediately if a transform has changed, and periodically.
     fn repeat(&mut self, time_ns: u64, has_changed: bool, out: &mut Vec<Published>) {
         let last = self.repeated_ns;
         // The time may also go back: another recording begins.

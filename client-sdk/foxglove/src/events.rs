@@ -16,7 +16,7 @@ pub(crate) fn line(event: &Event, time_ns: u64) -> Log {
         Ok(Kind::DeviceRecovered) => (Level::Info, "works again"),
         Ok(Kind::ClientGone) => (Level::Debug, "gone"),
         Ok(Kind::ConfigurationReloaded) => (Level::Info, "configuration reloaded"),
-        // Of a newer mediator.
+        // A newer mediator has sent an unknown event.
         Err(_) => (Level::Unknown, "event of an unknown kind"),
     };
     let device = event.device.as_ref();

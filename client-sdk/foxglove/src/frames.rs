@@ -1,4 +1,4 @@
-//! Poses and times as Foxglove has them. PURE.
+//! Poses and times in the form of Foxglove. PURE.
 
 use amber_map::{MapPose, Point, Pose};
 use prost_types::Timestamp;
@@ -27,7 +27,7 @@ pub(crate) fn timestamp(time_ns: u64) -> Option<Timestamp> {
     })
 }
 
-/// When a device measured: the time that it says, if its clock agrees with that of the receiver.
+/// The time of a measurement: that of the device, if its clock agrees with that of the receiver.
 pub(crate) fn measured_ns(says_ms: Option<i64>, received_ns: u64) -> u64 {
     let says_ns = says_ms.and_then(|ms| u64::try_from(ms).ok()?.checked_mul(1_000_000));
     let earliest = received_ns.saturating_sub(MAX_AGE_NS);
@@ -38,7 +38,7 @@ pub(crate) fn measured_ns(says_ms: Option<i64>, received_ns: u64) -> u64 {
     }
 }
 
-/// A place at this height.
+/// A point at this height.
 pub(crate) fn position(at: Point, z: f64) -> messages::Vector3 {
     messages::Vector3 {
         x: at.x,
@@ -66,7 +66,7 @@ pub(crate) fn pose(pose: Pose, z: f64) -> Option<messages::Pose> {
     })
 }
 
-/// A place on the map in the frame [`MAP`].
+/// A point on the map in the frame [`MAP`].
 pub(crate) fn on_map(x_m: f64, y_m: f64) -> Point {
     Pose::from(MapPose::new(x_m, y_m, 0.0)).at
 }

@@ -1,4 +1,4 @@
-//! What Foxglove and Lichtblick show of a robot.
+//! The view of a robot in Foxglove and Lichtblick.
 //!
 //! These programs draw messages that they know by name, such as `foxglove.LaserScan`. A
 //! [`Converter`] makes them from the messages of the devices, for recordings and for live viewers:
@@ -20,11 +20,11 @@
 //! y to the left or **up**, and angles counter-clockwise. So y and all angles of Amber change their
 //! sign; see the frames of [`amber_map`].
 //!
-//! **Times** in these messages are those at which the device measured, if it says so and if its
-//! clock agrees with that of the mediator. So a scan is drawn where the robot was at that time.
-//! Otherwise it is the time at which the message was received.
+//! **Times** in these messages are the times of the measurements, if the device reports them and
+//! its clock agrees with that of the mediator. So a scan is drawn at the pose of that time.
+//! Otherwise they are the times at which the messages were received.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
 mod converter;

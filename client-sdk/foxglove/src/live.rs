@@ -1,4 +1,4 @@
-//! `amber foxglove`: a robot, live in Foxglove or Lichtblick. IO.
+//! `amber foxglove`: shows a live robot in Foxglove or Lichtblick. IO.
 //!
 //! ```text
 //!   viewer  -- WebSocket --  session  -->  hub (PURE)  -->  feeds: one client of the mediator
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! - **Channels**: the messages of each device with a description, as in recordings, and those that
-//!   Foxglove draws. A device is asked only while a viewer wants a channel with its messages.
+//!   Foxglove draws. A device gets requests only while a viewer subscribes to one of its channels.
 //! - **A slow viewer** gets the newest message of each channel, never old ones. Drops are counted.
-//! - **Access**: on the loopback address every program, and the pages that are known; on other
-//!   addresses those who know the token. Viewers only look, unless `--calls` allows them to call the
-//!   requests of devices.
+//! - **Access**: on the loopback address all programs and known pages; on other addresses everyone
+//!   with the token. Viewers are read-only, unless `--calls` allows them to call the requests of
+//!   devices.
 
 mod access;
 mod app;
@@ -35,16 +35,16 @@ use tokio::sync::mpsc;
 use self::access::Access;
 
 const HELP: &str = "\
-In Foxglove or Lichtblick: Open connection, Foxglove WebSocket, and the address that is printed. The 3D
-panel shows the topics /foxglove/...; the eye beside each topic turns it on. All messages of all devices
-are there, too, e.g. for plots: /roboclaw/0/currentSpeed.
+In Foxglove or Lichtblick, choose Open connection, Foxglove WebSocket, and enter the printed
+address. The 3D panel shows the topics /foxglove/...; switch them on with the eye icon next to each
+topic. All messages of all devices are also available, e.g. for plots: /roboclaw/0/currentSpeed.
 
-Viewers only look. With --calls, they can also call requests: panel Service call, e.g.
-/maestro/0/set-angle with { \"servo-address\": 3, \"angle\": 45 }. Requests that set the speed of wheels are
-left out, because the wheels would not stop when the viewer closes.
+Viewers are read-only. With --calls, they can also call requests: panel Service call, e.g.
+/maestro/0/set-angle with { \"servo-address\": 3, \"angle\": 45 }. Requests that set wheel speeds
+are excluded, because the wheels would not stop when the viewer closes.
 
-For viewers on other machines, use --listen; then the address has a token. The connection is not
-encrypted.
+For viewers on other machines, use --listen; then the address contains a token. The connection is
+not encrypted.
 
 Examples:
   amber foxglove
@@ -56,11 +56,11 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Options {
-    /// Where viewers find it; port 0 picks one
+    /// Address to serve on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8765")]
     listen: SocketAddr,
-    /// Web page that may connect, besides those of this machine and of Foxglove (may be given
-    /// several times)
+    /// Web page that may connect, in addition to those of this machine and of Foxglove (may be
+    /// given several times)
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
     /// Let viewers call the requests of devices, such as calibrations and servos
@@ -76,7 +76,7 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    // What asks the devices stays on this thread.
+    // The client of the devices stays on this thread.
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(serve(options, mediator)))
 }
@@ -108,13 +108,13 @@ fn checked(page: &str) -> Result<String, Failure> {
     match origin.split_once("://") {
         Some(("http" | "https", host)) if is_host(host) => Ok(origin.to_owned()),
         _ => Err(
-            Failure::wrong(format!("--origin {page}: it is not the origin of a page"))
+            Failure::wrong(format!("--origin {page}: not the origin of a page"))
                 .hint("write scheme and host only, such as https://viewer.example.org"),
         ),
     }
 }
 
-/// Viewers know by it whether they have connected to this program before.
+/// Viewers use it to recognize this program after a reconnect.
 fn session() -> String {
     now_ns().to_string()
 }

@@ -11,8 +11,8 @@ const TOLERANCE: f64 = 0.1;
 /// The longest step of scans whose angles have unequal steps.
 const FINE_DEG: f64 = 0.25;
 
-/// A scan with equal steps, as other robot systems have it (REP 103): counter-clockwise, in metres and
-/// radians.
+/// A scan with equal steps, in the form of other robot systems (REP 103): counter-clockwise, in
+/// metres and radians.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvenScan {
     /// The angle of the first distance.

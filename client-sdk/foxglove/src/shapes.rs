@@ -13,7 +13,7 @@ use crate::messages::{
 
 /// Length, width and height of the robot: those of the dashboard.
 const ROBOT_SIZE_M: (f64, f64, f64) = (0.46, 0.38, 0.16);
-/// Walls and the robot stand this high, so that people see them from the side, too.
+/// The height of walls and of the robot, so that they are also visible from the side.
 const WALL_HEIGHT_M: f64 = 0.3;
 /// Walls whose thickness is unknown.
 const THIN_WALL_M: f64 = 0.02;
@@ -80,7 +80,7 @@ fn cube(wall: &Segment, width_m: f64) -> CubePrimitive {
     }
 }
 
-/// A map of cells: occupied ones are dark, free ones are light, and one sees through unknown ones.
+/// A map of cells: occupied ones are dark, free ones are light, and unknown ones are transparent.
 /// `None` if there are too many.
 pub(crate) fn grid(cells: &Occupancy, time_ns: u64) -> Option<Grid> {
     let layout = cells.layout();
@@ -124,7 +124,7 @@ pub(crate) fn grid(cells: &Occupancy, time_ns: u64) -> Option<Grid> {
     })
 }
 
-/// A path over these places on the map. Without two of them, the path before is removed.
+/// A path over these points on the map. With fewer than two points, the previous path is removed.
 pub(crate) fn path(places: impl Iterator<Item = (f64, f64)>, time_ns: u64) -> SceneUpdate {
     let places: Vec<Point> = places.map(|(x, y)| on_map(x, y)).collect();
     if places.len() < 2 {
@@ -150,7 +150,7 @@ pub(crate) fn path(places: impl Iterator<Item = (f64, f64)>, time_ns: u64) -> Sc
     })
 }
 
-/// Targets: x, y and radius of each. Without any, those before are removed.
+/// Targets: x, y and radius of each. Without any, the previous ones are removed.
 pub(crate) fn targets(all: &[(f64, f64, f64)], time_ns: u64) -> SceneUpdate {
     if all.is_empty() {
         return removed("targets", time_ns);

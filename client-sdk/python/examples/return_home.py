@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives back to where the robot was at the start, each time you press Enter.
+"""Drives back to the start position each time you press Enter.
 
     cargo run --release -- demo          # in one terminal
     python3 return_home.py               # in another
@@ -30,7 +30,7 @@ def place(text: str) -> amber.Target:
 
 
 def here(robot: amber.Client) -> amber.Target:
-    """The place of the robot, as soon as it is known for sure."""
+    """The position of the robot, as soon as it is reliable."""
     end = time.monotonic() + SEARCH_S
     while True:
         pose = robot.location().pose()

@@ -5,7 +5,7 @@
     python3 tour.py                      # in another; Ctrl-C stops
     python3 tour.py 3.35,1 5.5,1         # only these places
 
-The driver drive_to_point finds the way. A place that it cannot reach is left out until the next
+The driver drive_to_point finds the path. A point that it cannot reach is skipped until the next
 round. AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].
 """
 
@@ -29,14 +29,14 @@ def place(text: str) -> amber.Target:
 
 
 def tour(drive: amber.devices.DriveToPoint, rooms: list[amber.Target], rounds: int | None) -> None:
-    """Visits the rooms, for ever without ``rounds``, and says what it does."""
+    """Visits the rooms, endlessly without ``rounds``, and prints its progress."""
     for _ in itertools.count() if rounds is None else range(rounds):
         for room in rooms:
-            print(f"drives to {room.x_m:g}, {room.y_m:g}", flush=True)
+            print(f"driving to {room.x_m:g}, {room.y_m:g}", flush=True)
             try:
                 pose = drive.drive_to(room)
             except amber.AmberError as error:
-                # The driver may come back.
+                # The driver may recover.
                 print(f"error: {error}", file=sys.stderr)
             else:
                 if pose is None:
@@ -56,9 +56,9 @@ def main() -> None:
         type=place,
         nargs="*",
         metavar="X,Y",
-        help="places on the map in metres, with y down (default: the rooms of the demo's flat)",
+        help="points on the map in metres, with y down (default: the rooms of the demo's flat)",
     )
-    parser.add_argument("--rounds", type=int, help="how many rounds to drive (default: for ever)")
+    parser.add_argument("--rounds", type=int, help="how many rounds to drive (default: endless)")
     options = parser.parse_args()
     rooms = options.rooms or [place(room) for room in ROOMS]
     with amber.Client() as robot:

@@ -373,7 +373,7 @@ class Files(unittest.TestCase):
     def test_a_bad_description_is_an_error_that_names_the_place(self):
         for old, new, words in [
             ('answer: "color"', 'answer: "colour"', "method Color: there is no field 'colour'"),
-            ("rpc Color", "rpc Ping", "every client has ping already"),
+            ("rpc Color", "rpc Ping", "every client already has a method ping"),
             ('option (amber.tell) = { request: "set_color" };', "", "needs one of the options"),
             ("rpc SetColor", "rpc setcolor", ""),
         ]:

@@ -1,12 +1,12 @@
-//! Messages for other programs, beside those that are recorded. PURE.
+//! Messages for other programs, in addition to the recorded ones. PURE.
 
 use amber_proto::Device;
 
-/// Makes messages for other programs from those that are recorded: see [`Recording::accompany`].
+/// Converts recorded messages for other programs: see [`Recording::accompany`].
 ///
 /// [`Recording::accompany`]: crate::Recording::accompany
 pub trait Companion: Send {
-    /// Whether it reads what the driver of this device sends.
+    /// Whether it reads the messages of the driver of this device.
     fn reads(&self, device: Device) -> bool;
 
     /// A message that a driver has sent. Of each channel, it gets at most 50 messages per second.
@@ -15,11 +15,11 @@ pub trait Companion: Send {
     /// An encoded `amber.mediator_proto.Event`.
     fn event(&mut self, time_ns: u64, event: &[u8]) -> Vec<Beside>;
 
-    /// Another file begins: what a reader of this file alone needs.
+    /// Another file begins: returns the messages that a reader of this file alone needs.
     fn begin(&mut self) -> Vec<Beside>;
 }
 
-/// A message beside the recorded ones.
+/// A message in addition to the recorded ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
     /// The topic.

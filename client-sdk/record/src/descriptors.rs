@@ -87,7 +87,7 @@ impl Descriptors {
         })
     }
 
-    /// The schema of devices without a description, and of messages that are no `DriverMsg`.
+    /// The schema of devices without a description, and of messages that are not a `DriverMsg`.
     pub fn unknown() -> Self {
         let message = DescriptorProto {
             name: Some("Unknown".into()),

@@ -1,4 +1,4 @@
-//! What is in a recording. PURE but for the file.
+//! The contents of a recording. PURE except for the file.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,14 +21,14 @@ pub struct Info {
     pub last_ns: Option<u64>,
     /// Whether the file was finished. Otherwise `amber recover` finishes it.
     pub finished: bool,
-    /// What is wrong where reading ended.
+    /// The damage that ended reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
     /// The channels, by topic.
     pub channels: Vec<ChannelInfo>,
     /// The times of which messages are missing because the recorder was too slow.
     pub gaps: Vec<GapInfo>,
-    /// What the metadata say: `amber.start`, `amber.end` and others.
+    /// The metadata: `amber.start`, `amber.end` and others.
     pub metadata: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -41,7 +41,7 @@ pub struct ChannelInfo {
     pub schema: String,
     /// The number of messages.
     pub messages: u64,
-    /// The bytes of what is stored.
+    /// The number of stored bytes.
     pub bytes: u64,
     /// The first message, in nanoseconds since 1970.
     pub first_ns: Option<u64>,
@@ -130,7 +130,7 @@ impl Info {
         Ok(info)
     }
 
-    /// Whether the recording says that it has everything.
+    /// Whether the recording is marked as complete.
     pub fn is_complete(&self) -> bool {
         let end = self.metadata.get(END);
         let complete = end.and_then(|end| end.get("complete"));

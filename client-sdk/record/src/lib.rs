@@ -1,4 +1,4 @@
-//! Recordings of robots: MCAP files with everything that passed between clients and drivers.
+//! Recordings of robots: MCAP files with all messages between clients and drivers.
 //!
 //! ```text
 //!  mediator --feed (Unix socket)--> Recording --> FILE.mcap --> Messages --> info, export
@@ -6,34 +6,34 @@
 //!
 //! **The feed** ([`amber_proto::feed`]) has every frame once, in order, with the time at which the
 //! mediator received it. The mediator never waits for a recorder: if a disk is slow, frames are
-//! left out, and a gap says how many and when.
+//! left out, and a gap records their number and time.
 //!
-//! **A channel** is one kind of message of one device: `/hokuyo/0/scan` is what the device sends,
-//! `/roboclaw/0/requests/motorSpeedCommand` what clients ask of it. The name is that of the first
-//! field in the message, or else of its type, such as `subscribe`. What the mediator dropped is
-//! in channels of its own, `/hokuyo/0/dropped/requests/get_status`.
+//! **A channel** is one kind of message of one device: `/hokuyo/0/scan` contains messages of the
+//! device, `/roboclaw/0/requests/motorSpeedCommand` requests of clients. The name is that of the
+//! first field in the message, or else of its type, such as `subscribe`. Messages that the mediator
+//! dropped are in separate channels, `/hokuyo/0/dropped/requests/get_status`.
 //!
-//! **A message** is the frame's message, byte for byte, behind one more field: `frame`, number 1,
+//! **A message** is the frame's message, byte for byte, after one more field: `frame`, number 1,
 //! with the clients and the reason of a drop. Protobuf joins fields by writing them one after the
 //! other, so nothing is decoded while recording, and the original bytes can be played back. The
 //! schema of a device is `amber.recorded.Hokuyo` and the like: the fields that its driver and its
 //! clients send, in one message, instead of extensions of `DriverMsg`, which few tools can read.
 //! Devices without a description are recorded as bytes (`amber.recorded.Unknown`).
 //!
-//! **Beside them** there are `/amber/events`, `/amber/peers` (the addresses of the ids in
+//! **In addition** there are `/amber/events`, `/amber/peers` (the addresses of the ids in
 //! `frame.clients`), `/amber/dropped` (counters) and `/amber/gaps`. The metadata record
-//! `amber.start` has versions, `amber.end` says whether the recording is complete.
+//! `amber.start` has versions, `amber.end` shows whether the recording is complete.
 //!
 //! **A [`Companion`]** writes messages for other programs into the same file, such as those that
-//! Foxglove draws. They are no frames: [`Stored::message`] ignores them.
+//! Foxglove draws. They are not frames: [`Stored::message`] ignores them.
 //!
 //! **Files stay readable.** Chunks are written whole, at least every second. A file that was not
 //! finished has them all; [`recover`] copies them to a finished file.
 //!
-//! - [`Recording`] writes a file from the records of a feed. PURE but for the file.
+//! - [`Recording`] writes a file from the records of a feed. PURE except for the file.
 //! - [`Ring`] keeps the last seconds of a feed in memory. PURE.
 //! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
-//! - [`play`] finds what happened at a time, and what was answered.
+//! - [`play`] finds the messages of a time, and the recorded answers.
 
 mod companion;
 mod descriptors;
@@ -63,7 +63,7 @@ pub use recording::{Recording, Totals};
 pub use recover::{Recovered, recover};
 pub use ring::{Ring, Snapshot};
 
-/// Why a file cannot be written or read.
+/// The reason why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read or written.

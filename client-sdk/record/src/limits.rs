@@ -19,12 +19,12 @@ pub(crate) const READ_BYTES: usize = 256 * 1024;
 pub(crate) const PIECE_BYTES: usize = 1024 * 1024;
 pub(crate) const PIECE_NS: u64 = 1_000_000_000;
 
-/// The level of zstd: the fastest of the usual ones, because the robot has other work to do.
+/// The level of zstd: the fastest of the usual ones, to save CPU time on the robot.
 #[cfg(feature = "zstd")]
 pub(crate) const COMPRESSION_LEVEL: i32 = 1;
 
 /// The time between two messages of one channel that a companion gets: fast lasers turn 40 times
-/// per second, and people see no more. So what is converted costs little, however much comes.
+/// per second, and people see no more. So conversion costs little at any message rate.
 pub(crate) const COMPANION_PERIOD_NS: u64 = 20_000_000;
 
 /// Channels of companions: a few for each of a hundred devices. Further ones are left out.

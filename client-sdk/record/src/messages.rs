@@ -1,4 +1,4 @@
-//! Reads recordings, finished or not. PURE but for the file.
+//! Reads recordings, finished or not. PURE except for the file.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -35,7 +35,7 @@ pub enum Entry<'a> {
         channel: u16,
         /// Number and times.
         header: MessageHeader,
-        /// What is stored: see [`Stored::message`].
+        /// The stored bytes: see [`Stored::message`].
         data: &'a [u8],
     },
     /// Metadata.
@@ -56,7 +56,7 @@ pub struct Messages<R> {
 impl<R: Read> Messages<R> {
     /// Reads a file from its start.
     pub fn new(file: R) -> Self {
-        // What can be read of a damaged file is better than nothing.
+        // Reading a part of a damaged file is better than nothing.
         let options = LinearReaderOptions::default()
             .with_skip_end_magic(true)
             .with_validate_chunk_crcs(true)
@@ -79,7 +79,7 @@ impl<R: Read> Messages<R> {
     /// which need not be the [`Entry::End`] of a finished one.
     ///
     /// # Errors
-    /// The file is damaged here, or not an MCAP file; nothing behind can be read.
+    /// The file is damaged here, or not an MCAP file; nothing after this can be read.
     pub fn next(
         &mut self,
         each: impl FnOnce(&BTreeMap<u16, Stored>, Entry<'_>),
@@ -146,7 +146,7 @@ impl<R: Read> Messages<R> {
 const MESSAGE_HEADER: usize = 2 + 4 + 8 + 8;
 
 impl Stored {
-    /// Framing and message of what is stored, if it is a frame.
+    /// Framing and message of a stored frame; `None` for other messages.
     pub fn message<'a>(&self, data: &'a [u8]) -> Option<(Framing, &'a [u8])> {
         if !self.about.contains_key("device") {
             return None;

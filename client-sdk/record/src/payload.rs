@@ -1,4 +1,4 @@
-//! What is stored for a frame: its message behind the field `frame`. PURE.
+//! The stored form of a frame: its message after the field `frame`. PURE.
 
 use amber_proto::ClientId;
 use prost::Message;
@@ -11,18 +11,18 @@ pub(crate) const FRAME: u32 = 1;
 /// In [`crate::Descriptors::unknown`], the field with the message.
 pub(crate) const OPAQUE: u32 = 2;
 
-/// What the header of a frame and the mediator said.
+/// The data from the header of a frame and from the mediator.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Framing {
     /// The client that has sent the message, or the clients that got it.
     #[prost(int32, repeated, tag = "1")]
     pub clients: Vec<i32>,
-    /// Why the mediator dropped it; absent if it passed it on.
+    /// The reason why the mediator dropped it; absent if it was forwarded.
     #[prost(string, optional, tag = "2")]
     pub dropped: Option<String>,
 }
 
-/// How a message is stored.
+/// The stored form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// With its own fields.
@@ -31,7 +31,7 @@ pub(crate) enum Form {
     Opaque,
 }
 
-/// Appends what is stored for a frame.
+/// Appends the stored form of a frame.
 pub(crate) fn write(
     out: &mut Vec<u8>,
     clients: impl ExactSizeIterator<Item = ClientId> + Clone,
@@ -86,7 +86,7 @@ fn varint(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`write`] has written: the framing and the message. `None` if it is something else.
+/// Reads the output of [`write`]: the framing and the message. `None` if it is something else.
 pub(crate) fn read(stored: &[u8], form: Form) -> Option<(Framing, &[u8])> {
     let (frame, rest) = field(stored, FRAME)?;
     let framing = Framing::decode(frame).ok()?;

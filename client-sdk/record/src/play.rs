@@ -1,4 +1,4 @@
-//! Plays recordings: what is due when, and what was answered.
+//! Plays recordings: due messages, and recorded answers.
 //!
 //! ```text
 //!  FILE --index--> Recorded --> Player   messages when they are due
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Only the indexes of the files are in memory. [`Player`] and [`Answers`] read the parts of the files
-//! that they need, each with file handles of its own. Time is an argument. PURE but for the files.
+//! that they need, each with its own file handles. Time is an argument. PURE except for the files.
 
 mod answers;
 mod clock;
@@ -26,7 +26,7 @@ pub use player::{Played, Player};
 pub use recorded::Recorded;
 pub use wire::{fields, key};
 
-/// Why a recording cannot be played.
+/// The reason why a recording cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
     /// The file cannot be read.

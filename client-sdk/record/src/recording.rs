@@ -1,4 +1,4 @@
-//! Writes a recording from the records of a feed. PURE but for the file.
+//! Writes a recording from the records of a feed. PURE except for the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
@@ -20,7 +20,7 @@ use crate::topic::{self, Kind};
 use crate::writer::{Compression, PROTOBUF, Writer};
 use crate::{Descriptors, Error, limits};
 
-/// What was written so far.
+/// The totals so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
     /// Frames.
@@ -88,7 +88,7 @@ pub struct Recording<W> {
     companion: Option<Box<dyn Companion>>,
     /// The schemas and channels of the companion.
     beside: (HashMap<&'static str, u16>, HashMap<String, u16>),
-    /// What the companion says first: it gets the time of the first record.
+    /// The first messages of the companion: they get the time of the first record.
     beginning: Vec<Beside>,
     /// Messages of the companion for which there were too many channels.
     left_out: u64,
@@ -98,7 +98,7 @@ pub struct Recording<W> {
     ended: bool,
 }
 
-/// What decides about the channel of a frame.
+/// The key of the channel of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     device: Device,
@@ -217,7 +217,7 @@ impl<W: Write> Recording<W> {
         })
     }
 
-    /// Writes what this companion makes into the file, too, from now on.
+    /// From now on also writes the messages of this companion into the file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -271,7 +271,7 @@ impl<W: Write> Recording<W> {
         }
     }
 
-    /// Writes what is buffered, so that a reader has it even if this program is killed.
+    /// Writes buffered data, so that a reader has it even if this program is killed.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -279,12 +279,12 @@ impl<W: Write> Recording<W> {
         self.writer.flush()
     }
 
-    /// What was written so far.
+    /// The totals so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Whether the mediator has said that nothing is missing at the end.
+    /// Whether the mediator has reported that nothing is missing at the end.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -317,7 +317,7 @@ impl<W: Write> Recording<W> {
         Ok((totals, self.writer.finish()?))
     }
 
-    /// Finishes this file and goes on in the next one, which knows the same peers.
+    /// Finishes this file and continues in the next one, which knows the same peers.
     ///
     /// # Errors
     /// One of the files cannot be written.

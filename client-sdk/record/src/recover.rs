@@ -1,4 +1,4 @@
-//! Copies what can be read of a damaged recording to a finished one. PURE but for the files.
+//! Copies the readable part of a damaged recording to a finished one. PURE except for the files.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -8,14 +8,14 @@ use crate::messages::{Entry, Messages};
 use crate::recording::END;
 use crate::writer::{Compression, Writer};
 
-/// What was recovered.
+/// The result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Recovered {
     /// The number of messages.
     pub messages: u64,
     /// Whether the file was finished, so that there was nothing to repair.
     pub was_finished: bool,
-    /// What is wrong where reading ended.
+    /// The damage that ended reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::{Error, Recording, limits};
 pub struct Ring {
     span_ns: u64,
     max_bytes: usize,
-    /// What was said before the first record.
+    /// The state before the first record.
     before: Known,
     pieces: VecDeque<Arc<Piece>>,
     open: Piece,
@@ -30,7 +30,7 @@ struct Piece {
     last_ns: u64,
 }
 
-/// What a ring held at one moment. Cheap to make, so that it can be written by another thread.
+/// The contents of a ring at one moment. Cheap to create, so that another thread can write it.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     before: Known,
@@ -88,7 +88,7 @@ impl Ring {
         Duration::from_nanos(self.open.last_ns.saturating_sub(first.first_ns))
     }
 
-    /// What it holds now.
+    /// The current contents.
     pub fn snapshot(&mut self) -> Snapshot {
         let last_ns = self.open.last_ns;
         self.close_piece();
@@ -108,8 +108,8 @@ impl Ring {
 }
 
 impl Snapshot {
-    /// Writes all records. They end as a feed does: nothing between them is missing but what gaps
-    /// say.
+    /// Writes all records. They end like a feed: nothing between them is missing except for
+    /// recorded gaps.
     ///
     /// # Errors
     /// The file cannot be written.

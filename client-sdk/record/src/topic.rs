@@ -4,7 +4,7 @@ use amber_proto::feed::Direction;
 use amber_proto::{Device, MsgType};
 use prost::encoding::{DecodeContext, WireType, decode_varint, skip_field};
 
-/// What a message is, as far as its outer fields show it.
+/// The kind of a message, according to its outer fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// It has this field of the device.

@@ -1,4 +1,4 @@
-//! Writes MCAP files. PURE but for the file.
+//! Writes MCAP files. PURE except for the file.
 //!
 //! Own code, because the mcap crate writes each message in seven pieces through two checksums, which
 //! costs more than everything else that a recorder does with a message (docs/performance.md). Here a

@@ -1,4 +1,4 @@
-//! Asks the devices for what is drawn. IO.
+//! Requests the parts of the drawing from the devices. IO.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Devices {
         self.location.particles().await.map_err(in_words)
     }
 
-    /// Where the robot is going.
+    /// The path and the targets of the robot.
     ///
     /// # Errors
     /// The driver does not answer.

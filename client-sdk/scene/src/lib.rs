@@ -2,9 +2,9 @@
 //!
 //! [`Devices`] asks the devices for the parts, [`State`] keeps the last answers, and a [`Scene`]
 //! has all parts in the frame of the map: metres, y down, angles clockwise. [`mount`] finds the
-//! place of the laser on the robot.
+//! position of the laser on the robot.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
 mod devices;

@@ -1,4 +1,4 @@
-//! The place of the laser on the robot. IO.
+//! The position of the laser on the robot. IO.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::{Device, DeviceType};
 
-/// The mediator answers from memory, so a late answer means that it has none.
+/// The mediator answers from memory, so without an answer in this time it has none.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// Drivers that are started with the place of the laser, in the order of preference.
+/// Drivers that have the position of the laser in their options, in the order of preference.
 const KNOW_IT: [DeviceType; 4] = [
     DeviceType::LOCATION,
     DeviceType::DRIVE_TO_POINT,
@@ -18,12 +18,12 @@ const KNOW_IT: [DeviceType; 4] = [
 /// A laser farther away is not on the robot.
 const MAX_MM: f64 = 2_000.0;
 
-/// The place of the laser as options of programs give it. Clockwise is positive.
+/// The position of the laser in the form of command line options. Clockwise is positive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mount {
-    /// How far it is ahead of the centre between the wheels.
+    /// The distance ahead of the centre between the wheels.
     pub offset_mm: f64,
-    /// How far it is to the left of the centre.
+    /// The distance to the left of the centre.
     pub left_mm: f64,
     /// The direction of its front, to the right of that of the robot.
     pub angle_deg: f64,
@@ -33,7 +33,7 @@ impl Mount {
     /// The same as a pose on the robot.
     ///
     /// # Errors
-    /// A number is out of its range, and what that is.
+    /// A number is out of its range.
     pub fn pose(self) -> Result<Pose, String> {
         let checked = |name, value: f64, max: f64| match value.abs() <= max {
             true => Ok(value),
@@ -52,8 +52,8 @@ impl Mount {
     }
 }
 
-/// The place of the laser by the command of a driver of this mediator that was started with it.
-/// `None` if there is no such driver. A wrong place does more harm than none.
+/// The position of the laser, from the command line of a driver of this mediator. `None` if no
+/// driver has it. A wrong position does more harm than none.
 pub async fn find(client: &Client) -> Option<Pose> {
     let mediator = client.mediator().with_deadline(DEADLINE);
     for device_type in KNOW_IT {
@@ -68,7 +68,7 @@ pub async fn find(client: &Client) -> Option<Pose> {
     None
 }
 
-/// The place of the laser in the command of a driver.
+/// The position of the laser in the command line of a driver.
 fn of_command(words: &[String]) -> Option<Pose> {
     let value = |name: &str| {
         let place = words.iter().position(|word| word == name);

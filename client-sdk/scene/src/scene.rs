@@ -1,4 +1,4 @@
-//! What is drawn, in the frame of the map. PURE.
+//! The drawing, in the frame of the map. PURE.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use amber_map::ros_map::{self, RosMapError};
 use amber_map::{Cell, Map, MapError, Occupancy, Point, Pose, Segment};
 use amber_proto::location::{self, Particle, Quality};
 
-/// A place on the map in metres: to the right and down.
+/// A point on the map in metres: to the right and down.
 pub type Place = (f64, f64);
 
-/// A part of the drawing, or why it is missing.
+/// A part of the drawing, or the reason why it is missing.
 pub type Part<T> = Result<T, String>;
 
 /// A map of one of both kinds.
@@ -25,7 +25,7 @@ pub enum Ground {
     Grid(Occupancy),
 }
 
-/// Where the robot is and how sure.
+/// The pose of the robot and its quality.
 #[derive(Clone, Debug)]
 pub struct Located {
     /// The pose.
@@ -34,27 +34,27 @@ pub struct Located {
     pub quality: Option<Quality>,
 }
 
-/// All that is drawn.
+/// The whole drawing.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// The map.
     pub map: Part<Arc<Ground>>,
     /// The robot.
     pub located: Part<Located>,
-    /// Where the laser met something.
+    /// The points of the laser scan.
     pub scan: Part<Vec<Place>>,
     /// The hypotheses of the location driver.
     pub particles: Part<Vec<Particle>>,
-    /// Where it is going.
+    /// Its path and targets.
     pub drive: Part<Drive>,
 }
 
-/// Where the robot is going.
+/// The path and the targets of the robot.
 #[derive(Clone, Debug, Default)]
 pub struct Drive {
     /// For people, such as "following".
     pub state: String,
-    /// Why the robot has its present speed, for people.
+    /// The reason for the current speed, for people.
     pub reason: Option<String>,
     /// The length of the rest of the path.
     pub remaining_m: Option<f64>,
@@ -200,7 +200,7 @@ impl Bounds {
 }
 
 impl Scene {
-    /// What the drawing covers: the map, or else all that is known. `None` if nothing is.
+    /// The area of the drawing: the map, or else all known parts. `None` if there are none.
     pub fn bounds(&self) -> Option<Bounds> {
         if let Some(bounds) = self.map.as_ref().ok().and_then(|map| map.bounds()) {
             return Some(bounds.grown(BORDER_M));
@@ -215,7 +215,7 @@ impl Scene {
         Some(bounds.grown(BORDER_M + lacking_m / 2.0))
     }
 
-    /// The names of the missing parts, and why they are missing.
+    /// The names of the missing parts, with reasons.
     pub fn missing(&self) -> Vec<(&'static str, &str)> {
         let parts = [
             ("map", self.map.as_ref().err()),
@@ -231,19 +231,19 @@ impl Scene {
     }
 }
 
-/// A position in the plane frame as a place on the map.
+/// A position in the plane frame as a point on the map.
 #[must_use]
 pub fn plane_to_place(at: Point) -> Place {
     let pose = MapPose::from(Pose { at, heading: 0.0 });
     (pose.x_m, pose.y_m)
 }
 
-/// A place on the map as a position in the plane frame.
+/// A point on the map as a position in the plane frame.
 pub fn place_to_plane((x_m, y_m): Place) -> Point {
     Pose::from(MapPose::new(x_m, y_m, 0.0)).at
 }
 
-/// Where the points of a scan are on the map. `mount` is the place of the laser on the robot.
+/// The points of a scan on the map. `mount` is the position of the laser on the robot.
 pub fn scan_places(scan: &Scan, pose: MapPose, mount: Pose) -> Vec<Place> {
     let laser = Pose::from(pose).global_pose(mount);
     let points = scan.valid_points().map(|point| {
@@ -253,7 +253,7 @@ pub fn scan_places(scan: &Scan, pose: MapPose, mount: Pose) -> Vec<Place> {
     points.collect()
 }
 
-/// The last poses and scans. A scan is drawn where the robot was when it was measured.
+/// The last poses and scans. A scan is drawn at the pose that the robot had during the measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Track {
     poses: VecDeque<MapPose>,

@@ -18,7 +18,7 @@ pub struct State {
     pub map: Kept<Arc<Ground>>,
     /// The hypotheses of the location driver.
     pub particles: Kept<Vec<Particle>>,
-    /// Where the robot is going.
+    /// The path and the targets of the robot.
     pub drive: Kept<Drive>,
     located: Kept<Located>,
     scanned: Kept<()>,
@@ -88,12 +88,12 @@ impl State {
         self.scanned.set(scanned);
     }
 
-    /// Whether a scan can be drawn where the robot was at that time.
+    /// Whether a scan can be drawn at the pose of that time.
     pub fn has_pose_of_scan(&self) -> bool {
         self.scanned.part.is_err() || self.track.of_its_time().is_some()
     }
 
-    /// The pose, with its quality if that was asked.
+    /// The pose, with its quality if that was requested.
     ///
     /// # Errors
     /// The pose is unknown.
@@ -101,10 +101,10 @@ impl State {
         self.located.part.clone()
     }
 
-    /// Where the laser met something, on the map.
+    /// The points of the laser scan, on the map.
     ///
     /// # Errors
-    /// There is no scan, or its place on the map is unknown.
+    /// There is no scan, or its position on the map is unknown.
     pub fn scan(&self, mount: &Part<Pose>) -> Part<Vec<Place>> {
         self.scanned.part.clone()?;
         let mount = mount.clone()?;
@@ -113,7 +113,7 @@ impl State {
         Ok(scan_places(scan, pose, mount))
     }
 
-    /// All parts. `mount` is the place of the laser on the robot.
+    /// All parts. `mount` is the position of the laser on the robot.
     pub fn scene(&self, mount: &Part<Pose>) -> Scene {
         Scene {
             map: self.map.part.clone(),

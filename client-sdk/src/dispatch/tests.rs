@@ -1,4 +1,4 @@
-//! The task, its handles and a mediator played by hand. Time is stopped.
+//! The task, its handles and a scripted mediator. Time is stopped.
 
 use std::task::Waker;
 
@@ -437,7 +437,7 @@ async fn when_the_transport_ends_everybody_is_told() {
     subscribe!(updates, client, bench, FIRST);
     drop(bench.incoming);
     bench.dispatch.run().await;
-    let cause = "the client is closed: the way from the mediator is closed";
+    let cause = "the client is closed: the connection from the mediator is closed";
     assert_eq!(call.await.unwrap_err().to_string(), cause);
     assert_eq!(updates.next().await, None);
     assert_eq!(

@@ -1,10 +1,10 @@
-//! How far a log was read, and what is missing. PURE.
+//! The position in a log, and the missing lines. PURE.
 
 use amber_proto::mediator::{LogPage, ReadLog};
 
 use super::{LogEntry, LogStart};
 
-/// How far a log was read.
+/// The position in a log.
 #[derive(Debug)]
 pub(super) struct Position {
     start: LogStart,
@@ -25,7 +25,7 @@ impl Position {
         }
     }
 
-    /// The request for what follows.
+    /// The request for the following lines.
     pub(super) fn request(&self) -> ReadLog {
         let LogStart {
             device,
@@ -52,7 +52,7 @@ impl Position {
         self.has_more
     }
 
-    /// What is new on a page.
+    /// The new lines of a page.
     pub(super) fn take(&mut self, page: LogPage) -> Vec<LogEntry> {
         let mut entries = Vec::new();
         self.has_more = page.more;
@@ -60,7 +60,7 @@ impl Position {
             .started_ms
             .is_some_and(|before| before != page.started_ms);
         if is_other || self.last.is_some_and(|last| last > page.newest) {
-            // These lines may not be the first. All that the new mediator has is of interest.
+            // These lines may not be the first. All lines of the new mediator are wanted.
             entries.push(LogEntry::Restarted);
             (self.last, self.started_ms) = (Some(0), Some(page.started_ms));
             return entries;

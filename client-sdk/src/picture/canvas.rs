@@ -24,10 +24,10 @@ pub const LINE_HEIGHT: f64 = FONT.character_size.height as f64;
 /// Red, green and blue.
 pub type Colour = [u8; 3];
 
-/// A place in pixels: to the right and down from the upper left corner.
+/// A point in pixels: to the right and down from the upper left corner.
 pub type Place = (f64, f64);
 
-/// A picture. All lengths are in pixels; what is outside of it is not drawn.
+/// A picture. All lengths are in pixels; parts outside of it are not drawn.
 #[derive(Clone, Debug)]
 pub struct Canvas {
     width: usize,

@@ -1,10 +1,10 @@
-//! How far a picture of a scan reaches, and where its rings are. PURE.
+//! The range of a picture of a scan, and the positions of its rings. PURE.
 
 use crate::scan::Scan;
 
-/// How far a picture reaches at least, in metres.
+/// The minimum range of a picture, in metres.
 pub const MIN_RANGE_M: f64 = 0.1;
-/// And at most.
+/// The maximum range of a picture, in metres.
 pub const MAX_RANGE_M: f64 = 100.0;
 /// The maximum number of rings.
 const MAX_RINGS: f64 = 4.0;
@@ -12,17 +12,17 @@ const MAX_RINGS: f64 = 4.0;
 /// door does not make the room tiny.
 const SHOWN: f64 = 0.98;
 
-/// What a picture shows: a circle around the scanner.
+/// The area of a picture: a circle around the scanner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View {
     /// The radius of the circle.
     pub range_m: f64,
-    /// How far the rings are apart.
+    /// The distance between the rings.
     pub spacing_m: f64,
 }
 
 impl View {
-    /// One that shows nearly all points, or as far as was asked for.
+    /// A view that shows nearly all points, or the requested range.
     pub fn of(scan: &Scan, range_m: Option<f64>) -> Self {
         if let Some(range_m) = range_m {
             // `max` turns NaN into a number.

@@ -1,4 +1,4 @@
-//! Methods of clients that are no request of their own. IO.
+//! Methods of clients that are not single requests. IO.
 
 use amber_proto::drive_to_point::Progress;
 use amber_proto::drive_to_point::progress::State;
@@ -46,7 +46,7 @@ stop!(DriveToPoint, robot => robot.set_targets(&[]));
 pub enum DriveEnd {
     /// The robot is at the target: its pose.
     Arrived(MapPose),
-    /// The driver gave the target up.
+    /// The driver has given up the target.
     Unreachable,
     /// The driver no longer has the target: another client has set its own or stopped the robot, or
     /// the command was lost.
@@ -56,15 +56,15 @@ pub enum DriveEnd {
 impl DriveToPoint {
     /// Drives to one target and waits for the end. This replaces all other targets.
     ///
-    /// `progress` sees what the driver publishes, five times per second; its error ends the waiting.
-    /// The robot may wait for ever, for example for a lost laser, so use a timeout if you need one.
+    /// `progress` receives the published data, five times per second; its error ends the waiting.
+    /// The robot may wait forever, for example for a lost laser, so use a timeout if you need one.
     ///
     /// Dropping the future, or an error, does not stop the robot: call [`DriveToPoint::stop`], or close
     /// the client.
     ///
     /// # Errors
     /// The driver does not work, or dies; the client is closed; or the error of `progress`. Drivers
-    /// of the original system do not publish: with them this waits for ever.
+    /// of the original system do not publish: with them this waits forever.
     pub async fn drive_to<E: From<Error>>(
         &self,
         target: Target,

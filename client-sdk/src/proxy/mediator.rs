@@ -24,7 +24,7 @@ impl Mediator {
         }
     }
 
-    /// All clients that the mediator knows.
+    /// All known clients.
     ///
     /// # Errors
     /// Those of [`Mediator::list_clients`]. The deadline is that of each page.
@@ -66,7 +66,7 @@ impl Mediator {
             .await
     }
 
-    /// Starts the driver of a device. Returns a sentence that says what happens.
+    /// Starts the driver of a device. Returns a sentence that describes the result.
     ///
     /// # Errors
     /// Those of [`Mediator::change_driver`].
@@ -74,7 +74,7 @@ impl Mediator {
         self.change_driver(device, Action::Start).await
     }
 
-    /// Stops the driver of a device. Returns a sentence that says what happens.
+    /// Stops the driver of a device. Returns a sentence that describes the result.
     ///
     /// # Errors
     /// Those of [`Mediator::change_driver`].
@@ -82,7 +82,7 @@ impl Mediator {
         self.change_driver(device, Action::Stop).await
     }
 
-    /// Restarts the driver of a device. Returns a sentence that says what happens.
+    /// Restarts the driver of a device. Returns a sentence that describes the result.
     ///
     /// # Errors
     /// Those of [`Mediator::change_driver`].
@@ -91,7 +91,7 @@ impl Mediator {
     }
 
     /// The frames between the mediator and one driver, from now on; allowed on
-    /// the mediator's own machine only. It ends when this client is closed.
+    /// the mediator's machine only. It ends when this client is closed.
     ///
     /// It does not resume after a restart of the mediator: call
     /// [`Mediator::trace`] then.

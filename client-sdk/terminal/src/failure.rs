@@ -21,7 +21,7 @@ pub struct Failure {
 enum Kind {
     Failed,
     Invalid,
-    /// The reader of our output has closed it: not an error.
+    /// The reader of our output has closed it, which is not an error.
     OutputClosed,
 }
 
@@ -44,13 +44,13 @@ impl Failure {
         }
     }
 
-    /// Adds what to try.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What has failed, without the hint.
+    /// The text of the failure, without the hint.
     pub fn text(&self) -> &str {
         &self.text
     }

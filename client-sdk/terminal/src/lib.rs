@@ -1,5 +1,5 @@
-//! How the commands of `amber` show results and errors, and read times. For all packages that have
-//! commands: the mediator, its clients and `amber check`.
+//! Output of results and errors, and input of times, for the commands of `amber`. All packages with
+//! commands use it: the mediator, its clients and `amber check`.
 //!
 //! Data goes to stdout and everything else to stderr. A [`Failure`] becomes an `error:` line, a
 //! `hint:` line and an exit code.

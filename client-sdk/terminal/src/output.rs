@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Failure;
 
-/// A result as text for people; lines end with a line end.
+/// A result as text for people; each line ends with a line feed.
 pub trait Human {
     /// The text.
     fn human(&self) -> String;
@@ -32,7 +32,7 @@ pub fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure
     }
 }
 
-/// Writes data to stdout at once.
+/// Writes data to stdout immediately.
 ///
 /// # Errors
 /// It cannot be written. A closed pipe gives a failure that shows nothing and

@@ -1,4 +1,4 @@
-//! Times on the command line. PURE, but for the time zone of this machine.
+//! Times on the command line. PURE, except for the time zone of this machine.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 
 /// Reads a time such as `0.2`, `2s` or `100ms`; a number without a unit is in seconds.
 ///
-/// Own code: humantime and jiff need a unit, and read `--for 1m`, perhaps meant as a metre, as
-/// a minute.
+/// This is our own code: humantime and jiff need a unit, and read `--for 1m`, which may mean a
+/// metre, as a minute.
 ///
 /// # Errors
 /// The text is not a time above 0.
@@ -27,7 +27,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a time above 0".to_owned())
 }
 
-/// Reads how long ago, such as `30s`, `5m`, `2h` or `1d`; the unit is needed.
+/// Reads an age such as `30s`, `5m`, `2h` or `1d`; the unit is required.
 ///
 /// # Errors
 /// The text is not a time above 0.

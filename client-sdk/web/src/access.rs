@@ -1,4 +1,4 @@
-//! Which requests a server on this machine may answer. PURE.
+//! Decides which requests a server may answer. PURE.
 //!
 //! A server on the loopback address is for this machine only. The header `Host` must then be an
 //! address or the name of this machine, because a foreign site can point its own name to it. A server
@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 pub enum Reach {
     /// Only the machine of the server.
     ThisMachine,
-    /// Other machines, too.
+    /// Also other machines.
     Others,
 }
 

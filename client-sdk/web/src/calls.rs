@@ -22,7 +22,7 @@ pub async fn schemas(client: &Client, device: Device) -> Schemas {
     }
     let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
     let found = mediator.get_description(device.device_type.0, device.id.0);
-    // Most drivers have handed over none.
+    // Most drivers have sent none.
     let Ok(found) = found.await else {
         return schemas;
     };

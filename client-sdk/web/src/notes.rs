@@ -1,4 +1,4 @@
-//! How often refusals are shown. PURE.
+//! Limits how often refusals are shown. PURE.
 
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ pub fn shown(listen: SocketAddr) -> String {
 pub fn token() -> Result<Token, Failure> {
     let mut bytes = [0; TOKEN_BYTES];
     let filled = getrandom::fill(&mut bytes);
-    let failed = |error| Failure::new(format!("the system has no random numbers: {error}"));
+    let failed = |error| Failure::new(format!("the system provides no random numbers: {error}"));
     filled.map_err(failed).map(|()| Token::new(bytes))
 }
 
@@ -80,7 +80,7 @@ pub async fn terminated() {
     }
 }
 
-/// Waits for the end of stdin. Its contents do not matter.
+/// Waits for the end of stdin. Its contents are ignored.
 pub async fn end_of_stdin() {
     let mut buffer = [0; 64];
     let mut stdin = tokio::io::stdin();

@@ -32,13 +32,13 @@ pub type Answer = hyper::Response<Full<Bytes>>;
 /// The number of connections, of all IP addresses and of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at the same time.
+    /// Maximum number of connections.
     pub total: usize,
     /// Connections of one IP address, so that one does not keep out all others.
     pub per_ip: usize,
 }
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 pub struct Server {
     limits: Limits,
     started: Instant,
@@ -75,7 +75,7 @@ impl Server {
             };
             let ip = peer.ip().to_canonical();
             let Some(counted) = counts.enter(ip, self.limits) else {
-                self.refused(peer, "there are too many connections");
+                self.refused(peer, "too many connections");
                 continue;
             };
             let _ = stream.set_nodelay(true);
@@ -97,14 +97,14 @@ impl Server {
                     .max_buf_size(MAX_HEAD)
                     .serve_connection(TokioIo::new(stream), answer)
                     .with_upgrades();
-                // An error is a peer that is gone or does not speak HTTP.
+                // An error means that the peer is gone or does not speak HTTP.
                 let _ = connection.await;
                 drop(counted);
             });
         }
     }
 
-    /// Shows that a request was refused, but not too often.
+    /// Shows that a request was refused, at a limited rate.
     pub fn refused(&self, who: impl Display, why: &str) {
         let now = self.started.elapsed();
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);

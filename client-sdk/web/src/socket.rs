@@ -1,4 +1,4 @@
-//! The beginning of a WebSocket. IO.
+//! Opens WebSockets. IO.
 
 use http_body_util::Full;
 use hyper::Method;
@@ -43,7 +43,7 @@ where
     };
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
-        // An error is a peer that is gone already.
+        // An error means that the peer is already gone.
         let Ok(upgraded) = upgraded.await else {
             return;
         };

@@ -45,7 +45,7 @@ impl Running {
     }
 }
 
-/// Why the communication with a driver failed.
+/// The reason why the communication with a driver failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Its process has ended.
@@ -310,7 +310,7 @@ impl Bench {
         &self.recent
     }
 
-    /// The processor time that it has used.
+    /// The CPU time that it has used.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         let fields: Vec<&str> = stat.rsplit(") ").next()?.split_whitespace().collect();

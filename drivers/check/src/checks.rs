@@ -76,7 +76,7 @@ pub(crate) const ALL: &[Check] = &[
     Check {
         name: "bytewise",
         title: "accepts frames that arrive in pieces, or with a part of the next frame",
-        why: "A pipe is a stream of bytes: one read() may return half a frame.",
+        why: "A pipe is a stream of bytes: one read() may return only part of a frame.",
         fix: "read until you have as many bytes as the length says (readFully, stdin.buffer.read(n), or \
               a loop around read)",
         needs_probe: true,
@@ -213,8 +213,8 @@ pub(crate) const ALL: &[Check] = &[
     Check {
         name: "streams",
         title: "publishes streams that clients start by a request",
-        why: "Some streams start and stop by a DATA message instead of SUBSCRIBE. They must end, too, \
-              when the client stops them or dies.",
+        why: "Some streams start and stop by a DATA message instead of SUBSCRIBE. They must also \
+              end when the client stops them or dies.",
         fix: "keep the client ids of each stream: the request that starts it adds those in the header, \
               the one that stops it and CLIENT_DIED remove them; publish with ackNum = 0",
         needs_probe: true,
@@ -244,7 +244,7 @@ pub(crate) const ALL: &[Check] = &[
     Check {
         name: "stdin-cut",
         title: "ends when stdin ends within a frame",
-        why: "A mediator that is killed may leave half a frame in the pipe.",
+        why: "A mediator that is killed may leave an incomplete frame in the pipe.",
         fix: "treat a header or message that is shorter than its length as the end of stdin",
         needs_probe: false,
         run: ending::stdin_cut,

@@ -66,13 +66,13 @@ Examples:
 
 This command starts the client once for each kind of misbehaviour. {} stands for the address of
 the test mediator, {host} and {port} for its parts; AMBER_MEDIATOR also has the address. Without a
-command, start the client yourself whenever you are asked to. The test mediator has all devices
-with a name, and those of --answer.")]
+command, start the client yourself when prompted. The test mediator has all devices with a name,
+and those of --answer.")]
 pub struct ClientOptions {
     /// Address to listen on [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// A device of your own and its answer to requests and subscribers: a field of --proto, or a
+    /// Your own device and its answer to requests and subscribers: a field of --proto, or a
     /// DATA message in hex (may be given several times)
     #[arg(long, value_name = "DEVICE=FIELD=VALUE|HEX")]
     answer: Vec<String>,
@@ -101,7 +101,7 @@ struct Which {
     /// Treat notes as failures
     #[arg(long)]
     strict: bool,
-    /// List the checks; with --json, also why they matter
+    /// List the checks; with --json, also their reasons
     #[arg(long)]
     list: bool,
 }

@@ -83,8 +83,8 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "header",
         title: "names the device by both numbers, and no clients",
-        why: "A device has a type and an id; an id of 0 must be written, too. Only the mediator sets \
-              clientIDs.",
+        why: "A device has a type and an id; an id of 0 must also be written. Only the mediator \
+              sets clientIDs.",
         fix: "set deviceType and deviceID of DriverHdr, even if they are 0",
         misbehaviour: Misbehaviour::Nothing,
         judge: header,
@@ -391,7 +391,7 @@ fn header(seen: &Seen<'_>) -> Judged {
             (Some(_), None) => "a header has no deviceID",
             (None, _) => "a header has no deviceType",
         };
-        // Our mediator takes such a frame for itself, the original drops it.
+        // Our mediator treats this frame as its own, the original drops it.
         return fail(what, wanted);
     }
     pass()
@@ -460,7 +460,7 @@ fn leaves(seen: &Seen<'_>) -> Judged {
         (true, _) => pass(),
         (false, None) => not_applicable("it did not end by itself"),
         (false, Some(_)) if heard.subscribed && !heard.unsubscribed => fail(
-            "it subscribed, and neither unsubscribed nor said goodbye",
+            "it subscribed, but sent neither UNSUBSCRIBE nor CLIENT_DIED",
             wanted,
         ),
         (false, Some(_)) => noted("it does not", wanted),

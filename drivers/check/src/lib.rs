@@ -13,9 +13,9 @@
 //! does the same for clients: it is a mediator that loses, duplicates and swaps
 //! answers.
 //!
-//! In these pages, the first lines of each module say PURE or IO. PURE code only
+//! The first lines of each module contain PURE or IO. PURE code only
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an
-//! argument. IO code talks to the outside.
+//! argument. IO code uses sockets, files, clocks and processes.
 
 mod bench;
 mod checks;

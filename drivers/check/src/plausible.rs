@@ -1,4 +1,4 @@
-//! Holds answers and published data against the description of the device. PURE.
+//! Compares answers and published data with the description of the device. PURE.
 
 use std::borrow::Cow;
 
@@ -70,13 +70,13 @@ pub(crate) fn data(streams: &[&Method], schemas: &Schemas, values: &Values) -> P
             let data = streams.iter().flat_map(|method| &method.answer);
             let data: Vec<_> = data.map(|field| field.name.as_str()).collect();
             let expected = format!("a message with {}", data.join(" or "));
-            wrong("it has the data of no stream".into(), expected)
+            wrong("it contains no data of any stream".into(), expected)
         }
     }
 }
 
-/// What a device publishes to subscribers: the streams by SUBSCRIBE, or all streams if there are
-/// only others.
+/// The streams that a device publishes to subscribers: those by SUBSCRIBE, or all streams if there
+/// are only others.
 pub(crate) fn streams(interface: &Interface) -> Vec<&Method> {
     let streams = interface.methods.iter().filter(|method| method.is_stream());
     let (by_subscribe, others): (Vec<_>, Vec<_>) =
@@ -87,7 +87,7 @@ pub(crate) fn streams(interface: &Interface) -> Vec<&Method> {
     }
 }
 
-/// Holds all fields of a message that the interface describes against their descriptions.
+/// Compares all fields of a message that the interface describes with their descriptions.
 pub(crate) fn ranges(interface: &Interface, schemas: &Schemas, values: &Values) -> Plausibility {
     let methods = interface.methods.iter();
     let fields = methods.flat_map(|method| method.answer.iter().chain(&method.may_answer));

@@ -125,16 +125,16 @@ pub(crate) enum Verdict {
     NotApplicable(String),
 }
 
-/// What is expected of a driver whose pipes fail.
+/// The expectations for a driver whose pipes fail.
 pub(crate) const READS: &str = "the driver reads its stdin";
 pub(crate) const ONLY_FRAMES: &str = "only frames on stdout";
 
-/// How a check ended badly.
+/// The failure of a check.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) summary: String,
     pub(crate) expected: String,
-    /// Something more to the point than what the check says in general.
+    /// A fix that is more specific than the general one of the check.
     pub(crate) fix: Option<String>,
     /// Optional: only a note.
     pub(crate) note: bool,
@@ -167,7 +167,7 @@ impl Finding {
         }
     }
 
-    /// Says during what it was found.
+    /// Adds when it was found.
     pub(crate) fn during(self, what: impl Display) -> Self {
         Self {
             summary: format!("{what}: {}", self.summary),

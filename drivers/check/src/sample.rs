@@ -1,5 +1,5 @@
-//! Values that fit the description of a device: arguments of requests that only read, and what the
-//! devices of the test mediator answer and publish. PURE.
+//! Values that fit the description of a device: arguments of requests that only read, and the
+//! answers and published data of the devices of the test mediator. PURE.
 
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Given, Spelling};

@@ -72,7 +72,7 @@ typedef struct {
     bool (*request)(amber_bytes message, int32_t client, amber_buffer *answer);
     /* Put the fields for subscribers; return false to skip this publication. */
     bool (*publish)(amber_buffer *message);
-    /* A client left or was lost. Stop everything that it set in motion. */
+    /* A client left or was lost. Stop all motion that it started. */
     void (*client_gone)(int32_t client);
     /* The driver ends. Bring the device to a safe state. */
     void (*stop)(void);

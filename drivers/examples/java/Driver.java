@@ -42,7 +42,7 @@ abstract class Driver {
         return null;
     }
 
-    /** A client left or was lost. Stop everything that it set in motion. */
+    /** A client left or was lost. Stop all motion that it started. */
     void clientGone(int client) {}
 
     /** The driver ends. Bring the device to a safe state. */

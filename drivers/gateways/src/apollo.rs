@@ -4,8 +4,8 @@
 //! - [`split`]: from a message to datagrams (PURE)
 //! - [`reassembly`]: from datagrams to messages (PURE)
 //! - [`messages`]: the messages, as Apollo numbers their fields
-//! - [`mapping`]: between these messages and those of Amber (PURE)
-//! - [`session`]: what is sent where, and what is taken from whom (PURE)
+//! - [`mapping`]: converts between these messages and those of Amber (PURE)
+//! - [`session`]: the messages to send, and the accepted senders (PURE)
 //! - `driver`: the options of `amber driver apollo` (IO)
 //! - [`limits`]: every maximum, with its reason
 

@@ -5,11 +5,11 @@
 //!  client: TEXT, BINARY, PING, PONG, CLOSE         <--> server: the same
 //! ```
 //!
-//! The path of a session says what it is for: `cmd_vel` drives, `scan` sends scans. PURE: `codec`
+//! The path of a session is its purpose: `cmd_vel` drives, `scan` sends scans. PURE: `codec`
 //! (bytes), `records` and `messages` (messages of Amber in BINARY and TEXT frames), `token`, `mapping`
 //! (paths and JSON), `server` (sessions of foreign clients), `foreign` (sessions at a foreign robot),
-//! `doorkeeper` (who gets a session),
-//! `proxy` (sessions that are passed on), `discovery` (announcements) and `gateway` (all of them). IO:
+//! `doorkeeper` (admission of sessions),
+//! `proxy` (forwarded sessions), `discovery` (announcements) and `gateway` (all of them). IO:
 //! `driver` (options).
 
 pub mod codec;

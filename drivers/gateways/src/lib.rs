@@ -3,7 +3,7 @@
 //!
 //! Each protocol has a folder with a codec (bytes to messages and back), a session (what to send
 //! and when; the time is an argument), a mapping (its words to Amber's devices) and a driver (the
-//! options). What all protocols need is in [`shared`].
+//! options). The common parts of all protocols are in [`shared`].
 //!
 //! # How to write a gateway
 //!
@@ -34,8 +34,8 @@
 //! `devices = ["gateway:0", "roboclaw:1"]`, and [`Machine::emulated`](shared::machine::Machine)
 //! returns them.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
-//! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
+//! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
+//! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
 use std::process::ExitCode;
 
@@ -103,7 +103,7 @@ fn serve<M: Machine>(gateway: Result<(M, Network), OptionsError>) -> ExitCode {
 pub struct Demonstration {
     /// The command of its driver.
     pub command: &'static str,
-    /// The protocol, and where programs find the robot.
+    /// The protocol, and the address for programs.
     pub about: &'static str,
 }
 

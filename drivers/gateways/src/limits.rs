@@ -6,8 +6,8 @@ use std::time::Duration;
 /// and PONGs, 30 messages).
 pub const SOURCE_RATE: u32 = 500;
 
-/// Datagrams per second that one listener takes from sources without a session. Reading them costs
-/// less than 2 % of a core.
+/// Datagrams per second that one listener accepts from sources without a session. Reading them
+/// costs less than 2 % of a core.
 pub const LISTENER_RATE: u32 = 2_000;
 
 /// Sources whose rates are remembered. A burst of forged addresses cannot take more memory than
@@ -27,8 +27,8 @@ pub const ORDER_RATE: u32 = 50;
 /// The shortest time between two motion commands of one session: that of [`ORDER_RATE`].
 pub const MOTION_PERIOD: Duration = Duration::from_millis(20);
 
-/// How long a motion command holds if it is not repeated. Programs for these robots send at least
-/// ten commands per second.
+/// How long a motion command is valid if it is not repeated. Programs for these robots send at
+/// least ten commands per second.
 pub const MOTION_LIFE: Duration = Duration::from_millis(500);
 
 /// How long a session keeps the controls after its last command other than a stop.
@@ -44,10 +44,10 @@ pub const MAX_EVENTS: usize = 256;
 /// The time between two attempts to bind an address that is in use.
 pub const BIND_RETRY: Duration = Duration::from_secs(1);
 
-/// The time between two attempts to reach the mediator.
+/// The time between attempts to connect to the mediator.
 pub const MEDIATOR_RETRY: Duration = Duration::from_secs(1);
 
-/// A motion command that cannot be sent in this time is out of date.
+/// A motion command that cannot be sent in this time is outdated.
 pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
 
 /// How long to wait for sessions to leave the mediator when the gateway stops: less than the
@@ -57,14 +57,14 @@ pub const LAST_WORDS: Duration = Duration::from_millis(700);
 /// The longest UDP datagram.
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// The receive buffer of a UDP socket: the fragments of a whole image may arrive while the gateway does
-/// something else.
+/// The receive buffer of a UDP socket: the fragments of a whole image may arrive while the gateway
+/// is busy.
 pub const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
 
 /// Peers in the answer to a status request, so that it fits into a frame.
 pub const MAX_PEERS: usize = 64;
 
-/// Measurements of a foreign robot that are older than this are not shown any more.
+/// Measurements of a foreign robot that are older than this are no longer shown.
 pub const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Addresses whose offences are remembered.

@@ -1,4 +1,4 @@
-//! What all gateways share.
+//! The parts that all gateways share.
 //!
 //! ```text
 //!  sockets --> gate --> Machine (PURE: session, mapping) --> outbox --> sockets
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! PURE: `machine` (the interface of a protocol), `robot` (its devices, and what it measures),
-//! `gate` (who may send, and how fast), `offences` (who is ignored for a while), `controls` (the
+//! `gate` (allowed senders and rates), `offences` (addresses ignored for a while), `controls` (the
 //! seat, and how long motion lasts), `helm` (the same for all devices of a robot), `motion` (which
 //! messages move wheels), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `sockets` (UDP),
 //! `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.

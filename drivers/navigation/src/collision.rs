@@ -1,4 +1,4 @@
-//! The collision monitor: it passes wheel speeds on, slows them down near obstacles, and stops the
+//! The collision monitor: it forwards wheel speeds, reduces them near obstacles, and stops the
 //! wheels when something is in the way or a source is silent. PURE.
 //!
 //! ```text

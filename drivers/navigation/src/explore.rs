@@ -1,4 +1,4 @@
-//! Drives by itself through an unknown place, until all of it has been seen. PURE.
+//! Drives autonomously through an unknown area until all of it has been seen. PURE.
 //!
 //! ```text
 //!             a survey with frontiers       none left            at the start again
@@ -7,7 +7,7 @@
 //!                                  +----+ visited, gone, or out of reach: the next frontier
 //! ```
 //!
-//! A frontier is where free space ends at cells that nobody has seen (Yamauchi, "A frontier-based
+//! A frontier is the boundary between free space and unseen cells (Yamauchi, "A frontier-based
 //! approach for autonomous exploration", CIRA 1997); see [`mod@frontier`]. The robot drives to one of
 //! them with [`DriveToPoint`], so it goes around obstacles, and the collision monitor is the last
 //! filter before the wheels. A [`Survey`] of the grid takes some time; another thread can make it.

@@ -8,13 +8,13 @@
 //! - [`kinematics`], [`odometry`], [`scan`], [`mod@deskew`]: wheels and scans.
 //! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
-//! - [`location`]: where the robot is.
+//! - [`location`]: the pose of the robot.
 //! - [`slam`]: a map from scans and wheel speeds.
 //! - `scenario`: simulated runs for tests and measurements, with the feature of the same name.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
-//! - [`explore`]: to the ends of what is known, until all is known.
-//! - [`trajectory`]: along given points, in given times.
+//! - [`explore`]: exploration, until the whole area is known.
+//! - [`trajectory`]: along given points, at given times.
 //! - [`collision`]: the collision monitor, which slows down and stops the wheels.
 
 pub mod collision;

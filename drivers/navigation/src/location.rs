@@ -1,4 +1,4 @@
-//! Where the robot is: a particle filter with scans and wheel speeds. PURE.
+//! The pose of the robot: a particle filter with scans and wheel speeds. PURE.
 //!
 //! ```text
 //!   wheel speeds ──> odometry ──────┐ motion since the last scan

@@ -1,8 +1,8 @@
 //! The pose of the robot now, from late poses and dead reckoning. PURE.
 //!
-//! The location driver says where the robot *was*. Between its poses, and up to now, the wheels
-//! tell the motion. A pose far from the expected one is a jump: the filter has found its error, or
-//! somebody has carried the robot. The robot then waits until several poses agree.
+//! The location driver reports where the robot *was*. Between its poses, and up to now, the wheels
+//! provide the motion. A pose far from the expected one is a jump: the filter has found its error,
+//! or the robot was carried. The robot then waits until several poses agree.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A map from scans and wheel speeds, and the way of the robot: SLAM. PURE.
+//! SLAM: a map from scans and wheel speeds, and the path of the robot. PURE.
 //!
 //! 1. [`Slam::add_scan`] finds the pose of each scan: the wheels give a first pose, and
 //!    [`mod@reference`] fits the scan to the last *key scans*. A key scan is kept about every 20 cm. The

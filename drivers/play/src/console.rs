@@ -14,7 +14,7 @@ use crate::control::{Command, Report, line};
 use crate::keys::{self, Key};
 use crate::limits;
 
-/// What the console shows, in the words of the program.
+/// The texts of the console.
 pub trait Shown: Send + 'static {
     /// Text for an encoded event, with its line break.
     fn event(&self, event: &[u8]) -> String;
@@ -33,7 +33,7 @@ pub struct Console {
 /// How reports are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
-    /// A line that is drawn again and again, and lines above it.
+    /// A status line that is updated in place, and lines above it.
     Terminal,
     /// Lines of text, without the status.
     Text,
@@ -42,7 +42,7 @@ enum Style {
 }
 
 impl Console {
-    /// Waits for a player at a socket of its own.
+    /// Waits for a player at a separate socket.
     ///
     /// # Errors
     /// The socket cannot be made.
@@ -61,7 +61,7 @@ impl Console {
         self.folder.path().join("socket")
     }
 
-    /// Shows reports, and reads keys if there is a terminal, in threads of its own. Returns the keys
+    /// Shows reports, and reads keys if there is a terminal, in separate threads. Returns the keys
     /// for people, if there are any. `quit` is called for q.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ fn follow(reader: UnixStream, style: Style, shown: &impl Shown) {
         if let Ok(report) = serde_json::from_str(&text) {
             let out = show(&report, style, shown);
             let mut stdout = io::stdout().lock();
-            // The player goes on without a reader.
+            // The player continues without a reader.
             let _ = stdout
                 .write_all(out.as_bytes())
                 .and_then(|()| stdout.flush());
@@ -191,9 +191,9 @@ fn show(report: &Report, style: Style, shown: &impl Shown) -> String {
         }
         Report::Event(event) => shown.event(event),
         Report::Gap(gap) => crate::line::gap(gap) + "\n",
-        Report::Again => "the recording begins again\n".into(),
+        Report::Again => "the recording starts again\n".into(),
         Report::End => "the recording has ended; clients still get the last answers\n".into(),
-        Report::Problem(text) => format!("cannot play on: {text}\n"),
+        Report::Problem(text) => format!("cannot continue: {text}\n"),
     };
     match style {
         Style::Terminal => format!("{START_OF_LINE}{text}"),

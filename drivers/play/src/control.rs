@@ -1,23 +1,23 @@
-//! What the terminal and the player tell each other: lines of JSON. PURE.
+//! The messages between the terminal and the player: lines of JSON. PURE.
 
 use amber_record::GapInfo;
 use serde::{Deserialize, Serialize};
 
-/// A wish of the user.
+/// A command of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Pause, or go on.
+    /// Pause or resume.
     Toggle,
     /// Pause, and play one message.
     Step,
-    /// Jump by so many milliseconds.
+    /// Jump by this many milliseconds.
     JumpMs(i64),
-    /// Play so many times faster than now.
+    /// Multiply the rate by this factor.
     Faster(f64),
 }
 
-/// What the player reports.
+/// A report of the player.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
@@ -27,7 +27,7 @@ pub enum Report {
     Event(Vec<u8>),
     /// Messages are missing in the recording here.
     Gap(Gap),
-    /// The recording begins again.
+    /// The recording starts again.
     Again,
     /// The recording has ended.
     End,
@@ -44,7 +44,7 @@ pub struct Status {
     pub position_s: f64,
     /// The length of the recording, in seconds.
     pub length_s: f64,
-    /// How many times faster than recorded it plays.
+    /// The rate, relative to the recording.
     pub rate: f64,
     /// Whether it is paused.
     pub paused: bool,
@@ -54,7 +54,7 @@ pub struct Status {
     pub answered: u64,
     /// Requests and commands that were refused.
     pub refused: u64,
-    /// Messages that could not be sent: too long or malformed, or the processor was overloaded.
+    /// Messages that could not be sent: too long or malformed, or the CPU was overloaded.
     pub not_sent: u64,
 }
 

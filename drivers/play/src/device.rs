@@ -16,13 +16,13 @@ use crate::message::Message;
 use crate::requests::{Meaning, NO_ANSWER, NO_COMMANDS, Requests};
 use crate::streams::Streams;
 
-/// What all devices of a recording share.
+/// The state that all devices of a recording share.
 pub(crate) struct Shared {
     pub(crate) player: Mutex<Player<File>>,
     answers: Mutex<Answers<File>>,
     pub(crate) links: Mutex<BTreeMap<Device, Link<Message>>>,
     pub(crate) streams: Mutex<BTreeMap<Device, Streams>>,
-    /// What to do when all devices have started, and how many they are.
+    /// The action when all devices have started, and their number.
     begin: Mutex<Option<Begin>>,
     devices: usize,
     /// The player was changed.
@@ -42,7 +42,7 @@ pub(crate) struct Counts {
 }
 
 impl Shared {
-    /// `begin` is called when so many devices have started.
+    /// `begin` is called when this many devices have started.
     pub(crate) fn new(
         player: Player<File>,
         answers: Answers<File>,
@@ -103,7 +103,7 @@ impl Playback {
         }
     }
 
-    /// The value for which a request asks, or the recorded answer to the same request.
+    /// The requested value, or the recorded answer to the same request.
     async fn answer(&self, request: Vec<u8>, method: Option<usize>) -> Option<Message> {
         let shared = self.shared.clone();
         let device = self.device;

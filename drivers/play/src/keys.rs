@@ -1,14 +1,14 @@
-//! What keys mean. PURE.
+//! The meaning of keys. PURE.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::control::Command;
 use crate::limits::JUMP_MS;
 
-/// What a key means.
+/// The meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Key {
-    /// The player does this.
+    /// A command to the player.
     Do(Command),
     /// The program ends.
     Quit,
@@ -16,9 +16,9 @@ pub(crate) enum Key {
 
 /// The keys, for the help and the first line on the terminal.
 pub(crate) const KEYS: &str =
-    "space pauses, left and right jump 5 s, . plays one message, + and - change the rate, q ends";
+    "space pauses, left and right jump 5 s, . plays one message, + and - change the rate, q quits";
 
-/// What a key means; `None` if it has no meaning.
+/// The meaning of a key; `None` if it has none.
 pub(crate) fn meaning(event: &Event) -> Option<Key> {
     let Event::Key(KeyEvent {
         code,

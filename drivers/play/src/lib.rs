@@ -1,4 +1,4 @@
-//! Plays recordings: serves their devices as drivers do, so that clients see the robot as it was.
+//! Plays recordings: serves their devices like drivers, so that clients see the recorded robot.
 //!
 //! ```text
 //!  keys --> Console ==socket==> process of all devices <==pipes==> mediator <--> clients
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! `amber play` runs a mediator with one driver, `amber driver play`, that serves all devices of the
-//! recording. What to send when, and what was answered, is decided by [`amber_record::play`].
+//! recording. [`amber_record::play`] selects the messages and the answers.
 //!
-//! - **Published messages** come at the recorded pace, to whoever subscribes now.
+//! - **Published messages** come at the recorded pace, to the current subscribers.
 //! - **Requests** get the recorded answer to the same request that is nearest in time. A request
-//!   without arguments gets the nearest value of its kind, also if it was published.
+//!   without arguments gets the nearest value of its kind, even if it was published.
 //! - **Commands** are refused: nothing moves in a recording.
 //!
 //! `message`, `requests`, `streams`, `keys` and `line` compute (PURE); `device`, `process` and

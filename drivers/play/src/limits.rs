@@ -6,13 +6,13 @@ use std::time::Duration;
 pub(crate) const DEVICES: usize = 256;
 
 /// How long a message waits until the mediator has read the ones before. It always reads, so this
-/// only happens if the processor is overloaded.
+/// only happens if the CPU is overloaded.
 pub(crate) const FULL: Duration = Duration::from_secs(1);
 
 /// Messages in a row before other work gets a turn.
 pub(crate) const BATCH: u32 = 32;
 
-/// The time between two reports of the position: about what the eye follows.
+/// The time between two reports of the position: fast enough for the eye.
 pub(crate) const REPORT: Duration = Duration::from_millis(100);
 
 /// The stream of a client that got nothing for this long, in nanoseconds of the recording, has

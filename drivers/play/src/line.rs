@@ -1,4 +1,4 @@
-//! The status line, and lines about what happens. PURE.
+//! The status line, and lines about events. PURE.
 
 use crate::control::{Gap, Status};
 

@@ -85,7 +85,7 @@ impl prost::Message for Message {
                 encoding::bytes::merge(wire_type, &mut value, buf, ctx)?;
                 encoding::bytes::encode(tag, &value, out);
             }
-            // Protobuf has given groups up, and no device uses them.
+            // Groups are deprecated in protobuf, and no device uses them.
             (_, WireType::StartGroup | WireType::EndGroup) => {
                 return encoding::skip_field(wire_type, tag, buf, ctx);
             }

@@ -34,16 +34,16 @@ pub struct Options {
     /// Recording: one file, the files of one run, or a folder with them
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Play so many times faster than recorded: 0.01 to 1000
+    /// Rate, relative to the recording: 0.01 to 1000
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = rate)]
     pub rate: f64,
-    /// Begin again at the end
+    /// Restart at the end
     #[arg(long = "loop")]
     pub repeat: bool,
     /// Start at this time of the recording
     #[arg(long, value_name = "SECONDS", value_parser = amber_terminal::seconds)]
     pub from: Option<Duration>,
-    /// Wait with the first message until you press space
+    /// Start paused; space continues
     #[arg(long)]
     pub paused: bool,
 }
@@ -58,13 +58,13 @@ pub struct DriverOptions {
     control: Option<PathBuf>,
 }
 
-/// Why a recording cannot be played, and what to do.
+/// The reason why a recording cannot be played, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Failure {
     /// The reason.
     pub text: String,
-    /// What to do.
+    /// The hint.
     pub hint: Option<String>,
 }
 
@@ -74,9 +74,9 @@ fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("not a factor from {MIN_RATE} to {MAX_RATE}"))
 }
 
-/// The files of a recording, in order of time, and what they have together.
+/// The files of a recording, in order of time, and their combined contents.
 pub struct Opened {
-    /// What the recording has.
+    /// The contents of the recording.
     pub recorded: Recorded,
     /// Its files.
     pub paths: Vec<PathBuf>,
@@ -131,7 +131,7 @@ fn recordings(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         .filter(|path| path.extension().is_some_and(|it| it == "mcap"))
         .collect();
     match found.is_empty() {
-        true => Err(failed(format!("there are no recordings in {shown}"))),
+        true => Err(failed(format!("no recordings in {shown}"))),
         false => Ok(found),
     }
 }
@@ -181,7 +181,7 @@ pub fn devices(recorded: &Recorded, wanted: &[Device]) -> Result<BTreeSet<Device
                 "the recording has {count} devices; at most {} can be played",
                 limits::DEVICES
             ),
-            hint: Some("name some with --devices".into()),
+            hint: Some("select some with --devices".into()),
         }),
         _ => Ok(devices),
     }
@@ -191,12 +191,12 @@ impl Options {
     /// Where to start, in nanoseconds since 1970.
     ///
     /// # Errors
-    /// It is behind the end.
+    /// It is after the end.
     pub fn start_ns(&self, span: &Span) -> Result<u64, Failure> {
         let from = self.from.unwrap_or_default();
         if from > span.length() {
             return Err(Failure {
-                text: format!("--from {} s is behind the end", from.as_secs_f64()),
+                text: format!("--from {} s is after the end", from.as_secs_f64()),
                 hint: Some(format!(
                     "the recording has {:.1} s",
                     span.length().as_secs_f64()
@@ -406,7 +406,7 @@ impl Shared {
     }
 }
 
-/// An event with its time, which the feed has beside it.
+/// An event with its time, which the feed stores separately.
 fn timed(time_ns: u64, event: &[u8]) -> Vec<u8> {
     let Ok(mut event) = Event::decode(event) else {
         return event.to_vec();
@@ -449,7 +449,7 @@ fn report(reports: &mpsc::Sender<Report>, report: Report) {
 
 fn report_problem(reports: &mpsc::Sender<Report>, result: Result<(), amber_record::Error>) {
     if let Err(error) = result {
-        tracing::error!("cannot play on: {error}");
+        tracing::error!("cannot continue: {error}");
         report(reports, Report::Problem(error.to_string()));
     }
 }
@@ -520,7 +520,7 @@ fn carry_out(shared: &Shared, command: Command) {
     };
     drop(player);
     if let Err(error) = done {
-        tracing::error!("cannot play on: {error}");
+        tracing::error!("cannot continue: {error}");
     }
     shared.changed.notify_one();
 }

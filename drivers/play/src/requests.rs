@@ -1,4 +1,4 @@
-//! What a request means for a device of a recording, by the description of the device. PURE.
+//! The meaning of a request for a device of a recording, from the description of the device. PURE.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use prost::encoding::{WireType, encode_key};
 use prost_reflect::ExtensionDescriptor;
 use serde_json::{Map, Value, json};
 
-/// Why commands are refused.
+/// The reason why commands are refused.
 pub(crate) const NO_COMMANDS: &str = "this is a recording: it carries out no commands";
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 pub(crate) const NO_ANSWER: &str = "the recording has no answer to this request";
 
 /// The requests of one type of devices.
@@ -22,10 +22,10 @@ pub(crate) struct Requests {
     methods: Vec<Known>,
 }
 
-/// What a request means.
+/// The meaning of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// It asks for something. The number is for [`Requests::value`] and [`Requests::refusal`].
+    /// It requests a value. The number is for [`Requests::value`] and [`Requests::refusal`].
     Ask(Option<usize>),
     /// A command.
     Command,
@@ -97,7 +97,7 @@ impl Requests {
         methods.any(|known| matches!(known.method.kind, Kind::StreamByRequest { .. }))
     }
 
-    /// What a request means.
+    /// The meaning of a request.
     pub(crate) fn meaning(&self, message: &[u8]) -> Meaning {
         let fields = play::fields(message).unwrap_or_default();
         let numbers: BTreeSet<u32> = fields.into_iter().map(|(number, _)| number).collect();
@@ -127,7 +127,7 @@ impl Requests {
         }
     }
 
-    /// The value for which a request without arguments asks.
+    /// The value that a request without arguments requests.
     pub(crate) fn value(&self, index: usize) -> Option<Wanted> {
         let known = self.methods.get(index)?;
         let Kind::Ask { repeats_flag, .. } = known.method.kind else {
@@ -161,7 +161,7 @@ impl Requests {
         let value = match &*field.type_name {
             "string" => json!(why),
             "amber.mediator_proto.Refusal" => json!({ "reason": "FAILED", "message": why }),
-            // Nothing says where the reason belongs.
+            // The description names no field for the reason.
             _ => return None,
         };
         let schemas = self.schemas.for_device(Some(self.device_type));

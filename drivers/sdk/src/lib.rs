@@ -31,7 +31,7 @@
 //! | `ask` | gets the arguments and a [`Reply`]: answer it now, keep it and answer later from any task, or refuse |
 //! | `tell` | gets the arguments and an [`Outcome`], which reports whether the command is carried out |
 //! | `stream` | none: return the data from `publish` every `period`, or send it with the link from `start` |
-//! | `stream` with a `request` | gets a [`StreamRequest`] when a client starts, changes or stops it, and when the client is gone. [`Periodic`] remembers who is due |
+//! | `stream` with a `request` | gets a [`StreamRequest`] when a client starts, changes or stops it, and when the client is gone. [`Periodic`] tracks which clients are due |
 //!
 //! Arguments are those of the messages; flags do not appear. An answer or
 //! publication with several fields is a struct. [`Driver`] is the trait below
@@ -69,7 +69,7 @@
 //! `session`, `subscribers`, `periodic`, `queue` and `health` make decisions
 //! without IO (PURE); `pipe` reads and writes any stream, `many` joins the
 //! pipes of several devices, and `stdio` is the process around it (IO). The
-//! first lines of each module say PURE or IO.
+//! first lines of each module contain PURE or IO.
 
 use std::error::Error;
 use std::io;
@@ -129,7 +129,7 @@ pub trait Driver {
     /// Called first, before any message.
     ///
     /// Do not fail if the hardware is missing: a driver that keeps running and
-    /// tries again finds it as soon as the cable is plugged in.
+    /// retries finds it as soon as the cable is plugged in.
     ///
     /// # Errors
     /// Anything that prevents the driver from working. It is logged, the
@@ -178,7 +178,7 @@ pub trait Driver {
     /// Called when a client subscribes that was not subscribed before.
     async fn subscribed(&mut self, _client: ClientId) {}
 
-    /// Called when a client has left or died: stop whatever it set in motion.
+    /// Called when a client has left or died: stop all motion that it started.
     /// Its subscriptions have already ended.
     async fn client_died(&mut self, _client: ClientId) {}
 
@@ -203,14 +203,14 @@ macro_rules! include_driver {
     };
 }
 
-/// The present time on the clock of tokio, which tests can pause.
+/// The current time on the clock of tokio, which tests can pause.
 ///
 /// For the times that PURE code gets, such as [`Periodic`].
 pub fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Why serving has ended.
+/// The reason why serving has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The system cannot provide the runtime.

@@ -136,7 +136,7 @@ impl<M: DeviceMessage> Link<M> {
         self.report_outcome(origin, Outcome::accepted)
     }
 
-    /// Reports that the driver does not carry out a request, and why: one sentence for
+    /// Reports that the driver does not carry out a request, with the reason: one sentence for
     /// people, such as "5000 mm/s is above the maximum of 1200 mm/s". Does nothing
     /// unless the sender asked for the outcome, as `amber call` does. Control
     /// characters become spaces, and text beyond 200 bytes is cut off.
@@ -147,8 +147,8 @@ impl<M: DeviceMessage> Link<M> {
         self.report_outcome(origin, || Outcome::refusal(why))
     }
 
-    /// Reports that the device does not work although the driver does, and why:
-    /// one sentence for people, such as "/dev/ttyACM0 is missing". If the driver
+    /// Reports that the device does not work although the driver does, with the reason:
+    /// one sentence for people, such as "/dev/ttyACM0 does not exist". If the driver
     /// serves several devices, the report is about all of them.
     ///
     /// `amber events`, `amber devices` and `amber status` show it until
@@ -203,7 +203,7 @@ impl<M: DeviceMessage> Link<M> {
 
     fn say(&self, device: Option<Device>, health: Health) {
         if lock(&self.health).say(device, health) {
-            // If the channel is full, the pending signal covers this change, too.
+            // If the channel is full, the pending signal also covers this change.
             let _ = self.health_changed.try_send(());
         }
     }

@@ -6,7 +6,7 @@
 //!                      +--> answers of other devices, to the one client that all share
 //! ```
 //!
-//! Each device has a pipe of its own, as if it were alone: subscribers, a queue, and handlers that
+//! Each device has its own pipe, as if it were alone: subscribers, a queue, and handlers that
 //! do not wait for those of other devices.
 
 use std::fmt;
@@ -74,7 +74,7 @@ impl Devices {
         let start: Start = Box::new(move |hosting, mut stopped, reader, writer| {
             Box::pin(async move {
                 let stop = async {
-                    // Without a sender there is nobody to stop it.
+                    // Without a sender, nothing can stop it.
                     if stopped.wait_for(|stopped| *stopped).await.is_err() {
                         pending::<()>().await;
                     }
@@ -204,9 +204,9 @@ async fn run(
     result
 }
 
-/// Where frames from the mediator go.
+/// The destinations of frames from the mediator.
 struct Input {
-    /// What each device reads.
+    /// The input of each device.
     inlets: Vec<(Device, DuplexStream)>,
     from_devices: mpsc::Sender<Packet>,
     has_warned: bool,
@@ -226,7 +226,7 @@ enum Addressee {
 }
 
 impl Input {
-    /// Passes frames on until the reader ends.
+    /// Forwards frames until the reader ends.
     async fn route(mut self, mut reader: impl AsyncRead + Unpin) -> Result<(), ServeError> {
         let mut input = BytesMut::new();
         loop {
@@ -237,7 +237,7 @@ impl Input {
             if read.map_err(ServeError::Read)? == 0 {
                 if !input.is_empty() {
                     let bytes = input.len();
-                    tracing::warn!(bytes, "the mediator's last frame is cut off");
+                    tracing::warn!(bytes, "the mediator's last frame is incomplete");
                 }
                 return Ok(());
             }
@@ -265,7 +265,7 @@ impl Input {
         };
         let mut frame = BytesMut::new();
         if let Err(error) = FrameCodec.encode(packet, &mut frame) {
-            tracing::error!("a message was not passed on: {error}");
+            tracing::error!("a message was not forwarded: {error}");
         }
         for (_, inlet) in receivers {
             // A device that has ended reads nothing.
@@ -280,7 +280,7 @@ fn addressee(devices: &[Device], packet: &Packet) -> Addressee {
         Some(_) if packet.header.client_ids.is_empty() => Addressee::Client,
         Some(device) => (devices.iter().position(|other| *other == device))
             .map_or(Addressee::Nobody, Addressee::One),
-        // Of the mediator itself, or of one that does not know of several devices.
+        // From the mediator itself, or from one that does not support several devices.
         None => match kind(packet) {
             Some(MsgType::ClientDied) => Addressee::All,
             Some(MsgType::Ping) if !devices.is_empty() => Addressee::One(0),
@@ -307,7 +307,7 @@ async fn collect(mut outlet: DuplexStream, outbox: mpsc::Sender<Packet>) {
     let mut output = BytesMut::new();
     loop {
         while let Ok(Some(packet)) = FrameCodec.decode(&mut output) {
-            // At the end there may be no one to write it.
+            // At the end, the writer may be gone.
             let _ = outbox.send(packet).await;
         }
         if !matches!(outlet.read_buf(&mut output).await, Ok(1..)) {

@@ -36,7 +36,7 @@ pub const MIN_PERIOD: Duration = Duration::from_millis(5);
 /// Maximum number of subscribers; further ones are rejected.
 const MAX_SUBSCRIBERS: usize = 1024;
 
-/// The subscribers, what each wants (`T`), and when each is due.
+/// The subscribers, with the data of each request (`T`) and the time when each is due.
 #[derive(Debug)]
 pub struct Periodic<T> {
     subscribers: BTreeMap<(ClientId, Option<Device>), Subscriber<T>>,
@@ -58,7 +58,7 @@ impl<T> Default for Periodic<T> {
 }
 
 impl<T: Clone> Periodic<T> {
-    /// Handles what a client wants from the stream: starts, changes or stops it. Returns `false`
+    /// Handles a stream request of a client: starts, changes or stops it. Returns `false`
     /// if there are too many subscribers.
     pub fn handle(
         &mut self,

@@ -78,7 +78,7 @@ pub(crate) enum Hosting {
 ///
 /// # Errors
 /// The driver could not start, the reader delivers an invalid frame, or one of
-/// the streams fails. The driver is shut down in these cases, too.
+/// the streams fails. The driver is also shut down in these cases.
 pub async fn serve_on<D: Driver>(
     driver: D,
     reader: impl AsyncRead + Unpin,
@@ -241,7 +241,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         }
     }
 
-    /// Shuts the driver down, whatever has failed.
+    /// Shuts the driver down, after any failure.
     async fn shut_down(&mut self, driver: &mut D) -> Result<(), ServeError> {
         let mut shutdown = pin!(driver.shutdown());
         let broken = tokio::select! {
@@ -420,7 +420,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             if !self.input.is_empty() {
                 tracing::warn!(
                     bytes = self.input.len(),
-                    "the mediator's last frame is cut off"
+                    "the mediator's last frame is incomplete"
                 );
             }
             self.ended.take().map(|ended| ended.send(()));
@@ -464,7 +464,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     }
 }
 
-/// Hands the description of a device to the mediator.
+/// Sends the description of a device to the mediator.
 fn description(device: Option<Device>, files: &'static [u8]) -> Packet {
     let message = mediator::DriverMsg {
         description: Some(mediator::Description {

@@ -1,4 +1,4 @@
-//! What a driver does with a request: the answer, the outcome of a command, the start and the end
+//! Replies of a driver to requests: the answer, the outcome of a command, the start and the end
 //! of a stream. Generated traits of drivers use these types. PURE.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::request::Origin;
 
 type Sender<T> = Box<dyn FnOnce(&Origin, Verdict<'_, T>) -> Result<(), SendError> + Send>;
 
-/// What to send to the client.
+/// The message to send to the client.
 enum Verdict<'a, T> {
     Answer(T),
     Refusal(&'a str),
@@ -104,8 +104,8 @@ impl<T> fmt::Debug for Reply<T> {
 /// Reports whether a driver carries out a command that has no answer, now or later, from any task
 /// or thread.
 ///
-/// Only clients that asked for it get the report, as `amber call` does. If it is dropped, they wait
-/// in vain and time out.
+/// Only clients that asked for it get the report, as `amber call` does. If it is dropped, their
+/// requests time out.
 pub struct Outcome {
     origin: Origin,
     /// `None` if the client did not ask for the outcome.
@@ -139,8 +139,8 @@ impl Outcome {
         }
     }
 
-    /// Reports that the driver does not carry out the command, and why: one sentence for people,
-    /// as in [`Link::refused`].
+    /// Reports that the driver does not carry out the command, with the reason: one sentence for
+    /// people, as in [`Link::refused`].
     pub fn refuse(self, why: &str) {
         if let Some(sender) = self.sender {
             log(sender(&self.origin, Verdict::Refusal(why)));
@@ -177,7 +177,7 @@ pub enum StreamRequest<T> {
     ClientGone,
 }
 
-/// Refuses the requests that no method takes. Generated code uses it.
+/// Refuses the requests that no method accepts. Generated code uses it.
 #[derive(Debug, Default)]
 pub struct UnknownRequests {
     has_warned: bool,

@@ -23,7 +23,7 @@ pub struct Origin {
     pub device: Option<Device>,
     /// The number of the request. A request without a number cannot be answered.
     pub syn: Option<SynNum>,
-    /// The sender wants to know whether the driver carries out the request: see
+    /// The sender asked for the outcome of the request: see
     /// [`Link::accepted`](crate::Link::accepted) and
     /// [`Link::refused`](crate::Link::refused).
     pub wants_outcome: bool,

@@ -99,7 +99,7 @@ impl<M: DeviceMessage> Session<M> {
                 }
             }
             Some(MsgType::ClientDied) => {
-                // The client is gone for all devices, whichever the header names.
+                // The client is gone for all devices, not only for the one in the header.
                 for client in clients {
                     self.subscribers.remove(client);
                     self.push(Work::ClientDied(client));
@@ -150,7 +150,7 @@ impl<M: DeviceMessage> Session<M> {
         self.send(origin.device, &origin.clients, &message)
     }
 
-    /// Tells the sender of a request whether it is carried out, if it wants to know.
+    /// Reports to the sender of a request whether it is carried out, if the sender asked for it.
     pub fn outcome(&mut self, origin: &Origin, outcome: Outcome) {
         let (Some(syn), true) = (origin.syn, origin.wants_outcome) else {
             return;

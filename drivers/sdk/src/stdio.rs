@@ -44,7 +44,7 @@ pub fn serve_many(devices: Devices) -> ExitCode {
     })
 }
 
-/// What connects the process to the mediator.
+/// The connection of the process to the mediator.
 struct Wire {
     terminated: Pin<Box<dyn Future<Output = ()>>>,
     reader: Box<dyn AsyncRead + Unpin>,
@@ -224,8 +224,8 @@ struct WireEnd(OwnedFd);
 
 #[cfg(unix)]
 impl WireEnd {
-    /// Whether nobody reads any more. A mediator that stops a driver closes stdin, and reads on
-    /// until the driver has ended; one that is gone has closed both.
+    /// Whether the other end has stopped reading. A mediator that stops a driver closes stdin, and
+    /// continues to read until the driver has ended; a mediator that is gone has closed both.
     fn is_closed(&self) -> bool {
         use nix::poll::{PollFd, PollFlags, poll};
         use std::os::fd::AsFd;
@@ -285,7 +285,7 @@ fn stdout() -> io::Result<(Box<dyn AsyncWrite + Unpin>, WireEnd)> {
     Ok((Box::new(tokio::io::stdout()), WireEnd))
 }
 
-/// Other systems do not say whether anything still reads.
+/// Other systems do not report whether the other end still reads.
 #[cfg(not(unix))]
 struct WireEnd;
 

@@ -111,13 +111,13 @@ impl GuardedDevice for CollisionAvoidance {
     }
 
     fn refuse(question: Question) {
-        let no_speeds = "there are no new wheel speeds";
+        let no_speeds = "no current wheel speeds are available";
         match question {
             Question::Speeds(reply) => reply.refuse(no_speeds),
             Question::SpeedsAsRoboclaw(reply) => reply.refuse(no_speeds),
-            Question::Scan(reply) => reply.refuse("there is no new scan"),
+            Question::Scan(reply) => reply.refuse("no current scan is available"),
             Question::SpeedsAndScan(reply) => {
-                reply.refuse("there is no new scan or wheel speed");
+                reply.refuse("no current scan or wheel speeds are available");
             }
         }
     }

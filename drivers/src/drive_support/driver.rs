@@ -70,7 +70,7 @@ impl GuardedDevice for DriveSupport {
     }
 
     fn refuse(reply: Reply<MotorsSpeed>) {
-        reply.refuse("there are no new wheel speeds");
+        reply.refuse("no current wheel speeds are available");
     }
 }
 

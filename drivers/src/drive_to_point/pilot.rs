@@ -21,7 +21,7 @@ use crate::stream::complain;
 
 /// The time between two messages to subscribers.
 const PUBLISH_PERIOD: Duration = Duration::from_millis(200);
-/// The most points of a path and the most skipped targets in a message: a tenth of what fits.
+/// Maximum number of path points and of skipped targets in a message: a tenth of what fits.
 const MAX_POINTS: usize = 200;
 
 /// A request for the task that owns the wheels.
@@ -43,11 +43,11 @@ pub(super) enum Question {
     Progress(Reply<ProgressAnswer>),
 }
 
-/// The logic, and what messages need besides.
+/// The logic, and further data for messages.
 pub(super) struct ToPoint {
     logic: DriveToPoint,
     max_speed_mm_s: f64,
-    /// As the location driver sent it.
+    /// The pose as the location driver sent it.
     pose: Option<MapPose>,
     reason: Reason,
     published: Option<Duration>,
@@ -254,8 +254,8 @@ impl Pilot for ToPoint {
     fn trouble(&self) -> Option<Cow<'_, str>> {
         let text = match self.logic.state() {
             State::NoPose => "the pose is unknown",
-            State::PoseJumped => "the pose has jumped; the robot waits until it is sure again",
-            State::PoseLost => "there is no new pose",
+            State::PoseJumped => "the pose has jumped; the robot waits until it is reliable again",
+            State::PoseLost => "the pose is outdated",
             State::Blocked => match self.reason {
                 Reason::Stuck | Reason::Slip | Reason::Bump => {
                     return Some(self.reason.to_string().into());

@@ -16,14 +16,14 @@ use super::tracker::Report;
 
 /// Data up to this age count fully: five scans.
 const FRESH: Duration = Duration::from_millis(500);
-/// A pose without new scans for this time counts nothing.
+/// After this time without new scans, a pose has quality 0.
 const STALE: Duration = Duration::from_secs(2);
 /// Without wheel speeds, scans alone follow a slow robot, but the pose is no longer trusted.
 const WITHOUT_WHEELS: f64 = 0.5;
 /// A scan that is missing for this time is reported.
 const SILENCE: Duration = Duration::from_secs(1);
-/// The most particles in a message: 22 bytes each, so that old clients can receive them; see
-/// [`OLD_CLIENT_DATAGRAM`](amber_proto::limits::OLD_CLIENT_DATAGRAM).
+/// Maximum number of particles in a message: 22 bytes each, so that old clients can receive them;
+/// see [`OLD_CLIENT_DATAGRAM`](amber_proto::limits::OLD_CLIENT_DATAGRAM).
 const MAX_PARTICLES: usize = 700;
 /// The longest map in a message, in bytes: what a message can have, except for a few numbers.
 const MAX_MAP: usize = MAX_PART - 64;
@@ -63,7 +63,7 @@ fn trust(report: &Report, now: Duration) -> f64 {
     fresh(age(report.last_scan)) * wheels
 }
 
-/// How good the pose is, and why.
+/// The quality of the pose, with details.
 pub(crate) fn quality(report: &Report, now: Duration) -> message::Quality {
     let age_ms = |time: Option<Duration>| {
         let age = now.saturating_sub(time?);
@@ -150,15 +150,15 @@ fn fitting(map: message::Map) -> Result<message::Map, String> {
     match map.encoded_len() {
         ..=MAX_MAP => Ok(map),
         bytes => Err(format!(
-            "the map has {} kB, and a message at most {} kB: use the file",
+            "the map has {} kB, but a message has at most {} kB: use the file",
             bytes.div_ceil(1000),
             MAX_MAP / 1000
         )),
     }
 }
 
-/// Why the position is not known or not trusted, if so. `scans` and `wheels` are the last errors
-/// of their sources.
+/// The reason why the position is unknown or unreliable, if it is. `scans` and `wheels` are the
+/// last errors of their sources.
 pub(crate) fn trouble(
     report: &Report,
     now: Duration,

@@ -22,7 +22,7 @@ use crate::sources::{self, RobotClock};
 
 /// How often wheel speeds are requested.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
-/// How long to wait for wheel speeds: older ones are useless.
+/// How long to wait for wheel speeds; older ones are ignored.
 const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
 /// How often the health is checked.
 const HEALTH_PERIOD: Duration = Duration::from_millis(250);
@@ -30,7 +30,7 @@ const HEALTH_PERIOD: Duration = Duration::from_millis(250);
 const PUBLISH_PERIOD: Duration = Duration::from_millis(100);
 /// A pose may be published this much too early, since scans do not arrive at equal intervals.
 const PUBLISH_JITTER: Duration = Duration::from_millis(20);
-/// The largest valid wheel speed; the original driver ignored larger ones, too.
+/// The largest valid wheel speed; the original driver also ignored larger ones.
 const MAX_SPEED_MM_S: u32 = 5_000;
 
 /// The driver.
@@ -40,14 +40,14 @@ pub(crate) struct LocationDriver {
     /// `Some` after the start.
     engine: Option<Engine>,
     problems: Arc<Mutex<Problems>>,
-    /// The map in use, for clients, or why there is none.
+    /// The map in use, for clients, or the reason why there is none.
     map: Arc<Mutex<Result<Map, String>>>,
     tasks: JoinSet<()>,
     /// Makes uploads wait for each other.
     uploading: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Why data are missing, for people.
+/// The reasons for missing data, for people.
 #[derive(Debug)]
 struct Problems {
     map: Option<String>,
@@ -80,7 +80,7 @@ impl LocationDriver {
         engine.map_or_else(Default::default, |engine| (engine.report(), engine.now()))
     }
 
-    /// Reads the map in a thread of its own: that of a large building takes a second.
+    /// Reads the map in a separate thread: the map of a large building takes a second.
     fn load_map(&mut self, engine: Engine) {
         let Some(path) = self.settings.map.clone() else {
             return;
@@ -219,12 +219,12 @@ impl LocationServiceDriver for LocationDriver {
             let prepared = prepared.await;
             match prepared.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(loaded) => {
-                    tracing::info!("uses an uploaded map");
+                    tracing::info!("using an uploaded map");
                     use_map(loaded, &engine, &used).await;
                     outcome.done();
                 }
                 Err(why) => {
-                    tracing::error!("refused an uploaded map: {why}");
+                    tracing::error!("rejected an uploaded map: {why}");
                     outcome.refuse(&why);
                 }
             }
@@ -239,7 +239,7 @@ impl LocationServiceDriver for LocationDriver {
     }
 }
 
-/// Passes a map to the filter. From then on, clients get it, too.
+/// Passes a map to the filter. From then on, clients also get it.
 async fn use_map(loaded: Loaded, engine: &Engine, used: &Mutex<Result<Map, String>>) {
     engine.deliver(Input::Map(Box::new(loaded.map))).await;
     *lock(used) = loaded.message;

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::answer;
 use super::tracker::{Report, Tracker};
 
-/// How many inputs may wait: those of two seconds. More are dropped and counted.
+/// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
 /// How long the thread waits for input if nothing is due.
 const IDLE: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) enum Input {
     Particles(Reply<message::Particles>),
 }
 
-/// The end of the thread that the driver holds. Dropping all clones ends the thread.
+/// The driver's handle to the thread. Dropping all clones ends the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
     inputs: SyncSender<Input>,
@@ -70,7 +70,7 @@ impl Engine {
         })
     }
 
-    /// Passes on input; drops it if the filter is too slow.
+    /// Forwards input; drops it if the filter is too slow.
     pub(crate) fn send(&self, input: Input) {
         if self.inputs.try_send(input).is_err() {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
@@ -80,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// Passes on input that must not be lost; waits while the filter is busy.
+    /// Forwards input that must not be lost; waits while the filter is busy.
     pub(crate) async fn deliver(&self, mut input: Input) {
         while let Err(TrySendError::Full(back)) = self.inputs.try_send(input) {
             input = back;

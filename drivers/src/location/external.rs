@@ -49,14 +49,14 @@ struct ArucoLocation {
     time_stamp: Option<i32>,
 }
 
-/// Why a datagram was dropped.
+/// The reason why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Dropped {
     #[error("the sender is not --external-from")]
     Sender,
     #[error("not a pose")]
     Malformed,
-    #[error("the pose of another robot")]
+    #[error("the pose is of another robot")]
     OtherRobot,
     #[error("older than 1 s, or from the future: compare the clocks")]
     Age,
@@ -110,7 +110,7 @@ impl External {
         }
     }
 
-    /// Receives poses for ever. The error is that of the socket.
+    /// Receives poses endlessly. The error is that of the socket.
     pub(crate) async fn receive(
         self,
         engine: &Engine,
@@ -148,7 +148,7 @@ impl External {
                 Ok((pose, age)) => {
                     accepted += 1;
                     if accepted == 1 {
-                        tracing::info!(%sender, "receives poses");
+                        tracing::info!(%sender, "receiving poses");
                     }
                     take(pose, age);
                 }

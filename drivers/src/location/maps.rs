@@ -16,11 +16,11 @@ use crate::replace::replace;
 pub(crate) struct Loaded {
     /// For localization.
     pub(crate) map: LocationMap,
-    /// For clients, or why they cannot get it.
+    /// For clients, or the reason why they cannot get it.
     pub(crate) message: Result<message::Map, String>,
 }
 
-/// Reads a map and prepares it for localization. The error says what to do.
+/// Reads a map and prepares it for localization. The error contains a hint.
 pub(crate) fn load(path: &Path, config: &Config) -> Result<Loaded, String> {
     let file = MapFile::read(path, |path| fs::read(path)).map_err(|error| error.to_string())?;
     let loaded = of_file(file, config);
@@ -56,7 +56,7 @@ pub(crate) fn store(path: Option<&Path>, text: &str) -> Result<(), String> {
     let name = path.display();
     if MapFile::is_ros(path) {
         return Err(format!(
-            "{name} is a map of ROS, and an upload is a .roson map"
+            "{name} is a map of ROS, but an upload is a .roson map"
         ));
     }
     replace(path, text.as_bytes()).map_err(|error| format!("cannot write {name}: {error}"))

@@ -1,6 +1,6 @@
 //! The filter of the driver with its map, and its state for clients. PURE.
 //!
-//! Times are those since any fixed start. The task of the driver passes on measurements; a thread
+//! Times count from any fixed start. The task of the driver forwards measurements; a thread
 //! lets the filter work; see `engine`.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Tracker {
 pub(crate) struct Counts {
     /// Scans that gave an estimate.
     pub scans: u64,
-    /// How often a known pose was given up.
+    /// How often a known pose was lost.
     pub lost: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Report {
     /// Whether there is a map.
     pub has_map: bool,
     pub estimate: Option<Estimate>,
-    /// Since when the pose is not known.
+    /// The time since which the pose is unknown.
     pub undecided_since: Option<Duration>,
     /// When the last scan arrived that was used.
     pub last_scan: Option<Duration>,
@@ -99,7 +99,7 @@ impl Tracker {
         }
     }
 
-    /// When [`Tracker::update`] has something to do.
+    /// When [`Tracker::update`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.location.as_ref()?.next_timeout()
     }

@@ -58,14 +58,14 @@ pub struct Servos {
     special: BTreeMap<u8, Servo>,
 }
 
-/// Why a request is rejected.
+/// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// It is not a request for this device.
     #[error("not a request for the Maestro")]
     Unknown,
     /// The servo does not exist.
-    #[error("there is no servo {0}, the last one is {1}")]
+    #[error("servo {0} does not exist, the last one is {1}")]
     NoServo(u32, u8),
     /// The angle is out of range.
     #[error("servo {servo} turns from {min_deg} to {max_deg} degrees, not to {angle}")]
@@ -110,7 +110,7 @@ impl Servos {
             let id = options.id;
             if id >= count {
                 return Err(format!(
-                    "there is no servo {id}, the last one is {}",
+                    "servo {id} does not exist, the last one is {}",
                     count - 1
                 ));
             }
@@ -305,11 +305,11 @@ mod tests {
         check(b"\x10\x01", Err("not a request for the Maestro"));
         check(
             b"\x10\x01\xb2\x04\x04\x08\x18\x10\x5a",
-            Err("there is no servo 24, the last one is 23"),
+            Err("servo 24 does not exist, the last one is 23"),
         );
         check(
             b"\x10\x01\xb2\x04\x05\x08\x84\x01\x10\x5a",
-            Err("there is no servo 132, the last one is 23"),
+            Err("servo 132 does not exist, the last one is 23"),
         );
         check(
             b"\x10\x01\xb2\x04\x05\x08\x02\x10\xb5\x01",

@@ -1,7 +1,7 @@
 //! Follows the other devices: one task for each. IO.
 //!
 //! Scans and poses come by subscription. If nothing is published, as by some drivers of the original
-//! system, the device is asked instead, until it publishes.
+//! system, the driver sends requests instead, until the device publishes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::sources::{self, RobotClock};
 
 /// The number of inputs that may wait: a second of all devices.
 const MAX_WAITING: usize = 64;
-/// The time between two requests for wheel speeds, and how long to wait for an answer: older ones are
-/// useless.
+/// The time between two requests for wheel speeds, and how long to wait for an answer; older ones
+/// are ignored.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 const WHEELS_DEADLINE: Duration = Duration::from_millis(150);
 /// The time between two requests for a pose, as in the original DriveToPoint.
@@ -34,13 +34,13 @@ const POSE_DEADLINE: Duration = Duration::from_millis(300);
 const SCAN_DEADLINE: Duration = Duration::from_millis(500);
 const IMU_PERIOD: Duration = Duration::from_millis(50);
 const IMU_DEADLINE: Duration = Duration::from_millis(150);
-/// After this silence of a subscription the device is asked. It publishes at least ten times per
-/// second.
+/// After this silence of a subscription the driver sends requests. Devices publish at least ten
+/// times per second.
 const SILENCE: Duration = Duration::from_millis(350);
 /// The time between two failed requests.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What arrives, with the time of the measurement.
+/// An input, with the time of the measurement.
 #[derive(Debug)]
 pub(crate) enum Feed {
     /// The connection to the devices.
@@ -53,8 +53,8 @@ pub(crate) enum Feed {
     Failed(Source, String),
 }
 
-/// Starts the tasks, over the client of the own mediator or for the mediator at an address. They end
-/// when the receiver is dropped.
+/// Starts the tasks, with the client of its own mediator or for the mediator at an address. They
+/// end when the receiver is dropped.
 pub(crate) fn follow(
     own: Client,
     devices_of: Option<String>,
@@ -103,7 +103,7 @@ async fn until_ended(task: impl Future<Output = ()>, feeds: Sink) {
     }
 }
 
-/// Where the tasks put their inputs.
+/// The queue into which the tasks put their inputs.
 #[derive(Clone)]
 struct Sink {
     feeds: mpsc::Sender<Feed>,
@@ -111,7 +111,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// Passes an input on, unless the receiver is overloaded or has ended.
+    /// Forwards an input, unless the receiver is overloaded or has ended.
     fn offer(&self, feed: Feed) {
         if let Err(TrySendError::Full(_)) = self.feeds.try_send(feed) {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
@@ -124,7 +124,7 @@ impl Sink {
         }
     }
 
-    /// Passes an input on; waits while the receiver is busy.
+    /// Forwards an input; waits while the receiver is busy.
     async fn send(&self, feed: Feed) -> Result<(), Ended> {
         self.feeds.send(feed).await.map_err(|_| Ended)
     }
@@ -167,7 +167,7 @@ type Followed = Result<Infallible, Ended>;
 /// A device that publishes, and answers requests for the same.
 trait Publisher: Send + Sync + 'static {
     type Data: Send;
-    /// The same as it is published, perhaps with more.
+    /// The same as it is published, possibly with more data.
     type Published: Send;
     const SOURCE: Source;
     /// The time between two requests.
@@ -239,7 +239,7 @@ impl Publisher for NineDof {
     }
 }
 
-/// Forwards what a device publishes. While it publishes nothing, asks it.
+/// Forwards the published data of a device. While it publishes nothing, sends requests.
 async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
     let failed = |error: client::Error| Feed::Failed(P::SOURCE, error.to_string());
     let mut clock = RobotClock::default();

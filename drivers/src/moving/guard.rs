@@ -35,7 +35,7 @@ struct Counters {
     stopped: u64,
 }
 
-/// Why the wheels do not follow a command.
+/// The reason why the wheels do not follow a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("{0} mm/s is above the maximum of {1} mm/s")]
@@ -58,7 +58,7 @@ impl Guard {
         }
     }
 
-    /// A client wants these speeds. If one of them is too high, the command is dropped, as by
+    /// A client commands these speeds. If one of them is too high, the command is dropped, as by
     /// Roboclaw.
     pub(crate) fn drive(
         &mut self,
@@ -127,12 +127,12 @@ impl Guard {
         fresh(self.scan.as_ref(), now)
     }
 
-    /// Why the robot does not move as its wheels should.
+    /// The reason why the robot does not move as commanded.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.map(|(_, reason)| reason.to_string())
     }
 
-    /// What has happened, for the log.
+    /// Events for the log.
     pub(crate) fn counters(&self) -> String {
         format!("{:?} {:?}", self.counters, self.monitor.counters())
     }

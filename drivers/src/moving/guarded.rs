@@ -1,4 +1,4 @@
-//! A driver of wheels behind the guard: what CollisionAvoidance and DriveSupport have in common. IO.
+//! A driver of wheels behind the guard: common code of CollisionAvoidance and DriveSupport. IO.
 //!
 //! ```text
 //!  handlers of the device --> GuardedWheels --requests--> Guarded, a pilot with the Guard
@@ -51,7 +51,7 @@ enum ClientRequest<Q> {
     ClientGone(ClientId),
 }
 
-/// Where the handlers of a device leave its requests.
+/// The place where the handlers of a device leave its requests.
 pub(crate) struct GuardedWheels<D: GuardedDevice> {
     /// `Some` until the start.
     setup: Option<Setup>,
@@ -78,7 +78,7 @@ impl<D: GuardedDevice> GuardedWheels<D> {
         }
     }
 
-    /// A client wants these speeds.
+    /// A client commands these speeds.
     pub(crate) async fn drive(&self, speeds: WheelSpeeds, outcome: Outcome) {
         self.desk
             .request(ClientRequest::Drive(outcome, speeds))

@@ -1,4 +1,4 @@
-//! Which of the other devices are silent. PURE.
+//! Detects silence of the other devices. PURE.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use amber_proto::Device;
 
 use crate::robot_options::Devices;
 
-/// At the start the other drivers may still be starting.
+/// At first, the other drivers may still be starting.
 const START: Duration = Duration::from_secs(3);
 
-/// What a driver gets from another device.
+/// The data that a driver gets from another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Scans,
@@ -19,7 +19,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// What the device does not do.
+    /// The missing data, as text.
     fn lack(self) -> &'static str {
         match self {
             Self::Scans => "sends no scans",
@@ -29,7 +29,8 @@ impl Source {
         }
     }
 
-    /// A longer silence is a problem. The wheels stop in this time, too, if they need the source.
+    /// A longer silence is a problem. The wheels also stop after this time, if they need the
+    /// source.
     fn timeout(self) -> Duration {
         match self {
             Self::Scans | Self::Wheels => Duration::from_millis(600),
@@ -38,7 +39,7 @@ impl Source {
     }
 }
 
-/// The other devices, and when they were last heard.
+/// The other devices, and the last time at which each was heard.
 #[derive(Clone, Debug)]
 pub(crate) struct Links {
     links: Vec<Link>,
@@ -98,7 +99,7 @@ impl Links {
         (self.links.iter()).any(|link| link.source == source && is_alive(link))
     }
 
-    /// The first device that is silent, and why.
+    /// The first silent device, and the reason.
     pub(crate) fn trouble(&self, now: Duration) -> Option<String> {
         let is_silent = |link: &&Link| match link.heard {
             Some(heard) => now.saturating_sub(heard) > link.source.timeout(),

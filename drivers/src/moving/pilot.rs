@@ -33,10 +33,10 @@ pub(crate) trait Pilot: Send + 'static {
     /// Sends answers and data to subscribers, and writes log lines. Called after each other call.
     fn tell(&mut self, now: Duration, link: &Self::Link);
 
-    /// Why the robot does not move as it should, apart from silent devices.
+    /// The reason why the robot does not move as it should, apart from silent devices.
     fn trouble(&self) -> Option<Cow<'_, str>>;
 
-    /// What has happened, for the log.
+    /// Events for the log.
     fn counters(&self) -> String;
 }
 

@@ -1,8 +1,8 @@
 //! The task that owns the wheels: gives the pilot its inputs, and sends its speeds. IO.
 //!
 //! The pilot decides at least 20 times per second, and soon after each scan and each request. While
-//! the robot stands, nothing is sent, so that another client may drive. A stop is repeated for a
-//! while: a datagram may be lost.
+//! the robot stands still, nothing is sent, so that another client may drive. A stop is repeated
+//! for a while: a datagram may be lost.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -23,11 +23,11 @@ use crate::robot_options::Setup;
 
 /// The longest time between two decisions...
 const PERIOD: Duration = Duration::from_millis(50);
-/// ...and the shortest, however much arrives.
+/// ...and the shortest, even if much data arrives.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 /// How long a stop is repeated.
 const REPEAT_STOP: Duration = Duration::from_millis(500);
-/// A command that cannot be sent in this time is out of date.
+/// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
 
 /// The robot, as its driver sees it.
@@ -54,7 +54,7 @@ enum Ending {
 }
 
 impl<P: Pilot> Robot<P> {
-    /// Starts to follow the other devices, over the own link unless the setup names a mediator.
+    /// Starts to follow the other devices, over its own link unless the setup names a mediator.
     pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
         let started = now();
         Self {

@@ -211,7 +211,7 @@ async fn read(
     }
 }
 
-/// What a device does with a message of the driver.
+/// The reaction of a device to a message of the driver.
 fn answer(world: &mut World, device: Option<DeviceType>, bytes: &[u8]) -> Option<Packet> {
     match device {
         Some(DeviceType::ROBOCLAW) => {

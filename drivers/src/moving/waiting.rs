@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The most requests that wait. Further ones are dropped; their clients time out.
+/// Maximum number of waiting requests. Further ones are dropped; their clients time out.
 const MAX_WAITING: usize = 64;
 /// A client has given up after this time.
 const PATIENCE: Duration = Duration::from_secs(1);

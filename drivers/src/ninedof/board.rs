@@ -1,5 +1,5 @@
 //! The chips on the bus: sets them up, reads them, and detects chips that are missing, lost power,
-//! or stopped. PURE, but for the [`Bus`].
+//! or stopped. PURE, except for the [`Bus`].
 //!
 //! ```text
 //!  Absent --answers and keeps its settings--> Warming --first sample--> Ready
@@ -78,7 +78,7 @@ enum State {
     Ready { address: u8, fresh: Instant },
 }
 
-/// Why a chip cannot be read.
+/// The reason why a chip cannot be read.
 enum Problem {
     /// This chip has a problem.
     Chip(String),
@@ -357,7 +357,7 @@ impl std::fmt::Display for Note {
                     after.as_secs_f64()
                 )
             }
-            Self::Trouble(sensor, text) => write!(f, "{sensor}: {text}; trying again"),
+            Self::Trouble(sensor, text) => write!(f, "{sensor}: {text}; retrying"),
         }
     }
 }

@@ -24,7 +24,7 @@ pub trait Bus: Send {
     fn transfer(&mut self, address: u8, written: &[u8], read: &mut [u8]) -> Result<(), BusError>;
 }
 
-/// Why a transfer failed.
+/// The reason why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// No chip answered at the address.
@@ -141,7 +141,7 @@ mod tests {
             BusLocation::Simulated(path),
         ] {
             let error = location.open().err();
-            assert_eq!(error, Some(format!("{location} is not there")));
+            assert_eq!(error, Some(format!("{location} does not exist")));
         }
     }
 }

@@ -249,7 +249,7 @@ fn verdict(good: bool, text: String) -> Result<String, String> {
 fn spread(readings: &[Axes]) -> Result<(Axes, Axes), String> {
     if readings.len() < MIN_SAMPLES {
         return Err(format!(
-            "{} readings, {MIN_SAMPLES} are needed",
+            "{} readings, but {MIN_SAMPLES} are needed",
             readings.len()
         ));
     }

@@ -59,7 +59,7 @@ impl Following {
         let why = done.err().map(|refused| refused.to_string());
         if let Some(why) = &why {
             self.refused += 1;
-            tracing::warn!("a request is refused: {why}");
+            tracing::warn!("refused a request: {why}");
         }
         finish(outcome, why.as_deref());
     }
@@ -150,7 +150,7 @@ impl Pilot for Following {
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
         match (self.trajectory.state(), self.reason) {
-            (State::WaitingForPose, _) => Some("there is no sure pose".into()),
+            (State::WaitingForPose, _) => Some("there is no reliable pose".into()),
             (State::Running, Reason::Stuck | Reason::Slip | Reason::Bump) => {
                 Some(self.reason.to_string().into())
             }

@@ -110,7 +110,7 @@ impl Bus {
     async fn discard(&mut self) -> Result<(), ExchangeError> {
         let mut bytes = [0; MAX_REPLY];
         poll_fn(|cx| {
-            // Bounded, because a faulty device may send without end.
+            // Bounded, because a faulty device may send endlessly.
             for _ in 0..16 {
                 let mut strays = ReadBuf::new(&mut bytes);
                 match Pin::new(&mut self.connection).poll_read(cx, &mut strays) {

@@ -135,7 +135,7 @@ impl WheelLogic {
         }
     }
 
-    /// A client commands the wheels. Returns why that is refused, if it is.
+    /// A client commands the wheels. Returns the reason if the command is refused.
     pub fn drive(
         &mut self,
         now: Instant,
@@ -288,7 +288,7 @@ impl WheelLogic {
         }
     }
 
-    /// Why driving is disabled, if there is a problem.
+    /// The reason why driving is disabled, if it is.
     pub fn trouble(&self) -> Option<Cow<'_, str>> {
         match self.outage.trouble() {
             Some(trouble) => Some(trouble.into()),

@@ -299,8 +299,8 @@ impl MarkerLogic {
         self.parser.spoilt()
     }
 
-    /// Why the device does not work, if there is a problem. Having no marker in view is not a
-    /// problem.
+    /// The reason why the device does not work, if there is a problem. Having no marker in view is
+    /// not a problem.
     pub fn trouble(&self) -> Option<&str> {
         self.outage.trouble()
     }

@@ -103,7 +103,7 @@ impl Devices {
     }
 }
 
-/// Why a text is not a network.
+/// The reason why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseNetworkError {
     /// The syntax is invalid.
@@ -120,18 +120,18 @@ pub enum ParseNetworkError {
         address: IpAddr,
     },
     /// A link-local address needs an interface.
-    #[error("'{0}' is a link-local address, which another host may have on another link")]
+    #[error("'{0}' is a link-local address, which may belong to other hosts on other links")]
     NoInterface(String),
     /// An address with an interface that is not link-local.
     #[error("'{0}' names an interface, but is not a link-local address")]
     NeedlessInterface(String),
     /// This machine has no such interface.
-    #[error("there is no network interface '{0}'")]
+    #[error("network interface '{0}' does not exist")]
     UnknownInterface(String),
 }
 
 impl ParseNetworkError {
-    /// What to write instead.
+    /// The correction to suggest.
     pub fn hint(&self) -> String {
         match self {
             Self::Syntax(_) => "write \"192.168.1.0/24\", \"192.168.1.7\", \"fd00::/8\" or \
@@ -148,7 +148,7 @@ impl ParseNetworkError {
             Self::UnknownInterface(_) => "`ip link` shows the interfaces of this machine".into(),
             Self::Host {
                 network, address, ..
-            } => format!("write \"{network}\" for all of it, or \"{address}\" for the one"),
+            } => format!("write \"{network}\" for the network, or \"{address}\" for the address"),
         }
     }
 }
@@ -395,17 +395,17 @@ mod tests {
             (
                 "192.168.1.7/24",
                 "'192.168.1.7/24' is an address within a network",
-                "write \"192.168.1.0/24\" for all of it, or \"192.168.1.7\" for the one",
+                "write \"192.168.1.0/24\" for the network, or \"192.168.1.7\" for the address",
             ),
             (
                 "fe80::1",
-                "'fe80::1' is a link-local address, which another host may have on another link",
+                "'fe80::1' is a link-local address, which may belong to other hosts on other links",
                 "write \"fe80::1%eth0\" with the interface of the link; \"fe80::/10\" stands for \
                  all link-local addresses",
             ),
             (
                 "fe80::1%eth9",
-                "there is no network interface 'eth9'",
+                "network interface 'eth9' does not exist",
                 "`ip link` shows the interfaces of this machine",
             ),
             (

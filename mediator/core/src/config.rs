@@ -37,11 +37,11 @@ pub struct Config {
     /// Addresses to listen on. A default address is skipped if the machine lacks its address
     /// family.
     pub listen: Vec<SocketAddr>,
-    /// The name of the robot in the network; `None`: that of the machine.
+    /// The name of the robot in the network; `None`: the name of the machine.
     pub name: Option<String>,
     /// Whether other machines may find this mediator by mDNS.
     pub announce: bool,
-    /// Which programs may start, stop and reload.
+    /// The programs that may start, stop and reload.
     pub admin: Admin,
     /// Limits on clients, queues and rates.
     pub limits: Limits,
@@ -53,7 +53,7 @@ pub struct Config {
     pub path: Option<PathBuf>,
 }
 
-/// Which programs may change things.
+/// The programs that may make changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Admin {
@@ -67,9 +67,9 @@ pub enum Admin {
 /// Limits on clients, queues and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most known clients.
+    /// Maximum number of known clients.
     pub clients: NonZeroUsize,
-    /// Most known clients of one host, which is one IPv4 address, one IPv6 network of 64 bits,
+    /// Maximum number of known clients of one host: one IPv4 address, one IPv6 network of 64 bits,
     /// or this machine.
     pub clients_per_host: NonZeroUsize,
     /// Bounds of the queue of each driver.
@@ -210,7 +210,7 @@ impl Config {
         let place = format!("--driver '{text}'");
         let example = "write --driver 'hokuyo:0=amber driver hokuyo'";
         let (devices, command) = text.split_once('=').ok_or_else(|| {
-            Wrong::new("there is no '=' between device and command", Some(example)).in_entry(&place)
+            Wrong::new("'=' is missing between device and command", Some(example)).in_entry(&place)
         })?;
         let command = shell_words::split(command)
             .map_err(|_| Wrong::new("a quote is not closed", Some(example)).in_entry(&place))?;

@@ -1,8 +1,8 @@
-//! Counters of everything that was passed on and, by kind, everything that was dropped. PURE.
+//! Counters of all forwarded messages and, by reason, of all drops. PURE.
 //!
-//! No loss is uncounted. At any time:
+//! Every loss is counted. At any time:
 //!
-//! 1. Everything that came in was passed on, was for the mediator, or is a drop of
+//! 1. Everything that came in was forwarded, was for the mediator, or is a drop of
 //!    [`Stage::Input`]: `datagrams_received + driver_frames_received = requests_passed_on +
 //!    driver_frames_delivered + messages_for_mediator + drops`.
 //! 2. A driver's frame has one copy for each client that it names. A copy goes to a client or a
@@ -11,7 +11,7 @@
 //! 3. Everything queued for drivers was written completely, waits, or is a drop of
 //!    [`Stage::Queue`]: `driver_frames_queued = driver_frames_written + waiting + drops`. The
 //!    same holds for each driver.
-//! 4. Everything to be sent to clients was taken by the socket, or is a drop of
+//! 4. Everything to be sent to clients was accepted by the socket, or is a drop of
 //!    [`Stage::Socket`]: `datagrams_to_send = datagrams_sent + drops`.
 //!
 //! [`Counters::check`] checks the first three, [`Counters::check_sent`] the last. Frames queued
@@ -36,7 +36,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// What it counts, in a sentence.
+            /// Its meaning, in a sentence.
             pub fn help(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($help),*).trim_ascii(),)* }
             }
@@ -45,29 +45,29 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Counters of what was passed on.
+    /// Counters of forwarded messages.
     Count {
-        /// Datagrams that came in, including malformed ones.
+        /// Received datagrams, including malformed ones.
         Datagrams = "datagrams_received",
-        /// Datagrams that were given to the sockets.
+        /// Datagrams given to the sockets.
         DatagramsToSend = "datagrams_to_send",
-        /// Datagrams that the sockets took.
+        /// Datagrams accepted by the sockets.
         DatagramsSent = "datagrams_sent",
         /// Frames that drivers wrote.
         DriverFrames = "driver_frames_received",
-        /// Messages of clients and drivers that were passed on to a driver.
+        /// Messages of clients and drivers that were forwarded to a driver.
         Requests = "requests_passed_on",
-        /// Frames of drivers that were passed on to the clients that they name.
+        /// Frames of drivers that were forwarded to the clients that they name.
         Delivered = "driver_frames_delivered",
-        /// Copies of those frames, one for each client named.
+        /// Copies of those frames, one for each named client.
         Copies = "copies",
         /// Copies for clients.
         CopiesToClients = "copies_to_clients",
         /// Copies for drivers that had sent a request.
         CopiesToDrivers = "copies_to_drivers",
-        /// Frames that were queued for drivers.
+        /// Frames queued for drivers.
         DriverFramesQueued = "driver_frames_queued",
-        /// Frames that the pipes of drivers have taken.
+        /// Frames written to the pipes of drivers.
         DriverFramesWritten = "driver_frames_written",
         /// Messages for the mediator itself.
         ForMediator = "messages_for_mediator",
@@ -88,7 +88,7 @@ kinds! {
         SendsRepeated = "sends_repeated",
         /// Drivers that were started.
         DriverStarts = "driver_starts",
-        /// Drivers that ended without a request.
+        /// Drivers that ended unexpectedly.
         DriverDeaths = "driver_deaths",
         /// Drivers that were stopped because they did not read.
         DriversDeaf = "drivers_deaf",
@@ -96,7 +96,7 @@ kinds! {
         DriversSaidDead = "drivers_said_dead",
         /// Lines about drivers that the log no longer keeps.
         LogLinesForgotten = "log_lines_forgotten",
-        /// Times that two peers seemed to answer each other without end.
+        /// Times that two peers seemed to answer each other endlessly.
         Loops = "loops_suspected",
     }
 }
@@ -112,7 +112,7 @@ kinds! {
         DatagramHeaderLength = "datagram_header_length",
         /// A datagram whose message length points past its end.
         DatagramMessageLength = "datagram_message_length_too_long",
-        /// A datagram with bytes behind its message.
+        /// A datagram with trailing bytes after its message.
         DatagramTrailing = "datagram_message_length_too_short",
         /// A datagram whose header is not a `DriverHdr`.
         DatagramHeader = "datagram_header_unreadable",
@@ -124,28 +124,28 @@ kinds! {
         /// network, or an IPv4 address inside an IPv6 one.
         DatagramForged = "datagram_with_forged_source",
         /// A datagram from this mediator itself, or a message to it from a port on which
-        /// mediators listen: two mediators could answer each other without end.
+        /// mediators listen: two mediators could answer each other endlessly.
         DatagramFromMediator = "datagram_from_mediator_port",
         /// A datagram of a client that sends too many.
         RateLimited = "datagram_rate_limited",
-        /// A datagram that no access rule allows.
+        /// A datagram denied by an access rule.
         AccessDenied = "access_denied",
-        /// News that a client died, for a driver that does not know the client.
+        /// A CLIENT_DIED notification for a driver that does not know the client.
         NothingToTell = "client_died_unknown_to_driver",
         /// A message for a device that no driver serves.
         UnknownDevice = "unknown_device",
-        /// A message for a device whose driver does not run.
+        /// A message for a device whose driver is not running.
         DriverDown = "driver_not_running",
         /// An unknown-device answer, because there were too many.
         AnswerRateLimited = "answer_rate_limited",
         /// A request to the mediator, because its sender makes too many.
         RequestRateLimited = "request_rate_limited",
-        /// A message of the mediator to an address that is not proved: it would have got more
+        /// A message of the mediator to an unverified address, which would have received more
         /// bytes than it has sent.
         Unproved = "answer_to_unproved_address",
         /// An event about a lost client, because there were too many.
         EventRateLimited = "event_rate_limited",
-        /// A message for the mediator that it cannot read.
+        /// A message for the mediator that it cannot decode.
         MediatorMessage = "message_for_mediator_unreadable",
         /// A copy for an unknown client.
         UnknownClient = "unknown_client",
@@ -154,7 +154,7 @@ kinds! {
         DuplicateClient = "client_named_too_often",
         /// A driver's message of more than 32 767 bytes.
         DriverTooLong = "driver_message_over_32767",
-        /// A frame of a driver in the name of a device that it does not serve.
+        /// A driver frame that names a device it does not serve.
         WrongDevice = "driver_named_wrong_device",
         /// A frame of a driver that is being stopped.
         DriverStopping = "driver_stopping",
@@ -185,7 +185,7 @@ kinds! {
     }
 }
 
-/// Where something was dropped.
+/// The stage of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// On arrival, as a whole.
@@ -194,14 +194,14 @@ pub enum Stage {
     Copy,
     /// While it waited for a driver.
     Queue,
-    /// On its way to a client.
+    /// On the way to a client.
     Socket,
     /// Elsewhere: a message for the mediator, a message that was never made, or a log line.
     Beside,
 }
 
 impl DropReason {
-    /// Where this kind of drop happens.
+    /// The stage at which this kind of drop happens.
     pub fn stage(self) -> Stage {
         match self {
             Self::DatagramEmpty

@@ -1,9 +1,9 @@
-//! Feeds for recorders: copies of everything that passes between clients and drivers. PURE.
+//! Feeds for recorders: copies of all messages between clients and drivers. PURE.
 //!
 //! Each feed has one buffer, which the shell writes to the socket of its reader. The mediator
 //! never waits for a reader. If the buffer is full, whole frames are left out until half of it is
-//! free again, and then a [`Gap`] says how many and when. Records that are no frames are short
-//! and rare, and have room of their own.
+//! free again. Then a [`Gap`] records their number and time. Records other than frames are short
+//! and rare, and have reserved space.
 //!
 //! A frame is recorded once: a request where it is queued for the driver, everything else where
 //! the driver has sent it. Without a feed this costs one comparison per frame.
@@ -165,7 +165,7 @@ impl Feeds {
         self.open.iter().any(due)
     }
 
-    /// Records what was dropped since the last call.
+    /// Records the drops since the last call.
     pub(crate) fn note_drops(&mut self, now: Instant, drops: &Drops) {
         self.set_time(now);
         for (_, feed) in &mut self.open {
@@ -196,7 +196,7 @@ impl Feed {
         if self.taken == self.bytes.len() {
             self.bytes.clear();
             self.taken = 0;
-            // What a slow reader needed is not kept for a quick one.
+            // A buffer that grew for a slow reader is not kept for a fast one.
             self.bytes.shrink_to(FEED_EXTRA_BYTES);
         } else if self.taken > self.bytes.len() / 2 {
             // Each byte is moved once at most, on average.
@@ -250,7 +250,7 @@ impl Feed {
         self.write_gap(time_ns);
     }
 
-    /// Ends a gap, whether there is room or not.
+    /// Ends a gap, even if there is no room.
     fn write_gap(&mut self, time_ns: u64) {
         if let Some(gap) = self.gap.take() {
             let time_ns = time_ns.max(gap.last_ns);
@@ -288,7 +288,7 @@ impl Drops {
         age.is_none_or(|age| age >= DROPS_INTERVAL)
     }
 
-    /// What was dropped between these two.
+    /// The drops between these two.
     fn until(&self, later: &Self) -> Vec<Dropped<'static>> {
         let mut all = Vec::new();
         // Queues of drivers that are no longer configured are in the totals only.

@@ -1,19 +1,19 @@
-//! How much may lie unread in the pipe of a driver. PURE.
+//! Limits the unread bytes in the pipe of a driver. PURE.
 //!
 //! Frames in a pipe can neither be overtaken nor dropped. A pipe holds 64 KiB: for short
 //! commands to a driver that takes a millisecond each, that is most of a second, in which a
-//! newcomer waits and commands become stale. So a driver gets little ahead. Everything else
-//! waits in its [queue](crate::queue), where clients take turns and CLIENT_DIED overtakes
+//! newcomer waits and commands become stale. So only a few bytes are written ahead. Everything
+//! else waits in the [queue](crate::queue), where clients take turns and CLIENT_DIED overtakes
 //! commands:
 //!
 //! - A driver of unknown speed gets [`AHEAD_BYTES_FIRST`].
-//! - A driver that **answers** shows at once that it continues. It gets what it takes in
-//!   [`AHEAD`], and at least one frame.
-//! - A driver that is **silent** is checked from time to time. It gets what it takes until the
-//!   next check ([`AHEAD_SILENT`]), and at least one frame.
+//! - A driver that **answers** shows immediately that it continues. It gets as much as it takes
+//!   in [`AHEAD`], and at least one frame.
+//! - A driver that is **silent** is checked from time to time. It gets as much as it takes until
+//!   the next check ([`AHEAD_SILENT`]), and at least one frame.
 //!
-//! All of this is learned. The gate closes when as much is unread as is allowed. It opens when
-//! a check of the pipe shows that less is unread. The pipe is checked when the driver writes a
+//! The gate learns all of this. It closes when the unread bytes reach the allowance. It opens when
+//! a check of the pipe shows that fewer are unread. The pipe is checked when the driver writes a
 //! frame, and after a pause. The bytes that the driver took since the gate closed give its
 //! speed. If none are left, it might have taken more, and is allowed more. A driver that has
 //! usually written a frame after it took one counts as answering. A driver that takes a whole pipe
@@ -47,7 +47,7 @@ const TURNS_UNTIL_PROBE: u32 = 512;
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Gate {
-    /// The gate is open while less than this is unread.
+    /// The gate is open while fewer bytes than this are unread.
     allowed: usize,
     /// Upper bound of the unread bytes.
     unread: usize,
@@ -70,8 +70,8 @@ struct Busy {
     since: Instant,
     /// The unread bytes at that time, and all written since.
     bytes: usize,
-    /// At the last check it had not taken everything in time, so the time for the rest tells
-    /// nothing.
+    /// At the last check it had not taken everything in time, so the time for the rest is
+    /// meaningless.
     late: bool,
 }
 
@@ -87,7 +87,7 @@ struct Eager {
     said: bool,
 }
 
-/// Whether the driver writes a frame after it takes one.
+/// Tracks whether the driver writes a frame after it takes one.
 #[derive(Debug, Default)]
 struct Voice {
     /// It has written a frame since the last judgement.
@@ -99,7 +99,7 @@ struct Voice {
     answers: u8,
 }
 
-/// Tests whether a driver that gets little ahead would take more.
+/// Tests whether a driver with a small allowance would take more.
 #[derive(Debug, Default)]
 struct Probe {
     /// Turns since the last attempt.
@@ -227,7 +227,7 @@ impl Gate {
     fn learn_of_turn(&mut self, taken: usize, ahead: Duration, time: Duration) {
         let is_slow = self.beyond >= part(taken, AHEAD, time);
         if time > AHEAD_LOOK / 2 && !is_slow {
-            // It waited for long: this was no answer, or the mediator itself is late.
+            // It waited for long: either this was not an answer, or the mediator itself is late.
             self.voice.answers = self.voice.answers.saturating_sub(2);
         }
         self.allow_more(taken, ahead, time);

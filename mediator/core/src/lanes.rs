@@ -22,9 +22,9 @@ pub struct Lanes {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// The host that owns it, and when it was last used.
+    /// The host that owns it, and the time of its last use.
     holder: Option<(PackedAddress, Instant)>,
-    /// When its buffer was last full.
+    /// The last time at which its buffer was full.
     full: Option<Instant>,
 }
 

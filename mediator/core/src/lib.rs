@@ -11,14 +11,14 @@
 //! ```
 //!
 //! There are no sockets, processes or clocks here: time is an argument, and the actions to perform
-//! are return values. The manifest of this crate has no library with which it could be otherwise.
-//! The shell of the crate amber-mediator does the IO, and the simulation plays it in the tests.
+//! are return values. This crate has no dependency that does IO.
+//! The shell of the crate amber-mediator does the IO; in the tests, the simulation replaces it.
 //!
 //! - [`Core`]: combines router and supervision, and answers as device 0.
 //! - [`config`]: the settings, read from TOML and the command line.
-//! - [`access`]: which addresses may use which device. [`rate`]: how often.
+//! - [`access`]: which addresses may use which device. [`rate`]: rate limits.
 //! - [`router`]: which frame goes where. [`queue`]: the frames that wait for one driver.
-//!   [`gate`]: how much a driver gets ahead.
+//!   [`gate`]: limits the unread bytes in a driver's pipe.
 //! - [`supervise`]: the life of one driver process, as a state machine.
 //! - [`feeds`]: copies of frames for recorders.
 //! - [`origin`]: whether a source address is genuine. [`links`]: whether a host uses an

@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-/// Most known clients. An entry takes less than 200 bytes, so this is less than a megabyte.
+/// Maximum number of known clients. An entry takes less than 200 bytes, so this is below 1 MB.
 pub const CLIENTS: usize = 4096;
 
-/// Most known clients of one host. This is more than there are programs on any machine or
-/// behind any gateway, but so few that no host takes more than a quarter of the table. It also
+/// Maximum number of known clients of one host. This is more than there are programs on any
+/// machine or behind any gateway, but no host takes more than a quarter of the table. It also
 /// applies to this machine: programs that open a port for each request are most common here.
 pub const CLIENTS_PER_HOST: usize = 1024;
 
-/// An address that is not proved is a newcomer for this long, and is evicted before all others.
+/// An unverified address is a newcomer for this long, and is evicted before all others.
 /// Forged addresses replace each other much faster.
 pub const NEWCOMER: Duration = Duration::from_secs(10);
 
@@ -25,7 +25,7 @@ pub const DATAGRAMS_PER_SECOND: u32 = 20_000;
 
 /// Datagrams per second from a port on which mediators listen. The original C# client sends
 /// from such a port, some dozen a second. Two mediators whose drivers answer each other's
-/// answers exceed it at once, and the first dropped datagram ends the loop.
+/// answers exceed it immediately, and the first dropped datagram ends the loop.
 pub const MEDIATOR_PORT_DATAGRAMS_PER_SECOND: u32 = 200;
 
 /// Requests to the mediator itself per second, for one local client or driver, or for all
@@ -33,13 +33,12 @@ pub const MEDIATOR_PORT_DATAGRAMS_PER_SECOND: u32 = 200;
 /// second.
 pub const REQUESTS_PER_SECOND: u32 = 200;
 
-/// The age up to which a list is sent to programs on other machines. They all get the same list
+/// Maximum age of a list that is sent to programs on other machines. They all get the same list
 /// in this time, so making lists takes a bounded part of the time for any number of requests.
 /// People do not notice the difference.
 pub const LIST_AGE: Duration = Duration::from_millis(100);
 
-/// Processes in one answer: reading their use of the processor takes 20 µs each, in which nothing
-/// else is done.
+/// Processes in one answer: reading their CPU time takes 20 µs each and blocks everything else.
 pub const PROCESSES_PER_ANSWER: usize = 32;
 
 /// Pages of lists that are kept for that time: the pages of a list of all clients, and a few
@@ -59,18 +58,18 @@ pub const CLIENT_EVENTS_PER_SECOND: u32 = 100;
 /// many requests, if most of them brought an answer ...
 pub const LOOP_FRAMES: u16 = 20_000;
 
-/// ... and at this rate per second, the two seem to answer each other without end. No real
+/// ... and at this rate per second, the two seem to answer each other endlessly. No real
 /// program sends requests that often.
 pub const LOOP_RATE: u64 = 2_000;
 
 /// The interval between log messages about such a pair.
 pub const LOOP_NEWS: Duration = Duration::from_secs(60);
 
-/// Frames that may wait for one driver, beyond what it gets ahead.
+/// Frames that may wait for one driver, in addition to those in its pipe.
 pub const QUEUE_FRAMES: usize = 1024;
 
-/// Bytes that may wait for one driver, beyond what it gets ahead: a few pipes of 64 KiB, or a
-/// hundred of the longest usual messages.
+/// Bytes that may wait for one driver, in addition to those in its pipe: a few pipes of 64 KiB,
+/// or a hundred of the longest usual messages.
 pub const QUEUE_BYTES: usize = 512 * 1024;
 
 /// Life-cycle frames that may wait for one driver before it counts as hung. They are never
@@ -85,7 +84,7 @@ pub const WRITE_BYTES: usize = 64 * 1024;
 /// set aside again, so this is smaller.
 pub const REFILL_BYTES: usize = 16 * 1024;
 
-/// A frame of at least this many bytes has a buffer of its own until it is written. For a shorter
+/// A frame of at least this many bytes has its own buffer until it is written. For a shorter
 /// frame, a copy costs less than another piece in the system call. Tests have short messages
 /// and need both kinds.
 pub const LONG_WAITING_FRAME: usize = if cfg!(test) { 12 } else { 1024 };
@@ -103,21 +102,21 @@ pub const LENT_MESSAGE: usize = if cfg!(test) { 12 } else { 1024 };
 /// them. A batch may exceed [`WRITE_BYTES`] by one frame.
 pub const WRITE_PIECES: usize = 2 * (WRITE_BYTES / LONG_WAITING_FRAME + 1) + 1;
 
-/// A driver that answers gets ahead what it takes in this time. A newcomer waits at most this
-/// long, and it is several times the time from an answer to the next frame.
+/// The pipe of an answering driver may hold as much as the driver takes in this time. A newcomer
+/// waits at most this long, and it is several times the time from an answer to the next frame.
 pub const AHEAD: Duration = Duration::from_micros(100);
 
-/// The same for a silent driver: what it takes until the next check.
+/// The same for a silent driver: as much as it takes until the next check.
 pub const AHEAD_SILENT: Duration = Duration::from_millis(2);
 
-/// The most that any driver gets ahead, in bytes: the size of a pipe.
+/// Maximum number of unread bytes in the pipe of any driver: the size of a pipe.
 pub const AHEAD_BYTES: usize = 64 * 1024;
 
-/// What a driver of unknown speed gets ahead, in bytes: about ten short commands. A driver that
-/// takes 10 ms for each is told about the death of their client after 0.1 s.
+/// Maximum number of unread bytes for a driver of unknown speed: about ten short commands. A
+/// driver that takes 10 ms for each is told about the death of their client after 0.1 s.
 pub const AHEAD_BYTES_FIRST: usize = 256;
 
-/// What any driver may have ahead if it takes that in three times [`AHEAD`], in bytes: then its
+/// Maximum number of unread bytes for a driver that takes them in three times [`AHEAD`]: then its
 /// pipe is checked once for dozens of short requests. A driver that takes [`AHEAD_BYTES`] in that
 /// time may have these: then its pipe is the limit, and is checked once in [`AHEAD_LOOK`].
 pub const AHEAD_BYTES_FAST: usize = 4096;
@@ -368,7 +367,7 @@ pub const HEALTH_EVENTS: u32 = 10;
 /// The interval at which one more event about the health of a device is allowed.
 pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
 
-/// Devices of one driver whose trouble is listed in an answer: they fit into the rest of 16 384
+/// Devices of one driver whose problems are listed in an answer: they fit into the rest of 16 384
 /// bytes.
 pub const TROUBLES: usize = 10;
 

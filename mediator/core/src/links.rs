@@ -1,4 +1,4 @@
-//! Where an address is, and whether a host uses it. PURE.
+//! Locates addresses, and finds out whether a host uses them. PURE.
 //!
 //! The system knows the hosts on its own networks by their hardware addresses. Datagrams to an
 //! address that it cannot resolve stay in the sending socket's buffer for seconds, until it
@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use crate::hash::Set;
 
-/// Where an address is.
+/// The location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// An address of this machine.
@@ -34,7 +34,7 @@ pub struct Interface {
     pub resolves: bool,
 }
 
-/// What the system knows about its networks.
+/// The system's knowledge about its networks.
 #[derive(Debug, Default)]
 pub struct Links {
     own: Set<IpAddr>,
@@ -62,7 +62,7 @@ impl Links {
         links
     }
 
-    /// Finds an address.
+    /// Locates an address.
     pub fn find(&self, address: SocketAddr) -> Whereabouts {
         let ip = address.ip();
         if self.own.contains(&ip) {

@@ -1,7 +1,7 @@
 //! All decisions of the mediator, in one value without IO. PURE.
 //!
-//! The shell of the crate amber-mediator reports what happens through methods that take `now`. Afterwards
-//! it performs what the core has decided, until nothing is left:
+//! The shell of the crate amber-mediator reports events through methods that take `now`. Afterwards
+//! it performs the decisions of the core, until none is left:
 //!
 //! - [`Core::poll_action`]: processes to start and stop,
 //! - [`Core::poll_task`]: work that needs files or the log,
@@ -91,11 +91,11 @@ pub struct Core {
 pub enum ShellTask {
     /// Read the configuration again; then call [`Core::apply`] and [`Core::answer`].
     Reload(Ticket),
-    /// Change what is logged; then call [`Core::answer`].
+    /// Change the log filter; then call [`Core::answer`].
     SetLogLevel(Ticket, String),
-    /// Measure these processes, of so many in all; then call [`Core::answer_processes`].
+    /// Measure these processes, with the total number; then call [`Core::answer_processes`].
     MeasureProcesses(Ticket, Vec<ProcessUsage>, u32),
-    /// Make a socket for a recorder of these devices, or of all; then call
+    /// Create a socket for a recorder of these devices, or of all; then call
     /// [`Core::answer_feed`], and [`Core::open_feed`] when it connects.
     OpenFeed(Ticket, Vec<Device>),
 }
@@ -120,7 +120,7 @@ struct Driver {
     descriptions: Vec<Option<Bytes>>,
     /// Its clients were told that it is unavailable.
     gone: bool,
-    /// What to check, after a failure.
+    /// What to check after a failure.
     hint: Option<String>,
     /// The hint of the previous process.
     last_exit_hint: Option<String>,
@@ -189,7 +189,7 @@ impl Core {
         graces.max().unwrap_or_default() * 2 + limits::AFTER_KILL
     }
 
-    /// What is routed where, to look at.
+    /// The router, for inspection.
     pub fn router(&self) -> &Router {
         &self.router
     }
@@ -199,7 +199,7 @@ impl Core {
         self.router.set_listening(addresses);
     }
 
-    /// Makes the next client get this id, to test what happens when they wrap around.
+    /// Sets the id of the next client, to test the wrap-around of ids.
     pub fn set_next_id(&mut self, id: ClientId) {
         self.router.set_next_id(id);
     }
@@ -244,7 +244,7 @@ impl Core {
         self.outbox.give_back()
     }
 
-    /// Lets `send` have the datagrams to send, and forgets them.
+    /// Gives the datagrams to send to `send`, and forgets them.
     pub fn transmit<T>(&mut self, send: impl FnOnce(&Outbox, &mut Counters) -> T) -> T {
         let sent = send(&self.outbox, &mut self.router.counters);
         self.outbox.clear();
@@ -375,11 +375,11 @@ impl Core {
         }
     }
 
-    /// A driver has written half a frame, and nothing more for a long time.
+    /// A driver has written an incomplete frame, and nothing more for a long time.
     pub fn driver_stalled(&mut self, now: Instant, key: DriverKey, bytes: &[u8]) {
         let seconds = limits::PARTIAL_FRAME.as_secs();
         let what = format!(
-            "half a frame, then nothing for {seconds} s: {}",
+            "an incomplete frame, then nothing for {seconds} s: {}",
             show_bytes(bytes)
         );
         self.framing_event(now, key, what);
@@ -401,7 +401,7 @@ impl Core {
         {
             let command = shell_words::join(&driver.config.command);
             driver.hint = Some(format!(
-                "it ended right after its start; run it by hand to see why: {command}"
+                "it exited right after its start; run it by hand to see the reason: {command}"
             ));
         }
         let stopping =
@@ -595,7 +595,7 @@ impl Core {
             }
             Action::GiveUp { reason } => {
                 let device = devices[0];
-                let text = format!("given up: {reason}; `amber start {device}` brings it back");
+                let text = format!("given up: {reason}; `amber start {device}` starts it again");
                 let last_words: Vec<_> = self.log.last_words(device, 3).collect();
                 error!(
                     driver = %device,
@@ -635,7 +635,7 @@ impl Core {
         self.tell_of_health(now, key);
     }
 
-    /// A driver hands over the description of one of its devices, or of all.
+    /// A driver sends the description of one of its devices, or of all.
     fn driver_describes(&mut self, key: DriverKey, about: Option<Device>, files: &Bytes) {
         let Some(driver) = self.drivers.get_mut(&key) else {
             return;
@@ -643,7 +643,7 @@ impl Core {
         if files.len() > limits::DESCRIPTION_BYTES {
             return self.router.counters.drop(DropReason::Description);
         }
-        // A copy of its own: `files` is a part of a message that may be longer.
+        // This is a separate copy, because `files` is part of a message that may be longer.
         let files = Bytes::copy_from_slice(files);
         for (device, known) in driver.config.devices.iter().zip(&mut driver.descriptions) {
             if about.is_none_or(|about| about == *device) {
@@ -680,7 +680,7 @@ impl Core {
         }
     }
 
-    /// Handles what the router has noticed.
+    /// Handles the observations of the router.
     fn tend(&mut self, now: Instant) {
         while let Some((client, room)) = self.router.poll_evicted() {
             self.say_client_gone(now, &client, Gone::Evicted(room));

@@ -17,7 +17,7 @@ use crate::counters::DropReason;
 use crate::hash::Set;
 use crate::limits::OWN_ADDRESSES_AGE;
 
-/// Which datagrams reach a socket.
+/// The origin of the datagrams that reach a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Only those from programs on this machine.

@@ -1,18 +1,18 @@
 //! The frames that wait for one driver. PURE.
 //!
-//! While the pipe takes everything, frames are gathered in one buffer and written at once. When
+//! While the pipe takes everything, frames are gathered in one buffer and written together. When
 //! the pipe or the buffer is full, the rest waits per client. Clients take turns, so no client
 //! can keep the driver busy alone. Beyond the bounds, the client with most waiting loses its
 //! *oldest* frame, because a stale motion command is worse than none. Life-cycle frames
 //! (CLIENT_DIED, PING) go first and are never dropped. When a client dies or leaves a device,
-//! its frames that still wait are dropped: none arrives after that news. A frame that the pipe
+//! its waiting frames are dropped: none arrives after that message. A frame that the pipe
 //! has taken in part is always completed.
 //!
-//! A driver is told about the end of a client exactly if the pipe has taken at least part of
-//! one of its frames. Until then the client is a newcomer: either all its frames wait
+//! A driver is told about the end of a client if and only if the pipe has taken at least part
+//! of one of its frames. Until then the client is a newcomer: either all its frames wait
 //! (`unseen`), or the first of them is in the batch but not yet written (`offered`).
 //!
-//! Life-cycle frames have no bound of their own. There are hardly more of them than clients: a
+//! Life-cycle frames have no separate bound. There are hardly more of them than clients: a
 //! client of which the driver was offered nothing needs no CLIENT_DIED
 //! ([`Queue::forget_unseen`]), and no frame of a new client is offered before the life-cycle
 //! frames are written. If there are too many all the same, the driver does not read:
@@ -41,7 +41,7 @@ use crate::router::Host;
 pub enum Lane {
     /// From the mediator itself: goes first, is never dropped.
     LifeCycle,
-    /// A life-cycle frame that says that this client died.
+    /// A life-cycle frame that reports the death of this client.
     ClientDied(ClientId),
     /// A life-cycle frame that says that this client left the device in the header, while it
     /// uses others of the same process.
@@ -64,11 +64,11 @@ enum Source {
 /// The bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most client frames that may wait.
+    /// Maximum number of waiting client frames.
     pub frames: usize,
-    /// Most bytes of client frames that may wait.
+    /// Maximum number of bytes of waiting client frames.
     pub bytes: usize,
-    /// Most life-cycle frames that may wait before the driver counts as hung.
+    /// Maximum number of waiting life-cycle frames before the driver counts as hung.
     pub life_cycle: usize,
 }
 
@@ -82,7 +82,7 @@ impl Default for Bounds {
     }
 }
 
-/// What happened to all frames. At any time, `queued` is the sum of the other counters and
+/// The fate of all frames. At any time, `queued` is the sum of the other counters and
 /// [`Queue::len`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -114,7 +114,7 @@ pub struct Queue {
     bounds: Bounds,
     /// The frames that are offered to the pipe, in order.
     batch: Vec<Offered>,
-    /// The bytes of the frames in `batch` that have none of their own, in order.
+    /// The bytes of the frames in `batch` without their own buffer, in order.
     bytes: Vec<u8>,
     /// The number of bytes of `batch` that the pipe has taken.
     written: usize,
@@ -150,8 +150,8 @@ struct Offered {
     /// copied only once.
     at: usize,
     own: Option<Vec<u8>>,
-    /// For news about a newcomer: the offset of that client's first frame. If that frame is not
-    /// written, the news must not be written either.
+    /// For a message about a newcomer: the offset of that client's first frame. If that frame is
+    /// not written, the message must not be written either.
     about: Option<usize>,
 }
 
@@ -365,7 +365,7 @@ impl Queue {
         self.len() == 0
     }
 
-    /// What happened to all frames so far.
+    /// The fate of all frames so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -492,7 +492,7 @@ impl Queue {
         self.life_cycle.push_back((lane, frame));
     }
 
-    /// Remembers which waiting frames this news overtakes.
+    /// Remembers which waiting frames this message overtakes.
     fn note(&mut self, lane: Lane, frame: &[u8]) {
         match lane {
             Lane::ClientDied(client) => drop(self.obituaries.insert(client)),

@@ -1,4 +1,4 @@
-//! The routing table: which frame goes where. PURE.
+//! The routing table: selects the destination of each frame. PURE.
 //!
 //! [`Router::datagram`] and [`Router::driver_frame`] are called for every frame. They rewrite
 //! headers and put frames into the queue of a driver or into the [`Outbox`]; messages are not
@@ -17,7 +17,7 @@
 //!
 //! The router looks into two kinds of messages for others. It decodes a short message that
 //! begins like CLIENT_DIED, so that a driver is told only once that a client leaves it. And it
-//! reads the number of a request that cannot be passed on, so that the answer reaches the
+//! reads the number of a request that cannot be forwarded, so that the answer reaches the
 //! caller.
 
 mod admission;
@@ -65,7 +65,7 @@ use crate::queue::{Bounds, Lane, Queue, Tally};
 use crate::rate::{Digest, RateLimit};
 
 /// The queue treats answers of the mediator to a driver like those of other devices, and may
-/// drop them: a driver may send requests without end and never read. No client has this id.
+/// drop them: a driver may send requests endlessly and never read. No client has this id.
 const ANSWERS: Lane = Lane::Client(ClientId(0));
 
 /// A configured driver, whether it runs or not.
@@ -87,7 +87,7 @@ pub struct Traffic {
     pub dropped_stopping: u64,
 }
 
-/// A driver as the router sees it.
+/// The router's view of a driver.
 #[derive(Debug)]
 pub struct Route {
     /// The devices that it serves; at least one.
@@ -98,7 +98,7 @@ pub struct Route {
     pub queue: Queue,
     /// Its traffic.
     pub traffic: Traffic,
-    /// Why it is unavailable, while its process does not run.
+    /// The reason why it is unavailable, while its process does not run.
     absence: Option<Unavailable>,
     /// The devices of other drivers that it uses.
     uses: Uses,
@@ -197,9 +197,9 @@ impl Router {
     }
 
     /// Sets the addresses that this mediator listens on. A datagram from such a port on another
-    /// machine may come from a mediator, and two mediators could answer each other without end.
-    /// But the original C# client also sends from that port. So its requests are passed on at a
-    /// limited rate, and the mediator sends no messages of its own there.
+    /// machine may come from a mediator, and two mediators could answer each other endlessly.
+    /// But the original C# client also sends from that port. So its requests are forwarded at a
+    /// limited rate, and the mediator sends none of its own messages there.
     pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
         self.admission.set_listening(addresses);
     }
@@ -492,7 +492,7 @@ impl Router {
         Ok(())
     }
 
-    /// Passes on a reply or publication: one copy to each client in the header.
+    /// Forwards a reply or publication: one copy to each client in the header.
     fn deliver(
         &mut self,
         now: Instant,
@@ -657,7 +657,7 @@ impl Router {
         }
     }
 
-    /// Records a frame of a driver that is not passed on.
+    /// Records a frame of a driver that is not forwarded.
     fn record_dropped_answer(
         &mut self,
         device: Device,

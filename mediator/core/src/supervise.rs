@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - Start failure, exit, hang and bad framing are four different events under one policy. A
-//!   start failure waits for the longest backoff at once: a missing file rarely appears within
+//!   start failure immediately waits for the longest backoff: a missing file rarely appears within
 //!   milliseconds.
 //! - The backoff doubles with each death. It starts again from the minimum when the driver has
 //!   worked for a while.
@@ -44,7 +44,7 @@ use crate::limits;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// However it ended.
+    /// Always, however it ended.
     #[default]
     Always,
     /// Unless it exited with code 0.
@@ -92,7 +92,7 @@ pub enum State {
     Backoff {
         /// The time of the restart.
         until: Instant,
-        /// Why it ended.
+        /// The reason for its end.
         reason: String,
     },
     /// It is given up.
@@ -102,7 +102,7 @@ pub enum State {
     },
 }
 
-/// Why a driver is stopped.
+/// The reason why a driver is stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A stop was requested.
@@ -122,7 +122,7 @@ pub enum Rung {
     Killed,
 }
 
-/// What happens to a driver.
+/// An event in the life of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A start was requested.
@@ -156,16 +156,16 @@ pub enum Event {
     Timer,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// In words, such as "exited with code 1".
+    /// A description, such as "exited with code 1".
     pub text: String,
     /// It ended by itself with exit code 0.
     pub success: bool,
 }
 
-/// What to do with the process of a driver.
+/// An action on the process of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessAction {
     /// Start the process; answer with `Spawned` or `SpawnFailed`.
@@ -178,7 +178,7 @@ pub enum ProcessAction {
     Kill,
 }
 
-/// What to do now, in order.
+/// The actions to take now, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// An action on the process, for the shell.
@@ -267,12 +267,12 @@ impl Supervisor {
                 self.watch.answered(now + self.policy.ping_interval);
                 self.works(now)
             }
-            Event::BadFraming(what) => self.fault(now, format!("wrote no frame: {what}")),
+            Event::BadFraming(what) => self.fault(now, format!("wrote an invalid frame: {what}")),
             Event::OutputClosed => self.fault(now, "closed its stdout".into()),
             Event::InputClosed => self.fault(now, "closed its stdin".into()),
             Event::Deaf(frames) => self.fault(
                 now,
-                format!("does not read: {frames} messages about clients wait for it"),
+                format!("does not read: {frames} messages about clients are waiting for it"),
             ),
             Event::Exited(exit) => self.exited(now, jitter, exit),
             Event::Timer => self.timer(now),

@@ -19,8 +19,8 @@ pub(crate) fn script(shell: Shell, command: &mut Command) -> String {
     }
 }
 
-/// Bash ends words at `:` and `=`, too, and replaces only the part after them. The words are
-/// therefore read from the line, and what bash keeps is cut off from the candidates.
+/// Bash also ends words at `:` and `=`, and replaces only the part after them. The words are
+/// therefore read from the line, and the part that bash keeps is cut off from the candidates.
 const BASH: &str = r#"
 _amber_described() {
     local line kept= breaks=
@@ -71,7 +71,7 @@ const ZSH: &str = r#"_amber() {
 
 "#;
 
-/// The function of clap becomes the second choice.
+/// Makes the function of clap the fallback.
 fn zsh(script: &str) -> String {
     let script = script.replacen("_amber() {", "_amber_options() {", 1);
     script.replacen(

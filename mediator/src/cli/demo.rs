@@ -1,8 +1,8 @@
-//! `amber demo`: a mediator with a simulated robot under it. IO.
+//! `amber demo`: runs a mediator with a simulated robot. IO.
 //!
-//! Everything between a command and the wheels is what runs on a real robot:
-//! the mediator, the drivers, and serial bytes. Only what is behind the serial
-//! ports is simulated, by `amber sim` in a process of its own.
+//! The mediator, the drivers and the serial protocols are those of a real robot.
+//! Only the hardware behind the serial ports is simulated, by `amber sim` in its
+//! own process.
 
 use std::collections::HashMap;
 use std::env;
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// Listen on this port of the loopback address; 0 picks one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Map: a .roson file, the YAML file of a map of ROS map_server, or one of the program: flat or
+    /// Map: a .roson file, the YAML file of a map of ROS map_server, or a built-in map: flat or
     /// maze
     #[arg(long, value_name = "FILE", default_value = "flat")]
     map: PathBuf,
@@ -136,11 +136,11 @@ impl Options {
 /// The simulated robot; it stops when this is dropped.
 struct Robot {
     process: Child,
-    /// The place of each device.
+    /// The path of each device.
     places: HashMap<String, String>,
     /// A copy of its map, in its folder: drivers replace the file when a map is uploaded.
     map: PathBuf,
-    /// The image of a map of ROS, beside it.
+    /// The image of a map of ROS, in the same folder.
     image: Option<PathBuf>,
     /// The command that drives to another room.
     goto: String,
@@ -227,8 +227,7 @@ impl Drop for Robot {
     }
 }
 
-/// The command that drives somewhere: to another room, if the map names rooms, or to a place in
-/// sight.
+/// The command that drives to another room, if the map names rooms, or to a visible point.
 fn goto(map: MapFile) -> Option<String> {
     const FAR_M: f64 = 1.0;
     const ROOM_M: f64 = 0.35;
@@ -258,7 +257,7 @@ fn goto(map: MapFile) -> Option<String> {
     Some(format!("goto {x_m} {y_m}"))
 }
 
-/// Prints what runs and what to type.
+/// Prints the running parts and example commands.
 fn introduce(
     addresses: &[SocketAddr],
     page: Option<&str>,
@@ -302,7 +301,7 @@ fn introduce(
     if !gateways.is_empty() {
         writeln!(
             out,
-            "\nPrograms for other robots find it here (docs/gateways.md):"
+            "\nPrograms for other robots can connect here (docs/gateways.md):"
         )?;
     }
     for (id, gateway) in gateways.iter().enumerate() {
@@ -322,8 +321,8 @@ fn introduce(
     commands.extend(shown.map(|&(command, what)| (command, what)));
     commands.extend([
         ("call location pose", "position by the laser and the map"),
-        (goto, "drive to a place on the map; Ctrl-C stops"),
-        ("map show", "the robot on its map; --live keeps drawing"),
+        (goto, "drive to a point on the map; Ctrl-C stops"),
+        ("map show", "the robot on its map; --live updates it"),
         (state.as_str(), "true position of the robot"),
         ("watch dummy", "published messages; Ctrl-C ends"),
         ("ping dummy", "round-trip time; Ctrl-C ends"),
@@ -348,10 +347,10 @@ fn quoted(word: &str) -> String {
     shell_words::quote(word).into_owned()
 }
 
-/// The Python example, or why it cannot run.
+/// The Python example, or the reason why it cannot run.
 fn python_driver() -> Result<PathBuf, String> {
-    // In the clone that this program was built in, from wherever it is run. A path that the compiler
-    // stores would be one of another machine.
+    // The example is in the clone that this program was built in. A path stored by the compiler
+    // could belong to another machine.
     let program = env::current_exe().unwrap_or_default();
     let clone = program.ancestors().skip(1);
     let script = [PathBuf::from(PYTHON_DRIVER)]
@@ -368,7 +367,7 @@ fn python_driver() -> Result<PathBuf, String> {
     match check {
         Ok(status) if status.success() => Ok(script),
         Ok(_) => Err("`pip install protobuf` is missing".into()),
-        Err(_) => Err("there is no python3".into()),
+        Err(_) => Err("python3 is not installed".into()),
     }
 }
 

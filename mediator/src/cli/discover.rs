@@ -1,4 +1,4 @@
-//! `amber discover` finds robots in the network, and `amber announce` lets others find this one. IO.
+//! `amber discover` finds robots in the network, and `amber announce` announces this one. IO.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human};
 use serde::Serialize;
 
-/// How often the list of devices is compared with what was announced.
+/// The interval at which the list of devices is compared with the announced one.
 const LOOK: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -47,7 +47,7 @@ impl Options {
                 amber_terminal::duration(self.time)
             ))
             .hint(
-                "is it in this network, and does the network pass multicast? `amber -m ADDRESS` \
+                "is it in this network, and does the network forward multicast? `amber -m ADDRESS` \
                  needs neither",
             ));
         }
@@ -60,15 +60,15 @@ struct List {
     robots: Vec<Row>,
 }
 
-/// What is shown of a robot.
+/// The displayed data of a robot.
 #[derive(Serialize)]
 struct Row {
     name: String,
-    /// The first is the one to try first.
+    /// The addresses, the best one first.
     addresses: Vec<SocketAddr>,
     version: Option<String>,
     devices: Vec<String>,
-    /// Devices that the robot had no room to name.
+    /// The number of devices that did not fit into the announcement.
     more_devices: u32,
 }
 
@@ -143,7 +143,7 @@ fn machine() -> String {
     }
 }
 
-/// `amber announce`: the process beside a mediator that answers searches.
+/// `amber announce`: the process next to a mediator that answers searches.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct AnnounceOptions {
     /// The name of the robot
@@ -166,7 +166,7 @@ impl AnnounceOptions {
         let mut announcement = Announcement::new(&self.name, self.port).map_err(failed)?;
         let client = Client::connect(mediator)?;
         loop {
-            // A mediator that is busy is asked again.
+            // If the mediator is busy, the request is repeated.
             if let Ok(drivers) = client.mediator().drivers() {
                 let devices = drivers.iter().flat_map(|driver| &driver.devices);
                 let devices: Vec<_> = devices

@@ -1,6 +1,6 @@
-//! `amber doctor`: checks whether Amber can work on this machine, and says what to do. IO.
+//! `amber doctor`: checks whether Amber can work on this machine, and gives advice. IO.
 //!
-//! [`facts`] reads what is so, and [`judge`] decides what is wrong with it.
+//! [`facts`] reads the state of the machine, and [`judge`] finds the problems in it.
 
 mod facts;
 mod judge;
@@ -48,14 +48,14 @@ impl Options {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Check {
-    /// What was checked, as a short name that stays.
+    /// A short, stable name of the check.
     check: &'static str,
     level: Level,
     found: String,
-    /// What to do.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -64,7 +64,7 @@ struct Check {
 #[serde(rename_all = "lowercase")]
 enum Level {
     Ok,
-    /// Something works less well than it could.
+    /// Something could work better.
     Warning,
     /// Something does not work.
     Problem,

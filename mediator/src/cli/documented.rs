@@ -1,5 +1,5 @@
-//! Every command that a page or a help text shows is one that this program accepts. Tests only;
-//! tests/end_to_end/documented.rs runs what can be run.
+//! Checks that this program accepts every command in a page or a help text. Tests only;
+//! tests/end_to_end/documented.rs runs those that can be run.
 
 mod pages;
 

@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Run a driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     pub(crate) driver: Vec<String>,
-    /// What to log: a level, or levels for targets, such as `warn` or `info,amber_mediator=debug`
+    /// Log filter: a level, or levels for targets, such as `warn` or `info,amber_mediator=debug`
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
     pub(crate) log: String,
     /// Log format: text for people, one JSON object per line (as with --json), or with priorities for the journal of systemd (the default when stderr goes there)
@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// Print the effective configuration and exit
     #[arg(long)]
     pub(crate) print_config: bool,
-    /// What to do when the terminal is closed.
+    /// The reaction to a closed terminal.
     #[arg(skip)]
     pub(crate) hangup: Hangup,
 }
@@ -130,7 +130,7 @@ impl Options {
     }
 }
 
-/// What runs beside the mediator.
+/// The processes that run next to the mediator.
 #[cfg(feature = "discovery")]
 fn companion(config: &Config) -> CompanionFor {
     let config = config.clone();

@@ -1,4 +1,4 @@
-//! `amber play`: a mediator with the devices of a recording. IO.
+//! `amber play`: runs a mediator with the devices of a recording. IO.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -21,11 +21,11 @@ use super::{failed, mediator};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Keys:
-  space        pause, go on; at the end, begin again
+  space        pause and resume; at the end, restart
   left, right  jump 5 s
   .            pause, and play one message
-  + and -      twice and half the rate
-  q, Ctrl-C    end
+  + and -      double or halve the rate
+  q, Ctrl-C    quit
 
 Examples:
   amber play robot.mcap
@@ -49,7 +49,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(mut self, options: &amber_cli::Options) -> Result<(), Failure> {
-        // A mistake is reported before anything runs.
+        // Mistakes are reported before anything runs.
         let Opened { recorded, paths } = open(&self.play.files).map_err(shown)?;
         let served = devices(&recorded, &self.devices).map_err(shown)?;
         self.play.start_ns(&recorded.span()).map_err(shown)?;
@@ -73,7 +73,7 @@ impl Options {
         let json = options.json;
         let done = mediator.serve(options, |addresses| {
             let quit = || {
-                // As Ctrl-C does: the mediator stops the player.
+                // Like Ctrl-C: the mediator stops the player.
                 let _ = kill(getpid(), Signal::SIGTERM);
             };
             let keys = console.start(json, Events { json }, quit)?;
@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// Prints what runs and what to type.
+/// Prints the running parts and example commands.
 fn introduce(
     addresses: &[SocketAddr],
     devices: &BTreeSet<Device>,

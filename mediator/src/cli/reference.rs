@@ -1,5 +1,5 @@
-//! `amber reference`: the pages about commands and counters, from the definitions themselves. IO, but
-//! for [`commands`] and [`counters`].
+//! `amber reference`: generates the pages about commands and counters from their definitions. IO,
+//! except for [`commands`] and [`counters`].
 //!
 //! Hidden, because it is for packages and for docs/reference: see `scripts/reference`.
 
@@ -17,7 +17,7 @@ use super::failed;
 pub(crate) enum Options {
     /// Write a man page for each command into a folder
     Man {
-        /// The folder, which is made if it is not there
+        /// The folder, which is created if it does not exist
         folder: PathBuf,
     },
     /// Print the help of all commands as Markdown
@@ -42,9 +42,9 @@ impl Options {
     }
 }
 
-/// The help of each command that is not hidden, in the order of the help of `amber`.
+/// The help of each visible command, in the order of the help of `amber`.
 fn commands(amber: Command) -> String {
-    // Without colours and for one width, whatever the terminal is.
+    // Without colours and with a fixed width, independent of the terminal.
     let mut amber = without_environment(amber)
         .term_width(98)
         .color(clap::ColorChoice::Never);
@@ -79,7 +79,7 @@ fn section(page: &mut String, command: &mut Command) {
     }
 }
 
-/// All counters of the mediator with what they count.
+/// All counters of the mediator with their meanings.
 fn counters() -> String {
     let mut page = String::from("## Counters\n\n| counter | meaning |\n|---|---|\n");
     for count in Count::ALL {

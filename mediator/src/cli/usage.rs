@@ -1,4 +1,4 @@
-//! Reports errors of the command line as `error:` and `hint:`, like all others. PURE.
+//! Reports errors of the command line as `error:` and `hint:`, like all other errors. PURE.
 
 use amber_proto::DeviceType;
 use clap::error::{ContextKind, ContextValue};

@@ -23,13 +23,13 @@ pub enum Value {
 /// A term and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Where it begins.
+    /// The start of the term.
     pub at: Position,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 
-/// A place in a text, counted from 1.
+/// A position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The line.
@@ -38,17 +38,17 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Why a text is not a list of terms.
+/// The reason why a text is not a list of terms.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}", at.line, at.column)]
 pub struct SyntaxError {
-    /// The place.
+    /// The position.
     pub at: Position,
     /// The problem.
     pub message: String,
 }
 
-/// How deep terms may be nested. Settings need four levels.
+/// The maximum nesting depth of terms. Settings need four levels.
 const MAX_DEPTH: usize = 64;
 
 /// Parses all terms of a text.

@@ -1,7 +1,7 @@
 //! The log filter: one level for everything, or levels for targets. PURE.
 //!
 //! A filter is a list such as `info,amber_mediator=debug`. Clients that may change the log level
-//! send it. So it has no regular expressions, and nothing else that takes long to parse or
+//! send it. Therefore it has no regular expressions, and nothing else that is slow to parse or
 //! apply.
 
 use tracing::level_filters::LevelFilter;

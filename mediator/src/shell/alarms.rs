@@ -1,8 +1,8 @@
 //! Timers: at most one for each thing. PURE.
 //!
-//! Most alarms are postponed or cleared by the next message, long before they are due. So that
-//! costs one look-up: the alarm keeps its place in the order, and is put in its new one, or
-//! removed, when the old time comes.
+//! Most alarms are postponed or cleared by the next message, long before they are due. This must
+//! be cheap, so it costs one look-up: the alarm keeps its position in the order. It is moved to
+//! its new position, or removed, when the old time comes.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;

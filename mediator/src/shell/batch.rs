@@ -34,7 +34,7 @@ pub(super) struct Batch {
     count: usize,
 }
 
-/// What the system writes for each datagram besides the bytes.
+/// The metadata that the system writes for each datagram.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {

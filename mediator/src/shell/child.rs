@@ -78,7 +78,7 @@ pub(super) struct Child {
     input: Option<Input>,
     output: Option<Output>,
     words: Option<Words>,
-    /// How it ended; its streams may still be open.
+    /// Its exit status; its streams may still be open.
     exit: Option<Exit>,
 }
 
@@ -208,7 +208,7 @@ impl Child {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => queue.block(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It has closed its stdin.
+                // The driver has closed its stdin.
                 Err(_) => queue.clear(),
             }
         }
@@ -305,8 +305,8 @@ impl Shell {
         }
     }
 
-    /// A driver has closed its stdin, so it gets no more requests. Usually its process ends,
-    /// too.
+    /// A driver has closed its stdin, so it gets no more requests. Usually its process also
+    /// ends.
     fn input_closed(&mut self, key: DriverKey) {
         let open = |child: &Child| child.exit.is_none() && child.input.is_some();
         if self.children.get(&key).is_some_and(open) {
@@ -354,7 +354,7 @@ impl Shell {
         self.take_frames(key);
     }
 
-    /// Hands the data read to the core, as much as fits into the driver's turn.
+    /// Gives the received data to the core, as much as fits into the driver's turn.
     fn take_frames(&mut self, key: DriverKey) {
         let child = self.children.get_mut(&key);
         let Some(output) = child.and_then(|child| child.output.as_mut()) else {
@@ -403,7 +403,7 @@ impl Shell {
         }
     }
 
-    /// The driver has written whole frames, so it may have read something, too.
+    /// The driver has written whole frames, so it may also have read something.
     fn may_have_read(&mut self, key: DriverKey) {
         let child = self.children.get_mut(&key);
         if let Some(input) = child.and_then(|child| child.input.as_mut()) {
@@ -421,7 +421,7 @@ impl Shell {
         self.gone_if_silent(key);
     }
 
-    /// Passes on a driver's stderr line by line; overlong lines are split.
+    /// Forwards a driver's stderr line by line; overlong lines are split.
     fn read_words(&mut self, key: DriverKey, closed: bool) {
         let child = self.children.get_mut(&key);
         let Some(child) = child else { return };
@@ -478,12 +478,12 @@ impl Shell {
             let _ = kill(pid, signal);
         }
         for process in outside {
-            // A process that cannot be verified is tried again when the driver has ended.
+            // A process that cannot be verified is checked again when the driver has ended.
             let _ = super::process::signal(process, signal);
         }
     }
 
-    /// Child processes have ended: finds out which.
+    /// Child processes have ended: finds out which ones.
     pub(super) fn reap(&mut self) {
         if self.guard.has_ended() {
             self.guard_lost();
@@ -500,7 +500,7 @@ impl Shell {
         for key in ended {
             let due = Instant::now() + AFTER_EXIT;
             self.alarms.set(Alarm::StreamsLeft.of(key), due);
-            // The exit status tells more.
+            // The exit status is more informative.
             self.alarms.clear(Alarm::OutputClosed.of(key));
             self.alarms.clear(Alarm::InputClosed.of(key));
         }
@@ -549,7 +549,7 @@ impl Shell {
 }
 
 impl Words {
-    /// Passes on the unfinished last line.
+    /// Forwards the unfinished last line.
     fn say_rest(&self, core: &mut Core, key: DriverKey) {
         if !self.line.is_empty() {
             say(core, key, &self.line);
@@ -601,7 +601,7 @@ fn write_pieces<'a>(
 
 /// The number of unread bytes in a pipe.
 fn unread(pipe: &Sender) -> usize {
-    // Where the system does not tell, the size of the pipe is the only bound.
+    // If the system does not report it, the size of the pipe is the only bound.
     ioctl_fionread(pipe).map_or(0, |bytes| bytes as usize)
 }
 

@@ -1,8 +1,8 @@
-//! A process that runs beside the mediator, such as the one that announces it in the network. IO.
+//! A process that runs next to the mediator, such as the one that announces it. IO.
 //!
-//! It is a process of its own so that no fault in it can reach the mediator: it reads datagrams of
-//! anyone. Its stdin ends when the mediator ends, however that happens, and then it must end, too. If
-//! it ends before, it is started again after a pause. Nothing depends on it.
+//! It reads datagrams of anyone, so it has its own process: its faults cannot affect the mediator.
+//! Its stdin ends when the mediator ends, for any reason, and then it must also end. If it ends
+//! earlier, it is started again after a pause. Nothing depends on it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -79,7 +79,7 @@ impl Companion {
     fn miss(&self, why: &str) {
         let what = self.arguments.first().map_or("", String::as_str);
         warn!(
-            "`amber {what}` has ended ({why}): it starts again in {} s",
+            "`amber {what}` has ended ({why}); restarting it in {} s",
             PAUSE.as_secs()
         );
     }

@@ -26,7 +26,7 @@ pub(super) fn take(
     imp::take(socket, each)
 }
 
-/// What a system error says about the destination of a datagram; `None` if the error is about
+/// The state of a datagram's destination, from a system error; `None` if the error is about
 /// the datagram itself.
 pub(super) fn classify(error: Errno) -> Option<Unreachable> {
     match error {

@@ -1,9 +1,9 @@
 //! The sockets of recorders. IO.
 //!
-//! A request makes one Unix socket for one connection. Only the user of the mediator can open it:
-//! its folder is closed to others. The file is removed when the recorder has connected, or has
-//! not come in time. Everything is written without waiting; what a recorder does not take stays
-//! in the bounded buffer of the core.
+//! A request creates one Unix socket for one connection. Only the user of the mediator can open
+//! it: its folder is closed to others. The file is removed when the recorder has connected, or if
+//! it does not connect in time. All writes are non-blocking; data that a recorder does not read
+//! yet stays in the bounded buffer of the core.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -24,7 +24,7 @@ use amber_core::feeds::FeedKey;
 use amber_core::limits::{FEED_PATIENCE, FEED_PAUSE, FEED_WRITE_BYTES, FEEDS};
 use amber_proto::Device;
 
-/// The recorders of a mediator, and the sockets for those that are to come.
+/// The recorders of a mediator, and the sockets of those that have not connected yet.
 #[derive(Debug, Default)]
 pub(super) struct Recorders {
     next: u32,
@@ -53,9 +53,9 @@ struct Connection {
     stream: UnixStream,
     /// The socket is full: wait until it is writable.
     blocked: bool,
-    /// The recorder has left: it gets what waits, and then the end of the stream.
+    /// The recorder has left: it gets the waiting data, and then the end of the stream.
     ending: bool,
-    /// When to write what waits, however little.
+    /// When to write the waiting data, even if it is little.
     due: Option<Instant>,
 }
 
@@ -71,14 +71,14 @@ enum Rest {
 }
 
 impl Shell {
-    /// Makes the socket for a recorder. Returns its path, or an error and a hint.
+    /// Creates the socket for a recorder. Returns its path, or an error and a hint.
     pub(super) fn make_feed(
         &mut self,
         devices: Vec<Device>,
     ) -> Result<String, (String, Option<String>)> {
         if self.recorders.awaited.len() + self.recorders.connected.len() >= FEEDS {
-            let hint = "end one of them".to_owned();
-            return Err((format!("there are {FEEDS} recorders already"), Some(hint)));
+            let hint = "stop one of them".to_owned();
+            return Err((format!("there are already {FEEDS} recorders"), Some(hint)));
         }
         let key = FeedKey(self.recorders.next);
         self.recorders.next += 1;
@@ -102,7 +102,7 @@ impl Shell {
             }
         });
         let (listener, path) = made.map_err(|error| {
-            let hint = "set XDG_RUNTIME_DIR of the mediator to a folder of its own";
+            let hint = "set XDG_RUNTIME_DIR of the mediator to its own folder";
             (error, Some(hint.to_owned()))
         })?;
         let until = Instant::now() + FEED_PATIENCE;
@@ -125,7 +125,7 @@ impl Shell {
         };
         let mut stream = match awaited.listener.accept() {
             Ok((stream, _)) => stream,
-            // It has left already; another one may come.
+            // The recorder has already left; another one may connect.
             Err(error) => return debug!(%error, "a recorder did not connect"),
         };
         let token = Source::Feed(key).into();
@@ -167,14 +167,14 @@ impl Shell {
         }
     }
 
-    /// Bytes have waited long enough, or a recorder has not come.
+    /// Bytes have waited long enough, or a recorder has not connected.
     pub(super) fn recorders_due(&mut self, now: Instant) {
         (self.recorders.awaited).retain(|_, awaited| awaited.until > now);
         self.feed_recorders();
         self.set_recorder_alarm();
     }
 
-    /// Writes what waits for recorders, if it is much or has waited for long.
+    /// Writes the waiting data of recorders, if there is much or it has waited for long.
     pub(super) fn feed_recorders(&mut self) {
         let now = Instant::now();
         let (mut gone, mut is_new) = (Vec::new(), false);
@@ -253,7 +253,7 @@ impl Shell {
     }
 }
 
-/// Writes as much as the socket takes, and counts it in `taken`.
+/// Writes as much as the socket accepts, and counts it in `taken`.
 fn write(stream: &mut UnixStream, bytes: &[u8], taken: &mut usize) -> Rest {
     while *taken < bytes.len() {
         match stream.write(&bytes[*taken..]) {
@@ -301,18 +301,18 @@ fn folder() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Makes a folder that only this user can open, or checks the one that exists.
+/// Creates a folder that only this user can open, or checks an existing one.
 fn closed_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => made?,
     }
-    // Not through a link that somebody else has made.
+    // Do not follow a link that another user has made.
     let found = fs::symlink_metadata(folder)?;
     let is_ours = found.is_dir() && found.uid() == getuid().as_raw();
     match is_ours && found.mode() & 0o077 == 0 {
         true => Ok(()),
-        false => Err(io::Error::other("others can open it")),
+        false => Err(io::Error::other("other users can open it")),
     }
 }
 

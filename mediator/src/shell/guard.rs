@@ -3,10 +3,10 @@
 //! Mediator and guard share a [`Table`] of the running drivers in memory. The guard's stdin
 //! ends when the mediator ends, however that happens. Then the guard reads the table and sends
 //! SIGTERM to each driver and everything that it has started, so that motors can be stopped.
-//! What is left after a moment gets SIGKILL.
+//! Processes that remain after a moment get SIGKILL.
 //!
 //! Unlike a pipe, a table cannot fill up: a guard that was frozen, or started later, sees the
-//! present state. Drivers also get SIGTERM by their parent-death signal, but that does not
+//! current state. Drivers also get SIGTERM by their parent-death signal, but that does not
 //! reach processes that they have started.
 
 use std::collections::BTreeSet;
@@ -301,7 +301,7 @@ impl Family {
         }
     }
 
-    /// Finds the present members: the drivers, their process groups, processes with a tag of
+    /// Finds the current members: the drivers, their process groups, processes with a tag of
     /// this mediator, previous members, and all descendants of these.
     fn look(&mut self, tags: Tags) {
         // If the system does not tell, only previous members are known.
@@ -329,7 +329,7 @@ impl Family {
     fn signal(&self, with: Signal, before: &BTreeSet<Process>) -> BTreeSet<Process> {
         let targets: BTreeSet<Process> = self.members.difference(before).copied().collect();
         for target in &targets {
-            // A process that cannot be verified is tried again, or left alone.
+            // A process that cannot be verified is checked again, or left alone.
             let _ = signal(*target, with);
         }
         targets

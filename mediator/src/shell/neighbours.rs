@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use amber_core::limits::{NEIGHBOURS_AGE, NEWCOMERS_AGE};
 use amber_core::links::{Interface, Links, Whereabouts};
 
-/// What is known about the networks, kept up to date.
+/// The known facts about the networks, kept up to date.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     links: Links,

@@ -32,7 +32,7 @@ pub(super) struct Stat {
     pub(super) is_zombie: bool,
 }
 
-/// How a child of ours has ended; `None` while it runs.
+/// The exit status of a child of ours; `None` while it runs.
 pub(super) fn end_of(child: &mut Child) -> Option<String> {
     match child.try_wait() {
         Ok(status) => status.map(|status| status.to_string()),
@@ -70,7 +70,7 @@ fn parse_stat(pid: Pid, text: &str) -> Option<Stat> {
     })
 }
 
-/// Adds the processor time and the memory of a process, if the system reports them.
+/// Adds the CPU time and the memory of a process, if the system reports them.
 pub(super) fn measure(usage: &mut ProcessUsage) {
     let text = read(Path::new(&format!("/proc/{}/stat", usage.pid)));
     let Ok(Some(text)) = text else { return };
@@ -81,12 +81,12 @@ pub(super) fn measure(usage: &mut ProcessUsage) {
     }
 }
 
-/// The processor time in clock ticks, and the resident memory in pages.
+/// The CPU time in clock ticks, and the resident memory in pages.
 fn parse_usage(text: &str) -> Option<(u64, u64)> {
     let (_, rest) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    // Its own time in programs and in the system, then that of children it has waited for.
+    // Its own user and system time, then that of children it has waited for.
     let ticks = (11..=14).map(number).sum::<Option<u64>>()?;
     Some((ticks, number(21)?))
 }

@@ -51,7 +51,7 @@ impl Shell {
             self.reloads.waiting.push_back(ticket);
             self.next_reload();
         } else if let Some(ticket) = ticket {
-            let busy = ("too many reloads wait already".to_owned(), None);
+            let busy = ("too many reloads are already waiting".to_owned(), None);
             self.core.answer(ticket, Err(busy));
         }
     }

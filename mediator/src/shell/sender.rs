@@ -150,7 +150,7 @@ impl Sender {
                     next += run.len();
                     tries = 0;
                 }
-                // The network card, the link or the system cannot do it.
+                // The network card, the link or the system does not support it.
                 Err(error @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) if run.len() > 1 => {
                     debug!(%error, "datagrams are sent one by one from now on");
                     self.segments = 1;

@@ -6,8 +6,8 @@
 //! so the service manager cannot make the mediator hang. A lost message does no harm, because
 //! the next one repeats everything.
 //!
-//! Own code instead of the crate sd-notify: that opens a new socket for each message and its
-//! send blocks while the service manager's queue is full.
+//! This is our own code instead of the crate sd-notify: that crate opens a new socket for each
+//! message, and its send blocks while the service manager's queue is full.
 
 use std::env;
 use std::io;
@@ -38,7 +38,7 @@ pub(super) struct Service {
     told: Option<Instant>,
 }
 
-/// How far we are.
+/// The phase of the mediator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Starting,

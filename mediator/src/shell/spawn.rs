@@ -18,7 +18,7 @@ use super::service;
 use super::strays::{Run, Strays, TAG};
 use amber_core::config::DriverConfig;
 
-/// Why a driver could not be started, and what to check.
+/// The reason why a driver could not be started, and what to check.
 pub(super) struct SpawnError {
     pub(super) error: String,
     pub(super) hint: String,
@@ -69,7 +69,7 @@ fn start(
     let program = program(&config.command[0], directory, amber);
     if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
         return Err(SpawnError {
-            error: format!("there is no directory {}", directory.display()),
+            error: format!("directory {} does not exist", directory.display()),
             hint: "check `directory` of this driver in the configuration".into(),
         });
     }
@@ -120,11 +120,11 @@ fn explain(error: &io::Error, program: &Path) -> SpawnError {
     let is_path = program.components().count() > 1;
     let (what, hint) = match error.kind() {
         ErrorKind::NotFound if is_path => (
-            format!("there is no file {path}"),
+            format!("file {path} does not exist"),
             "check the path".to_owned(),
         ),
         ErrorKind::NotFound => (
-            format!("there is no program {path}"),
+            format!("program {path} does not exist"),
             "check the name; it is looked up in PATH as the mediator sees it".to_owned(),
         ),
         ErrorKind::PermissionDenied => (
@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn start_errors_name_what_is_missing() {
         for (code, program, error, hint) in [
-            (Errno::ENOENT, "x", "there is no program x", "PATH"),
-            (Errno::ENOENT, "./x", "there is no file ./x", "path"),
+            (Errno::ENOENT, "x", "program x does not exist", "PATH"),
+            (Errno::ENOENT, "./x", "file ./x does not exist", "path"),
             (Errno::EACCES, "./x", "./x is not executable", "chmod"),
             (Errno::EMFILE, "x", "Too many open files", "ulimit -n"),
             (Errno::ENFILE, "x", "Too many open files", "ulimit -n"),

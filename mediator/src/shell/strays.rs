@@ -2,9 +2,9 @@
 //!
 //! A process that a driver has started may leave the driver's process group, and becomes an
 //! orphan when its parent ends. The mediator is a subreaper, so it adopts such orphans. Their
-//! environment tells where they belong: each process of a driver has a tag ([`TAG`]) and passes
-//! it on. An orphan of a driver that has ended is a stray: it gets SIGKILL, and so do its
-//! descendants.
+//! environment shows which driver they belong to: each process of a driver has a tag ([`TAG`]),
+//! which its children inherit. An orphan of a driver that has ended is a stray: it gets SIGKILL,
+//! and so do its descendants.
 //!
 //! An orphan without a tag may belong to any driver. It is a stray when no driver runs.
 
@@ -119,7 +119,7 @@ impl Strays {
         run: Run,
         known: &BTreeSet<Pid>,
     ) -> Vec<Process> {
-        // Processes that cannot be seen now are tried again when the driver has ended.
+        // Processes that are not visible now are checked again when the driver has ended.
         let family = self.family(driver, run, known).unwrap_or_default();
         let outside = family.iter().filter(|member| member.group != driver);
         outside.map(|member| member.process).collect()

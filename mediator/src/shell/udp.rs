@@ -94,7 +94,7 @@ mod group {
         };
         let network = join(SOCKET_BUFFER_BYTES)?;
         if let Err(error) = pick_by_interface(&network) {
-            debug!(%error, "loopback addresses are believed as far as the system checks them");
+            debug!(%error, "loopback addresses are trusted as far as the system checks them");
             return Err(io::ErrorKind::Unsupported.into());
         }
         let local = join(SOCKET_BUFFER_BYTES)?;
@@ -251,7 +251,7 @@ impl Receiver {
         let count = batch.receive(socket, self.room)?;
         let mut datagrams = 0_usize;
         for (from, bytes, segment) in batch.iter() {
-            // An empty datagram counts, too.
+            // An empty datagram also counts.
             let (first, others) = bytes.split_at(segment.min(bytes.len()));
             each(from, first);
             datagrams += 1;

@@ -1,5 +1,5 @@
-//! What a driver hands to the mediator, so that clients know its device: the files that describe
-//! it. PURE.
+//! The description that a driver sends to the mediator, so that clients know its device: the files
+//! that describe it. PURE.
 
 use std::collections::BTreeSet;
 

@@ -79,7 +79,7 @@ struct Rpc<'a> {
 struct Condition {
     place: FieldPath,
     value: String,
-    /// The value that an absent field means, if the description says so.
+    /// The value that an absent field means, if the description defines it.
     absent: Option<String>,
 }
 
@@ -115,7 +115,7 @@ fn refusal(
              reason: ::amber_proto::mediator::refusal::Reason::Failed.into(), \
              message: ::std::borrow::ToOwned::to_owned(why), hint: ::core::option::Option::None }"
         }
-        // Nothing says where the reason belongs.
+        // The description names no field for the reason.
         _ => return Ok(None),
     };
     let place = FieldPath::find(pool, &field.path, package)?.settable()?;
@@ -500,7 +500,7 @@ impl Device<'_> {
              async fn {wake}(&mut self) {{}}\n\n    \
              /// Called when a client subscribes that was not subscribed before.\n    \
              async fn {subscribed}(&mut self, _client: ::amber_driver::ClientId) {{}}\n\n    \
-             /// Called when a client has left or died: stop whatever it set in motion.\n    \
+             /// Called when a client has left or died: stop all motion that it started.\n    \
              async fn {client_gone}(&mut self, _client: ::amber_driver::ClientId) {{}}\n\n    \
              /// Called last: stop everything that moves.\n    \
              async fn {shutdown}(&mut self) {{}}\n}}\n"

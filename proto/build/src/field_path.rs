@@ -1,4 +1,4 @@
-//! Where a field of a description is in the Rust message: expressions that read and set it. PURE.
+//! Locates fields of a description in the Rust message: expressions that read and set them. PURE.
 
 use prost_reflect::{Cardinality, DescriptorPool, FieldDescriptor, FileDescriptor, Kind};
 
@@ -189,7 +189,7 @@ impl FieldPath {
         }
     }
 
-    /// What an absent field of this type is to protobuf.
+    /// The value of an absent field of this type in protobuf.
     pub(crate) fn zero(&self) -> String {
         match &self.kind {
             Kind::Enum(values) => values.default_value().name().to_owned(),

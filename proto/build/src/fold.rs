@@ -1,9 +1,9 @@
-//! Folds extensions into messages of their own. PURE.
+//! Folds extensions into separate messages. PURE.
 //!
 //! prost ignores `extend`. So every file that extends `amber.DriverMsg` gets its own message
 //! `DriverMsg` in its own package, with the base fields and the extension fields. They keep
-//! their numbers, so the bytes are the same. The fields of publicly imported files are in it, too:
-//! such a device takes the messages of another one.
+//! their numbers, so the bytes are the same. The message also contains the fields of publicly
+//! imported files: the device then accepts the messages of another device.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -25,7 +25,7 @@ type Comments = BTreeMap<Vec<i32>, Location>;
 /// Folds all files of a set, and removes those that only declare options. The set must contain `drivermsg.proto`. Source locations are kept.
 ///
 /// # Errors
-/// A file extends another message, has a `DriverMsg` of its own, or uses a
+/// A file extends another message, has its own `DriverMsg`, or uses a
 /// number twice.
 pub(crate) fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), String> {
     (set.file).retain(|file| !OPTIONS.contains(&file.name()));
@@ -127,7 +127,7 @@ fn fold_file(
         .iter()
         .any(|message| message.name() == "DriverMsg")
     {
-        return Err(format!("{}: has a DriverMsg of its own", file.name()));
+        return Err(format!("{}: has its own DriverMsg", file.name()));
     }
 
     // prost-build panics when a message or field has no source location.

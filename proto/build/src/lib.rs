@@ -23,7 +23,7 @@
 //! Other messages of the file are next to it. The program must depend on `amber-proto`, because
 //! the generated code uses it.
 //!
-//! If the file describes the interface of the device by a `service`, there are clients, too:
+//! If the file describes the interface of the device by a `service`, there are also clients:
 //!
 //! ```ignore
 //! mod lamp {
@@ -82,7 +82,7 @@ const OURS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/ours.rs"));
 /// reason and a hint.
 pub fn compile(files: &[impl AsRef<Path>]) -> Result<(), Error> {
     let out = env::var_os("OUT_DIR").ok_or_else(|| {
-        Error("there is no OUT_DIR\nhint: call amber_build::compile from build.rs".into())
+        Error("OUT_DIR is not set\nhint: call amber_build::compile from build.rs".into())
     })?;
     let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
     let read = compile_to(&files, Path::new(&out))?;
@@ -101,7 +101,7 @@ pub fn compile(files: &[impl AsRef<Path>]) -> Result<(), Error> {
 /// `drivermsg.proto` must be in the set.
 ///
 /// # Errors
-/// A file extends another message, has a `DriverMsg` of its own, or uses a
+/// A file extends another message, has its own `DriverMsg`, or uses a
 /// number twice.
 pub fn fold_extensions(set: &mut FileDescriptorSet) -> Result<(), Error> {
     fold::fold_extensions(set).map_err(Error)
@@ -196,7 +196,7 @@ fn described(
     Ok((pool, interfaces))
 }
 
-/// What is wrong with a file, and what to do. `Debug` prints the same text, because that is
+/// The error in a file, and a hint. `Debug` prints the same text, because that is
 /// what a build script shows if it returns the error.
 pub struct Error(String);
 
@@ -235,8 +235,8 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
             )),
             package if fold::extends_base(file) && !packages.insert(package.to_owned()) => {
                 Some(format!(
-                    "another file of the package {package} extends amber.DriverMsg, too\n\
-                     hint: give each device a package of its own"
+                    "another file of the package {package} also extends amber.DriverMsg\n\
+                     hint: give each device its own package"
                 ))
             }
             _ => None,
@@ -316,13 +316,13 @@ fn write_surfaces(
     Ok(())
 }
 
-/// What the files say.
+/// The descriptors of the files.
 struct Parsed {
     set: FileDescriptorSet,
     /// The same with the options of interface.proto.
     encoded: Vec<u8>,
     pool: DescriptorPool,
-    /// Those of Amber's own devices, too, if a file imports them.
+    /// Also those of Amber's own devices, if a file imports them.
     interfaces: Vec<Interface>,
     /// The files on the disk.
     read: Vec<PathBuf>,
@@ -612,7 +612,7 @@ mod tests {
                      extend amber.DriverMsg { optional bool a = 110; }\n\
                      message DriverMsg {}",
                 )],
-                "has a DriverMsg of its own",
+                "has its own DriverMsg",
             ),
         ] {
             let error = compiled(files).unwrap_err();

@@ -1,4 +1,4 @@
-//! Rust names as `prost-build` gives them, since generated code uses its structs. PURE.
+//! Rust names in the form of `prost-build`, because generated code uses its structs. PURE.
 
 use heck::{ToSnakeCase, ToUpperCamelCase};
 use prost_reflect::{EnumDescriptor, FileDescriptor, MessageDescriptor};

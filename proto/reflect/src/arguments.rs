@@ -1,4 +1,4 @@
-//! The arguments of a method as words, and the message that they make. PURE.
+//! Parses the arguments of a method from words into a message. PURE.
 
 use amber_proto::MsgType;
 use amber_schema::{Cardinality, Field, Kind, Method, Setting};
@@ -13,20 +13,20 @@ use crate::{Error, Schemas, value};
 pub struct Argument<'a> {
     /// The name on the command line, e.g. `servo-address`.
     pub name: String,
-    /// The field that it is.
+    /// The field that it sets.
     pub field: &'a Field,
-    /// Whether the request makes no sense without it.
+    /// Whether the request requires it.
     pub is_required: bool,
 }
 
-/// How words differ from the description: spellings that people are used to.
+/// Familiar spellings that differ from the description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spelling<'a> {
-    /// So many words without names stand for the arguments in this order.
+    /// This number of words without names stands for the arguments in this order.
     pub spread: Option<(usize, &'a [usize])>,
     /// The flags that are set if the words set none, separated by commas.
     pub flags: Option<&'a str>,
-    /// The values of arguments that the words leave out.
+    /// The values of omitted arguments.
     pub defaults: &'a [(&'a str, &'a str)],
 }
 
@@ -53,7 +53,7 @@ impl Argument<'_> {
         }
     }
 
-    /// The value that it has if the words leave it out and the request says so.
+    /// Its value if the words omit it and the request defines a value.
     pub(crate) fn default<'s>(&self, method: &Method, spelling: &Spelling<'s>) -> Option<&'s str> {
         let own = spelling.defaults.iter().find(|it| it.0 == self.name);
         let is_period = self.is_required && period(method) == Some(&self.field.path);
@@ -65,7 +65,7 @@ impl Argument<'_> {
         self.field.type_name == "bool" && !self.is_list()
     }
 
-    /// Its place in a usage line.
+    /// Its placeholder in a usage line.
     fn placeholder(&self) -> String {
         let upper = |name: &str| kebab(name).to_ascii_uppercase();
         let shown = match self.is_table() {
@@ -132,7 +132,7 @@ fn add<'a>(
         };
     let is_message = !is_scalar(field) && field.choices.is_empty();
     if is_message && !field.columns {
-        // Lists of messages are no words; `FIELD=VALUE` takes them as JSON.
+        // Lists of messages cannot be written as words; `FIELD=VALUE` accepts them as JSON.
         if field.cardinality != Cardinality::Repeated {
             let inside = if is_root {
                 String::new()
@@ -168,7 +168,7 @@ fn is_scalar(field: &Field) -> bool {
         || field.type_name.ends_with("fixed64")
 }
 
-/// Values that the words do not give.
+/// Values that are not in the words.
 fn fixed(method: &Method) -> impl Iterator<Item = &Setting> {
     let start: &[Setting] = match &method.kind {
         Kind::StreamByRequest { start, .. } => start,
@@ -183,7 +183,7 @@ pub(crate) const BARE_DURATION: &str = "s";
 /// The period of a stream that needs one, if the words give none.
 pub(crate) const USUAL_PERIOD: &str = "100ms";
 
-/// The full name of the argument that says how long the device may take.
+/// The full name of the argument for the time limit of the device.
 pub fn duration(method: &Method) -> Option<&String> {
     match &method.kind {
         Kind::Ask { duration, .. } => duration.as_ref(),
@@ -225,7 +225,7 @@ pub fn usage(method: &Method) -> String {
 /// Reads the arguments of a method: values in the order of the fields, or `name=value`.
 ///
 /// # Errors
-/// The argument, what is wrong with it, and what would be right.
+/// The argument, the reason why it is invalid, and the correct form.
 pub fn read(method: &Method, words: &[String], spelling: Spelling<'_>) -> Result<Given, Error> {
     let arguments = arguments(method);
     let mut reader = Reader {
@@ -292,7 +292,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A message that is one value has all its fields or names those that it has.
+    /// A message that is one value has all its fields, or names the given ones.
     fn check_count(&self, positional: &[&str]) -> Result<(), Error> {
         let (given, wanted) = (positional.len(), self.arguments.len());
         if !is_whole(self.method, self.arguments) || given == 0 || given == wanted {
@@ -304,7 +304,7 @@ impl Reader<'_> {
             .map(|(count, _)| format!("{count} or "));
         let or = or.unwrap_or_default();
         Err(Error::new(format!(
-            "{or}{wanted} arguments are needed, not {given}"
+            "expected {or}{wanted} arguments, got {given}"
         )))
     }
 
@@ -430,7 +430,7 @@ impl Reader<'_> {
             };
             if cells.len() != columns.len() {
                 return Err(Error::new(format!(
-                    "row '{row}' has {} values, but {} are needed: {}",
+                    "row '{row}' has {} values, expected {}: {}",
                     cells.len(),
                     columns.len(),
                     argument.placeholder()

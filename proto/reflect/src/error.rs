@@ -1,12 +1,12 @@
-//! What is wrong with a description, a message or a word. PURE.
+//! Errors in a description, a message or a word. PURE.
 
-/// An error in what somebody wrote: a file, a description, a value.
+/// An error in user input: a file, a description, a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
-    /// Where and what.
+    /// The position and the problem.
     pub text: String,
-    /// What to do about it.
+    /// The hint.
     pub hint: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl Error {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -31,7 +31,7 @@ pub struct Line {
 pub struct Malformed {
     /// Its offset.
     pub offset: usize,
-    /// Why it is invalid.
+    /// The reason why it is invalid.
     pub why: String,
 }
 
@@ -48,9 +48,9 @@ pub struct Explained {
     pub message: std::ops::Range<usize>,
     /// The explanation of every byte.
     pub lines: Vec<Line>,
-    /// Why its header is not a `DriverHdr`; then it is not a frame.
+    /// The reason why its header is not a `DriverHdr`; then it is not a frame.
     pub header_error: Option<Malformed>,
-    /// Why its message is not a `DriverMsg`. The mediator still forwards it.
+    /// The reason why its message is not a `DriverMsg`. The mediator still forwards it.
     pub message_error: Option<Malformed>,
 }
 
@@ -163,7 +163,7 @@ fn part(bytes: &[u8], at: usize, name: &str) -> Result<std::ops::Range<usize>, M
     Ok(start..end)
 }
 
-/// What is known about a field.
+/// The known facts about a field.
 struct Known {
     name: String,
     kind: Kind,
@@ -348,7 +348,7 @@ impl<'a> Walk<'a> {
             }
         }
         if count > shown.len() {
-            shown.push(format!("... {count} in all"));
+            shown.push(format!("... {count} in total"));
         }
         Ok(shown.join(", "))
     }
@@ -445,7 +445,7 @@ fn number_text(kind: Option<&Kind>, value: u64) -> String {
         Some(Kind::Sint64) => zigzag.to_string(),
         Some(Kind::Enum(names)) => match names.get_value(value as i32) {
             Some(name) => name.name().to_owned(),
-            None => format!("{} (not known)", value as i32),
+            None => format!("{} (unknown)", value as i32),
         },
         _ => value.to_string(),
     }

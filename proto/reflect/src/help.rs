@@ -1,4 +1,4 @@
-//! Methods and their arguments in words, and answers with units. PURE.
+//! Help texts of methods and their arguments, and answers with units. PURE.
 
 use std::fmt::Write as _;
 
@@ -39,8 +39,8 @@ pub fn requests<'a>(
     aligned(&rows.chain(more).collect::<Vec<_>>())
 }
 
-/// What a method does, its arguments with their units, ranges and defaults, and what it answers or
-/// publishes.
+/// The help of a method: its arguments with their units, ranges and defaults, and its answer or
+/// its published data.
 pub fn method(method: &Method, spelling: Spelling<'_>) -> String {
     let mut out = format!("{}\n", method.docs.trim());
     let arguments = arguments::arguments(method);
@@ -134,7 +134,7 @@ fn indented(lines: &str) -> String {
     lines.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// Columns of equal width, but for the last one.
+/// Columns of equal width, except for the last one.
 fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {
@@ -180,7 +180,7 @@ pub fn lines(fields: &[Field], values: &Map<String, Value>) -> String {
             Some(Value::Object(inner)) if fields.len() == 1 => {
                 return lines(&field.fields, inner);
             }
-            // A text of its own needs no quotes.
+            // A single text needs no quotes.
             Some(Value::String(text)) => {
                 rows.push((&field.name, printable_line(text).into_owned()))
             }
@@ -196,7 +196,7 @@ pub fn lines(fields: &[Field], values: &Map<String, Value>) -> String {
     out + &tables
 }
 
-/// The most rows of a table that people are shown.
+/// The maximum number of table rows to show.
 const MAX_ROWS: usize = 100;
 
 fn table(field: &Field, columns: &Map<String, Value>) -> String {
@@ -223,7 +223,7 @@ fn table(field: &Field, columns: &Map<String, Value>) -> String {
         out += "\n";
     }
     if count > MAX_ROWS {
-        let _ = writeln!(out, "... {count} rows in all");
+        let _ = writeln!(out, "... {count} rows in total");
     }
     out
 }
@@ -239,7 +239,7 @@ fn with_unit(field: &Field, value: &Value) -> String {
                 })
                 .collect();
             let more = match all.len() > MAX_SHOWN {
-                true => format!(", ... {} in all", all.len()),
+                true => format!(", ... {} in total", all.len()),
                 false => String::new(),
             };
             let unit = unit.as_ref().map(|unit| format!(" {unit}"));

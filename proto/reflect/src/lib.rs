@@ -2,7 +2,7 @@
 //!
 //! [`Schemas`] reads and writes messages by their `.proto` files, which come from Amber
 //! ([`Schemas::built_in`]), from files ([`Schemas::with`]) or from the descriptors that a driver
-//! hands over ([`Schemas::from_descriptors`]). [`explain`] says what each byte of a frame means.
+//! sends ([`Schemas::from_descriptors`]). [`explain`] explains each byte of a frame.
 //!
 //! ```
 //! let interfaces = amber_reflect::built_in();
@@ -40,7 +40,7 @@ pub use words::{read_fields, read_hex, read_raw};
 pub fn built_in_pool() -> &'static DescriptorPool {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         DescriptorPool::decode(DESCRIPTORS)
-            .expect("amber-proto has the descriptors it was built of")
+            .expect("amber-proto has the descriptors it was built from")
     });
     &POOL
 }

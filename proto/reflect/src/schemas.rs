@@ -1,4 +1,4 @@
-//! Messages of any device by their schema, without knowing the type. PURE, but
+//! Messages of any device by their schema, without a Rust type. PURE, except
 //! for [`Schemas::with`], which reads files.
 
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ mod files;
 
 pub use bytes::MAX_DESCRIPTOR_BYTES;
 
-/// The number of list elements that people are shown.
+/// The maximum number of list elements to show.
 pub(crate) const MAX_SHOWN: usize = 8;
 
 /// Reads and writes `DriverMsg` with all known extensions.
@@ -28,7 +28,7 @@ pub struct Schemas {
     pool: DescriptorPool,
     header: MessageDescriptor,
     message: MessageDescriptor,
-    /// Users' devices that have a description. Each has a pool of its own, so two of them may
+    /// Users' devices that have a description. Each has its own pool, so two of them may
     /// use the same numbers.
     described: Vec<(Interface, Schemas)>,
     /// Whether there are files of users without a description. These share numbers.
@@ -100,8 +100,8 @@ impl Schemas {
         }
     }
 
-    /// The schemas for the messages of a device. A single description is also that of a device
-    /// without a type, and of a type that nobody describes.
+    /// The schemas for the messages of a device. A single description also applies to a device
+    /// without a type, and to a type without a description.
     pub fn for_device(&self, device_type: Option<DeviceType>) -> &Self {
         let named = device_type.is_some_and(|device_type| device_type.name().is_some());
         let of = |wanted: DeviceType| {
@@ -184,7 +184,7 @@ impl Schemas {
         )
     }
 
-    /// A DATA message from its extensions as JSON: the other way round. A name
+    /// A DATA message from its extensions as JSON: the inverse. A name
     /// that several devices use means that of a user's own file, or else that
     /// of the device which is asked; `package.name` leaves no doubt.
     ///
@@ -344,7 +344,7 @@ pub(crate) fn short(value: &Value) -> String {
             let shown: Vec<_> = all.iter().take(MAX_SHOWN).map(short).collect();
             match all.len() {
                 0..=MAX_SHOWN => format!("[{}]", shown.join(", ")),
-                many => format!("[{}, ... {many} in all]", shown.join(", ")),
+                many => format!("[{}, ... {many} in total]", shown.join(", ")),
             }
         }
         Value::Object(fields) => format!("{{ {} }}", human(fields)),
@@ -419,7 +419,7 @@ mod tests {
         };
         let shown = decoded(&message.encode_to_vec()).unwrap();
         assert!(
-            shown.contains("distances: [0, 1, 2, 3, 4, 5, 6, 7, ... 20 in all]"),
+            shown.contains("distances: [0, 1, 2, 3, 4, 5, 6, 7, ... 20 in total]"),
             "{shown}"
         );
     }

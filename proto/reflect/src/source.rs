@@ -9,7 +9,7 @@ use prost_reflect::{
 use prost_types::FieldDescriptorProto;
 
 /// A file as source text that compiles to the same descriptors. It keeps comments that stand
-/// before what they are about.
+/// before the described element.
 pub fn source(file: &FileDescriptor) -> String {
     let mut out = Out {
         file,
@@ -88,7 +88,7 @@ impl Out<'_> {
             self.text.push('\n');
         }
         let leading = location.leading_comments.clone();
-        // One behind the element may not be about the next one.
+        // A comment after the element may belong to the next one.
         let trailing = location.trailing_comments.clone();
         if let Some(text) = leading.or(trailing) {
             self.comment_lines(depth, &text);
@@ -348,7 +348,7 @@ impl Out<'_> {
         let Some(short) = short.filter(|_| !package.is_empty()) else {
             return format!(".{full}");
         };
-        // A nearer name would hide it.
+        // A name in an inner scope would hide it.
         let first = short.split('.').next().unwrap_or_default();
         let mut outer = user.cloned();
         while let Some(message) = outer {

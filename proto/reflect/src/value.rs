@@ -1,17 +1,17 @@
-//! Single values as people type them: with a unit, within a range. PURE.
+//! Parses single values with a unit and a range. PURE.
 
 use amber_schema::{Field, conversion};
 use prost_reflect::Value;
 
 use crate::words::hex_bytes;
 
-/// Reads a value of a field that is no message; of a list, one element.
+/// Reads a value of a field that is not a message; of a list, one element.
 ///
 /// A number may have a unit that measures the same as that of the field, as in `0.5s` for a field in
 /// ms. Without one, it is in `bare_unit`, or else in the unit of the field.
 ///
 /// # Errors
-/// What is wrong with the text, without the name of the field.
+/// The error in the text, without the name of the field.
 pub(crate) fn read(field: &Field, text: &str, bare_unit: Option<&str>) -> Result<Value, String> {
     match &*field.type_name {
         "string" => Ok(Value::String(text.to_owned())),
@@ -22,7 +22,7 @@ pub(crate) fn read(field: &Field, text: &str, bare_unit: Option<&str>) -> Result
         },
         "bytes" => match hex_bytes(text) {
             Some(bytes) => Ok(Value::Bytes(bytes.into())),
-            None => Err(format!("'{text}' is not hex")),
+            None => Err(format!("'{text}' is not hexadecimal")),
         },
         "double" => number(field, text, bare_unit).map(Value::F64),
         "float" => number(field, text, bare_unit).map(|number| Value::F32(number as f32)),
@@ -68,7 +68,7 @@ fn choice(field: &Field, text: &str) -> Result<Value, String> {
 fn number(field: &Field, text: &str, bare_unit: Option<&str>) -> Result<f64, String> {
     let is_of_number =
         |c: char| c.is_ascii_digit() || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
-    // The longest beginning that is a number: an `e` may belong to the unit.
+    // The longest prefix that is a number: an `e` may belong to the unit.
     let mut end = text.find(|c| !is_of_number(c)).unwrap_or(text.len());
     let digits = loop {
         match text[..end].parse::<f64>() {
@@ -90,7 +90,7 @@ fn number(field: &Field, text: &str, bare_unit: Option<&str>) -> Result<f64, Str
         (Some(unit), Some(own)) if unit == own => 1.0,
         (Some(unit), Some(own)) => conversion(unit, own)
             .ok_or_else(|| format!("'{text}' is not in {own}, and '{unit}' cannot be converted"))?,
-        (Some(unit), None) => return Err(format!("'{text}' has a unit, '{unit}', but must not")),
+        (Some(unit), None) => return Err(format!("'{text}' must not have a unit ('{unit}')")),
     };
     let value = digits * factor;
     let is_in_range = field.min.is_none_or(|min| value >= min)

@@ -1,4 +1,4 @@
-//! Reads messages that people type. PURE.
+//! Parses messages from the command line. PURE.
 
 use amber_proto::{DeviceType, dummy};
 use bytes::Bytes;
@@ -21,14 +21,14 @@ pub fn read_fields<'a>(
         let (name, value) = word.split_once('=').ok_or_else(|| {
             Error::new(format!("'{word}' is not FIELD=VALUE")).hint("an example is set_led=true")
         })?;
-        // Anything but JSON is a text.
+        // Anything that is not JSON is a text.
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         fields.insert(name.into(), value);
     }
     schemas.encode(asked, &fields)
 }
 
-/// A message in hex. Only a `DriverMsg` can get a number, and so an answer.
+/// A message in hex. Only a `DriverMsg` can have a request number, and so an answer.
 pub fn read_raw(hex: &str) -> Result<Bytes, Error> {
     let bytes = read_hex(hex)?;
     match dummy::DriverMsg::decode(&bytes[..]) {

@@ -84,7 +84,7 @@ fn what_breaks_a_rule_is_an_error() {
     for number in [20, 40, 51, 180] {
         let bytes = descriptors(&BATTERY.replace("111 [", &format!("{number} [")), false);
         let error = error(&bytes);
-        let expected = format!("field charge: number {number} is not free for users");
+        let expected = format!("field charge: number {number} is reserved");
         assert!(error.contains(&expected), "{error}");
     }
     let error_of = |from, to| error(&descriptors(&BATTERY.replace(from, to), false));

@@ -1,19 +1,19 @@
-//! What is wrong with a description. PURE.
+//! Errors in a description. PURE.
 
 use std::fmt;
 
 use prost_reflect::FileDescriptor;
 
-/// A broken rule: where, of which service, method or field, and which rule.
+/// A broken rule: the position, the service, method or field, and the rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     /// The `.proto` file.
     pub file: String,
     /// The line in the file, from 1, if the descriptors have source locations.
     pub line: Option<u32>,
-    /// The rule that is broken, and by what.
+    /// The broken rule, and the cause.
     pub text: String,
-    /// What to do about it.
+    /// The hint.
     pub hint: Option<String>,
 }
 

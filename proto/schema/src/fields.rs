@@ -97,7 +97,7 @@ const MAX_FIELDS: usize = 500;
 /// The deepest nesting of messages, for the same reason: the reader calls itself for each.
 const MAX_DEPTH: usize = 32;
 
-/// The way from a field of `DriverMsg` to one inside it.
+/// The path from a field of `DriverMsg` to one inside it.
 #[derive(Default)]
 struct Way {
     /// The full names of the messages.
@@ -106,7 +106,7 @@ struct Way {
     fields: usize,
 }
 
-/// What the field around a message of numbers says about each of them.
+/// Options of the field around a message of numbers, which apply to each of them.
 #[derive(Clone, Debug, Default)]
 struct Outside {
     unit: Option<String>,
@@ -114,7 +114,7 @@ struct Outside {
     max: Option<f64>,
 }
 
-/// What extensions and fields have in common.
+/// The common part of extensions and fields.
 struct Raw {
     name: String,
     number: u32,
@@ -153,8 +153,8 @@ impl Raw {
         }
     }
 
-    /// The checked field, with all that is in it. Messages that contain themselves end at the
-    /// second time; `inside` is the way there.
+    /// The checked field, with everything inside it. Recursive messages end at the second level;
+    /// `inside` is the path to this field.
     fn described(self, path: String, outside: &Outside, inside: &mut Way) -> Result<Field, Error> {
         let own = Outside {
             unit: self.text("amber.unit"),
@@ -246,7 +246,7 @@ impl Raw {
         let (min, max) = (own.min, own.max);
         if let Some(unit) = own.unit.as_deref() {
             if !has_numbers {
-                return wrong("a unit is only for a number or for a message of numbers".into());
+                return wrong("unit is only for a number or for a message of numbers".into());
             }
             if !is_unit(unit) {
                 return wrong(format!("unknown unit '{unit}'"))
@@ -308,7 +308,7 @@ fn text(message: &MessageDescriptor, option: &str) -> Option<String> {
 /// Whether the lists of a message are the columns of a table.
 ///
 /// # Errors
-/// The message says so, and has something else than lists.
+/// The message has this option, but contains something other than lists.
 fn is_table(message: &MessageDescriptor) -> Result<bool, Error> {
     let pool = message.parent_pool();
     let Some(extension) = pool.get_extension_by_name("amber.columns") else {

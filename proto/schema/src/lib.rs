@@ -1,4 +1,4 @@
-//! The interfaces of devices: what their `.proto` files say beyond the messages. PURE.
+//! The interfaces of devices: the part of their `.proto` files beyond the messages. PURE.
 //!
 //! A `.proto` file describes a device as a protobuf `service` with the options of
 //! `interface.proto`. This crate reads such a service from a descriptor pool, checks it, and gives

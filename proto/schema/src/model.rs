@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a type of device offers.
+/// The interface of a device type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interface {
     /// The name for people and command lines, e.g. `drive-to-point`.
@@ -36,7 +36,7 @@ pub struct Method {
     pub command: String,
     /// The comment, in Markdown.
     pub docs: String,
-    /// How it travels.
+    /// The kind of message exchange.
     #[serde(flatten)]
     pub kind: Kind,
     /// Full names of fields of type bool that the client sets to true.
@@ -45,7 +45,7 @@ pub struct Method {
     pub request: Vec<Field>,
     /// Values in the request that make it this method.
     pub set: Vec<Setting>,
-    /// What a tool may request of a real device without asking.
+    /// The requests that a tool may send to a real device without asking.
     pub harmless: Harmless,
     /// Fields of `DriverMsg` that every answer or published message has.
     pub answer: Vec<Field>,
@@ -56,7 +56,7 @@ pub struct Method {
     pub value: Option<String>,
 }
 
-/// How a method travels.
+/// The kind of message exchange of a method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Kind {
@@ -66,10 +66,10 @@ pub enum Kind {
         repeats_flag: bool,
         /// The field of an answer that refuses the request.
         refusal: Option<Box<Field>>,
-        /// How long a client waits for the answer, unless its caller says otherwise.
+        /// How long a client waits for the answer by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u32>,
-        /// The full name of the argument that says how many milliseconds the device may take. A
+        /// The full name of the argument for the time limit of the device in milliseconds. A
         /// client waits longer than that.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration: Option<String>,
@@ -102,7 +102,7 @@ pub enum Harmless {
     With(Vec<Setting>),
 }
 
-/// A value that a field has, whatever the arguments are.
+/// A fixed value of a field, independent of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// The name of the field, as in [`Field::path`].
@@ -116,7 +116,7 @@ pub struct Setting {
 pub struct Field {
     /// The name, e.g. `servoAddress`.
     pub name: String,
-    /// The way from `DriverMsg`, e.g. `amber.maestro_proto.setAngleCommand.servoAddress`.
+    /// The path from `DriverMsg`, e.g. `amber.maestro_proto.setAngleCommand.servoAddress`.
     pub path: String,
     /// The number on the wire.
     pub number: u32,
@@ -128,10 +128,10 @@ pub struct Field {
     /// The unit of the number, e.g. `mm/s`; see [`crate::is_unit`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The smallest value that makes sense.
+    /// The smallest valid value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// The largest value that makes sense.
+    /// The largest valid value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
     /// The value that an absent field means.

@@ -44,7 +44,7 @@ pub fn read(file: &FileDescriptor, known: &[Interface]) -> Result<Vec<Interface>
             .find(|it| it.device_type == interface.device_type)
         {
             let text = format!(
-                "service {}: device type {} is that of {}",
+                "service {}: device type {} is already used by {}",
                 service.name(),
                 interface.device_type,
                 other.service
@@ -58,7 +58,7 @@ pub fn read(file: &FileDescriptor, known: &[Interface]) -> Result<Vec<Interface>
             let is_driver_msg = extension.containing_message().full_name() == "amber.DriverMsg";
             if is_driver_msg && !USERS_NUMBERS.contains(&extension.number()) {
                 let (name, number) = (extension.name(), extension.number());
-                let text = format!("field {name}: number {number} is not free for users");
+                let text = format!("field {name}: number {number} is reserved");
                 let error = Error::at(file, extension.path(), text);
                 return Err(error.hint("choose an unused number from 110 to 179"));
             }
@@ -132,7 +132,7 @@ impl Service<'_> {
             .read()?;
             if let Some(other) = methods.iter().find(|other| collide(other, &read)) {
                 let text = format!(
-                    "method {}: its fields are those of method {}",
+                    "method {}: same fields as method {}",
                     read.name, other.name
                 );
                 return Err(Error::at(&file, method.path(), text));
@@ -172,7 +172,7 @@ impl Service<'_> {
         let is_known = self.known.iter().any(|it| it.device_type == device_type);
         if !USERS_TYPES.contains(&device_type) || device_type == GATEWAY || is_known {
             return Err(self
-                .error(format!("device type {device_type} is not free for users"))
+                .error(format!("device type {device_type} is reserved"))
                 .hint("choose a number from 11 to 199, or from 201 on"));
         }
         if self.known.iter().any(|it| it.name == name) {
@@ -187,7 +187,7 @@ impl Service<'_> {
     }
 }
 
-/// Whether a driver or a client could not tell two methods apart.
+/// Whether a driver or a client could not distinguish two methods.
 fn collide(one: &Method, other: &Method) -> bool {
     fn fields(method: &Method) -> Vec<&str> {
         let request = method.request.iter().map(|field| field.path.as_str());
@@ -272,7 +272,7 @@ impl Rpc<'_> {
         })
     }
 
-    /// The types of the `rpc` say the same as its option.
+    /// The types of the `rpc` must match its option.
     fn check_signature(&self, way: &str) -> Result<(), Error> {
         let (input, output) = (self.method.input(), self.method.output());
         if input.full_name() != "amber.DriverMsg" || self.method.is_client_streaming() {

@@ -334,15 +334,15 @@ fn broken_rules_of_services_are_named_with_their_line() {
         ),
         (
             device("type: 4 name: \"lamp\""),
-            "service S: device type 4 is not free for users",
+            "service S: device type 4 is reserved",
         ),
         (
             device("type: 200 name: \"lamp\""),
-            "service S: device type 200 is not free for users",
+            "service S: device type 200 is reserved",
         ),
         (
             device("type: -1 name: \"lamp\""),
-            "service S: device type -1 is not free for users",
+            "service S: device type -1 is reserved",
         ),
         (
             device("type: 211 name: \"hokuyo\""),
@@ -353,7 +353,7 @@ fn broken_rules_of_services_are_named_with_their_line() {
     }
     let two = "option (amber.device) = { type: 211 name: \"one\" };\n}\n\
                service T {\noption (amber.device) = { type: 211 name: \"two\" };";
-    let expected = "battery.proto:20: service T: device type 211 is that of battery.S";
+    let expected = "battery.proto:20: service T: device type 211 is already used by battery.S";
     check_file(&service(two, ""), expected);
 }
 
@@ -370,7 +370,7 @@ fn two_methods_do_not_share_a_field() {
     ] {
         let source = battery(&format!("{TELL}\n{second}").replacen("\n", " ", 1));
         let expected =
-            format!("battery.proto:{line}: method Again: its fields are those of method Tell");
+            format!("battery.proto:{line}: method Again: same fields as method Tell");
         check_file(&source, &expected);
     }
     let stream = |name: &str| {
@@ -381,7 +381,7 @@ fn two_methods_do_not_share_a_field() {
     };
     check_file(
         &battery(&(stream("One") + &stream("Two"))),
-        "battery.proto:21: method Two: its fields are those of method One",
+        "battery.proto:21: method Two: same fields as method One",
     );
     // Values inside the request may make the difference.
     let mode = |name: &str, mode: &str| {
@@ -406,7 +406,7 @@ fn broken_rules_of_fields_are_named_with_their_line() {
         ),
         (
             "optional string f = 150 [(amber.unit) = \"m\"];",
-            "a unit is only for a number or for a message of numbers",
+            "unit is only for a number or for a message of numbers",
         ),
         (
             "optional bool f = 150 [(amber.min) = 1];",
@@ -516,7 +516,7 @@ fn a_description_says_which_requests_are_harmless() {
 #[test]
 fn numbers_of_users_are_from_their_range() {
     let source = battery(ALL_KINDS).replace("get_charge = 110", "get_charge = 108");
-    let expected = "battery.proto:6: field get_charge: number 108 is not free for users";
+    let expected = "battery.proto:6: field get_charge: number 108 is reserved";
     check_file(&source, expected);
     let error = read(&compiled(&source), &built_in()).unwrap_err();
     assert_eq!(

@@ -135,7 +135,7 @@ fn parts(method: &Method) -> impl Iterator<Item = (&'static str, &Vec<Field>)> {
         .filter(|(_, fields)| !fields.is_empty())
 }
 
-/// Arguments that have a value already.
+/// Arguments that already have a value.
 fn fixed(method: &Method) -> Vec<&str> {
     let starts = match &method.kind {
         Kind::StreamByRequest { start, .. } => &start[..],

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
-/// Points in time, which are no multiples of a unit.
+/// Points in time, which are not multiples of a unit.
 const POINTS_IN_TIME: [&str; 2] = ["ms since 1970", "us since 1970"];
 
 /// The symbols without a prefix. `gn` is standard gravity, `G` gauss, `B` byte.
@@ -53,14 +53,14 @@ fn is_symbol(text: &str) -> bool {
     SYMBOLS.contains(&text) || PREFIXES.iter().any(has_prefix)
 }
 
-/// The number of `to` that are one `from`: 0.001 from `ms` to `s`. `None` if they measure different
-/// things, or one of them is no multiple of a unit.
+/// The factor from one unit to another: 0.001 from `ms` to `s`. `None` if they measure different
+/// quantities, or one of them is not a multiple of a unit.
 pub fn conversion(from: &str, to: &str) -> Option<f64> {
     let ((from, times), (to, per)) = (size(from)?, size(to)?);
     (from == to).then_some(times / per)
 }
 
-/// What a unit measures, as powers of base units, and its size in them.
+/// The quantity of a unit, as powers of base units, and its size in them.
 fn size(unit: &str) -> Option<(BTreeMap<&'static str, i32>, f64)> {
     if !is_unit(unit) || POINTS_IN_TIME.contains(&unit) {
         return None;

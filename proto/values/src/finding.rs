@@ -5,11 +5,11 @@ use amber_proto::ninedof;
 /// One result of a test or a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about: `accel`, `gyro`, `magnet` or `file`.
+    /// The subject: `accel`, `gyro`, `magnet` or `file`.
     pub about: String,
-    /// Whether all is well.
+    /// Whether the result is good.
     pub good: bool,
-    /// More about it, for people.
+    /// Details for people.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the sensors of a NineDof measure. PURE.
+//! A reading of the sensors of a NineDof. PURE.
 
 use amber_proto::ninedof::SensorData;
 

@@ -12,9 +12,9 @@ pub struct MapPose {
     pub y_m: f64,
     /// The heading in radians, clockwise from x.
     pub heading_rad: f64,
-    /// How good the pose is, from 0 to 1.
+    /// The quality of the pose, from 0 to 1.
     pub quality: f64,
-    /// When the robot was there, in milliseconds since the Unix epoch by the clock of the robot.
+    /// The time of this pose, in milliseconds since the Unix epoch by the clock of the robot.
     pub timestamp_ms: Option<i64>,
 }
 
@@ -37,7 +37,7 @@ impl MapPose {
     }
 }
 
-/// Two devices have a message of their own with the same fields.
+/// Two devices have their own messages with the same fields.
 macro_rules! map_pose {
     ($message:ty) => {
         /// A missing number is 0.

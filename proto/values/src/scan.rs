@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use amber_proto::{collision_avoidance, hokuyo};
 
-/// The distances that are distances, in mm. 0 means that nothing is within
-/// range, the other ones below are codes for what went wrong (too near, a weak
-/// echo, glare), and above is more than the widest of the scanners reaches.
+/// The range of valid distances, in mm. 0 means that nothing is within range.
+/// The other values below are error codes (too near, weak echo, glare). Larger
+/// values exceed the range of all scanners.
 pub const VALID_MM: RangeInclusive<i32> = 20..=60_000;
 
 /// One scan.
@@ -33,7 +33,7 @@ pub struct Scan {
     timestamp_ms: Option<i64>,
 }
 
-/// One direction of a scan and what is there.
+/// One point of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Degrees, positive = to the right; finite.

@@ -25,7 +25,7 @@ impl Sensors {
     };
 }
 
-/// Asks also for what only new drivers know.
+/// Also requests the fields that only new drivers know.
 impl From<Sensors> for DataRequest {
     fn from(sensors: Sensors) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl From<Sensors> for DataRequest {
     }
 }
 
-/// Asks also for what only new drivers know. Without a period.
+/// Also requests the fields that only new drivers know. Without a period.
 impl From<Sensors> for SubscribeAction {
     fn from(sensors: Sensors) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl From<Sensors> for SubscribeAction {
     }
 }
 
-/// An absent one is not wanted.
+/// Absent sensors are not requested.
 impl From<DataRequest> for Sensors {
     fn from(request: DataRequest) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl From<DataRequest> for Sensors {
     }
 }
 
-/// An absent one is not wanted.
+/// Absent sensors are not requested.
 impl From<SubscribeAction> for Sensors {
     fn from(action: SubscribeAction) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl From<SubscribeAction> for Sensors {
     }
 }
 
-/// Not the name of a sensor.
+/// The text is not the name of a sensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown sensor '{0}': use accel, gyro and magnet")]
 pub struct UnknownSensor(String);

@@ -1,17 +1,17 @@
-//! A place to drive to. PURE.
+//! A target on the map. PURE.
 
 use amber_proto::drive_to_point::Targets;
 
 use crate::row::{Row, UnequalColumns};
 
-/// A place to drive to, in the frame of the map: x to the right, **y down**.
+/// A target, in the frame of the map: x to the right, **y down**.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
     /// To the right, in metres.
     pub x_m: f64,
     /// Down, in metres.
     pub y_m: f64,
-    /// The robot has reached the target when it is nearer than this, in metres.
+    /// The robot has reached the target when it is closer than this, in metres.
     pub radius_m: f64,
 }
 

@@ -1,17 +1,17 @@
-//! A point of a line to follow. PURE.
+//! A point of a trajectory. PURE.
 
 use amber_proto::pid_follow_trajectory::Targets;
 
 use crate::row::{Row, UnequalColumns};
 
-/// A point of a line to follow, in the frame of the map: x to the right, **y down**.
+/// A point of a trajectory, in the frame of the map: x to the right, **y down**.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrajectoryPoint {
     /// To the right, in metres.
     pub x_m: f64,
     /// Down, in metres.
     pub y_m: f64,
-    /// When the robot should be there, in milliseconds from the start.
+    /// The planned time at this point, in milliseconds from the start.
     pub time_ms: i64,
 }
 

@@ -40,7 +40,7 @@ impl From<AxisData> for Vector {
     }
 }
 
-/// Rounds to whole numbers; what does not fit becomes the nearest number that does.
+/// Rounds to whole numbers; values out of range become the nearest valid number.
 impl From<Vector> for AxisData {
     fn from(vector: Vector) -> Self {
         // Casts from floating point saturate.

@@ -58,7 +58,7 @@ impl WheelSpeeds {
     }
 }
 
-/// Two devices have a message of their own with the same fields.
+/// Two devices have their own messages with the same fields.
 macro_rules! wheel_speeds {
     ($message:ty) => {
         impl From<WheelSpeeds> for $message {

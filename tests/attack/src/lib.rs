@@ -1,4 +1,4 @@
-//! Attacks on a real mediator: what was expected, and what was seen.
+//! Attacks on a real mediator, with expected and actual results.
 //!
 //! ```text
 //!   attackers --- UDP, forged packets ---\

@@ -1,4 +1,4 @@
-//! What an attack is, and what comes of it. PURE, but for the attacks that it runs.
+//! Attacks and their results. PURE, except for the attacks that it runs.
 
 use std::fmt;
 

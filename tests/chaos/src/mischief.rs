@@ -1,6 +1,6 @@
 //! Injects faults. IO.
 //!
-//! Floods are as fast as the mediator takes them, and no faster: a PING follows every few
+//! Floods are as fast as the mediator accepts them, and no faster: a PING follows every few
 //! datagrams, and the next ones wait for its reply. Faster senders fill the socket buffer, and the
 //! system then drops datagrams of all clients before they reach the mediator. The promises do not
 //! cover that, so it is avoided here. If the system drops datagrams anyway,

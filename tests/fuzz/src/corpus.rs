@@ -1,7 +1,7 @@
 //! The kept inputs: one file for each target, one input in each line, as hex. IO.
 //!
 //! `corpus` holds those that reach most, found by `scripts/fuzz --keep`;
-//! `regressions` those that once failed, which stay for ever.
+//! `regressions` those that once failed, which are kept permanently.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Carries the kept corpus to and fro for `scripts/fuzz`, and runs targets with random inputs. IO.
+//! Packs and unpacks the kept corpus for `scripts/fuzz`, and runs targets with random inputs. IO.
 //!
 //! ```text
 //! amber-fuzz list

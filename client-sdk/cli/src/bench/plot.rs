@@ -1,5 +1,4 @@
-//! Times as pictures: how they are spread, with characters, and how they went,
-//! as SVG. PURE.
+//! Charts of times: their distribution as text, and their course as SVG. PURE.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,8 +10,8 @@ const ROWS: usize = 10;
 /// Columns of its longest bar.
 const BAR: usize = 40;
 
-/// How many times are how long, one row for each range; the ranges grow by one
-/// factor. Nothing for few times.
+/// A histogram of the times, one row for each range; the ranges grow by a constant
+/// factor. Empty if there are few times.
 pub(super) fn distribution(series: &Series) -> String {
     let sorted = series.sorted();
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
@@ -32,7 +31,7 @@ pub(super) fn distribution(series: &Series) -> String {
     let mut out = String::from("\n");
     for (row, count) in counts.into_iter().enumerate() {
         let upto = shown(first * factor.powi(row as i32 + 1));
-        // A single one is still to be seen.
+        // A single time is still visible.
         let length = (BAR * count).div_ceil(most);
         let line = format!("{upto:>9}  {:BAR$}  {count}", "█".repeat(length));
         // Writing to a string cannot fail.
@@ -47,8 +46,8 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 30.0;
 
-/// One panel for each series: time goes to the right, and how long it took
-/// upwards, by factors. In each column from the shortest to the longest.
+/// One panel for each series: time to the right, duration upwards on a logarithmic
+/// scale. Each column spans the shortest to the longest time.
 pub(super) fn svg(panels: &[(String, &Series)]) -> String {
     let height = HEIGHT * panels.len() as f64;
     let mut svg = format!(
@@ -115,7 +114,7 @@ fn panel(svg: &mut String, series: &Series) {
             continue;
         };
         let x = LEFT + column as f64;
-        // A single point has a height, too.
+        // A single point also has a height.
         let (top, bottom) = (y(*high) - 0.75, y(*low) + 0.75);
         let _ = writeln!(
             svg,

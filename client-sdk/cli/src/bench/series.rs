@@ -7,7 +7,7 @@ use amber_proto::Device;
 use amber_terminal::{Human, fields};
 use serde::Serialize;
 
-/// Times, each with its start.
+/// Durations, each with its start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     values: Vec<(Duration, Duration)>,
@@ -27,7 +27,7 @@ impl Series {
         &self.values
     }
 
-    /// From the shortest to the longest.
+    /// Sorted from the shortest to the longest.
     pub(super) fn sorted(&self) -> Vec<Duration> {
         let mut times: Vec<_> = self.values.iter().map(|(_, time)| *time).collect();
         times.sort_unstable();
@@ -35,7 +35,7 @@ impl Series {
     }
 }
 
-/// The time that this part (0 to 1) of the times does not exceed.
+/// The quantile of the times for this part (0 to 1).
 pub(super) fn quantile(sorted: &[Duration], part: f64) -> Option<Duration> {
     let last = sorted.len().checked_sub(1)?;
     Some(sorted[(part * last as f64).round() as usize])
@@ -154,7 +154,7 @@ pub(super) struct Stream {
 pub(super) struct StreamShown {
     device: String,
     messages: usize,
-    /// Messages that this program was too slow for. Losses in the network are unknown.
+    /// Messages missed because this program was too slow. Losses in the network are unknown.
     missed: u64,
     per_s: f64,
     bytes_per_s: f64,

@@ -88,8 +88,8 @@ fn wheels_take_a_speed_for_each_side_or_each_wheel() {
     assert_eq!(message(&named), &expected[..]);
     for (args, why) in [
         (&[][..], "the arguments are missing"),
-        (&["1"], "2 or 4 arguments are needed, not 1"),
-        (&["1", "2", "3"], "2 or 4 arguments are needed, not 3"),
+        (&["1"], "expected 2 or 4 arguments, got 1"),
+        (&["1", "2", "3"], "expected 2 or 4 arguments, got 3"),
         (
             &["1", "fast"],
             "argument 'front-right-speed': 'fast' is not a number",

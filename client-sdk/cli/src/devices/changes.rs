@@ -1,4 +1,4 @@
-//! What has changed between two looks at the devices. PURE.
+//! The changes between two lists of devices. PURE.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ pub(super) struct Change {
     state: Option<&'static str>,
     restarts: u32,
     pid: Option<u32>,
-    /// Why it is not up, or how it last ended if it has restarted in between.
+    /// The reason why it is not up, or its last exit if it has restarted in between.
     reason: Option<String>,
-    /// What is wrong with the device while its driver is up.
+    /// The problem of the device while its driver is up.
     trouble: Option<String>,
 }
 
@@ -29,7 +29,7 @@ fn as_utc<S: serde::Serializer>(ms: &u64, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&utc_time(*ms))
 }
 
-/// The changes since the last look, in the order of the devices.
+/// The changes since the last list, in the order of the devices.
 pub(super) fn between(before: &[Row], after: &[Row], time_ms: u64) -> Vec<Change> {
     let known: BTreeMap<_, _> = before.iter().map(|row| (&row.device, row)).collect();
     let changed = after.iter().filter_map(|row| {
@@ -47,7 +47,7 @@ pub(super) fn between(before: &[Row], after: &[Row], time_ms: u64) -> Vec<Change
     changed.chain(gone).collect()
 }
 
-/// What counts as a change; times do not.
+/// The values whose changes are reported; times are not among them.
 fn fingerprint(row: &Row) -> (&str, Option<u32>, u32, Option<&str>, Option<&str>) {
     let Row {
         state,

@@ -1,4 +1,4 @@
-//! `amber devices --watch`: the table again and again, or the changes. IO.
+//! `amber devices --watch`: an updated table, or a line per change. IO.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{Devices, changes};
 use crate::drive::keyboard::Keyboard;
 
-/// Times in the table change this often. Events of the mediator show changes at once.
+/// Update interval of the times in the table. Events of the mediator show changes immediately.
 const PERIOD: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(mediator: &Mediator, json: bool) -> Result<(), Failure> {
@@ -42,14 +42,14 @@ async fn in_lines(mediator: &Mediator, json: bool) -> Result<(), Failure> {
             }
             Err(error) => {
                 if !std::mem::replace(&mut is_interrupted, true) {
-                    note(format!("interrupted: {error}; trying again"));
+                    note(format!("interrupted: {error}; retrying"));
                 }
             }
         }
     }
 }
 
-/// Draws each look until `q` or Ctrl-C.
+/// Draws each update until `q` or Ctrl-C.
 async fn on_terminal(mediator: &Mediator) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(format!("cannot use the terminal: {error}"));
     let mut looks = Looks::new(mediator).await?;
@@ -82,7 +82,7 @@ fn draw(devices: &Devices, state: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let text = format!("{}\n{state}", devices.human());
     for (row, line) in (0..rows).zip(text.lines()) {
-        // Only whole characters, and no line break by the terminal.
+        // Keep characters whole, and prevent line breaks by the terminal.
         let line: String = line.chars().take(columns.into()).collect();
         let line = amber_proto::printable_line(&line);
         let rest = Clear(ClearType::UntilNewLine);
@@ -114,7 +114,7 @@ fn key(event: &Input) -> Option<Key> {
     }
 }
 
-/// Looks at the devices: each second, and after each event.
+/// Requests the list of devices: each second, and after each event.
 struct Looks<'a> {
     mediator: &'a Mediator,
     events: Subscription<Event>,
@@ -147,12 +147,12 @@ impl<'a> Looks<'a> {
 async fn event(events: &mut Subscription<Event>) {
     match events.next_event().await {
         Some(subscription::Event::Message(_) | subscription::Event::Resumed) => {}
-        // Nothing to look at until it resumes; the ticks go on.
+        // There are no events until it resumes; the ticks continue.
         Some(subscription::Event::Interrupted(_)) | None => std::future::pending().await,
     }
 }
 
-/// The other screen of the terminal. Dropping this restores the first one.
+/// The alternate screen of the terminal. Dropping this restores the main screen.
 struct Screen;
 
 impl Screen {

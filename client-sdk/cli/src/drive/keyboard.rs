@@ -46,7 +46,7 @@ impl Drop for Keyboard {
     }
 }
 
-/// What a key means for driving.
+/// The meaning of a key for driving.
 pub(super) fn meaning(event: &Event) -> Option<Key> {
     let Event::Key(key) = event else { return None };
     let KeyEvent {

@@ -43,7 +43,7 @@ pub(super) enum Wish {
     Quit,
 }
 
-/// Knows which key is held.
+/// Tracks which key is held.
 #[derive(Clone, Debug)]
 pub(super) struct Pilot {
     speed_mm_s: i32,
@@ -71,7 +71,7 @@ impl Pilot {
             Key::Go(direction) => {
                 let again = self.held(now) == Some(direction);
                 let patience = if again { HELD } else { HELD_ONCE };
-                // The second report may come at once: never shorten the time.
+                // The second report may come immediately: never shorten the time.
                 let before = self.held.filter(|_| again).map_or(now, |held| held.until);
                 let until = before.max(now + patience);
                 self.held = Some(Held { direction, until });

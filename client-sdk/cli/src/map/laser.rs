@@ -1,4 +1,4 @@
-//! The laser scanner of a map: which device, and where it is on the robot. IO.
+//! The laser scanner of a map: its device, and its position on the robot. IO.
 
 use amber_client::Client;
 use amber_map::Pose;
@@ -12,8 +12,8 @@ pub(super) struct LaserOptions {
     /// Laser scanner
     #[arg(long, value_name = "DEVICE", default_value = "hokuyo:0")]
     pub(super) laser: Device,
-    /// Position of the laser ahead of the centre between the wheels [default: that of the mediator's
-    /// own location driver]
+    /// Position of the laser ahead of the centre between the wheels [default: from the mediator's
+    /// location driver]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     laser_offset_mm: Option<f64>,
     /// Position of the laser to the left of the centre [default: 0]
@@ -24,7 +24,7 @@ pub(super) struct LaserOptions {
         allow_negative_numbers = true
     )]
     laser_left_mm: Option<f64>,
-    /// Direction of the front of the laser, to the right of that of the robot [default: 0]
+    /// Rotation of the laser to the right, relative to the front of the robot [default: 0]
     #[arg(
         long,
         value_name = "DEG",
@@ -46,7 +46,7 @@ impl LaserOptions {
         self.place().map(|_| ())
     }
 
-    /// Where the options say that the laser is on the robot, if they do.
+    /// The position of the laser on the robot, if the options set it.
     fn place(&self) -> Result<Option<Pose>, Failure> {
         let Some(offset_mm) = self.laser_offset_mm else {
             return Ok(None);
@@ -59,11 +59,11 @@ impl LaserOptions {
         mount.pose().map(Some).map_err(Failure::wrong)
     }
 
-    /// Where the laser is on the robot: from the options, or else from the command of a driver of
-    /// this mediator that was started with it.
+    /// The position of the laser on the robot: from the options, or else from the command line of
+    /// a driver of this mediator.
     ///
     /// # Errors
-    /// Neither says it. A wrong place does more harm than an error.
+    /// Neither contains it. A wrong position does more harm than an error.
     pub(super) async fn mount(&self, client: &Client) -> Result<Pose, Failure> {
         if let Some(place) = self.place()? {
             return Ok(place);

@@ -1,4 +1,4 @@
-//! `amber map make`: a map from scans and wheel speeds. IO.
+//! `amber map make`: makes a map from scans and wheel speeds. IO.
 //!
 //! ```text
 //!   hokuyo ---> sources --+--> mapper: two threads --> progress, drawing, files
@@ -45,27 +45,28 @@ mod screen;
 mod shown;
 
 pub(super) const HELP: &str = "\
-Drive the robot through all rooms, slowly, and back to where it was: the map is better where the
-robot comes again. --drive takes the keys of `amber drive`; without it, any other program can
-drive, such as `amber drive` in another terminal. With --explore the robot drives by itself.
---live draws the map while it grows; red points are what the laser sees.
+Drive the robot slowly through all rooms and back to its start: returning to known places improves
+the map. --drive uses the keys of `amber drive`; without it, any other program can drive, such as
+`amber drive` in another terminal. With --explore, the robot drives autonomously. --live draws the
+map while it grows; red points are the laser scan.
 
 With --drive, q ends the drive and writes the map. The wheels stop when no key is held.
 
-The start of the robot is the origin of the map; most walls are parallel to its axes.
+The start of the robot is the origin of the map. The map is rotated so that most walls are parallel
+to its axes.
 
 Examples:
   amber map make -o flat --drive --live
   amber map make -o flat --explore --for 300
   amber driver location --laser-offset-mm 100 --map flat.roson";
 
-/// Wheel speeds are requested once per this time.
+/// The interval between requests for the wheel speeds.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
-/// Later answers are useless.
+/// Later answers are ignored.
 const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
-/// Larger wheel speeds are invalid; the original driver ignored them, too.
+/// Larger wheel speeds are invalid; the original driver also ignored them.
 const MAX_SPEED_MM_S: u32 = 5_000;
-/// Data that are missing for this long are reported.
+/// Data missing for longer than this is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `amber map make`.
@@ -80,7 +81,7 @@ pub(super) struct Options {
     /// Drive with the keys of this terminal: arrows or WASD
     #[arg(long, group = "driver")]
     drive: bool,
-    /// Drive by itself until everything is seen, and back to the start
+    /// Explore autonomously, then return to the start
     #[arg(long, group = "driver")]
     explore: bool,
     /// Draw the map while it grows
@@ -103,13 +104,13 @@ pub(super) struct Options {
     /// Time from the end of a scan to its timestamp
     #[arg(long, value_name = "MS", default_value_t = 0)]
     scan_delay_ms: u64,
-    /// Longer distances in scans are ignored
+    /// Ignore longer distances in scans
     #[arg(long, value_name = "MM", default_value_t = 5_600.0)]
     max_range_mm: f64,
     /// Size of the cells of NAME.pgm
     #[arg(long, value_name = "MM", default_value_t = 25.0)]
     cell_mm: f64,
-    /// Highest speed while exploring; with keys, the speed at the start
+    /// Maximum speed while exploring; with --drive, the initial speed
     #[arg(
         long,
         value_name = "MM_S",
@@ -138,7 +139,7 @@ impl Options {
         }
         if self.live && (json || !io::stdout().is_terminal()) {
             return Err(Failure::wrong(
-                "--live draws in a terminal, and stdout is none or has --json",
+                "--live draws in a terminal: stdout must be one, and --json must be absent",
             )
             .hint("leave out --live"));
         }
@@ -177,7 +178,7 @@ impl Options {
     fn driving(&self, mount: Pose) -> drive_to_point::Config {
         let defaults = drive_to_point::Config::new(mount);
         let half_width_m = self.width_mm / 2000.0;
-        // The same margin beside the robot as the defaults have.
+        // The same margin on both sides of the robot as in the defaults.
         let margin_m = defaults.planner.clearance_m - defaults.collision.outline.half_width_m;
         drive_to_point::Config {
             collision: collision::Config {
@@ -204,7 +205,7 @@ impl Options {
     }
 }
 
-/// What the command does with the devices.
+/// The running command and its devices.
 struct Making {
     options: Options,
     mapper: Mapper,
@@ -213,10 +214,10 @@ struct Making {
     scans: Feed,
     wheels: Feed,
     invalid_speeds: Cell<u64>,
-    /// For the drawing.
+    /// Scans for the drawing.
     last_scans: RefCell<LastScans>,
     mount: Pose,
-    /// The speeds of the drive with keys.
+    /// The speeds when driving with keys.
     keys: RefCell<String>,
 }
 
@@ -225,7 +226,7 @@ struct Feed {
     device: Device,
     what: &'static str,
     heard: Cell<Option<Instant>>,
-    /// Why there are none.
+    /// The reason why there is no data.
     error: RefCell<String>,
 }
 
@@ -248,7 +249,7 @@ impl Feed {
         *self.error.borrow_mut() = error.to_string();
     }
 
-    /// What is missing, if something is.
+    /// A description of the missing data, if any.
     fn trouble(&self, started: Instant) -> Option<String> {
         let since = self.heard.get().unwrap_or(started);
         if since.elapsed() < PATIENCE {
@@ -307,7 +308,7 @@ pub(super) async fn run(
     };
     let time = making.started.elapsed();
     if making.pilot.is_some() || hands.is_some() {
-        // The map is written even if the wheels do not answer, or the terminal is closed.
+        // The map is written even if the wheels do not answer or the terminal is closed.
         let stopped = drive::stop(&wheels).await;
         drop(hands);
         let _ = screen.end();
@@ -328,7 +329,7 @@ pub(super) async fn run(
 }
 
 impl Making {
-    /// Passes on what the devices measure.
+    /// Forwards the measurements of the devices.
     async fn follow(&self, laser: Hokuyo, wheels: Roboclaw) {
         let turn = Duration::from_millis(self.options.scan_turn_ms);
         let delay = Duration::from_millis(self.options.scan_delay_ms);
@@ -363,7 +364,7 @@ impl Making {
         tokio::join!(scans, speeds);
     }
 
-    /// Drives by itself, with `--explore`.
+    /// Drives autonomously, with `--explore`.
     async fn explore(&self, wheels: &Roboclaw) -> Result<(), Failure> {
         let Some(pilot) = &self.pilot else {
             return std::future::pending().await;

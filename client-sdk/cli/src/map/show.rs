@@ -1,6 +1,6 @@
 //! `amber map show`: the map, and the robot on it. IO.
 //!
-//! `amber_scene` has what is drawn. `plot` is the drawing for the terminal, and `picture` the PNG
+//! `amber_scene` provides the scene. `plot` is the drawing for the terminal, and `picture` the PNG
 //! file; they are pure. `file_map` reads a map, and `screen` is the terminal.
 
 use std::cell::RefCell;
@@ -33,9 +33,9 @@ pub(super) mod plot;
 pub(super) mod screen;
 
 pub(super) const HELP: &str = "\
-Red points are what the laser sees; they lie on the walls if the pose is right. Yellow points are the
-hypotheses of the location driver. Green is the way to the targets. The map has y down.
-With --live, q or Ctrl-C ends.
+Red points are the laser scan; they are on the walls if the pose is right. Yellow points are the
+hypotheses of the location driver. Green is the path to the targets. The y axis points down.
+With --live, press q or Ctrl-C to quit.
 
 Examples:
   amber map show --live
@@ -45,38 +45,38 @@ Examples:
 /// Options of `amber map show`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
-    /// Draw in place again and again, until q or Ctrl-C
+    /// Update the drawing continuously, until q or Ctrl-C
     #[arg(long)]
     live: bool,
-    /// Write a PNG picture, or to stdout for `-`; with --live, once a second
+    /// Write a PNG picture to this file, or to stdout for `-`; with --live, once a second
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
     /// Map: .roson, or YAML of ROS map_server [default: the map that the location driver uses]
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Driver that knows the pose
+    /// Driver that provides the pose
     #[arg(long, value_name = "DEVICE", default_value = "location:0")]
     location: Device,
-    /// Driver that knows the path
+    /// Driver that provides the path
     #[arg(long, value_name = "DEVICE", default_value = "drive_to_point:0")]
     drive: Device,
     #[command(flatten)]
     laser: LaserOptions,
 }
 
-/// How often the drawing changes.
+/// Update interval of the drawing.
 const FRAME: Duration = Duration::from_millis(200);
-/// When most parts have been answered.
+/// The time by which most parts have been answered.
 const FIRST: Duration = Duration::from_millis(400);
-/// How often a PNG file is written.
+/// The interval between PNG files.
 const PICTURE: Duration = Duration::from_secs(1);
-/// How often each part is requested. Poses and scans come ten times per second.
+/// The interval between requests for each part. Poses and scans come ten times per second.
 const POSE: Duration = Duration::from_millis(100);
 const SCAN: Duration = Duration::from_millis(200);
 const SLOW: Duration = Duration::from_millis(400);
-/// How many poses are requested to draw a single scan at its place.
+/// The number of poses requested to draw a single scan at its pose.
 const POSES_AFTER_SCAN: u32 = 3;
-/// Maps change rarely, when one is uploaded.
+/// Maps change rarely: only when one is uploaded.
 const MAP: Duration = Duration::from_secs(3);
 impl Options {
     /// Checks the options before anything is sent.
@@ -105,7 +105,7 @@ impl Options {
             }
         } else if self.live && !json && !io::stdout().is_terminal() {
             return Err(
-                Failure::wrong("--live draws in a terminal, and stdout is none")
+                Failure::wrong("--live draws in a terminal, but stdout is not a terminal")
                     .hint("leave out --live, or use `--live --png FILE` or `--live --json`"),
             );
         }
@@ -128,7 +128,7 @@ pub(super) async fn run(
         crate::scan::scanner(client, options.laser.laser),
         client.drive_to_point(options.drive.id.0),
     );
-    // The laser is drawn at its place, or not at all.
+    // The laser is drawn at its exact position, or not at all.
     let mount = options.laser.mount(client).await;
     let mount = mount.map_err(|_| {
         "the position of the laser on the robot is unknown: use --laser-offset-mm".to_owned()
@@ -144,7 +144,7 @@ pub(super) async fn run(
     }
 }
 
-/// Where the parts come from.
+/// The sources of the parts.
 struct Source {
     devices: Devices,
     /// The map of a file.
@@ -169,7 +169,7 @@ async fn once(source: &Source, options: &Options, json: bool) -> Result<(), Fail
     let mut is_known = located.is_ok();
     state.take_located(located);
     state.take_scan(devices.scan().await);
-    // The pose of a scan is known a moment after it.
+    // The pose of a scan is known a moment later.
     for _ in 0..POSES_AFTER_SCAN {
         if !is_known || state.has_pose_of_scan() {
             break;
@@ -281,7 +281,7 @@ async fn live(source: &Source, options: &Options, json: bool) -> Result<(), Fail
     }
 }
 
-/// Requests all parts for ever.
+/// Requests all parts in an endless loop.
 async fn refresh(source: &Source, state: &RefCell<State>) {
     let devices = &source.devices;
     let map = async {

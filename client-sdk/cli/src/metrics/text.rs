@@ -1,7 +1,7 @@
 //! The counters of a mediator in the text format of OpenMetrics 1.0. PURE.
 //!
 //! Source: the OpenMetrics specification 1.0 (prometheus/OpenMetrics, "Text Format"): a `# TYPE` and
-//! a `# HELP` line for each metric, `_total` behind the names of counters, backslash, quotation mark
+//! a `# HELP` line for each metric, `_total` after the names of counters, backslash, quotation mark
 //! and line feed escaped in labels, `# EOF` at the end.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::overview::Overview;
 #[cfg(feature = "web")]
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What each counter of the mediator counts, by name.
+/// The explanation of each counter of the mediator, by name.
 pub(crate) type Help = BTreeMap<String, String>;
 
 const STATES: [DriverState; 6] = [
@@ -45,14 +45,14 @@ pub(crate) fn text(overview: &Overview, help: &Help) -> String {
         "amber_mediator_clients",
         "gauge",
         "",
-        "Clients that the mediator knows.",
+        "Known clients.",
     );
     page.sample("", &[], statistics.clients());
     page.metric(
         "amber_mediator_drivers",
         "gauge",
         "",
-        "Drivers that are configured.",
+        "Configured drivers.",
     );
     page.sample("", &[], statistics.drivers());
     for (prefix, counters) in [
@@ -61,13 +61,13 @@ pub(crate) fn text(overview: &Overview, help: &Help) -> String {
     ] {
         for counter in counters {
             let name = format!("{prefix}_{}", counter.name);
-            let unexplained = "A counter that this mediator does not explain.";
+            let unexplained = "A counter without an explanation from this mediator.";
             let help = help.get(&counter.name).map_or(unexplained, |help| help);
             page.metric(&name, "counter", "", help);
             page.sample("_total", &[], counter.value);
         }
     }
-    let help = "All drops together, whatever their reason.";
+    let help = "Total number of drops, for any reason.";
     page.metric("amber_mediator_drops", "counter", "", help);
     let drops: u64 = statistics.dropped.iter().map(|drop| drop.value).sum();
     page.sample("_total", &[], drops);
@@ -154,20 +154,20 @@ const fn counter(
 const OF_DRIVERS: &[OfDriver] = &[
     counter(
         "amber_driver_frames_in",
-        "Frames that were queued for the driver.",
+        "Frames queued for the driver.",
         DriverCounters::frames_in,
     ),
     OfDriver {
         unit: "bytes",
         ..counter(
             "amber_driver_in_bytes",
-            "Bytes that were queued for the driver.",
+            "Bytes queued for the driver.",
             DriverCounters::bytes_in,
         )
     },
     counter(
         "amber_driver_frames_written",
-        "Frames that the pipe of the driver has taken.",
+        "Frames written to the pipe of the driver.",
         DriverCounters::frames_written,
     ),
     counter(
@@ -187,33 +187,33 @@ const OF_DRIVERS: &[OfDriver] = &[
         is_gauge: true,
         ..counter(
             "amber_driver_frames_waiting",
-            "Frames that wait for the driver.",
+            "Frames waiting for the driver.",
             DriverCounters::queued,
         )
     },
     counter(
         "amber_driver_dropped_full",
-        "Frames for the driver that were dropped because its queue was full.",
+        "Frames for the driver dropped because its queue was full.",
         DriverCounters::dropped_full,
     ),
     counter(
         "amber_driver_dropped_down",
-        "Frames that were not queued because the driver did not run.",
+        "Frames dropped because the driver was not running.",
         DriverCounters::dropped_down,
     ),
     counter(
         "amber_driver_dropped_client_gone",
-        "Frames that waited for the driver when their client died.",
+        "Waiting frames dropped because their client died.",
         DriverCounters::dropped_client_gone,
     ),
     counter(
         "amber_driver_dropped_ended",
-        "Frames that waited for the driver when it ended.",
+        "Waiting frames dropped because the driver ended.",
         DriverCounters::dropped_ended,
     ),
     counter(
         "amber_driver_dropped_stopping",
-        "Frames of the driver that were not passed on because it was being stopped.",
+        "Frames of the driver dropped because it was being stopped.",
         DriverCounters::dropped_stopping,
     ),
     counter(
@@ -223,7 +223,7 @@ const OF_DRIVERS: &[OfDriver] = &[
     ),
     counter(
         "amber_driver_stderr_dropped_lines",
-        "Lines of stderr that were not logged because there were too many.",
+        "Lines of stderr not logged because there were too many.",
         DriverCounters::stderr_dropped,
     ),
 ];
@@ -236,13 +236,13 @@ fn processes(page: &mut Page, overview: &Overview) {
     if processes.is_empty() {
         return;
     }
-    let help = "Processor time of the mediator and of its drivers.";
+    let help = "CPU time of the mediator and its drivers.";
     page.metric("amber_process_cpu_seconds", "counter", "seconds", help);
     for (device, process) in &processes {
         let cpu_ms = process.cpu_ms.map(seconds);
         page.maybe("_total", &[("device", device)], cpu_ms);
     }
-    let help = "Resident memory of the mediator and of its drivers.";
+    let help = "Resident memory of the mediator and its drivers.";
     page.metric(
         "amber_process_resident_memory_bytes",
         "gauge",
@@ -266,7 +266,7 @@ fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
-/// The text so far, and the metric whose samples follow.
+/// The text so far, and the metric whose samples come next.
 #[derive(Default)]
 struct Page {
     text: String,

@@ -9,10 +9,11 @@ use amber_web::{Answer, Limits, Reach, Request, Server, StatusCode, head, page, 
 
 use super::text::CONTENT_TYPE;
 
-/// Where the metrics are.
+/// The path of the metrics.
 const PATH: &str = "/metrics";
 
-/// Scrapers at the same time. A few are usual, and each answer costs the mediator some requests.
+/// Maximum number of concurrent scrapers. A few are usual, and each answer costs the mediator some
+/// requests.
 const LIMITS: Limits = Limits {
     total: 32,
     per_ip: 16,
@@ -33,8 +34,8 @@ pub(super) async fn serve(client: &Client, address: SocketAddr) -> Result<(), Fa
 
 async fn answer(client: Client, reach: Reach, request: Request) -> Answer {
     if !reach.admits(head(&request, "host")) {
-        let why = "these metrics are for this machine only: ask for http://localhost, or start \
-                   `amber metrics` with --listen 0.0.0.0:9464 for others";
+        let why = "these metrics are for this machine only: use http://localhost, or start \
+                   `amber metrics` with --listen 0.0.0.0:9464 to serve other machines";
         return plain(StatusCode::FORBIDDEN, why);
     }
     if request.uri().path() != PATH {

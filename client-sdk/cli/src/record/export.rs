@@ -19,8 +19,8 @@ Examples:
   amber export drive.mcap --csv --topic currentSpeed -o speeds.csv
   amber export drive.mcap --csv roboclaw
 
-A table has a column for each field that occurs; lists are in one cell. Choose one topic for a table
-without empty cells. `amber info` lists the topics.";
+A table has one column for each field that occurs; a list fills one cell. Choose a single topic for
+a table without empty cells. `amber info` lists the topics.";
 
 /// Options of `amber export`.
 #[derive(Clone, Debug, clap::Args)]

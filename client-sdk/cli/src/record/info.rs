@@ -1,4 +1,4 @@
-//! `amber info`: what is in a recording. IO.
+//! `amber info`: shows the contents of a recording. IO.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,9 @@ impl Human for Shown {
         let bytes: u64 = gaps.iter().map(|gap| gap.bytes).sum();
         let complete = match (finished, missing, fact("amber.end", "end")) {
             _ if self.complete => "yes".to_owned(),
-            (false, ..) => "no: the recorder was killed; `amber recover` finishes the file".into(),
+            (false, ..) => {
+                "no: the recorder was killed; run `amber recover` to repair the file".into()
+            }
             (_, 1.., _) => {
                 let bytes = size::shown(bytes);
                 format!("no: {missing} messages ({bytes}) are missing")

@@ -59,7 +59,7 @@ impl Output {
         };
         let file = file.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                let text = format!("{} exists already", path.display());
+                let text = format!("{} already exists", path.display());
                 Failure::new(text).hint("name another file, or replace it with --force")
             }
             _ => cannot_write(path, &error),
@@ -119,8 +119,7 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Failure::new(format!("cannot write {shown}: the disk is full")).hint(format!(
-                "free some space; then `amber recover {shown}` finishes the file with everything \
-                 that was written"
+                "free some space, then run `amber recover {shown}` to repair the file"
             ))
         }
         io::ErrorKind::BrokenPipe => {

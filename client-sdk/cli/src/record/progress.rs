@@ -1,4 +1,4 @@
-//! What `amber record` says while it records: a line on a terminal, or JSON. IO.
+//! The progress of `amber record`: a line on a terminal, or JSON. IO.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::super::file::is_stdout;
 use super::report::Written;
 use super::size;
 
-/// How far the recording is.
+/// The progress of the recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     /// The file that is being written, if it is not for a snapshot.
@@ -25,7 +25,7 @@ pub(super) struct Progress {
     pub(super) held: Option<(Duration, usize)>,
 }
 
-/// Where progress is shown.
+/// The output for progress.
 pub(super) struct Shown {
     json: bool,
     is_terminal: bool,

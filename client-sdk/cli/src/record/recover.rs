@@ -1,4 +1,4 @@
-//! `amber recover`: finishes the recording of a recorder that was killed. IO.
+//! `amber recover`: repairs a recording whose recorder was killed. IO.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ Examples:
   amber recover drive.mcap                 (writes drive-recovered.mcap)
   amber recover drive.mcap -o drive.mcap   (replaces the file)
 
-`amber info` and `amber export` also read files that are not finished. `amber play` and other programs
-need the index that this command adds.";
+`amber info` and `amber export` also read unfinished files. `amber play` and other programs need the
+index that this command adds.";
 
 /// Options of `amber recover`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Recording that was not finished, or is damaged
+    /// Unfinished or damaged recording
     file: PathBuf,
     /// File to write [default: the name with -recovered]
     #[arg(short, long, value_name = "FILE")]

@@ -1,4 +1,4 @@
-//! What the messages for Foxglove and Lichtblick need to know from the start. IO.
+//! The initial data for the messages for Foxglove and Lichtblick. IO.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use amber_scene::mount;
 /// A recording does not wait longer for the map. Drivers of the original system do not answer.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// A converter that knows the place of the laser and the map, because they may not be sent again.
+/// A converter with the position of the laser and the map, because they may not be sent again.
 /// `devices` are those that are recorded; all if there are none.
 pub(super) async fn converter(client: &Client, devices: &[Device]) -> Converter {
     let mut converter = Converter::new(mount::find(client).await);

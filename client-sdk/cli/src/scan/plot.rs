@@ -15,7 +15,7 @@ pub(super) fn draw(scan: &Scan, view: View, columns: usize, rows: usize) -> Stri
         drawing.ring(ring_m);
     }
     for ring_m in view.rings() {
-        // Straight behind the robot, where scanners do not look.
+        // Straight behind the robot, where scanners have no points.
         let (x, y) = drawing.place(-ring_m, 0.0);
         drawing.canvas.label(x, y, &label(ring_m));
     }

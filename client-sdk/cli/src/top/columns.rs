@@ -1,4 +1,4 @@
-//! The columns of `amber top`: what fits into a width, most important first. PURE.
+//! The columns of `amber top`: those that fit into a width, most important first. PURE.
 
 use amber_terminal::millis;
 
@@ -36,7 +36,7 @@ const fn number<T>(
     }
 }
 
-/// Of devices; behind them comes what is wrong.
+/// Columns of devices; the problem of the device follows them.
 pub(super) const DEVICES: &[Column<DeviceRow>] = &[
     text("DEVICE", 23, 0, |it| match it.others {
         0 => it.device.clone(),
@@ -55,7 +55,7 @@ pub(super) const DEVICES: &[Column<DeviceRow>] = &[
     number("STARTS", 6, 10, |it| it.restarts.to_string()),
 ];
 
-/// Of clients; behind them come the devices that they use.
+/// Columns of clients; the devices that they use follow.
 pub(super) const CLIENTS: &[Column<ClientRow>] = &[
     number("CLIENT", 6, 0, |it| it.id.to_string()),
     text("ADDRESS", 21, 1, |it| it.address.clone()),
@@ -64,14 +64,14 @@ pub(super) const CLIENTS: &[Column<ClientRow>] = &[
     number("SILENT", 7, 4, |it| millis(it.silent_ms)),
 ];
 
-/// Of drops.
+/// Columns of drops.
 pub(super) const DROPS: &[Column<DropRow>] = &[
     text("DROPPED BECAUSE", 34, 0, |it| it.reason.replace('_', " ")),
     number("PER s", 6, 1, |it| rate(it.per_s)),
     number("TOTAL", 8, 2, |it| it.total.to_string()),
 ];
 
-/// The columns that fit, in their order, and the width that is left. There is always one.
+/// The columns that fit, in their order, and the remaining width. At least one column is shown.
 pub(super) fn fitting<T>(columns: &[Column<T>], width: u16) -> (Vec<&Column<T>>, u16) {
     let mut by_rank: Vec<_> = columns.iter().collect();
     by_rank.sort_by_key(|column| column.rank);
@@ -101,7 +101,7 @@ pub(super) fn rate(per_s: f64) -> String {
     }
 }
 
-/// A share of one processor.
+/// A share of one core.
 pub(super) fn percent(percent: Option<f64>) -> String {
     percent.map_or_else(|| "-".into(), |percent| format!("{percent:.1}"))
 }
@@ -115,7 +115,7 @@ pub(super) fn memory(bytes: Option<u64>) -> String {
     }
 }
 
-/// A round trip.
+/// A round-trip time.
 pub(super) fn milliseconds(ms: Option<f64>) -> String {
     ms.map_or_else(|| "-".into(), |ms| format!("{ms:.2}"))
 }

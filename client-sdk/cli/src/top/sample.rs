@@ -1,4 +1,4 @@
-//! What `amber top` shows: two looks at the mediator, and the rates between them. PURE.
+//! The data of `amber top`: two samples of the mediator, and the rates between them. PURE.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use serde::Serialize;
 use crate::devices::{name, state_name};
 use crate::overview::Overview;
 
-/// One look at the mediator.
+/// One sample of the mediator.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     /// The time since the program started.
     pub(super) at: Duration,
     pub(super) overview: Overview,
     pub(super) clients: Vec<ClientInfo>,
-    /// The round trip to the mediator itself.
+    /// The round-trip time to the mediator itself.
     pub(super) round_trip: Option<Duration>,
-    /// The round trips to those devices whose drivers answer PINGs, by name.
+    /// The round-trip times to the devices whose drivers answer PINGs, by name.
     pub(super) round_trips: BTreeMap<String, Duration>,
 }
 
-/// The state of everything, with rates since the last look.
+/// The state of everything, with rates since the last sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct View {
     pub(super) mediator: MediatorRow,
     pub(super) devices: Vec<DeviceRow>,
     pub(super) clients: Vec<ClientRow>,
-    /// Those that have ever happened, the fastest first.
+    /// Drop reasons with a nonzero counter, highest rate first.
     pub(super) drops: Vec<DropRow>,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct MediatorRow {
     pub(super) round_trip_ms: Option<f64>,
 }
 
-/// One driver, under its first device.
+/// One driver, named after its first device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct DeviceRow {
     pub(super) device: String,
-    /// Devices that the same driver serves, too.
+    /// Number of further devices that the same driver serves.
     pub(super) others: usize,
     pub(super) state: &'static str,
-    /// What is wrong, if something is.
+    /// The problem of the device, if there is one.
     pub(super) problem: Option<String>,
     pub(super) state_ms: u64,
     pub(super) restarts: u32,
@@ -88,7 +88,7 @@ pub(super) struct DropRow {
 }
 
 impl View {
-    /// What has happened between two looks. Without an older one, rates are 0.
+    /// The changes between two samples. Without an older one, rates are 0.
     pub(super) fn between(old: Option<&Look>, new: &Look) -> Self {
         let nothing = Look {
             at: new.at,
@@ -113,7 +113,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// What has been added, per second. A counter that has started anew counts from 0.
+    /// The increase per second. A counter that was reset counts from 0.
     fn per_s(self, old: u64, new: u64) -> f64 {
         let added = if new >= old { new - old } else { new };
         if self.seconds > 0.0 {
@@ -123,7 +123,7 @@ impl Rates {
         }
     }
 
-    /// The share of one processor. `None` for a process that was not there before.
+    /// CPU use as a share of one core. `None` for a process that did not exist before.
     fn cpu_percent(self, old: Option<&ProcessUsage>, new: Option<&ProcessUsage>) -> Option<f64> {
         let (old, new) = (old?, new?);
         let is_same = old.pid == new.pid && self.seconds > 0.0;
@@ -195,7 +195,7 @@ fn devices(rates: Rates, old: &Look, new: &Look) -> Vec<DeviceRow> {
     new.overview.drivers.iter().filter_map(row).collect()
 }
 
-/// Why a driver is not up, or what is wrong although it is.
+/// The reason why a driver is not up, or the problem of a driver that is up.
 fn problem(driver: &Driver) -> Option<String> {
     match driver.state() {
         DriverState::Backoff | DriverState::Failed => driver.reason.clone(),
@@ -261,7 +261,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A look after so many seconds at a mediator with two drivers and a client.
+    /// A sample, taken after this many seconds, of a mediator with two drivers and a client.
     pub(in super::super) fn look(seconds: u64) -> Look {
         let device = |r#type| Device { r#type, id: 0 };
         let driver = |of: Device, pid, each: u64| Driver {

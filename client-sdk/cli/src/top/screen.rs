@@ -1,4 +1,4 @@
-//! Draws what `amber top` shows. PURE, but for the terminal that it is given.
+//! Draws the screen of `amber top`. PURE, except for the given terminal.
 
 use std::borrow::Cow;
 
@@ -66,7 +66,7 @@ fn line(area: Rect, number: u16) -> Rect {
     Rect::new(area.x, below, area.width, height)
 }
 
-/// As many parts as fit into a width, and always the first: half a number would be a wrong one.
+/// As many parts as fit into a width, and always the first: a truncated number would be wrong.
 fn whole(parts: &[String], separator: &str, width: usize) -> String {
     let mut text = String::new();
     for part in parts {
@@ -82,7 +82,7 @@ fn whole(parts: &[String], separator: &str, width: usize) -> String {
     text
 }
 
-/// What fits into a width; a text that was cut says so.
+/// Text cut to a width, with a mark if it was cut.
 fn cut(text: &str, width: usize) -> Cow<'_, str> {
     match text.char_indices().nth(width) {
         None => text.into(),
@@ -150,7 +150,7 @@ fn footer(state: &State, width: usize) -> Span<'static> {
 }
 
 fn draw_devices(frame: &mut Frame<'_>, area: Rect, rows: &[DeviceRow], state: &State) {
-    // The selected row stays in sight.
+    // The selected row stays visible.
     let height = usize::from(area.height.saturating_sub(1)).max(1);
     let selected = state.selected.min(rows.len().saturating_sub(1));
     let first = (selected + 1).saturating_sub(height);
@@ -204,7 +204,7 @@ fn draw_drops(frame: &mut Frame<'_>, area: Rect, rows: &[DropRow]) {
     }
 }
 
-/// Draws the columns that fit, and what comes behind them in the rest of the line.
+/// Draws the columns that fit, and the trailing text in the rest of the line.
 fn table<T>(
     frame: &mut Frame<'_>,
     area: Rect,

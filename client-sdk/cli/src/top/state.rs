@@ -1,11 +1,11 @@
-//! What the user of `amber top` has chosen, and what keys change. PURE.
+//! The user's selections in `amber top`, and the effects of keys. PURE.
 
 use amber_proto::Device;
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::sample::View;
 
-/// What is selected and shown.
+/// The current selection and view.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     /// The address of the mediator.
@@ -14,10 +14,10 @@ pub(super) struct State {
     pub(super) has_colours: bool,
     /// The number of the selected device.
     pub(super) selected: usize,
-    /// The table below the devices, if there is no room for both.
+    /// The table below the devices if there is room for only one.
     pub(super) panel: Panel,
     pub(super) is_paused: bool,
-    /// What has happened last.
+    /// The latest message.
     pub(super) message: Option<String>,
     asked: Option<(Change, Device)>,
 }
@@ -30,7 +30,7 @@ pub(super) enum Panel {
     Drops,
 }
 
-/// What the user can do to a driver.
+/// An action on a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Start,
@@ -49,13 +49,13 @@ pub(super) enum Key {
     Pause,
     Panel,
     Yes,
-    /// Any other key: takes a question back.
+    /// Any other key: cancels a question.
     Other,
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     Resized,
 }
 
-/// What a key causes beside a change of the picture.
+/// The effect of a key, other than a change of the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Quit,
@@ -63,7 +63,7 @@ pub(super) enum Effect {
 }
 
 impl State {
-    /// Nothing is selected but the first device.
+    /// The initial state: the first device is selected.
     pub(super) fn new(mediator: String, has_colours: bool) -> Self {
         Self {
             mediator,
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// The question that waits for an answer.
+    /// The pending question.
     pub(super) fn question(&self) -> Option<String> {
         let (change, device) = self.asked?;
         Some(format!("{} {device}? Press y to confirm.", change.verb()))
@@ -134,7 +134,7 @@ impl Change {
     }
 }
 
-/// What an event of the terminal means.
+/// The meaning of a terminal event.
 pub(super) fn meaning(event: &Event) -> Option<Key> {
     let key = match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => key,

@@ -68,7 +68,7 @@ function drive(points) {
   }, 200);
 }
 
-/** The processor time of all threads of a process, in seconds. */
+/** The CPU time of all threads of a process, in seconds. */
 async function processorTime(pid) {
   let ns = 0;
   for (const thread of await readdir(`/proc/${pid}/task`)) {

@@ -1,4 +1,4 @@
-//! Which viewers may look. PURE.
+//! Access of viewers. PURE.
 //!
 //! On the loopback address, viewers need no token: programs, Foxglove's own page, the desktop
 //! programs, and pages that this machine serves. Pages of other sites are refused. For other
@@ -42,15 +42,16 @@ impl Access {
         })
     }
 
-    /// The token that viewers need, if they do.
+    /// The token that viewers need, if any.
     pub(super) fn token(&self) -> Option<&str> {
         self.token.as_ref().map(Token::text)
     }
 
-    /// Whether a viewer may look: the path of its request, and the headers `Host` and `Origin`.
+    /// Whether a viewer may connect: checks the path of its request, and the headers `Host` and
+    /// `Origin`.
     ///
     /// # Errors
-    /// It may not, and why.
+    /// The reason why it may not.
     pub(super) fn admit(
         &self,
         path: &str,
@@ -67,8 +68,8 @@ impl Access {
         }
         if !self.reach.admits(host) {
             return Err(
-                "this server is for its own machine only: connect to ws://localhost, or \
-                        start it with --listen 0.0.0.0:8765 for others",
+                "this server is only for its own machine: connect to ws://localhost, or \
+                        start it with --listen 0.0.0.0:8765 to serve other machines",
             );
         }
         match origin.is_none_or(|origin| self.is_known(origin)) {

@@ -1,4 +1,4 @@
-//! The one task around the hub: inputs in, outputs done. IO.
+//! The task around the hub: feeds it inputs and performs its outputs. IO.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::outbox::Frame;
 use super::session::Mailbox;
 use super::{feeds, now_ns};
 
-/// What happens.
+/// An input.
 pub(super) enum Input {
     /// A viewer has connected.
     Opened(oneshot::Sender<(ViewerId, Arc<Mailbox>)>),
@@ -36,7 +36,7 @@ pub(super) enum Input {
     Connected(Client),
     /// The devices of the mediator.
     Devices(Vec<Described>),
-    /// The place of the laser on the robot.
+    /// The position of the laser on the robot.
     Mount(Pose),
     /// A message of a device.
     Message(Device, Bytes),
@@ -44,7 +44,7 @@ pub(super) enum Input {
     Event(Event),
 }
 
-/// The hub and all that acts for it.
+/// The hub and its helpers.
 pub(super) struct App {
     mediator: String,
     hub: Hub,
@@ -55,7 +55,7 @@ pub(super) struct App {
     devices: HashMap<Device, Arc<Schemas>>,
     /// Whether there are viewers.
     is_watched: bool,
-    /// Connects, or asks for the devices.
+    /// Connects, or requests the devices.
     watching: Option<AbortHandle>,
     feeds: HashMap<Feed, Option<AbortHandle>>,
 }
@@ -174,7 +174,7 @@ impl App {
         }
     }
 
-    /// Asks for the devices while there are viewers.
+    /// Requests the devices while there are viewers.
     fn watch(&mut self) {
         self.watching.take().inspect(AbortHandle::abort);
         if !self.is_watched {
@@ -201,7 +201,7 @@ impl App {
                 Some((_, method)) => {
                     calls::call(&client, service.device, &service.schemas, method, &words).await
                 }
-                None => Err("there is no such request".to_owned()),
+                None => Err("unknown request".to_owned()),
             };
             let _ = inputs.send(Input::Answer(id, answer)).await;
         });

@@ -1,4 +1,4 @@
-//! The channels of a robot, and where their messages come from. PURE.
+//! The channels of a robot, and the sources of their messages. PURE.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ pub(super) struct Described {
     pub(super) schemas: Arc<Schemas>,
 }
 
-/// Where messages come from. It is only asked while a viewer wants them.
+/// The source of messages. It is used only while a viewer subscribes to them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Feed {
     /// The events of the mediator.
     Events,
-    /// What a device publishes.
+    /// The published data of a device.
     Published(Device),
-    /// What a device publishes after this request.
+    /// The published data of a device after this request.
     ByRequest(Device, String),
     /// The answers to this request, which is repeated.
     Asked(Device, String),
@@ -132,7 +132,7 @@ impl Catalog {
         self.channels.keys().copied().collect()
     }
 
-    /// A channel as viewers are told.
+    /// The description of a channel for viewers.
     pub(super) fn told(&self, id: u32) -> Option<Value> {
         let it = self.channels.get(&id)?;
         Some(protocol::channel(
@@ -164,7 +164,7 @@ impl Catalog {
         matches!(source, Some(Source::Made(..) | Source::Robot))
     }
 
-    /// Whether the last message of a channel is for later viewers, too: it is sent only once.
+    /// Whether the last message of a channel is also for later viewers: it is sent only once.
     pub(super) fn is_kept(&self, id: u32) -> bool {
         let channel = self.channels.get(&id);
         channel.is_some_and(|it| match it.source {
@@ -182,7 +182,7 @@ impl Catalog {
         )
     }
 
-    /// Where the messages of a channel come from.
+    /// The source of the messages of a channel.
     pub(super) fn feeds(&self, id: u32) -> Vec<Feed> {
         match self.channels.get(&id).map(|it| &it.source) {
             None => Vec::new(),
@@ -209,7 +209,7 @@ fn raw(described: &Described) -> Vec<(String, Channel)> {
         return Vec::new();
     };
     let descriptors: Arc<str> = STANDARD.encode(&made.set).into();
-    // What is published comes before what must be asked for the same field.
+    // For the same field, published data is preferred to requests.
     let feed = |method: &Method| match &method.kind {
         Kind::Subscribe => Some((0, Feed::Published(device))),
         Kind::StreamByRequest { .. } => Some((1, Feed::ByRequest(device, method.command.clone()))),

@@ -1,4 +1,4 @@
-//! Asks the mediator and the devices for what viewers want. IO.
+//! Requests the data that viewers subscribe to. IO.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) async fn connect(mediator: String, inputs: mpsc::Sender<Input>) {
                 let _ = inputs.send(Input::Connected(client)).await;
                 return;
             }
-            Err(error) if is_new => note(format!("{error}; trying again")),
+            Err(error) if is_new => note(format!("{error}; retrying")),
             Err(_) => {}
         }
         is_new = false;
@@ -39,7 +39,7 @@ pub(super) async fn connect(mediator: String, inputs: mpsc::Sender<Input>) {
     }
 }
 
-/// The devices of the mediator, with their descriptions, and the place of the laser.
+/// The devices of the mediator, with their descriptions, and the position of the laser.
 pub(super) async fn watch_devices(client: Client, inputs: mpsc::Sender<Input>) {
     let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
     let built_in = Arc::new(Schemas::built_in());

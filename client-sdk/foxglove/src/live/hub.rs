@@ -60,7 +60,7 @@ pub(super) struct Hub {
     viewers: BTreeMap<ViewerId, BTreeMap<u32, u32>>,
     last_viewer: u64,
     running: HashSet<Feed>,
-    /// The last messages that later viewers get, too.
+    /// The last messages, which later viewers also get.
     kept: HashMap<u32, (u64, Vec<u8>)>,
     outputs: VecDeque<Output>,
 }
@@ -83,7 +83,7 @@ impl Hub {
         }
     }
 
-    /// The next thing to do.
+    /// The next output.
     pub(super) fn take(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -114,7 +114,7 @@ impl Hub {
     /// A viewer is gone.
     pub(super) fn close(&mut self, id: ViewerId) {
         if self.viewers.remove(&id).is_some() {
-            // Their requests are sent, but nobody waits for the answers.
+            // Their requests are sent, but their answers are ignored.
             self.calls.retain(|call| call.viewer != id);
             self.settle();
             if self.viewers.is_empty() {
@@ -144,7 +144,7 @@ impl Hub {
                 self.settle();
             }
             Ok(Said::Other) => {
-                let why = "amber takes subscribe, unsubscribe and calls of services only";
+                let why = "amber accepts only subscribe, unsubscribe and calls of services";
                 self.text(id, protocol::status(Level::Warning, why));
             }
             Err(error) => {
@@ -160,7 +160,7 @@ impl Hub {
         let Some((services, call)) = services.zip(protocol::call(bytes)) else {
             let why = match self.services {
                 Some(_) => "invalid message: only calls of services are binary",
-                None => "amber shows only: start `amber foxglove` with --calls to call requests",
+                None => "read-only: start `amber foxglove` with --calls to call requests",
             };
             return self.text(id, protocol::status(Level::Error, why));
         };
@@ -171,7 +171,7 @@ impl Hub {
         };
         let open = self.calls.iter().filter(|it| it.viewer == id).count();
         let words = match (services.get(call.service), call.payload) {
-            (None, _) => Err("there is no such service".to_owned()),
+            (None, _) => Err("unknown service".to_owned()),
             (_, None) => Err("only the encoding json is supported".to_owned()),
             _ if open >= MAX_CALLS => Err("too many calls wait for their answers".to_owned()),
             _ if self.calls.contains(&call_id) => Err("this call id is in use".to_owned()),
@@ -197,7 +197,7 @@ impl Hub {
             return;
         }
         self.outputs.push_back(match answer {
-            // A request without an answer was sent: that is all there is to say.
+            // A request without an answer was sent.
             Ok(Value::Null) => {
                 let nothing = Value::Object(Map::new());
                 Output::Line(id.viewer, protocol::response(id.service, id.call, &nothing))
@@ -209,13 +209,13 @@ impl Hub {
 
     fn subscribe(&mut self, id: ViewerId, subscription: u32, channel: u32) -> Result<(), String> {
         if self.catalog.told(channel).is_none() {
-            return Err(format!("there is no channel {channel}"));
+            return Err(format!("channel {channel} does not exist"));
         }
         let Some(all) = self.viewers.get_mut(&id) else {
             return Ok(());
         };
         if all.contains_key(&subscription) {
-            return Err(format!("the subscription {subscription} exists already"));
+            return Err(format!("subscription {subscription} already exists"));
         }
         if all.len() >= MAX_SUBSCRIPTIONS {
             return Err(format!("more than {MAX_SUBSCRIPTIONS} subscriptions"));
@@ -281,7 +281,7 @@ impl Hub {
         }
     }
 
-    /// The place of the laser on the robot.
+    /// The position of the laser on the robot.
     pub(super) fn handle_mount(&mut self, mount: Pose) {
         self.converter.set_mount(mount);
     }
@@ -338,7 +338,7 @@ impl Hub {
         protocol::advertise(ids.iter().filter_map(|id| self.catalog.told(*id)))
     }
 
-    /// Starts and stops feeds, so that those run that a viewer wants.
+    /// Starts and stops feeds according to the subscriptions of viewers.
     fn settle(&mut self) {
         let channels = self.viewers.values().flat_map(BTreeMap::values);
         let wanted: HashSet<Feed> = channels.flat_map(|id| self.catalog.feeds(*id)).collect();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Viewers at the same time. Each costs a few hundred kB per second.
+/// Maximum number of viewers. Each costs a few hundred kB per second.
 pub(super) const MAX_VIEWERS: usize = 16;
 
-/// Connections at the same time, also those that are not viewers yet.
+/// Maximum number of connections, including those that are not viewers yet.
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
 /// The largest message from a viewer: a subscription to some hundred channels has 20 kB.
@@ -31,8 +31,8 @@ pub(super) const FRAME_PERIOD: Duration = Duration::from_millis(20);
 /// The time between two pings to a viewer.
 pub(super) const PING_PERIOD: Duration = Duration::from_secs(2);
 
-/// A viewer that does not even answer pings for this time is gone. Browsers slow pages down that
-/// nobody looks at, but they do answer.
+/// A viewer that does not even answer pings for this time is gone. Browsers slow down hidden pages,
+/// but they still answer.
 pub(super) const SILENT_VIEWER: Duration = Duration::from_secs(10);
 
 /// How long a viewer may take to make room for a message.
@@ -50,14 +50,14 @@ pub(super) const ASK_PERIOD: Duration = Duration::from_millis(200);
 /// The same for particles, which are large.
 pub(super) const PARTICLES_PERIOD: Duration = Duration::from_millis(400);
 
-/// The same for maps, which change when one is uploaded.
+/// The same for maps, which change only when one is uploaded.
 pub(super) const MAP_PERIOD: Duration = Duration::from_secs(5);
 
 /// The period of streams that have one.
 pub(super) const STREAM_PERIOD: Duration = Duration::from_millis(50);
 
-/// The time between two attempts to reach the mediator, or to subscribe to a device.
+/// The time between attempts to connect to the mediator, or to subscribe to a device.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// The mediator answers from memory, so a late answer means that it has ended.
+/// The mediator answers from memory, so without an answer in this time it has ended.
 pub(super) const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);

@@ -1,6 +1,6 @@
-//! What waits for one viewer. PURE.
+//! The messages that wait for one viewer. PURE.
 //!
-//! Of each subscription, only the newest message waits: a slow viewer gets fewer, not older ones.
+//! Only the newest message of each subscription waits: a slow viewer gets fewer, not older ones.
 //! Texts and lines of a log all wait, up to a limit. Everything that is dropped is counted.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -41,7 +41,7 @@ impl Outbox {
         self.lines.push_back(frame);
     }
 
-    /// Forgets what waits of a subscription that has ended.
+    /// Removes the waiting message of a subscription that has ended.
     pub(super) fn forget(&mut self, subscription: u32) {
         self.newest.remove(&subscription);
     }

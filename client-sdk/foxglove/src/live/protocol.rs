@@ -1,6 +1,6 @@
 //! The Foxglove WebSocket protocol, as far as this server needs it. PURE.
 //!
-//! Texts are JSON objects with the kind in `op`. The server says `serverInfo` and `advertise`, the
+//! Texts are JSON objects with the kind in `op`. The server sends `serverInfo` and `advertise`, the
 //! viewer `subscribe` and `unsubscribe`. Messages of channels are binary, and so are calls of services
 //! and their answers.
 
@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The names of this protocol: that of Lichtblick and older versions of Foxglove, and the present
+/// The names of this protocol: that of Lichtblick and older versions of Foxglove, and the current
 /// one of Foxglove. They differ in the name only.
 pub(super) const NAMES: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
 
@@ -24,7 +24,7 @@ const SERVICE_RESPONSE: u8 = 3;
 /// The encoding of arguments and answers.
 const JSON: &str = "json";
 
-/// What a viewer says.
+/// A message of a viewer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "op", rename_all = "camelCase")]
 pub(super) enum Said {
@@ -35,7 +35,7 @@ pub(super) enum Said {
     Unsubscribe {
         subscription_ids: Vec<u32>,
     },
-    /// Something for which this server has not said that it is able to.
+    /// An operation that this server does not offer.
     #[serde(other)]
     Other,
 }
@@ -48,7 +48,7 @@ pub(super) struct Subscription {
     pub(super) channel_id: u32,
 }
 
-/// How serious a [`status`] is.
+/// The severity of a [`status`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Warning = 1,

@@ -1,4 +1,4 @@
-//! Accepts viewers: the beginning of their WebSocket. IO.
+//! Accepts viewers and opens their WebSockets. IO.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::app::Input;
 use super::limits::{MAX_CONNECTIONS, MAX_MESSAGE, MAX_VIEWERS};
 use super::{protocol, session};
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server {
     access: Access,
     inputs: mpsc::Sender<Input>,
     viewers: Arc<Counts>,
 }
 
-/// Serves viewers for ever.
+/// Serves viewers endlessly.
 pub(super) async fn run(listener: TcpListener, access: Access, inputs: mpsc::Sender<Input>) {
     let server = Arc::new(Server {
         access,
@@ -45,7 +45,7 @@ pub(super) async fn run(listener: TcpListener, access: Access, inputs: mpsc::Sen
 }
 
 impl Server {
-    /// Begins a WebSocket, or says why not.
+    /// Opens a WebSocket, or reports the reason for the refusal.
     fn answer(
         &self,
         request: Request,

@@ -80,7 +80,7 @@ impl Services {
         self.all.get(&id)
     }
 
-    /// A service as viewers are told.
+    /// The description of a service for viewers.
     pub(super) fn told(&self, id: u32) -> Option<Value> {
         let service = self.all.get(&id)?;
         let (interface, method) = service.described()?;
@@ -107,12 +107,12 @@ impl Service {
     }
 }
 
-/// The wheels would go on when the viewer is gone, so it cannot set their speeds.
+/// The wheels would keep turning when the viewer is gone, so it cannot set their speeds.
 fn is_service(interface: &Interface, method: &Method) -> bool {
     matches!(method.kind, Kind::Ask { .. } | Kind::Tell) && !turns_wheels(interface, method)
 }
 
-/// A JSON schema: viewers show it beside the input.
+/// A JSON schema: viewers show it next to the input.
 fn request_schema(arguments: &[Argument<'_>]) -> Value {
     let property = |argument: &Argument<'_>| {
         let field = argument.field;

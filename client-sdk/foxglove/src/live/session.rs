@@ -24,7 +24,7 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Changes what waits.
+    /// Changes the waiting messages.
     pub(super) fn change(&self, change: impl FnOnce(&mut Outbox)) {
         change(&mut self.lock());
         self.filled.notify_one();
@@ -65,7 +65,7 @@ pub(super) async fn serve(socket: Socket, peer: SocketAddr, inputs: mpsc::Sender
     let dropped = mailbox.lock().dropped();
     if dropped > 0 {
         note(format!(
-            "viewer {peer} is gone; newer messages have replaced {dropped} that still waited for it"
+            "viewer {peer} is gone; {dropped} waiting messages were replaced by newer ones"
         ));
     }
     let _ = inputs.send(Input::Closed(id)).await;
@@ -76,7 +76,7 @@ async fn read(
     id: ViewerId,
     inputs: &mpsc::Sender<Input>,
 ) {
-    // A living viewer answers the pings.
+    // A viewer that works answers the pings.
     while let Ok(Some(Ok(message))) = timeout(SILENT_VIEWER, stream.next()).await {
         let input = match message {
             Message::Text(text) => Input::Text(id, text.as_str().to_owned()),

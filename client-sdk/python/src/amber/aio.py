@@ -153,7 +153,7 @@ class Client(proxies.Devices):
         """Any device, in its own messages: ``"dummy"``, ``"4:1"``."""
         return Proxy(self, Device.parse(device))
 
-    # What comes in
+    # Incoming messages
 
     def handle(self, frame: Frame) -> None:
         """Handles a frame from your own transport."""
@@ -221,7 +221,7 @@ class Client(proxies.Devices):
             if not asked.future.done():
                 asked.future.set_exception(error)
 
-    # What goes out
+    # Outgoing messages
 
     def _send(self, device: Device, message: Any) -> None:
         if self._transport is None:
@@ -301,7 +301,7 @@ class Client(proxies.Devices):
     def _renew(self) -> None:
         """Drivers may or may not have forgotten this client."""
         for key, feed in self._feeds.items():
-            # An old driver would keep a second subscription beside the first one.
+            # An old driver would keep a second subscription in addition to the first one.
             self._send(key.device, feed[-1]._stop)
             self._send(key.device, feed[-1]._start)
 
@@ -391,7 +391,7 @@ class Proxy:
         start: Any = None,
         stop: Any = None,
     ) -> Subscription[T]:
-        """What the device publishes; ``read`` converts a message to a value, or None.
+        """The published data of the device; ``read`` converts a message to a value, or None.
 
         ``start`` and ``stop`` are messages for devices that do not use
         SUBSCRIBE and UNSUBSCRIBE.

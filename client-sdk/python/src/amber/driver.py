@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 #: The maximum number of queued requests; then the oldest is dropped.
 WAITING = 256
-#: The maximum size of a description: so much does a mediator keep.
+#: The maximum size of a description that a mediator keeps.
 DESCRIPTION_BYTES = 16_000
 
 
@@ -62,7 +62,7 @@ class Request:
 
 @dataclass
 class Timer:
-    """Work that is done again and again."""
+    """Work that is repeated."""
 
     period_s: float
     #: When it was done last, or when it was requested.
@@ -98,7 +98,7 @@ class Driver:
         return None
 
     def client_gone(self, client: int) -> None:
-        """A client left or was lost. Stop everything that it set in motion."""
+        """A client left or was lost. Stop all motion that it started."""
 
     def stop(self) -> None:
         """Called last: stdin was closed, or SIGTERM arrived. Bring the device to a safe state."""
@@ -114,7 +114,7 @@ class Driver:
 
     def trouble(self, why: str) -> None:
         """Reports that the device does not work although the driver does: one
-        sentence for people, such as "/dev/ttyACM0 is not there".
+        sentence for people, such as "/dev/ttyACM0 does not exist".
 
         ``amber events``, ``amber devices`` and ``amber status`` show it until
         :meth:`recovered` or the end of the driver. Saying the same again does

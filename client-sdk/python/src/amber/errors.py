@@ -37,7 +37,7 @@ class Refused(BadAnswer):
         super().__init__(message)
         #: The reason as a name, such as ``NOT_ALLOWED``; None if there is none.
         self.reason = reason
-        #: What to do about it, in words; None if unknown.
+        #: A hint as text; None if unknown.
         self.hint = hint
 
 

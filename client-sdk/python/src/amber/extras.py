@@ -26,9 +26,9 @@ from .values import (
 if TYPE_CHECKING:
     from .aio import Subscription
 
-#: How often a target is looked at.
+#: The interval between requests for the progress, in seconds.
 _PERIOD_S = 0.2
-#: The most answers in a row that may get lost.
+#: The maximum number of consecutive lost answers.
 _MAX_LOST = 2
 #: The driver computes in another frame, and so may round.
 _ROUNDING_M = 1e-6
@@ -96,7 +96,7 @@ class DriveToPoint:
         """Drives to one target and waits until the robot is there. This replaces all other targets.
 
         Returns the pose there; None if the driver gave the target up, or if another client has set
-        its own. The robot may wait for ever, for example for a lost laser: ``progress()`` says why.
+        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
 
         An error or cancelling does not stop the robot: call ``stop()``, or close the client.
         """
@@ -161,7 +161,7 @@ class Mediator:
             raise BadAnswer(f"{device}: {error}") from error
 
     async def clients(self: Any) -> list[Any]:
-        """All clients that the mediator knows, as messages of mediator.proto."""
+        """All known clients, as messages of mediator.proto."""
         found: list[Any] = []
         while True:
             page = await self.list_clients(len(found))
@@ -170,15 +170,15 @@ class Mediator:
                 return found
 
     async def start(self: Any, device: str | Device) -> str:
-        """Starts the driver of a device. Returns a sentence that says what happens."""
+        """Starts the driver of a device. Returns a sentence that describes the result."""
         return await self.change_driver(device, "START")  # type: ignore[no-any-return]
 
     async def stop(self: Any, device: str | Device) -> str:
-        """Stops the driver of a device. Returns a sentence that says what happens."""
+        """Stops the driver of a device. Returns a sentence that describes the result."""
         return await self.change_driver(device, "STOP")  # type: ignore[no-any-return]
 
     async def restart(self: Any, device: str | Device) -> str:
-        """Restarts the driver of a device. Returns a sentence that says what happens."""
+        """Restarts the driver of a device. Returns a sentence that describes the result."""
         return await self.change_driver(device, "RESTART")  # type: ignore[no-any-return]
 
 

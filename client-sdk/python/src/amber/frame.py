@@ -59,7 +59,7 @@ def decode(datagram: bytes) -> Frame:
 
 
 class FrameReader:
-    """Takes frames out of a stream that comes in pieces of any size."""
+    """Extracts frames from a stream that arrives in pieces of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

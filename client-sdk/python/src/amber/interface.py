@@ -45,7 +45,7 @@ class Part:
     path: Path
     #: The type, as text.
     annotation: str
-    #: Whether it may be missing.
+    #: Whether it may be absent.
     is_optional: bool
 
 
@@ -71,7 +71,7 @@ class Method:
     refusal: Path | None
     #: Seconds that a client waits for the answer by default; None for its own default.
     timeout_s: float | None
-    #: The name of the argument that says how many milliseconds the device may take.
+    #: The name of the argument for the time limit of the device in milliseconds.
     duration: str | None
     #: The name of the argument that is the period of a stream in milliseconds.
     period: str | None
@@ -97,7 +97,7 @@ class Method:
     # For clients
 
     def order(self, arguments: dict[str, Any], settings: tuple[Setting, ...] = ()) -> Any:
-        """The message that asks."""
+        """The request message."""
         message = self.message_class(type=self.message_class.DATA)
         for flag in self.flags:
             self.codec.write(message, flag, True)
@@ -143,7 +143,7 @@ class Method:
     # For drivers
 
     def fits(self, message: Any) -> bool:
-        """Whether a message asks for this."""
+        """Whether a message is a request for this."""
         if self.kind == "subscribe":
             return False
         codec = self.codec

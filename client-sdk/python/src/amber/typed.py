@@ -112,7 +112,7 @@ def client_class(interface: Interface, extras: Any = None, module: str = "") -> 
     }
     for method in interface.methods:
         if hasattr(Typed, method.name) or method.name == "proxy":
-            raise ValueError(f"{interface.file}: every client has {method.name} already")
+            raise ValueError(f"{interface.file}: every client already has a method {method.name}")
         # Extras use the described method that they replace by a private name.
         is_replaced = hasattr(extras, method.name)
         inside[f"_{method.name}" if is_replaced else method.name] = _client_method(method)

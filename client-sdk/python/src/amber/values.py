@@ -221,11 +221,11 @@ class ImuReading:
 class Finding:
     """One result of a test or a calibration of a NineDof."""
 
-    #: What it is about: ``accel``, ``gyro``, ``magnet`` or ``file``.
+    #: The subject: ``accel``, ``gyro``, ``magnet`` or ``file``.
     about: str
-    #: Whether all is well.
+    #: Whether the result is good.
     good: bool
-    #: More about it, for people.
+    #: Details for people.
     text: str
 
     @classmethod
@@ -286,7 +286,7 @@ MarkerPose = Pose
 
 @dataclass(frozen=True)
 class MapPose:
-    """Where the robot is on its map: metres, x to the right, y down."""
+    """The pose of the robot on its map: metres, x to the right, y down."""
 
     x_m: float
     y_m: float
@@ -316,7 +316,7 @@ class MapPose:
 
 @dataclass(frozen=True)
 class Target:
-    """A place to drive to, in the frame of the map."""
+    """A target, in the frame of the map."""
 
     x_m: float
     y_m: float
@@ -329,7 +329,7 @@ class Target:
 
 @dataclass(frozen=True)
 class TrajectoryPoint:
-    """A point of a line to follow, in the frame of the map."""
+    """A point of a trajectory, in the frame of the map."""
 
     x_m: float
     y_m: float

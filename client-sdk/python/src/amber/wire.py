@@ -29,7 +29,7 @@ def claim_stdout() -> BinaryIO:
     if _wire is None:
         wire = os.fdopen(os.dup(_STDOUT), "wb", buffering=0)
         os.dup2(_STDERR, _STDOUT)
-        # Text that is still in the buffer of the old object goes to stderr, too.
+        # Text that is still in the buffer of the old object also goes to stderr.
         sys.stdout = sys.stderr
         _wire = wire
     return _wire

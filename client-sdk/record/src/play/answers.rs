@@ -1,8 +1,8 @@
-//! The recorded answers to requests. PURE but for the files.
+//! The recorded answers to requests. PURE except for the files.
 //!
 //! Nothing is indexed in advance: the chunks around the position of the player are read when a
-//! client asks, and the last ones are kept. The index of the file says which chunks have requests
-//! of this kind at all, so what was asked once in an hour is found at once.
+//! client sends a request, and the last ones are kept. The index of the file shows which chunks
+//! have requests of this kind, so even rare requests are found immediately.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Seek};
@@ -34,7 +34,7 @@ struct Asked {
 }
 
 impl<F: Read + Seek> Answers<F> {
-    /// Nothing was asked yet. The files are in the order of [`Recorded::join`].
+    /// The initial state, without requests. The files are in the order of [`Recorded::join`].
     pub fn new(recorded: Arc<Recorded>, files: Vec<F>) -> Self {
         Self {
             recorded,

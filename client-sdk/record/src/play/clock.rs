@@ -77,7 +77,7 @@ impl Clock {
         since.checked_add(Duration::from_nanos(wait_ns as u64))
     }
 
-    /// How many times faster than recorded it runs.
+    /// The rate, relative to the recording.
     pub fn rate(&self) -> f64 {
         self.rate
     }

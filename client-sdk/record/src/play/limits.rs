@@ -13,11 +13,11 @@ pub(super) const APART: std::time::Duration = std::time::Duration::from_secs(60)
 pub(super) const CACHED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Chunks that are read for one request, which takes a few seconds: an answer may be far away, such
-/// as a map that was asked for once, but clients do not wait for ever.
+/// as a map that was requested once, but clients do not wait forever.
 pub(super) const SEARCHED_CHUNKS: usize = 4096;
 
-/// Chunks behind a request that may have its answer: many seconds of a busy robot. Clients gave up
-/// by then.
+/// Chunks after a request that may have its answer: many seconds of a busy robot. Later, clients
+/// have given up.
 pub(super) const CHUNKS_TO_ANSWER: usize = 16;
 
 /// Requests without an answer in the recording that are remembered, so that the file is searched

@@ -1,4 +1,4 @@
-//! What is due when. PURE but for the files.
+//! Selects the due messages. PURE except for the files.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Seek};
@@ -18,7 +18,7 @@ use crate::{Error, GapInfo};
 /// The number of DATA in `DriverMsg.MsgType`.
 const DATA: u64 = amber_proto::MsgType::Data as u64;
 
-/// What happens in a recording.
+/// An event in a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Played {
     /// A device publishes a message.
@@ -34,7 +34,7 @@ pub enum Played {
     Event(Vec<u8>),
     /// Messages are missing here.
     Gap(GapInfo),
-    /// The recording begins again.
+    /// The recording starts again.
     Again,
     /// The recording has ended; the player pauses.
     End,
@@ -104,7 +104,7 @@ impl<F: Read + Seek> Player<F> {
         }
     }
 
-    /// What happens now, with its time in nanoseconds since 1970. Call it until it returns `None`.
+    /// The current event, with its time in nanoseconds since 1970. Call it until it returns `None`.
     ///
     /// # Errors
     /// The file is damaged here or cannot be read. The player is paused then, and can jump.
@@ -136,7 +136,7 @@ impl<F: Read + Seek> Player<F> {
         Ok(Some((position_ns, Played::End)))
     }
 
-    /// Runs. At the end, begins again.
+    /// Runs. At the end, restarts.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -173,7 +173,7 @@ impl<F: Read + Seek> Player<F> {
         self.jump(now, to_ns)
     }
 
-    /// Jumps to a time, in nanoseconds since 1970. What comes next is what happened from then on.
+    /// Jumps to a time, in nanoseconds since 1970. The next events are those from then on.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -186,7 +186,7 @@ impl<F: Read + Seek> Player<F> {
         self.advance()
     }
 
-    /// Finds what comes next.
+    /// Finds the next event.
     fn advance(&mut self) -> Result<(), Error> {
         self.next = None;
         let channels = &self.recorded.channels;

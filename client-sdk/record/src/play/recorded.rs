@@ -1,4 +1,4 @@
-//! The index of a recording, and its chunks. PURE but for the files.
+//! The index of a recording, and its chunks. PURE except for the files.
 //!
 //! A recording may have several files, which follow each other in time. Each file has numbers of its
 //! own for its channels. Here a channel has one number in all files.
@@ -27,7 +27,7 @@ use crate::recording::GAPS;
 /// The topic of events.
 const EVENTS: &str = "/amber/events";
 
-/// What a recording has, from the indexes of its files.
+/// The contents of a recording, from the indexes of its files.
 pub struct Recorded {
     span: Span,
     pub(super) channels: BTreeMap<u16, Channel>,
@@ -61,7 +61,7 @@ pub(super) struct Channel {
     pub(super) field: Named,
 }
 
-/// What the last part of a topic names.
+/// The meaning of the last part of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// The first field of the messages.
@@ -75,7 +75,7 @@ pub(super) enum Named {
 /// The content of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Messages that passed between clients and a device.
+    /// Messages between clients and a device.
     Frames(Device, Direction),
     /// Events of the mediator.
     Events,
@@ -148,7 +148,7 @@ impl Recorded {
     /// Reads the index of one file.
     ///
     /// # Errors
-    /// The file cannot be read, is no recording, is not finished, or is empty.
+    /// The file cannot be read, is not a recording, is not finished, or is empty.
     pub fn open(mut file: impl Read + Seek) -> Result<Self, PlayError> {
         let mut summary = read_summary(&mut file)?;
         if summary.chunk_indexes.len() > limits::CHUNKS {

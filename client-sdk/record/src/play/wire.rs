@@ -2,7 +2,7 @@
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// What all messages have, with values of 0 for what is missing.
+/// The common fields of all messages; missing ones are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outer {
     pub(crate) msg_type: u64,
@@ -29,7 +29,7 @@ pub fn fields(mut message: &[u8]) -> Option<Vec<(u32, &[u8])>> {
     Some(fields)
 }
 
-/// What makes two requests the same: everything but the numbers that differ each time.
+/// The key of equal requests: everything except the numbers that differ each time.
 pub fn key(message: &[u8]) -> Option<Vec<u8>> {
     let fields = fields(message)?.into_iter();
     let own =

@@ -28,7 +28,7 @@ pub(crate) fn start(run: &mut Run<'_>) -> Checking {
     let received = sent.and_then(|()| bench.receive(wait));
     if let Err(Trouble::Ended(how)) = received {
         run.life = Some("start");
-        let what = format!("the driver ended right after its start ({how})");
+        let what = format!("the driver exited right after its start ({how})");
         return Err(Finding::new(what, "a process that waits for frames")
             .fix("see the last lines of its stderr below, or run the command by hand"));
     }
@@ -92,7 +92,7 @@ pub(crate) fn ping(run: &mut Run<'_>) -> Checking {
     ))
 }
 
-/// Two mistakes make an otherwise correct driver silent.
+/// Checks for two mistakes that make an otherwise correct driver silent.
 fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     // A frame whose lengths are the same both ways: 0101.
     run.restart()?;

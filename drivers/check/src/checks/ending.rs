@@ -93,7 +93,7 @@ fn ended(run: &mut Run<'_>, when: &str) -> Checking {
         let seconds = wait.as_secs_f32();
         let what = format!("the driver still runs {seconds} s after {when}");
         return Err(match spins(bench) {
-            true => Finding::new(what + ", and keeps a processor busy", wanted)
+            true => Finding::new(what + ", and keeps a CPU core busy", wanted)
                 .fix("leave the loop when read() returns nothing: that is the end of stdin"),
             false => Finding::new(what, wanted),
         });
@@ -116,7 +116,7 @@ fn ended(run: &mut Run<'_>, when: &str) -> Checking {
     }
 }
 
-/// Whether a driver that should have ended keeps a processor busy.
+/// Whether a driver that should have ended keeps a CPU core busy.
 fn spins(bench: &Bench) -> bool {
     let before = bench.processor_time();
     thread::sleep(limits::SPIN_WATCH);

@@ -1,4 +1,4 @@
-//! Devices of the test mediator, which answer at once as their descriptions say. PURE.
+//! Devices of the test mediator, which answer immediately according to their descriptions. PURE.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(super) struct Fakes {
     schemas: Schemas,
     /// Messages that a user's own devices answer and publish.
     own: Vec<(Device, Vec<u8>)>,
-    /// What commands have set, by the paths of the fields. A device answers with it.
+    /// The values that commands have set, by the paths of the fields. A device answers with them.
     told: BTreeMap<(Device, String), (String, Value)>,
     answered: u32,
     published: u32,
 }
 
-/// What a device does with a DATA message.
+/// The reaction of a device to a DATA message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reaction {
     Nothing,
@@ -31,7 +31,7 @@ pub(super) enum Reaction {
     Stop(Stream),
 }
 
-/// What is published to a client: the streams by SUBSCRIBE, or the one of this name.
+/// The data published to a client: the streams by SUBSCRIBE, or the stream with this name.
 pub(super) type Stream = Option<String>;
 
 impl Fakes {
@@ -141,7 +141,7 @@ impl Fakes {
         schemas.encode(device.device_type, &message).ok()
     }
 
-    /// What a command has set: this field, or another one with the same type of message.
+    /// The value that a command has set: this field, or another one with the same type of message.
     fn told(&self, device: Device, field: &Field) -> Option<&Value> {
         let key = (device, field.path.clone());
         let same = || {

@@ -1,4 +1,4 @@
-//! A mediator for one client and one run that misbehaves as the scenario wants. IO.
+//! A mediator for one client and one run that misbehaves according to the scenario. IO.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -42,7 +42,7 @@ pub(super) enum Misbehaviour {
     Junk,
 }
 
-/// What a client has sent and done.
+/// The messages and actions of a client.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Every datagram.

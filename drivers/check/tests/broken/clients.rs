@@ -57,7 +57,7 @@ fn mistakes_in_what_a_client_sends() {
         (
             "no-goodbye",
             "leaves",
-            "neither unsubscribed nor said goodbye",
+            "sent neither UNSUBSCRIBE nor CLIENT_DIED",
             Fail,
         ),
         ("no-pong", "ping", "no PONG", Note),

@@ -192,7 +192,7 @@ fn a_read_is_not_a_frame() {
             fails(
                 "one-read",
                 "bytewise",
-                &["a frame in pieces", "read() may return half a frame"],
+                &["a frame in pieces", "read() may return only part of a frame"],
             )
         },
         &|| fails("one-read", "many-at-once", &["of 50 frames were answered"]),
@@ -311,7 +311,7 @@ fn streams_that_start_by_a_request() {
                 "streams-nothing",
                 Outcome::Fail,
                 &[
-                    "is not plausible: it has the data of no stream",
+                    "is not plausible: it contains no data of any stream",
                     "a message with sensorData",
                 ],
             )
@@ -548,7 +548,7 @@ fn drivers_that_do_not_end() {
             fails(
                 "spins-at-end",
                 "stdin-end",
-                &["keeps a processor busy", "leave the loop"],
+                &["keeps a CPU core busy", "leave the loop"],
             )
         },
         &|| {

@@ -1,4 +1,4 @@
-//! What comes with each message: number, time and identity of the sender. PURE.
+//! The attachment of each message: number, time and identity of the sender. PURE.
 
 /// The length of an attachment. A node of ROS 2 ends when it receives another length.
 pub const LENGTH: usize = 33;

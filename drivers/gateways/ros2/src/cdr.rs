@@ -1,8 +1,8 @@
 //! The bytes of messages: CDR as DDS and ROS 2 use it (XCDR1). PURE.
 //!
-//! Four bytes say the byte order, then all fields follow. A number begins at a multiple of its size,
-//! counted from behind these four bytes. A text has its length with a NUL at its end; a list has its
-//! length; an array of fixed length has none.
+//! Four bytes define the byte order, then all fields follow. A number begins at a multiple of its
+//! size, counted from the end of these four bytes. A text has its length with a NUL at its end; a
+//! list has its length; an array of fixed length has none.
 
 use std::mem::size_of;
 
@@ -29,7 +29,7 @@ pub fn encode<M: Cdr>(message: &M) -> Vec<u8> {
 pub fn decode<M: Cdr>(payload: &[u8]) -> Result<M, CdrError> {
     let (order, body) = payload.split_at_checked(4).ok_or(CdrError::TooShort)?;
     let is_big_endian = match order {
-        // The last two bytes are options that nobody uses.
+        // The last two bytes are unused options.
         [0, 1, ..] => false,
         [0, 0, ..] => true,
         _ => return Err(CdrError::Representation([order[0], order[1]])),
@@ -46,13 +46,13 @@ pub fn decode<M: Cdr>(payload: &[u8]) -> Result<M, CdrError> {
     }
 }
 
-/// Why a payload is not the expected message.
+/// The reason why a payload is not the expected message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CdrError {
     /// It ends within the message.
     #[error("the message ends too early")]
     TooShort,
-    /// It goes on behind the message.
+    /// There are bytes after the message.
     #[error("{0} bytes follow the message")]
     TooLong(usize),
     /// It is not plain CDR.
@@ -66,7 +66,7 @@ pub enum CdrError {
     Bool(u8),
 }
 
-/// What CDR can carry.
+/// A type that CDR can carry.
 pub trait Cdr: Sized {
     /// The least number of bytes of a value, so that a wrong length is noticed before memory is
     /// taken for it.
@@ -78,7 +78,7 @@ pub trait Cdr: Sized {
     /// Reads a value.
     ///
     /// # Errors
-    /// It is not there, or invalid.
+    /// It is missing or invalid.
     fn read(from: &mut Reader<'_>) -> Result<Self, CdrError>;
 }
 

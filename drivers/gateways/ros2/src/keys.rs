@@ -33,7 +33,7 @@ pub struct DataKey {
 #[error("not the key of a ROS 2 topic or service")]
 pub struct NotAKey;
 
-/// Why a text is not a name of ROS 2.
+/// The reason why a text is not a name of ROS 2.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid ROS 2 name '{0}': use letters, digits, '_' and '/', and no part may begin with a digit"
@@ -115,7 +115,7 @@ fn is_name_part(part: &str) -> bool {
     !begins_with_digit && part.bytes().all(allowed) && !part.contains("__")
 }
 
-/// Only digits: `parse` would take a sign, too.
+/// Only digits: `parse` would also accept a sign.
 fn is_plain_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -1,4 +1,4 @@
-//! What ROS 2 nodes say over Zenoh: those with `rmw_zenoh`, and those behind a bridge.
+//! The messages of ROS 2 nodes over Zenoh: those with `rmw_zenoh`, and those behind a bridge.
 //!
 //! ```text
 //!  Zenoh key:   0/robot1/scan/sensor_msgs::msg::dds_::LaserScan_/RIHS01_64c1...      keys
@@ -16,7 +16,7 @@
 //! another layout, that of `zenoh-bridge-ros2dds`: other keys and tokens, no attachment, and the
 //! same payloads. See [`ros2dds`].
 //!
-//! **Errors in these bytes hurt others.** A node of ROS 2 ends when it receives an attachment of
+//! **Errors in these bytes affect others.** A node of ROS 2 ends when it receives an attachment of
 //! another length. So [`Attachment::encode`] has a fixed length, and nothing but [`encode`] makes
 //! payloads.
 

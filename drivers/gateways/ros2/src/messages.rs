@@ -137,7 +137,7 @@ message! {
 }
 
 message! {
-    /// When and where something was measured.
+    /// The time and frame of a measurement.
     #[derive(Eq)]
     Header = "std_msgs" "Header" {
         /// The time of the measurement.
@@ -211,7 +211,7 @@ impl Cdr for TriggerRequest {
 pub struct TriggerResponse {
     /// Whether it was done.
     pub success: bool,
-    /// What happened, for people.
+    /// The result, for people.
     pub message: String,
 }
 

@@ -9,11 +9,11 @@ use std::fmt;
 pub struct Qos {
     /// Messages may be lost.
     pub is_best_effort: bool,
-    /// Who comes late gets the last messages.
+    /// Late subscribers get the last messages.
     pub is_transient_local: bool,
     /// How many messages are kept; `None` keeps all.
     pub depth: Option<u32>,
-    /// After so many seconds a message is out of date.
+    /// After this many seconds a message is outdated.
     pub lifespan_s: Option<u32>,
 }
 
@@ -31,7 +31,7 @@ impl Qos {
         depth: Some(5),
         ..Self::DEFAULT
     };
-    /// Who comes late gets the last message: maps, fixed frames, the robot's description.
+    /// Late subscribers get the last message: maps, fixed frames, the robot's description.
     pub const LATCHED: Self = Self {
         is_transient_local: true,
         depth: Some(1),

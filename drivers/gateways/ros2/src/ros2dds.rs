@@ -40,7 +40,7 @@ pub struct BridgeToken {
 /// A publisher, subscription, service or client behind a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeEndpoint {
-    /// What it is.
+    /// Its kind.
     pub kind: EntityKind,
     /// The full name of the topic or service.
     pub name: String,

@@ -35,7 +35,7 @@ pub struct Token {
 /// A publisher, subscription, service or client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What it is.
+    /// Its kind.
     pub kind: EntityKind,
     /// The full name of the topic or service.
     pub name: String,

@@ -12,7 +12,7 @@ pub trait RosMessage: Cdr {
 
 /// The type of a topic or service.
 ///
-/// Peers with the same name but another hash do not hear each other.
+/// Peers with the same name but different hashes do not receive each other's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosType {
     /// The package, such as `sensor_msgs`.

@@ -27,10 +27,10 @@ Without a file, it sends Chassis (port 8900), LocalizationEstimate (8901) and Po
 The protocol has no passwords: a trajectory from a forged address moves the robot, but only within
 the area.")]
 pub struct Options {
-    /// TOML file with lines of your own: docs/gateways.md lists all options
+    /// TOML file with [[send]] and [[receive]] tables: see docs/gateways/apollo.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The host that gets the usual messages [default: 127.0.0.1]
+    /// The host that receives the usual messages [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub to: Option<IpAddr>,
     /// Follow the ADCTrajectory messages that arrive here; needs --area
@@ -39,7 +39,7 @@ pub struct Options {
     /// The host that may send them [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Option<IpAddr>,
-    /// Where they may lead, in metres on the map with y up
+    /// Area that trajectories must not leave, in metres on the map with y up
     #[arg(
         long,
         value_name = "X0,X1,Y0,Y1",
@@ -165,7 +165,7 @@ impl Options {
     }
 }
 
-/// What a stock Apollo on this host can take, on its usual ports.
+/// The messages that a stock Apollo on this host accepts, on its usual ports.
 fn usual_lines(robot: &Robot, host: IpAddr) -> Result<Vec<SendLine>, OptionsError> {
     let lines = [
         (Content::Chassis, 8900),
@@ -233,7 +233,8 @@ impl ReceiveOptions {
             Content::Trajectory => {
                 let area = self.area.ok_or(OptionsError::Missing {
                     name: "area",
-                    hint: "it says where trajectories may lead: area = { x_m = [-5, 5], y_m = [-5, 5] }",
+                    hint: "trajectories must not leave this area, such as \
+                           area = { x_m = [-5, 5], y_m = [-5, 5] }",
                 })?;
                 let AreaOptions { x_m, y_m } = area;
                 (Received::Trajectory(Area { x_m, y_m }), "ADCTrajectory")

@@ -7,7 +7,7 @@
 //!
 //! `hsize` is the length of everything before the payload. All numbers are in little-endian byte
 //! order. Older versions of Apollo write 8 bytes instead of 4 for lengths and positions; the
-//! header has the same start and version number, so the place of the second line feed tells.
+//! header has the same start and version number, so the position of the second line feed decides.
 
 use super::limits::{MAX_FRAMES, MAX_HEADER, MAX_MESSAGE, MAX_NAME};
 
@@ -26,7 +26,7 @@ pub struct Frame<'a> {
     pub message_size: usize,
     /// The number of frames of the message.
     pub frames: usize,
-    /// Where in the message this piece begins, in bytes.
+    /// The offset of this piece in the message, in bytes.
     pub position: usize,
     /// The number of this frame, from 0.
     pub index: usize,
@@ -36,7 +36,7 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// How wide lengths and positions are in the header.
+/// The width of lengths and positions in the header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Layout {
     /// 4 bytes.
@@ -45,11 +45,11 @@ pub enum Layout {
     Legacy,
 }
 
-/// Why a datagram is not a frame of the Apollo bridge.
+/// The reason why a datagram is not a frame of the Apollo bridge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadFrame {
     /// It does not begin with the flag, or it is shorter than the fixed part of a header.
-    #[error("no header of the Apollo bridge")]
+    #[error("not a header of the Apollo bridge")]
     NoHeader,
     /// The length of the header is longer than the datagram, or than any header.
     #[error("the header cannot have {0} bytes")]
@@ -95,7 +95,7 @@ pub enum Item {
     Frames,
     /// The length of the payload.
     FrameSize,
-    /// Where in the message the payload begins.
+    /// The offset of the payload in the message.
     Position,
     /// The number of the frame.
     Index,

@@ -54,7 +54,7 @@ pub const STAMP_GUARD: Duration = Duration::from_millis(1);
 /// A measurement that is older is not sent.
 pub const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// How long a trajectory holds. Apollo sends ten per second.
+/// How long a trajectory is valid. Apollo sends ten per second.
 pub const TRAJECTORY_LIFE: Duration = Duration::from_secs(1);
 
 /// The time between two lists of targets. DriveToPoint plans its way anew for each, and Apollo's

@@ -1,4 +1,4 @@
-//! Between the messages of Apollo and those of Amber. PURE.
+//! Converts between the messages of Apollo and those of Amber. PURE.
 //!
 //! Apollo: metres to the east and north, radians counter-clockwise from east. Amber's map is shown
 //! with east along x and north along y (up), moved by a configured origin.
@@ -15,7 +15,7 @@ use super::messages::{
     PointXyzit, Pose as ApolloPose, Quaternion, WheelSpeed, wheel_speed::Direction,
 };
 
-/// Where the origin of Amber's map is for Apollo, in metres.
+/// The origin of Amber's map in Apollo's coordinates, in metres.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Origin {
     /// To the east.
@@ -24,7 +24,7 @@ pub struct Origin {
     pub north_m: f64,
 }
 
-/// The part of the map where trajectories may lead, in metres, y up.
+/// The area of the map that trajectories must not leave, in metres, y up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Area {
     /// From this x to that.
@@ -40,7 +40,7 @@ impl Area {
     }
 }
 
-/// What the vehicle reports.
+/// The report of the vehicle.
 pub fn chassis(header: Header, drive: SkidSteer, speeds: WheelSpeeds) -> Chassis {
     let forward_m_s = drive.twist(Wheels::from(speeds)).forward_m_s;
     let wheel = |mm_s: i32| {
@@ -89,7 +89,7 @@ pub fn wheel_speeds(chassis: &Chassis) -> Option<WheelSpeeds> {
     ))
 }
 
-/// Where the robot is.
+/// The pose of the robot.
 pub fn localization(header: Header, origin: Origin, pose: MapPose) -> LocalizationEstimate {
     let measured = pose.timestamp_ms.map(|ms| ms as f64 / 1000.0);
     let measurement_time = measured.or(header.timestamp_sec);
@@ -176,10 +176,10 @@ pub fn point_cloud(header: Header, scan: &Scan, stamps: bool) -> PointCloud {
     }
 }
 
-/// What a trajectory asks of the robot.
+/// The command in a trajectory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// Drive through these places.
+    /// Drive through these points.
     Drive(Vec<Target>),
     /// Stop: an emergency stop, a gear other than drive, or no points.
     Stop,

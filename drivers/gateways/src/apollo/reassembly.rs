@@ -26,7 +26,7 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It was the last that its message needed.
@@ -37,7 +37,7 @@ pub enum Outcome {
     Dropped(Drop),
 }
 
-/// Why a frame was dropped.
+/// The reason why a frame was dropped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Drop {
     /// The frame was received before.
@@ -89,7 +89,7 @@ impl Reassembly {
         }
     }
 
-    /// Takes a frame. `now` is the time since any start, `wall_s` that in seconds since 1970.
+    /// Accepts a frame. `now` is the time since any start, `wall_s` that in seconds since 1970.
     pub fn handle_frame(
         &mut self,
         now: Duration,
@@ -129,7 +129,7 @@ impl Reassembly {
         }
     }
 
-    /// Drops what has waited too long.
+    /// Drops messages that have waited too long.
     pub fn handle_timeout(&mut self, now: Duration) {
         let before = self.open.len();
         self.open.retain(|open| now < open.since + MAX_OPEN_AGE);
@@ -138,12 +138,12 @@ impl Reassembly {
             .retain(|_, published| now < published.heard + RESTART_SILENCE);
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
+    /// When [`Self::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.open.iter().map(|open| open.since + MAX_OPEN_AGE).min()
     }
 
-    /// How many messages were dropped because frames did not come in time, or because the same
+    /// The number of messages dropped because frames did not come in time, or because the same
     /// source sent newer ones.
     pub fn abandoned(&self) -> u64 {
         self.abandoned

@@ -1,4 +1,4 @@
-//! The lines of an Apollo bridge: what is sent where, and what is taken from whom. PURE.
+//! The lines of an Apollo bridge: the messages to send, and the accepted senders. PURE.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -36,18 +36,18 @@ use crate::shared::robot::{Emulated, Event, Measurement, Order, Robot, Topic, Us
 pub struct Settings {
     /// Amber's robot.
     pub robot: Robot,
-    /// Where its map is.
+    /// The position of its map.
     pub origin: Origin,
-    /// What is sent.
+    /// The messages to send.
     pub send: Vec<SendLine>,
-    /// What is received.
+    /// The messages to receive.
     pub receive: Vec<ReceiveLine>,
 }
 
 /// Messages that are sent.
 #[derive(Clone, Debug)]
 pub struct SendLine {
-    /// What they contain.
+    /// Their content.
     pub what: Sent,
     /// The name of the messages.
     pub name: String,
@@ -68,18 +68,18 @@ pub enum Sent {
     Localization(Device),
     /// `PointCloud` from a scanner, with a time for each point or without.
     PointCloud(Device, bool),
-    /// What a device publishes, for another gateway of Amber.
+    /// The published data of a device, for another gateway of Amber.
     Raw(Device),
 }
 
 /// Messages that are received.
 #[derive(Clone, Debug)]
 pub struct ReceiveLine {
-    /// What they contain, and what becomes of it.
+    /// Their content, and its use.
     pub what: Received,
     /// The name of the messages.
     pub name: String,
-    /// Where they arrive.
+    /// The local address.
     pub bind: SocketAddr,
     /// The host that may send them. It uses any port, because Apollo opens a new socket for each
     /// message.
@@ -133,7 +133,7 @@ struct Receiver {
     trajectory: Option<Trajectory>,
 }
 
-/// What messages are for.
+/// The purpose of messages.
 struct AmberRobot<'a> {
     robot: &'a Robot,
     origin: Origin,
@@ -409,7 +409,7 @@ impl Receiver {
         }
     }
 
-    /// Passes a message of another gateway on. Motion goes through the controls, like any other.
+    /// Forwards a message of another gateway. Motion goes through the controls, like any other.
     fn pass_on(
         &self,
         now: Now,
@@ -437,7 +437,7 @@ impl Receiver {
             }
             Ok(Motion::Begin(errand)) => match helm.begin(now.elapsed, self.user, errand) {
                 Ok(()) => {
-                    // What it replaces stops first.
+                    // The replaced motion stops first.
                     helm.send(now.elapsed, out);
                     message
                 }

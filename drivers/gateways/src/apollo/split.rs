@@ -22,18 +22,18 @@ impl Default for Format {
     }
 }
 
-/// Why a message cannot be sent.
+/// The reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CannotSplit {
     /// Apollo sends nothing for an empty message.
     #[error("the message is empty")]
     Empty,
     /// It needs more frames than the receiver can take.
-    #[error("the message needs {needed} frames, the receiver takes {most}")]
+    #[error("the message needs {needed} frames, the receiver accepts {most}")]
     TooLong {
-        /// How many it needs.
+        /// The required number.
         needed: usize,
-        /// How many are allowed.
+        /// The maximum number.
         most: usize,
     },
 }

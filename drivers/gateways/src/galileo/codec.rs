@@ -23,7 +23,7 @@ const SESSION: u8 = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub [u8; 4]);
 
-/// An id is half of a session's secret, so it does not belong into a log.
+/// An id is half of a session's secret, so it must not appear in logs.
 impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SessionId(..)")
@@ -39,7 +39,7 @@ pub enum Frame<'a> {
     Session {
         /// The session.
         id: SessionId,
-        /// What it is.
+        /// Its content.
         op: Op<'a>,
     },
 }
@@ -61,7 +61,7 @@ pub enum Op<'a> {
     Pong,
 }
 
-/// Why a datagram is not a frame.
+/// The reason why a datagram is not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// It is empty, or shorter than a header.
@@ -193,7 +193,7 @@ pub fn split(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The reply to a connect: the session, or `None` for a refusal.
 ///
-/// The known clients read the JSON from byte 6, and one of them allows nothing behind it.
+/// The known clients read the JSON from byte 6, and one of them allows nothing after it.
 #[must_use]
 pub fn encode_reply(session: Option<SessionId>) -> Vec<u8> {
     let json = match session {
@@ -243,7 +243,7 @@ pub struct Url {
     pub query: Vec<(String, String)>,
 }
 
-/// The query has the token, so it does not belong into a log.
+/// The query contains the token, so it must not appear in logs.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "udp://{}/{}", self.authority, self.path)

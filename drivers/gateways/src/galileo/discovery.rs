@@ -15,7 +15,7 @@ const SOCKET: Socket = Socket(u32::MAX);
 /// The version of the robots whose protocol this is.
 const VERSION: &str = "5.0.0";
 
-/// What the announcement says.
+/// The content of the announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The id of the robot: hex digits.
@@ -24,7 +24,7 @@ pub struct Config {
     pub mac: String,
     /// The port of the robot's HTTP interface. The gateway has none.
     pub http_port: u16,
-    /// Where announcements go.
+    /// The receivers of announcements.
     pub to: SocketAddr,
 }
 
@@ -55,7 +55,7 @@ impl Discovery {
         if now.elapsed < self.next {
             return;
         }
-        // Announcements that are late are not made up for.
+        // Late announcements are skipped.
         self.next = now.elapsed + DISCOVERY_PERIOD;
         let Config {
             id,

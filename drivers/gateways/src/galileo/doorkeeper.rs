@@ -1,4 +1,4 @@
-//! Keeps out clients that guess tokens or sessions, and limits the number of sessions. PURE.
+//! Rejects clients that guess tokens or sessions, and limits the number of sessions. PURE.
 //!
 //! The server and the proxy have one each, with the same rules.
 
@@ -18,7 +18,7 @@ use crate::shared::offences::Offences;
 /// The conditions for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
-    /// What clients must know; `None` admits all.
+    /// The required token; `None` admits all clients.
     pub token: Option<Token>,
     /// The maximum number of sessions.
     pub max_sessions: u32,
@@ -36,7 +36,7 @@ impl Default for Door {
     }
 }
 
-/// Answers those who have no session, within limits, and silences those who guess.
+/// Answers clients without a session, within limits, and ignores clients that guess.
 #[derive(Debug)]
 pub struct Doorkeeper {
     door: Door,
@@ -70,7 +70,7 @@ impl Doorkeeper {
         is_silenced
     }
 
-    /// Whether this is the token; a wrong one is noted.
+    /// Whether this is the token; wrong tokens are counted.
     pub fn accepts(&mut self, now: Now, from: SocketAddr, token: &str) -> bool {
         let is_right = (self.door.token.as_ref()).is_none_or(|right| right.is(token));
         if !is_right {
@@ -79,10 +79,10 @@ impl Doorkeeper {
         is_right
     }
 
-    /// Whether there is room for one more session of this address beside these.
+    /// Whether there is room for one more session of this address in addition to these.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn has_room<'a>(
         &self,
         from: SocketAddr,
@@ -98,7 +98,7 @@ impl Doorkeeper {
         }
     }
 
-    /// Tells a client that it gets no session. The caller counts why.
+    /// Tells a client that it gets no session. The caller counts the reason.
     pub fn refuse(&mut self, now: Now, from: SocketAddr, out: &mut Outbox) {
         if self.answers.take(now.elapsed, from) {
             out.send(self.socket, from, encode_reply(None));

@@ -28,13 +28,13 @@ Example:
 Without a token, every program on the allowed networks may drive the robot. A token travels in
 clear text: use a VPN beyond your own network.")]
 pub struct Options {
-    /// TOML file with these options, and some more: docs/gateways.md lists them
+    /// TOML file with these and more options: see docs/gateways/galileo.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:3547]
+    /// Address to listen on [default: 127.0.0.1:3547]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
-    /// File with the token that clients must know, in its first line [default: no token]
+    /// File with the token for clients, in its first line [default: no token]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// The maximum number of sessions [default: 64]
@@ -123,7 +123,7 @@ struct ForeignOptions {
     max_speed_mm_s: Option<f64>,
 }
 
-/// Everything that the options say.
+/// All options.
 struct Setup {
     server: Config,
     foreign: Vec<foreign::Config>,
@@ -133,7 +133,7 @@ struct Setup {
 }
 
 impl Options {
-    /// The gateway with these options, and who may use it.
+    /// The gateway with these options, and its access rules.
     ///
     /// # Errors
     /// A value or the file is invalid.
@@ -155,7 +155,7 @@ impl Options {
         let mut network = self.network.checked(file.network)?;
         let foreign = file.foreign.into_iter().map(ForeignOptions::checked);
         let foreign: Vec<_> = foreign.collect::<Result<_, _>>()?;
-        // What the robots answer must pass the gate.
+        // Answers of the robots must pass the gate.
         (network.allowed).extend(foreign.iter().map(|it| IpNet::from(it.robot.ip())));
         let proxy = file.proxy.map(ProxyOptions::checked).transpose()?;
         let robots = proxy.iter().flat_map(|proxy| &proxy.robots);
@@ -274,7 +274,7 @@ fn devices(names: Vec<String>) -> Result<Vec<Device>, OptionsError> {
     names.into_iter().map(device).collect()
 }
 
-/// Who gets a session.
+/// The conditions for a session.
 fn door(token: Secret, max: Option<u32>, per_ip: Option<u32>) -> Result<Door, OptionsError> {
     let usual = Door::default();
     let max = max.unwrap_or(usual.max_sessions);
@@ -321,7 +321,7 @@ fn random_ids() -> Ids {
         let mut id = [0; 4];
         // Without random numbers there are no sessions: zero is not a valid id.
         if getrandom::fill(&mut id).is_err() {
-            tracing::error!("the system has no random numbers");
+            tracing::error!("the system provides no random numbers");
         }
         id
     })

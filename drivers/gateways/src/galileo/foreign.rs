@@ -25,7 +25,7 @@ use crate::shared::robot::{Asked, Emulated, Event, Measurement};
 pub struct Config {
     /// Its address.
     pub robot: SocketAddr,
-    /// Its token. It is in no log.
+    /// Its token. It never appears in logs.
     pub token: String,
     /// Shows its wheels; their speeds come from `galileo/status`.
     pub wheels: Option<Device>,
@@ -49,7 +49,7 @@ pub struct Foreign {
     config: Config,
     channels: Vec<Channel>,
     controls: Controls<ClientId>,
-    /// The motion that is repeated, and when.
+    /// The repeated motion, and its next time.
     motion: Option<(Twist, Duration)>,
 }
 
@@ -62,7 +62,7 @@ struct Channel {
     path: &'static str,
     socket: Socket,
     state: State,
-    /// How often it has failed since it last worked.
+    /// The number of failures since it last worked.
     failures: u32,
 }
 
@@ -116,7 +116,7 @@ impl Foreign {
         }
     }
 
-    /// The most sockets of a robot.
+    /// Maximum number of sockets of a robot.
     pub const MAX_SOCKETS: u32 = 4;
 
     /// The devices that show it.
@@ -215,7 +215,7 @@ impl Foreign {
         self.drive(now, out);
     }
 
-    /// Does what is due.
+    /// Performs everything that is due.
     pub fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
         let (robot, token) = (self.config.robot, &self.config.token);
         for channel in &mut self.channels {
@@ -295,7 +295,7 @@ impl Foreign {
         }
     }
 
-    /// Shows what the robot reports.
+    /// Shows the reports of the robot.
     fn report(&self, now: Now, path: &str, text: &[u8], out: &mut Outbox) {
         let Config {
             wheels,
@@ -312,7 +312,7 @@ impl Foreign {
             }
             POSE => (location, mapping::read_pose(text).map(Measurement::Pose)),
             SCAN => (scanner, mapping::read_scan(text).map(Measurement::Scan)),
-            // Robots say nothing on cmd_vel.
+            // Robots send nothing on cmd_vel.
             _ => return,
         };
         match (*device, shown) {

@@ -46,7 +46,7 @@ pub const CHUNK: usize = 512;
 /// A message of a client that comes in pieces. A frame of Amber has at most half of this.
 pub const MAX_MESSAGE: usize = 64 * 1_024;
 
-/// Sessions at the same time: a classroom.
+/// Maximum number of sessions: a classroom.
 pub const MAX_SESSIONS: u32 = 64;
 
 /// Sessions of one IP address: the topics of a usual program. 64 programs cannot take all sessions
@@ -96,7 +96,7 @@ pub const REPORT_PERIOD: Duration = Duration::from_millis(100);
 /// The points in one scan: more do not fit into a TEXT frame.
 pub const MAX_RANGES: usize = 160;
 
-/// Targets in one command, as many as DriveToPoint takes from other gateways.
+/// Targets in one command, as many as DriveToPoint accepts from other gateways.
 pub const MAX_TARGETS: usize = 50;
 
 /// The radius of a target that comes without one.

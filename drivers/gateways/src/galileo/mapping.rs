@@ -1,4 +1,4 @@
-//! Galileo's paths and JSON in terms of Amber's devices. PURE.
+//! Converts between Galileo's paths and JSON and Amber's devices. PURE.
 //!
 //! The JSON follows ROS: x ahead, y to the left, z up; angles counter-clockwise; metres, radians
 //! and seconds. Poses have y up, while Amber's messages have y down.
@@ -52,7 +52,7 @@ impl Path {
     }
 }
 
-/// A device as `amber/2/0` or `roboclaw/0`. The mediator itself is none.
+/// A device as `amber/2/0` or `roboclaw/0`. The mediator itself is not allowed.
 fn parse_device(path: &str) -> Option<Device> {
     let path = path.strip_prefix("amber/").unwrap_or(path);
     let (device_type, id) = path.split_once('/')?;
@@ -62,7 +62,7 @@ fn parse_device(path: &str) -> Option<Device> {
     is_legal.then_some(Device::new(device_type, id))
 }
 
-/// A motion of the body, as `geometry_msgs/Twist`; missing members are 0. `None` if it is none.
+/// A motion of the body, as `geometry_msgs/Twist`; missing members are 0. `None` if it is invalid.
 #[must_use]
 pub fn read_twist(text: &[u8]) -> Option<Twist> {
     #[derive(Deserialize)]
@@ -227,7 +227,7 @@ pub fn odometry(unix_ms: u64, pose: Option<MapPose>, twist: Twist) -> Vec<u8> {
     text(&message)
 }
 
-/// What the robot does, for `galileo/status`.
+/// The activity of the robot, for `galileo/status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Status {
     /// The commanded motion.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Fields have their names in the `.proto` files. Names such as `[amber.roboclaw_proto.motorsCommand]`
-//! are understood, too.
+//! are also accepted.
 
 use amber_proto::{DeviceType, MsgType};
 use amber_reflect::Schemas;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 const TYPE: u32 = 2;
 const SYN_NUM: u32 = 3;
 
-/// Reads a message for a device. `None` if it is none.
+/// Reads a message for a device. `None` if it is invalid.
 #[must_use]
 pub fn read(schemas: &Schemas, device_type: DeviceType, text: &[u8]) -> Option<Bytes> {
     let mut fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
@@ -45,7 +45,7 @@ pub fn read(schemas: &Schemas, device_type: DeviceType, text: &[u8]) -> Option<B
     Some(message.freeze())
 }
 
-/// Writes a message of a device. `None` if it is no `DriverMsg`.
+/// Writes a message of a device. `None` if it is not a `DriverMsg`.
 #[must_use]
 pub fn write(schemas: &Schemas, device_type: DeviceType, message: &[u8]) -> Option<Vec<u8>> {
     let fields = schemas.for_device(Some(device_type)).values(message)?;

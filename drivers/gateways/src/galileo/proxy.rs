@@ -1,11 +1,12 @@
-//! The proxy: passes sessions on to robots that clients cannot reach themselves. PURE.
+//! The proxy: forwards sessions to robots that clients cannot reach themselves. PURE.
 //!
 //! ```text
 //!  client -- udp://ID.PORT.robot1.bwbot.org/PATH --> proxy (port 10427) -- a socket each --> robot
 //! ```
 //!
 //! The first label of the host is the start of a robot's id, the second one a port of this robot. The
-//! port behind the host differs from client to client and says nothing. Frames are passed on unchanged.
+//! port after the host differs from client to client and is ignored. Frames are forwarded
+//! unchanged.
 //!
 //! The address of a client may be forged. So it gets nothing but the reply to its connect until it
 //! has sent a frame with the id in this reply.
@@ -36,9 +37,9 @@ const TOKEN: &str = "galileo_proxy_token";
 /// The settings of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where clients find it.
+    /// The address for clients.
     pub listen: SocketAddr,
-    /// Who gets a session. Clients must know its token besides that of the robot.
+    /// The conditions for a session. Clients need its token in addition to that of the robot.
     pub door: Door,
     /// The robots behind it.
     pub robots: Vec<Robot>,
@@ -70,13 +71,13 @@ pub struct Proxy {
     doorkeeper: Doorkeeper,
 }
 
-/// The way of a client to its robot.
+/// The route of a client to its robot.
 #[derive(Debug)]
 struct Route {
     socket: Socket,
     robot: SocketAddr,
     purpose: String,
-    /// When the client has connected, or got its present id.
+    /// The time when the client has connected, or got its current id.
     opened: Duration,
     heard: Duration,
     awaits_reply: bool,
@@ -146,7 +147,7 @@ impl Proxy {
         self.routes.values().map(Route::ends).min()
     }
 
-    /// Ends all sessions, and says so to both ends.
+    /// Ends all sessions, and informs both ends.
     pub fn stop(&mut self, out: &mut Outbox) {
         while let Some((client, route)) = self.routes.pop_first() {
             if let Some(id) = route.id {
@@ -222,7 +223,7 @@ impl Proxy {
         }
     }
 
-    /// The robot that a client wants, and what for; or why it does not get there.
+    /// The requested robot and the purpose, or the reason why the request is refused.
     fn way(
         &mut self,
         now: Now,
@@ -339,7 +340,7 @@ impl Route {
         self.socket == socket && self.robot == from
     }
 
-    /// Passes a datagram on to the client, unless it gets too much.
+    /// Forwards a datagram to the client, unless it exceeds the limit.
     fn pass_on(&mut self, now: Now, client: SocketAddr, bytes: &[u8], out: &mut Outbox) {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let fits = self.datagrams.take(now.elapsed) && self.bytes.take_many(now.elapsed, length);
@@ -351,7 +352,7 @@ impl Route {
         }
     }
 
-    /// When it ends unless something comes.
+    /// The time when it ends unless a datagram arrives.
     fn ends(&self) -> Duration {
         match (self.is_proven, self.id) {
             (true, _) => self.heard + SILENCE,

@@ -18,7 +18,7 @@ pub struct Joiner {
     begun: Vec<u8>,
 }
 
-/// Why the data of a frame are not records.
+/// The reason why the data of a frame are not records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecord {
     /// A record is longer than the rest of its frame.

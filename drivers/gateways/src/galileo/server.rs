@@ -169,14 +169,14 @@ impl Server {
         self.sessions.iter().map(report).collect()
     }
 
-    /// Ends a session: what it moves stops.
+    /// Ends a session: its motions stop.
     fn end(&mut self, now: Now, from: SocketAddr, out: &mut Outbox) {
         let Some(session) = self.sessions.remove(&from) else {
             return;
         };
         tracing::info!(client = %from, "session ended: {}", session.purpose);
         self.helm.release(session.user);
-        // At once, because the user is about to be closed.
+        // Immediately, because the user is about to be closed.
         self.drive(now, out);
         for topic in self.topics(session.path) {
             out.push(Output::Unwatch(topic));
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    /// What a session on this path watches.
+    /// The topics that a session on this path watches.
     fn topics(&self, path: Path) -> Vec<Topic> {
         let robot = &self.config.robot;
         match path {

@@ -1,11 +1,11 @@
-//! The token that clients must know. PURE.
+//! The token for clients. PURE.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The hash of the token. The token itself is not kept, and is in no log.
+/// The hash of the token. The token itself is not kept, and never appears in logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 

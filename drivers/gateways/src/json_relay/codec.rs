@@ -31,7 +31,7 @@ pub enum Message {
     },
     /// Robots should move. There is no command to stop.
     ControlCommand {
-        /// Where to.
+        /// The direction.
         command: Command,
         /// When it was sent, in seconds or milliseconds since 1970.
         timestamp: u64,
@@ -74,7 +74,7 @@ pub enum Message {
     },
 }
 
-/// What a client is.
+/// The role of a client.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -84,7 +84,7 @@ pub enum Role {
     Robot,
 }
 
-/// Where a robot should move.
+/// The direction in which a robot should move.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -171,16 +171,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a datagram is not a message of the JSON relay.
+/// The reason why a datagram is not a message of the JSON relay.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadMessage {
     /// It is longer than any datagram.
     #[error("a message of {0} bytes is too long")]
     TooLong(usize),
-    /// It is nested too deep.
-    #[error("the JSON is nested too deep")]
+    /// It is nested too deeply.
+    #[error("the JSON is nested too deeply")]
     TooDeep,
-    /// It is no JSON, its type is unknown, or a value is missing or invalid.
+    /// It is not JSON, its type is unknown, or a value is missing or invalid.
     #[error("{0}")]
     Json(String),
     /// The number of a fragment is not within 1 to the total, or the total is too high.

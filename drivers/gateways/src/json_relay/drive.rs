@@ -16,7 +16,7 @@ use crate::shared::controls::{Controls, Seat};
 use crate::shared::machine::Outbox;
 use crate::shared::robot::{Order, Robot, User};
 
-/// How fast the robot follows a command.
+/// The speeds of the robot for a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Speeds {
     /// Forward and backward, in mm/s.

@@ -28,19 +28,19 @@ Examples:
   amber mediator --driver 'gateway:0=amber driver json-relay'
   amber driver json-relay --role robot --server 192.168.0.5:8080 --id amber_0
 
-The protocol has no passwords. Everybody on the allowed networks may drive the robot, unless the
-file has a secret.")]
+The protocol has no passwords. Anyone on the allowed networks may drive the robot, unless the file
+has a secret.")]
 pub struct Options {
-    /// TOML file with these options, and some more: docs/gateways.md lists them
+    /// TOML file with these and more options: see docs/gateways/json-relay.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Be the server of the relay, or a robot or a control at another server [default: server]
+    /// Role: the server of the relay, or a robot or a control at another server [default: server]
     #[arg(long)]
     pub role: Option<Role>,
-    /// Where the server listens [default: 127.0.0.1:8080]
+    /// Address that the server listens on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
-    /// The server to which a robot or a control belongs
+    /// The server of a robot or a control
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub server: Option<SocketAddr>,
     /// The name of the robot or the control there [default: amber]
@@ -56,7 +56,7 @@ pub struct Options {
     robot: RobotOptions,
 }
 
-/// What the gateway is in the relay.
+/// The role of the gateway in the relay.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -155,7 +155,7 @@ impl Options {
         }
         let server = self.server.or(file.server).ok_or(OptionsError::Missing {
             name: "--server",
-            hint: "it is the address and port of the relay, such as 192.168.0.5:8080",
+            hint: "use the address and port of the relay, such as 192.168.0.5:8080",
         })?;
         // Its datagrams must pass.
         network.allowed.push(server.ip().into());

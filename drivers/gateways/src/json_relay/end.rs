@@ -24,14 +24,14 @@ use crate::shared::robot::{Asked, Emulated, Event, Robot, User};
 const SOCKET: Socket = Socket(0);
 const USER: User = User(1);
 
-/// What an end does.
+/// The configuration of an end.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The foreign server.
     pub server: SocketAddr,
     /// Our name there.
     pub id: ClientId,
-    /// A secret, if the server is a gateway of Amber that wants one.
+    /// A secret, if the server is a gateway of Amber that requires one.
     pub secret: Option<Secret>,
     /// Which end it is.
     pub part: Part,

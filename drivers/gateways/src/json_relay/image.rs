@@ -221,7 +221,7 @@ impl Reassembly {
         self.abandoned += (before - self.sets.len()) as u64;
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
+    /// When [`Self::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.sets
             .values()
@@ -234,7 +234,7 @@ impl Reassembly {
         self.abandoned += u64::from(self.sets.remove(&source).is_some());
     }
 
-    /// How many images were dropped incomplete.
+    /// The number of images that were dropped incomplete.
     pub fn abandoned(&self) -> u64 {
         self.abandoned
     }

@@ -33,7 +33,7 @@ pub const MAX_MTU: usize = 60_000;
 /// around it needs.
 pub const MIN_MTU: usize = 256;
 
-/// How many clients of each role a server takes. The original has no limit; each image goes to
+/// How many clients of each role a server accepts. The original has no limit; each image goes to
 /// all controls.
 pub const MAX_CLIENTS: usize = 32;
 
@@ -44,7 +44,7 @@ pub const CLIENT_LIFE: Duration = Duration::from_secs(60);
 /// flood the owner of that address.
 pub const OUTSIDE_CLIENT_LIFE: Duration = Duration::from_secs(10);
 
-/// The time between two looks for clients that are gone.
+/// The time between two checks for clients that are gone.
 pub const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
 /// The time between two heartbeats that we send.
@@ -63,7 +63,7 @@ pub const PACE_BYTES: usize = 64 * 1024;
 /// See [`PACE_BYTES`].
 pub const PACE_PERIOD: Duration = Duration::from_millis(1);
 
-/// Images that wait for one receiver: a pause of the processor of 0.3 s loses none at ten per second.
+/// Images that wait for one receiver: a CPU pause of 0.3 s loses none at ten per second.
 /// Then the newest matter.
 pub const MAX_WAITING_IMAGES: usize = 3;
 

@@ -19,7 +19,7 @@ pub(super) struct Pacing {
 }
 
 impl Pacing {
-    /// Takes an image. Returns whether the oldest of those that waited is dropped for it.
+    /// Accepts an image. Returns whether the oldest waiting image is dropped for it.
     pub(super) fn push(&mut self, image: Datagrams) -> bool {
         if self.sending.is_empty() {
             self.sending = image;
@@ -54,7 +54,7 @@ impl Pacing {
         sent
     }
 
-    /// When [`Self::poll`] returns something.
+    /// When [`Self::poll`] is due.
     pub(super) fn next_due(&self) -> Option<Duration> {
         (!self.sending.is_empty()).then_some(self.due)
     }

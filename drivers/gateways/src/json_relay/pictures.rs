@@ -33,12 +33,12 @@ pub(super) struct Joining {
     total: u32,
 }
 
-/// Why a piece of an image is dropped.
+/// The reason why a piece of an image is dropped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct OutOfOrder;
 
 impl Joining {
-    /// Takes a piece; returns the file if it is complete.
+    /// Accepts a piece; returns the file if it is complete.
     pub(super) fn push(&mut self, piece: &RelayImage) -> Result<Option<Vec<u8>>, OutOfOrder> {
         let bytes = piece.image.clone().unwrap_or_default();
         let (sequence, total) = (piece.sequence.unwrap_or(1), piece.total.unwrap_or(1));

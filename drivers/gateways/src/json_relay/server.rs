@@ -1,4 +1,4 @@
-//! The server of the JSON relay: who is there, and who gets what. PURE.
+//! The server of the JSON relay: its clients, and the receivers of messages. PURE.
 //!
 //! The robot of Amber is one of its robots: it follows the commands of all controls, and its images
 //! go to them.
@@ -28,16 +28,16 @@ const SOCKET: Socket = Socket(0);
 /// The user of commands from clients that have not registered.
 const STRANGER: User = User(0);
 
-/// How the server behaves.
+/// The configuration of the server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it listens.
+    /// The address to listen on.
     pub listen: SocketAddr,
     /// The robot that follows the commands.
     pub robot: Robot,
     /// Whether several controls may drive at the same time.
     pub seat: Seat,
-    /// How fast it follows them.
+    /// Its speeds.
     pub speeds: Speeds,
     /// A secret that clients must know to register.
     pub secret: Option<Secret>,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub ack: bool,
     /// A registration replaces a client with the same name at another address, as in the original.
     pub last_wins: bool,
-    /// Take commands and images from everybody, as the original does.
+    /// Accept commands and images from anyone, as the original does.
     pub open: bool,
     /// Forward each fragment at once, as the original does, instead of whole images.
     pub passthrough: bool,

@@ -32,7 +32,7 @@ pub const NO_COLLISION: i32 = -1;
 /// The tag of a full command.
 pub const COMMAND_TAG: i32 = 3;
 
-/// What a UDP datagram of RflySim carries.
+/// The content of a UDP datagram of RflySim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Packet {
     /// Port 20101: the estimated state, and the id of the vehicle that it hit or
@@ -84,7 +84,7 @@ pub enum Packet {
     Terrain(TwentyFloats),
 }
 
-/// Why a packet of the simple mode is sent.
+/// The reason for a packet of the simple mode.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SimpleKind {
     /// The regular state.
@@ -95,7 +95,7 @@ pub enum SimpleKind {
     Collision,
 }
 
-/// Which inputs of the model a packet sets.
+/// The inputs of the model that a packet sets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InputSet {
     /// Those of the software-in-the-loop interface.
@@ -115,7 +115,7 @@ impl ExternalInput {
     }
 }
 
-/// Why a datagram is not a packet of its port.
+/// The reason why a datagram is not a packet of its port.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadPacket {
     /// No packet of this port has this length.

@@ -62,7 +62,7 @@ impl Course {
         self.visited.len() > before
     }
 
-    /// Where the vehicle goes now.
+    /// The current target.
     pub(super) fn target(&self) -> Option<Target> {
         self.next.front().copied()
     }

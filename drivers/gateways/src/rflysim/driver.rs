@@ -24,16 +24,16 @@ use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read
 Example:
   amber mediator --driver 'gateway:0=amber driver rflysim --allow-arm'
 
-The robot is vehicle 1: it sends its state to UDP ports 20101 and 30101 of the peer, and takes
+The robot is vehicle 1: it sends its state to UDP ports 20101 and 30101 of the peer, and accepts
 commands on 20100. Vehicle N has ports that are higher by 2 (N - 1).")]
 pub struct Options {
-    /// TOML file with these options, and some more: docs/gateways.md lists them
+    /// TOML file with these and more options: see docs/gateways/rflysim.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The address of the interface where the gateway listens [default: 127.0.0.1]
+    /// The address of the interface to listen on [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
-    /// The vehicle as which Amber's robot is shown [default: 1]
+    /// The vehicle number of Amber's robot [default: 1]
     #[arg(long, value_name = "N")]
     pub vehicle: Option<u16>,
     /// The host that sees and commands Amber's robot [default: 127.0.0.1]
@@ -229,7 +229,7 @@ fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
     let number = check("number", number, 1..=Vehicle::MAX)?;
     Vehicle::new(number).ok_or(OptionsError::Value {
         name: "number",
-        problem: "no such vehicle".to_owned(),
+        problem: "this vehicle does not exist".to_owned(),
     })
 }
 

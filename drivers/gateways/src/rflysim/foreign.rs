@@ -24,7 +24,7 @@ use crate::shared::controls::{Controls, Seat};
 use crate::shared::machine::{Outbox, Output, Socket};
 use crate::shared::robot::{Asked, Emulated, Measurement, Progress};
 
-/// How a vehicle is shown to Amber's clients.
+/// The presentation of a vehicle to Amber's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForeignSettings {
     /// The vehicle.
@@ -33,7 +33,7 @@ pub struct ForeignSettings {
     pub host: IpAddr,
     /// The mode of the simulator, for commands.
     pub mode: Mode,
-    /// How its pose is shown.
+    /// The presentation of its pose.
     pub frame: MapFrame,
     /// The device for its pose.
     pub location: Option<Device>,
@@ -56,7 +56,7 @@ pub struct ForeignSettings {
 pub(super) struct Foreign {
     pub(super) settings: ForeignSettings,
     controls: Controls<ClientId>,
-    /// The speeds to send while they hold; `None` when the last zero is sent.
+    /// The speeds to send while they are valid; `None` when the last zero is sent.
     motion: Option<WheelSpeeds>,
     course: Course,
     /// The vehicle is on its way to a target.
@@ -71,7 +71,7 @@ pub(super) struct Foreign {
     pose: Option<(Duration, MapPose, NedPose)>,
     /// The last numbers of the autopilot.
     controls_sent: Option<(Duration, [f32; 8])>,
-    /// What the vehicle hit last.
+    /// The last object that the vehicle hit.
     hit: Option<(Duration, i32)>,
     pub(super) heard: Option<Duration>,
 }
@@ -180,7 +180,7 @@ impl Foreign {
             Packet::External(message) => {
                 self.controls_sent = Some((now.elapsed, message.controls));
             }
-            // They say nothing that Amber's devices can show.
+            // They contain nothing that Amber's devices can show.
             _ => {}
         }
     }
@@ -278,7 +278,7 @@ impl Foreign {
         }
     }
 
-    /// Shows the targets five times per second, or at once.
+    /// Shows the targets five times per second, or immediately.
     fn show_progress(&mut self, now: Now, at_once: bool, out: &mut Outbox) {
         let Some(device) = self.settings.targets else {
             return;
@@ -307,7 +307,7 @@ impl Foreign {
                 }
                 let driven = (self.controls).drive(now.elapsed, *client, *speeds, MOTION_LIFE);
                 match driven {
-                    // What the wheels do replaces the way to the targets.
+                    // The motion of the wheels replaces the path to the targets.
                     Ok(()) if !is_stop && self.course.end() => self.show_progress(now, true, out),
                     Ok(()) => {}
                     Err(_) => out.tally.dropped(now.elapsed, OCCUPIED, client),
@@ -511,7 +511,7 @@ impl Foreign {
         }
     }
 
-    /// Where its commands go.
+    /// The receiver of its commands.
     fn address(&self) -> SocketAddr {
         let port = self.settings.vehicle.port(Port::Control);
         SocketAddr::new(self.settings.host, port)

@@ -1,4 +1,4 @@
-//! Between the frames and units of RflySim and those of Amber. PURE.
+//! Converts between the frames and units of RflySim and those of Amber. PURE.
 //!
 //! RflySim: north, east, down in metres; yaw in radians clockwise from north; body axes forward,
 //! right, down. Amber's robot is shown with east along x of the map and north along y (up).
@@ -26,7 +26,7 @@ pub struct NedPose {
     pub yaw_rad: f64,
 }
 
-/// How a foreign vehicle is shown on a map of Amber.
+/// The presentation of a foreign vehicle on a map of Amber.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum MapFrame {
     /// x is east, y (up) is north.
@@ -36,7 +36,7 @@ pub enum MapFrame {
     Ned,
 }
 
-/// Where a map is on the earth.
+/// The position of a map on the earth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GpsOrigin {
     /// Degrees.
@@ -168,7 +168,7 @@ pub fn imu_reading(acceleration_m_s2: [f64; 3], rates_rad_s: [f64; 3], time_s: f
 /// Acceleration along forward, right, down of a robot at rest, in m/s².
 pub const AT_REST_M_S2: [f64; 3] = [0.0, 0.0, -STANDARD_GRAVITY_M_S2];
 
-/// The wheel speeds at which a robot with this drive would move so, however fast.
+/// The wheel speeds for this motion of a robot with this drive, without a speed limit.
 pub fn wheel_speeds(drive: SkidSteer, forward_m_s: f64, turn_rad_s: f64) -> WheelSpeeds {
     let half = turn_rad_s * drive.track_m / 2.0;
     Wheels::sides(forward_m_s - half, forward_m_s + half).into()

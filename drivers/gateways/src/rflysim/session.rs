@@ -14,10 +14,10 @@ use crate::shared::clock::Now;
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
 use crate::shared::robot::{Emulated, Event, Robot, Topic, User};
 
-/// What a gateway shows.
+/// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The address of the interface where it listens.
+    /// The address of the interface to listen on.
     pub bind: IpAddr,
     /// Amber's robot.
     pub robot: Robot,

@@ -24,20 +24,20 @@ use crate::shared::robot::{Measurement, Order, Robot, User};
 /// The kind of vehicle in the telemetry: the usual one of published programs.
 const VEHICLE_TYPE: i32 = 3;
 
-/// How Amber's robot is shown.
+/// The presentation of Amber's robot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShownSettings {
-    /// As which vehicle.
+    /// The number of its vehicle.
     pub vehicle: Vehicle,
     /// The host of the program that sees and commands it.
     pub peer: IpAddr,
     /// The time between two packets of each kind.
     pub period: Duration,
-    /// Which packets carry the estimated state.
+    /// The packets that carry the estimated state.
     pub mode: Mode,
-    /// Which packets carry the true state.
+    /// The packets that carry the true state.
     pub truth: TruthForm,
-    /// Where the origin of the map is on the earth.
+    /// The position of the origin of the map on the earth.
     pub origin: GpsOrigin,
     /// Follow arm commands, so that the peer can move the robot.
     pub allow_arm: bool,
@@ -58,7 +58,7 @@ pub enum Mode {
 /// The form of the true state.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum TruthForm {
-    /// 168 bytes: present versions of RflySim.
+    /// 168 bytes: current versions of RflySim.
     #[default]
     Present,
     /// 200 bytes: older versions.
@@ -270,7 +270,7 @@ impl Shown {
         }
     }
 
-    /// Sends the state, and stops what is not commanded any more.
+    /// Sends the state, and stops motion without current commands.
     pub(super) fn handle_timeout(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
         if self
             .target
@@ -306,7 +306,7 @@ impl Shown {
         others.into_iter().flatten().chain([send]).min()
     }
 
-    /// The present pose, if it is known.
+    /// The current pose, if it is known.
     fn ned(&self, now: Now) -> Option<NedPose> {
         let pose = fresh(now, self.pose)?;
         pose.is_known().then(|| NedPose::from_map(pose))
@@ -431,7 +431,7 @@ impl Shown {
     }
 }
 
-/// Whether a command is followed, or why it is dropped.
+/// Whether a command is followed, or the reason why it is dropped.
 type Outcome = Result<(), &'static str>;
 
 /// A measurement that is not too old.

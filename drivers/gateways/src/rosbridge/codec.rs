@@ -10,7 +10,7 @@ use crate::shared::json::depth as json_depth;
 pub const MAX_TEXT: usize = 64 * 1024;
 /// The longest name of a topic, service or type, and the longest `id`, in bytes.
 pub const MAX_NAME: usize = 256;
-/// How deep arrays and objects may be nested. A `PoseWithCovarianceStamped` in a `publish` has 6.
+/// The maximum nesting of arrays and objects. A `PoseWithCovarianceStamped` in a `publish` has 6.
 const MAX_DEPTH: usize = 16;
 
 /// An operation of a client.
@@ -127,13 +127,13 @@ pub struct SetLevel {
     pub level: Level,
 }
 
-/// How serious a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// All that is worth telling.
+    /// Information.
     Info,
-    /// Something is done in another way than asked for.
+    /// Something is done differently than requested.
     Warning,
     /// Something is not done.
     Error,
@@ -162,14 +162,14 @@ pub enum Response {
         /// That of the operation.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Id>,
-        /// How serious it is.
+        /// Its severity.
         level: Level,
-        /// For people.
+        /// A text for people.
         msg: String,
     },
 }
 
-/// Why a text is not an operation.
+/// The reason why a text is not an operation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Malformed {
     /// It has more than [`MAX_TEXT`] bytes.

@@ -23,10 +23,10 @@ Examples:
   amber mediator --driver 'gateway:0=amber driver rosbridge'
   amber driver rosbridge --listen 0.0.0.0:9090 --allow 192.168.0.0/24")]
 pub struct Options {
-    /// TOML file with these options: docs/gateways.md
+    /// TOML file with these options: see docs/gateways/rosbridge.md
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:9090]
+    /// Address to listen on [default: 127.0.0.1:9090]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Let web pages of this origin connect, e.g. `https://robots.example` (may be given several
@@ -54,7 +54,7 @@ struct File {
 }
 
 impl Options {
-    /// The gateway with these options, and who may use it.
+    /// The gateway with these options, and its access rules.
     ///
     /// # Errors
     /// A value or the file is invalid.

@@ -31,17 +31,17 @@ pub struct Server {
     clients: BTreeMap<SocketAddr, Client>,
     next_user: u32,
     helm: Helm,
-    /// What the robot is asked for.
+    /// The requested data of the robot.
     watched: BTreeSet<Published>,
     odometry: Odometry,
     /// The map as JSON, for clients that subscribe later.
     map: Option<Arc<str>>,
 }
 
-/// How the gateway is set up.
+/// The configuration of the gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens.
+    /// The address to listen on.
     pub listen: SocketAddr,
     /// The page for browsers, and the origins whose pages may connect.
     pub page: Page,
@@ -80,7 +80,7 @@ impl Server {
         }
     }
 
-    /// How it is set up.
+    /// Its configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Lets a client go, and stops what it has set in motion.
+    /// Removes a client, and stops its motions.
     fn part(&mut self, now: Now, peer: SocketAddr, out: &mut Outbox) {
         let Some(client) = self.clients.remove(&peer) else {
             return;
@@ -136,7 +136,7 @@ impl Server {
         self.helm.send(now.elapsed, out);
     }
 
-    /// Does everything whose time has come.
+    /// Performs everything that is due.
     fn advance(&mut self, now: Now, out: &mut Outbox) {
         self.helm.send(now.elapsed, out);
         for (peer, client) in &mut self.clients {
@@ -152,7 +152,7 @@ impl Server {
         }
     }
 
-    /// Watches what the clients subscribe to.
+    /// Watches the topics that the clients subscribe to.
     fn watch(&mut self, out: &mut Outbox) {
         for published in Published::ALL {
             let is_wanted = self.clients.values().any(|it| it.session.wants(published));
@@ -161,7 +161,7 @@ impl Server {
                 out.push(Output::Watch(topic));
             } else if !is_wanted && self.watched.remove(&published) {
                 if published == Published::Map {
-                    // It may change from now on.
+                    // The map may change from now on.
                     self.map = None;
                 }
                 out.push(Output::Unwatch(topic));

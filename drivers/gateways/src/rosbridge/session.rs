@@ -1,4 +1,4 @@
-//! One client: its topics, its subscriptions, and what waits for it. PURE.
+//! One client: its topics, its subscriptions, and its waiting messages. PURE.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub const MAX_REPLIES: usize = 64;
 /// The longest queue of a subscription: five seconds of scans.
 pub const MAX_QUEUE: usize = 50;
 
-/// What a client has asked for, and what waits for it.
+/// The requests of a client, and its waiting messages.
 #[derive(Debug)]
 pub struct Session {
     level: Level,
@@ -54,18 +54,18 @@ struct Wish {
     queue: usize,
 }
 
-/// What a client wants from the robot.
+/// A command of a client to the robot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// The robot shall move like this.
+    /// Move at these speeds.
     Drive(Twist),
-    /// The robot shall drive there.
+    /// Drive to this point.
     Goal(Target),
-    /// The robot shall stop, and forget its goal.
+    /// Stop, and forget the goal.
     Stop,
 }
 
-/// Why a text of a client was not carried out.
+/// The reason why a text of a client was not carried out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Problem {
     /// It is not an operation.
@@ -92,7 +92,7 @@ impl Session {
     /// Handles a text of the client.
     ///
     /// # Errors
-    /// It was not carried out. The client gets a `status` or a `service_response` that says why.
+    /// It was not carried out. The client gets a `status` or a `service_response` with the reason.
     pub fn receive(&mut self, text: &str, now: Now) -> Result<Option<Effect>, Problem> {
         let request = match read(text) {
             Ok(request) => request,
@@ -132,8 +132,8 @@ impl Session {
         }
     }
 
-    /// Whether the client has subscribed to the map since the last call. It gets the present one, as
-    /// from a map server of ROS.
+    /// Whether the client has subscribed to the map since the last call. It gets the current one,
+    /// as from a map server of ROS.
     pub fn take_wants_map(&mut self) -> bool {
         std::mem::take(&mut self.wants_map)
     }
@@ -157,7 +157,7 @@ impl Session {
         Some(published(&subscription.name, &message))
     }
 
-    /// When [`Session::next`] has something, if nothing else happens.
+    /// When [`Session::next`] is due, if nothing else happens.
     pub fn deadline(&self) -> Option<Duration> {
         if !self.replies.is_empty() {
             return Some(Duration::ZERO);

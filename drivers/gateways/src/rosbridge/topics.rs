@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What flows on a topic, and in which direction.
+/// The content and direction of a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Channel {
     /// From clients to the robot.
@@ -11,16 +11,16 @@ pub enum Channel {
     Out(Output),
 }
 
-/// What clients publish.
+/// The data that clients publish.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Input {
     /// Motion.
     Twist,
-    /// Where to drive.
+    /// A target.
     Goal,
 }
 
-/// What clients subscribe to.
+/// The data that clients subscribe to.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Output {
     /// Scans of the laser.
@@ -47,11 +47,11 @@ pub enum Service {
     Stop,
     /// The clock of the robot.
     Time,
-    /// Says what there is.
+    /// Lists topics, services and types.
     About(Question),
 }
 
-/// What a client asks about topics and services.
+/// A request about topics and services.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Question {
     /// All topics and their types.

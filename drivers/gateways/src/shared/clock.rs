@@ -1,4 +1,4 @@
-//! The time, as PURE code gets it. PURE.
+//! The time for PURE code. PURE.
 
 use std::time::Duration;
 

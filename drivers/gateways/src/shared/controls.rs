@@ -1,4 +1,4 @@
-//! Who drives the wheels of one robot, and for how long: the seat, and the life of a command. PURE.
+//! The control of the wheels of one robot: the seat, and the life of a command. PURE.
 //!
 //! One user holds the seat from the first command other than a stop until a while after the last
 //! one. Each command holds for its life; then, and when the user is gone, one stop follows. If
@@ -25,7 +25,7 @@ pub enum Seat {
     /// The commands of others are refused while one user drives.
     #[default]
     Exclusive,
-    /// The newest command counts, whoever sends it.
+    /// The newest command counts, from any user.
     Shared,
 }
 
@@ -39,7 +39,7 @@ struct Holder<U> {
     user: U,
     /// When the last command other than a stop has arrived.
     commanded: Duration,
-    /// When the present motion ends; `None` at rest.
+    /// When the current motion ends; `None` at rest.
     moves_until: Option<Duration>,
     /// The newest command that is not sent yet.
     waiting: Option<WheelSpeeds>,
@@ -47,7 +47,7 @@ struct Holder<U> {
 }
 
 impl<U: Copy + Eq> Controls<U> {
-    /// Nobody drives.
+    /// No user drives.
     #[must_use]
     pub fn new(seat: Seat) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<U: Copy + Eq> Controls<U> {
 
     /// A user commands these speeds for the time `life`.
     ///
-    /// A stop from somebody who does not hold the seat has no effect: a joystick at rest must not
+    /// A stop from a user who does not hold the seat has no effect: a joystick at rest must not
     /// stop a robot that drives to a target.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl<U: Copy + Eq> Controls<U> {
         None
     }
 
-    /// When [`Controls::poll`] has something to do next.
+    /// When [`Controls::poll`] is due next.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         if self.farewell.is_some() {
@@ -150,7 +150,7 @@ impl<U: Copy + Eq> Controls<U> {
         Some(waiting.map_or(end, |waiting| waiting.min(end)))
     }
 
-    /// Who holds the seat at this time, so that others are refused.
+    /// The user who holds the seat at this time, so that others are refused.
     #[must_use]
     pub fn seated(&self, now: Duration) -> Option<U> {
         let holder = self.holder.as_ref()?;
@@ -168,7 +168,7 @@ impl<U: Copy + Eq> Controls<U> {
         Some((holder.user, until))
     }
 
-    /// Who has driven last. The seat may be free again.
+    /// The user who has driven last. The seat may be free again.
     #[must_use]
     pub fn holder(&self) -> Option<U> {
         Some(self.holder.as_ref()?.user)

@@ -1,7 +1,7 @@
 //! Foreign robots as devices of Amber. IO.
 //!
 //! Each emulated device is a driver in the process of the gateway. It passes commands to the
-//! machine, and answers with what the machine has shown last, unless that is too old.
+//! machine, and answers with the last shown data, unless it is too old.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ use crate::limits::MAX_AGE;
 type Started = Result<(), Box<dyn Error + Send + Sync>>;
 type Publish = Box<dyn Fn(&Measurement) + Send>;
 
-/// What the machine shows on one device.
+/// The data that the machine shows on one device.
 #[derive(Clone)]
 pub(super) struct Screen {
     device: Device,
@@ -202,7 +202,7 @@ impl LocationServiceDriver for Positions {
     }
 
     async fn upload_map(&mut self, _map: String, outcome: Outcome) {
-        outcome.refuse("the foreign robot takes no maps");
+        outcome.refuse("the foreign robot accepts no maps");
     }
 }
 

@@ -31,7 +31,7 @@ const MAP_DEADLINE: Duration = Duration::from_secs(2);
 /// A map of walls becomes a grid with cells of this size and a border of this width.
 const CELL_M: f64 = 0.05;
 const BORDER_M: f64 = 0.5;
-/// Older answers are useless.
+/// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(300);
 /// The time between two attempts to subscribe.
 const RETRY: Duration = Duration::from_millis(250);
@@ -44,7 +44,7 @@ pub(super) struct Feeds {
     watched: HashMap<Topic, Watched>,
 }
 
-/// Where measurements go.
+/// The receiver of measurements.
 #[derive(Clone)]
 struct Sink {
     events: mpsc::Sender<Event>,
@@ -57,7 +57,7 @@ struct Watched {
 }
 
 impl Feeds {
-    /// Watches over the own link, or as a client of the mediator at an address.
+    /// Watches over its own link, or as a client of the mediator at an address.
     pub(super) fn new(
         own: Client,
         devices_of: Option<String>,
@@ -167,7 +167,7 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 match grid(&map) {
                     Ok(grid) => {
                         if !sink.offer(device, Measurement::Map(Arc::new(grid))) {
-                            // Again at the next look.
+                            // Again at the next check.
                             continue;
                         }
                     }

@@ -1,6 +1,6 @@
-//! Which datagrams a listener takes: allowed networks, and token buckets. PURE.
+//! The datagrams that a listener accepts: allowed networks, and token buckets. PURE.
 //!
-//! A source with a session has a bucket of its own for each socket where it has one, by address and
+//! A source with a session has its own bucket for each socket where it has one, by address and
 //! port. Sources without one share
 //! a bucket per IP address and the bucket of the listener, so a flood from outside does not slow
 //! down sessions.
@@ -26,7 +26,7 @@ pub struct Gate {
     known: Buckets<(Socket, SocketAddr)>,
 }
 
-/// How fast sources may send.
+/// The maximum rates of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateLimits {
     /// Datagrams per second from one source.
@@ -44,7 +44,7 @@ impl Default for GateLimits {
     }
 }
 
-/// Why a datagram is dropped.
+/// The reason why a datagram is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No allowed network contains the source.
@@ -193,7 +193,7 @@ impl<K: Eq + Hash> Buckets<K> {
         if self.buckets.len() < MAX_SOURCES || self.buckets.contains_key(key) {
             return true;
         }
-        // A full bucket says no more than a new one.
+        // A full bucket contains no more information than a new one.
         if (self.swept).is_none_or(|swept| now.saturating_sub(swept) >= SWEEP_PERIOD) {
             self.swept = Some(now);
             self.buckets.retain(|_, bucket| !bucket.is_full(now));

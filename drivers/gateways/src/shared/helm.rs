@@ -3,7 +3,7 @@
 //! The wheels of a robot can be reached through several devices: its RoboClaw, its collision
 //! avoidance, and drivers that follow targets. One user holds the seat of all of them, see
 //! [`Controls`]. Errands continue without further commands, so the seat is free a second after the
-//! last one; they end when somebody else takes the seat, and when their user is gone.
+//! last one; they end when another user takes the seat, and when their user is gone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Errand {
         }
     }
 
-    /// What ends it.
+    /// The reason for its end.
     fn end(self) -> Order {
         match self {
             Self::Targets(device) => Order::Targets(device, Vec::new()),
@@ -64,7 +64,7 @@ impl Errand {
 }
 
 impl Helm {
-    /// Nobody drives.
+    /// No user drives.
     #[must_use]
     pub fn new(robot: &Robot, seat: Seat) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Helm {
         controls.drive(now, user, speeds, MOTION_LIFE)
     }
 
-    /// A user begins an errand, or changes it. The caller passes its message on.
+    /// A user begins an errand, or changes it. The caller forwards its message.
     ///
     /// # Errors
     /// Another user holds the seat of this robot.
@@ -113,7 +113,7 @@ impl Helm {
         Ok(())
     }
 
-    /// The errand of a device is over: somebody has stopped it, or it is done.
+    /// The errand of a device is over: it was stopped, or it is done.
     pub fn forget(&mut self, errand: Errand) {
         self.errands.retain(|running| running.errand != errand);
     }
@@ -125,7 +125,7 @@ impl Helm {
         errands.any(|running| (running.user, running.errand) == (user, errand))
     }
 
-    /// A user is gone: what this user has set in motion stops.
+    /// A user is gone: the motions of this user stop.
     pub fn release(&mut self, user: User) {
         for controls in self.wheels.values_mut() {
             controls.release(user);
@@ -135,7 +135,7 @@ impl Helm {
             .extend(extract(&mut self.errands, gone).map(|it| (it.user, it.errand)));
     }
 
-    /// A user gives up the seat of one robot, at once: what this user has set in motion there stops.
+    /// A user gives up the seat of one robot immediately: the motions of this user there stop.
     pub fn vacate(&mut self, user: User, robot: DeviceId) {
         let own = self.own;
         for (&device, controls) in &mut self.wheels {
@@ -148,7 +148,8 @@ impl Helm {
             .extend(extract(&mut self.errands, meant).map(|it| (it.user, it.errand)));
     }
 
-    /// Who holds the seat of a robot, and when it is free if no further command comes.
+    /// The user who holds the seat of a robot, and the time when it is free if no further command
+    /// comes.
     #[must_use]
     pub fn seated(&self, now: Duration, robot: DeviceId) -> Option<(User, Duration)> {
         let same = |device: Device| self.robot_of(device) == robot;
@@ -182,7 +183,7 @@ impl Helm {
             Some((user, Order::Drive(device, speeds)))
         });
         if order.is_none() {
-            // Users name any device: those that nobody drives take no memory.
+            // Users may name any device: devices that no user drives take no memory.
             self.wheels
                 .retain(|_, controls| controls.holder().is_some());
         }
@@ -196,7 +197,7 @@ impl Helm {
         }
     }
 
-    /// When [`Helm::poll`] has something to do next.
+    /// When [`Helm::poll`] is due next.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         match self.ended.is_empty() {
@@ -205,7 +206,7 @@ impl Helm {
         }
     }
 
-    /// How many devices are known, because somebody drives them or has just done so.
+    /// The number of known devices: those that a user drives or has just driven.
     #[must_use]
     pub fn wheels_in_memory(&self) -> usize {
         self.wheels.len()

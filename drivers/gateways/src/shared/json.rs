@@ -1,7 +1,7 @@
 //! Limits of JSON texts. PURE.
 
-/// How deep arrays and objects are nested. Needs neither recursion nor memory, so it can come before
-/// the parser.
+/// The nesting depth of arrays and objects. Needs neither recursion nor memory, so it can come
+/// before the parser.
 #[must_use]
 pub fn depth(text: &[u8]) -> usize {
     let (mut deepest, mut depth) = (0_usize, 0_usize);

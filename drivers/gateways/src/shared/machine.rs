@@ -49,13 +49,13 @@ pub trait Machine: Send + 'static {
     /// Amber has reported something.
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox);
 
-    /// The time of [`Machine::next_timeout`] has come. May be called earlier, too.
+    /// The time of [`Machine::next_timeout`] has come. May also be called earlier.
     fn handle_timeout(&mut self, now: Now, out: &mut Outbox);
 
     /// When to call [`Machine::handle_timeout`], as [`Now::elapsed`]. Asked after each call.
     fn next_timeout(&self) -> Option<Duration>;
 
-    /// Called last: says good-bye to all peers, and stops what moves.
+    /// Called last: says goodbye to all peers, and stops all motion.
     fn stop(&mut self, now: Now, out: &mut Outbox);
 
     /// Whether this source has a session, so that floods of others do not slow it down.
@@ -64,7 +64,7 @@ pub trait Machine: Send + 'static {
     /// The sessions, for the status.
     fn sessions(&self, now: Now) -> Vec<Session>;
 
-    /// What foreign vehicles report besides what their devices show, for the status.
+    /// Further reports of foreign vehicles, in addition to their devices, for the status.
     fn vehicles(&self, now: Now) -> Vec<Vehicle> {
         let _ = now;
         Vec::new()
@@ -80,31 +80,31 @@ pub trait Machine: Send + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Socket(pub u32);
 
-/// What happens to a WebSocket.
+/// An event of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// A peer has connected.
     Connected,
-    /// The peer has taken the text, and can take the next.
+    /// The peer has received the text, and can receive the next.
     Sent,
     /// The connection is closed or lost.
     Gone,
 }
 
-/// What a listener for WebSockets offers to browsers.
+/// The offer of a WebSocket listener to browsers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// The page at `/`.
     pub html: &'static str,
-    /// Origins whose pages may connect, beside those of this machine and of the gateway itself,
-    /// such as `https://robots.example`.
+    /// Origins whose pages may connect, in addition to those of this machine and of the gateway
+    /// itself, such as `https://robots.example`.
     pub origins: Vec<String>,
 }
 
 /// A received datagram, or a text of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Where it arrived.
+    /// The socket where it arrived.
     pub socket: Socket,
     /// The sender.
     pub from: SocketAddr,
@@ -142,10 +142,10 @@ pub fn local_address(peers: impl IntoIterator<Item = IpAddr>) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// What a machine wants done.
+/// An output of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Opens a socket. If the address is in use, the gateway reports trouble and tries again.
+    /// Opens a socket. If the address is in use, the gateway reports trouble and retries.
     Bind(Socket, SocketAddr, Cast),
     /// Closes a socket.
     Unbind(Socket),
@@ -173,7 +173,7 @@ pub enum Output {
     Image(RelayImage),
 }
 
-/// To whom a socket may send.
+/// The allowed destinations of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cast {
     /// To single hosts.

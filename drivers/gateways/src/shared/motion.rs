@@ -19,7 +19,7 @@ const MOTORS_SPEED: u32 = 94;
 /// Higher numbers are requests and data; lower ones number and type.
 const LAST_BASE_FIELD: u32 = 5;
 
-/// What a message moves.
+/// The motion in a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Motion {
     /// Nothing.
@@ -37,8 +37,8 @@ pub enum Motion {
 #[error("invalid message")]
 pub struct Unreadable;
 
-/// What a message moves. `wheels` is a device that takes the commands of a Roboclaw, whatever its
-/// type.
+/// The motion in a message. `wheels` is a device that takes the commands of a Roboclaw, whatever
+/// its type.
 ///
 /// # Errors
 /// The message cannot be read.

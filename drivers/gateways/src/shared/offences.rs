@@ -1,4 +1,4 @@
-//! Which addresses are ignored for a while, because they guess tokens or sessions. PURE.
+//! Addresses that are ignored for a while, because they guess tokens or sessions. PURE.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::limits::MAX_OFFENDERS;
 
-/// A rule such as "after 5 wrong tokens in a minute, silence for 60 s", and who has broken it.
+/// A rule such as "after 5 wrong tokens in a minute, silence for 60 s", and the addresses that
+/// broke it.
 #[derive(Debug)]
 pub struct Offences {
     limit: u32,
@@ -17,7 +18,7 @@ pub struct Offences {
 
 #[derive(Clone, Copy, Debug)]
 struct Offender {
-    /// The start of the present window.
+    /// The start of the current window.
     since: Duration,
     count: u32,
     silent_until: Option<Duration>,

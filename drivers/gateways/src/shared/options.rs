@@ -1,4 +1,4 @@
-//! The options that all gateways share: who may send, and which devices they use. IO.
+//! The options that all gateways share: allowed senders, and the devices to use. IO.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::controls::Seat;
 use super::gate::{Gate, GateLimits};
 use super::robot::Robot;
 
-/// Who may use the gateway. In the file, this is the table `[network]`.
+/// Access to the gateway. In the file, this is the table `[network]`.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkOptions {
@@ -57,11 +57,11 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub targets: Option<Device>,
-    /// The distance between left and right wheels at which turns come out right; more than the real
-    /// one if the wheels skid [default: 420]
+    /// Effective distance between left and right wheels in turns; larger than the real one if the
+    /// wheels skid [default: 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
-    /// The fastest speed of a wheel [default: 400]
+    /// Maximum speed of a wheel [default: 400]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
     /// Let several sessions drive at the same time: the newest command counts
@@ -78,7 +78,7 @@ pub struct Network {
     pub mediator: String,
     /// The same, if it is not the one that started the gateway.
     pub devices_of: Option<String>,
-    /// How fast sources may send.
+    /// The maximum rates of sources.
     pub limits: GateLimits,
 }
 

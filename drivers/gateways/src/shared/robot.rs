@@ -1,4 +1,4 @@
-//! Amber's devices as gateways use them: what to watch, what to order, what is measured. PURE.
+//! Amber's devices in the form that gateways use: topics, orders and measurements. PURE.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 /// The devices of one robot, and its drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Robot {
-    /// A device that takes the commands of a Roboclaw.
+    /// A device that accepts the commands of a Roboclaw.
     pub wheels: Device,
     /// The laser scanner.
     pub scanner: Device,
@@ -43,7 +43,7 @@ impl Robot {
     }
 }
 
-/// Something that a device measures, and that a gateway watches.
+/// A measurement of a device that a gateway watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// The scans of a laser scanner: [`Measurement::Scan`].
@@ -60,7 +60,7 @@ pub enum Topic {
     Map(Device),
 }
 
-/// What a device has measured. Devices of Amber, and foreign robots shown as such.
+/// A measurement of a device: of Amber, or of a foreign robot shown as one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
     /// A scan.
@@ -81,22 +81,22 @@ pub enum Measurement {
     },
     /// The map, with y up.
     Map(Arc<Occupancy>),
-    /// What a foreign robot with targets does: shown on [`Emulated::Targets`].
+    /// The progress of a foreign robot with targets: shown on [`Emulated::Targets`].
     Progress(Progress),
 }
 
-/// How far a foreign robot has come with its targets.
+/// The progress of a foreign robot with its targets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// The targets that are still to be reached.
     pub next: Vec<Target>,
     /// Those that it has visited.
     pub visited: Vec<Target>,
-    /// Where it is; `None` while that is not known.
+    /// Its pose; `None` while it is unknown.
     pub pose: Option<MapPose>,
 }
 
-/// What a user of a gateway wants from a device.
+/// An order of a user of a gateway to a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
     /// Wheel speeds. Use [`Helm`](super::helm::Helm) to decide when.
@@ -109,20 +109,20 @@ pub enum Order {
     Message(Device, Bytes),
 }
 
-/// What a gateway learns from Amber.
+/// An input of a gateway from Amber.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A device has measured something that is watched.
     Measured(Device, Measurement),
     /// A `DriverMsg` for a user, after [`Order::Message`].
     Message(User, Device, Bytes),
-    /// A client of Amber asks something of an emulated device.
+    /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.
     Image(RelayImage),
 }
 
-/// What a client asks of an emulated device.
+/// A request of a client to an emulated device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
     /// Wheel speeds.
@@ -130,11 +130,11 @@ pub enum Asked {
     /// Targets instead of those before; an empty list stops the robot. Their numbers are finite, and
     /// there are at most as many as an Amber robot takes.
     Targets(amber_proto::ClientId, Vec<Target>),
-    /// The client has left: what it set in motion must stop.
+    /// The client has left: its motions must stop.
     ClientGone(amber_proto::ClientId),
 }
 
-/// A session of a foreign program, which is a client of its own at the mediator.
+/// A session of a foreign program, which is a separate client of the mediator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct User(pub u32);
 

@@ -196,7 +196,7 @@ impl<M: Machine> Runner<M> {
         }
     }
 
-    /// Counts what has arrived. `false` if it is dropped.
+    /// Counts an arrived datagram. `false` if it is dropped.
     fn admits(&mut self, now: Now, socket: Socket, from: SocketAddr) -> bool {
         self.outbox.tally.received(now.elapsed);
         let is_known = self.machine.knows(socket, from);
@@ -338,7 +338,7 @@ fn own_device() -> Device {
         .unwrap_or(Device::new(DeviceType::GATEWAY, 0))
 }
 
-/// Waits until this time, or for ever.
+/// Waits until this time, or endlessly.
 async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant.into()).await,

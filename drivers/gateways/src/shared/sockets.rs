@@ -31,11 +31,11 @@ struct Bound {
 
 enum State {
     Open(UdpSocket),
-    /// When to try again, and why it failed.
+    /// When to retry, and the reason for the failure.
     Failed(Instant, String),
 }
 
-/// Where a datagram arrived, and from whom.
+/// The socket and the sender of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) socket: Socket,
@@ -90,7 +90,7 @@ impl Sockets {
         failed.min()
     }
 
-    /// Why a socket is not open.
+    /// The reason why a socket is not open.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.sockets.values().find_map(|bound| match &bound.state {
             State::Failed(_, why) => Some(&**why),
@@ -98,7 +98,7 @@ impl Sockets {
         })
     }
 
-    /// The addresses where it listens.
+    /// The addresses that it listens on.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let open = self
             .sockets
@@ -124,7 +124,7 @@ impl Sockets {
         poll_fn(|cx| self.poll_receive(cx)).await
     }
 
-    /// What [`Sockets::receive`] has read.
+    /// The data that [`Sockets::receive`] has read.
     pub(super) fn bytes(&self, arrival: Arrival) -> &[u8] {
         &self.buffer[..arrival.length]
     }
@@ -175,12 +175,12 @@ fn opened(now: Instant, address: SocketAddr, cast: Cast) -> State {
     }
 }
 
-/// Why a port of UDP or TCP cannot be opened, and what to do.
+/// The reason why a UDP or TCP port cannot be opened, and a hint.
 pub(super) fn not_open(protocol: &str, address: SocketAddr, error: &io::Error) -> String {
     let (port, host) = (address.port(), address.ip());
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "another program uses {protocol} port {port} of {host}; end it, or choose another port"
+            "another program uses {protocol} port {port} of {host}; stop it, or choose another port"
         ),
         io::ErrorKind::AddrNotAvailable => {
             format!("this machine does not have the address {host}")
@@ -245,7 +245,7 @@ mod tests {
         let now = Instant::now();
         sockets.bind(now, Socket(0), address, Cast::Unicast);
         let why = format!(
-            "another program uses UDP port {} of 127.0.0.1; end it, or choose another port",
+            "another program uses UDP port {} of 127.0.0.1; stop it, or choose another port",
             address.port()
         );
         assert_eq!(sockets.trouble(), Some(&*why));

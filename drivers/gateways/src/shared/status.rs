@@ -18,7 +18,7 @@ use crate::limits::LAST_WORDS;
 
 /// The time between two publications of the status.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The machine answers at once; more means that it has ended.
+/// The machine answers immediately; a longer time means that it has ended.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Asks the task of the gateway for the status.

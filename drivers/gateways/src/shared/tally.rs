@@ -18,12 +18,12 @@ pub struct Tally {
     reasons: BTreeMap<(Kind, &'static str), Line>,
 }
 
-/// What is wrong with a datagram or command.
+/// The problem of a datagram or command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// It does not follow the protocol.
     Bad,
-    /// It does, but it is not passed on.
+    /// It follows the protocol, but is not forwarded.
     Dropped,
 }
 
@@ -51,7 +51,7 @@ impl Tally {
         self.log(now, Kind::Bad, reason, from);
     }
 
-    /// Counts a datagram or command that is not passed on. `from` is for the log.
+    /// Counts a datagram or command that is not forwarded. `from` is for the log.
     pub fn dropped(&mut self, now: Duration, reason: &'static str, from: impl fmt::Display) {
         self.log(now, Kind::Dropped, reason, from);
     }

@@ -1,7 +1,7 @@
 //! The sessions as clients of the mediator: one client and one task for each. IO.
 //!
-//! Each session is a client of its own, so the mediator and the drivers tell foreign users apart,
-//! and drivers learn when one is gone.
+//! Each session is a separate client, so the mediator and the drivers can distinguish foreign
+//! users, and drivers learn when one is gone.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl Users {
         self.handles.remove(&user);
     }
 
-    /// Passes an order on; `false` if it is dropped because too many wait.
+    /// Forwards an order; `false` if it is dropped because too many wait.
     pub(super) fn order(&self, user: User, order: Order) -> bool {
         let Some(handle) = self.handles.get(&user) else {
             return false;
@@ -81,7 +81,9 @@ impl Users {
         self.handles.clear();
         let left = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(LAST_WORDS, left).await.is_err() {
-            tracing::warn!("the mediator did not take the last words of all sessions in time");
+            tracing::warn!(
+                "the mediator did not accept the final messages of all sessions in time"
+            );
         }
     }
 }
@@ -119,7 +121,7 @@ impl Task {
                 Some(order) = orders.recv() => self.perform(&client, order).await,
             }
         }
-        // The session is closed. What it has ordered before still counts.
+        // The session is closed. Its earlier orders are still valid.
         while let Ok(order) = orders.try_recv() {
             self.perform(&client, order).await;
         }
@@ -132,7 +134,7 @@ impl Task {
     async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
         let proxy = client.device(device);
         let sent = match device.device_type {
-            // The original drivers of this type do not take the commands of a Roboclaw.
+            // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
                 let wheels = CollisionAvoidance::new(proxy).with_deadline(MOTION_DEADLINE);
                 wheels.drive(speeds).await
@@ -157,7 +159,7 @@ impl Task {
         }
     }
 
-    /// Does what a client of Amber does with this message.
+    /// Handles this message like a client of Amber.
     async fn send_message(&mut self, client: &Client, device: Device, message: Bytes) {
         let Ok(head) = DriverMsg::decode(message.clone()) else {
             return;

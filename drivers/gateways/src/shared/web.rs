@@ -1,6 +1,6 @@
 //! WebSockets of a gateway: they carry texts as UDP sockets carry datagrams. IO.
 //!
-//! A task accepts the connections of a listener, and each connection has a task of its own. Texts
+//! A task accepts the connections of a listener, and each connection has its own task. Texts
 //! arrive over a bounded channel, so a fast peer waits in its own TCP connection. A peer gets one
 //! text at a time: after each, the gateway hears that the peer can take the next.
 
@@ -54,14 +54,14 @@ pub(super) struct Web {
     arrived: mpsc::Receiver<Arrival>,
 }
 
-/// What the tasks tell.
+/// A report of the tasks.
 enum Arrival {
     /// A connection is open. The channel takes its texts.
     Opened(Socket, SocketAddr, mpsc::Sender<Utf8Bytes>),
     Other(Event),
 }
 
-/// What happens on a WebSocket.
+/// An event on a WebSocket.
 pub(super) enum Event {
     /// A peer has connected, has taken a text, or is gone.
     Link(Socket, SocketAddr, Link),
@@ -79,7 +79,7 @@ struct Listener {
 
 enum State {
     Open(SocketAddr, JoinHandle<()>),
-    /// When to try again, and why it failed.
+    /// When to retry, and the reason for the failure.
     Failed(Instant, String),
 }
 
@@ -128,7 +128,7 @@ impl Web {
         failed.min()
     }
 
-    /// Why a listener is not open.
+    /// The reason why a listener is not open.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.listeners.values().find_map(|it| match &it.state {
             State::Failed(_, why) => Some(&**why),
@@ -136,7 +136,7 @@ impl Web {
         })
     }
 
-    /// The addresses where it listens.
+    /// The addresses that it listens on.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listeners.values().filter_map(|it| match &it.state {
             State::Open(address, _) => Some(*address),
@@ -177,7 +177,7 @@ impl Web {
                     }
                     return event;
                 }
-                // It has a sender itself.
+                // This struct itself holds a sender.
                 None => std::future::pending().await,
             }
         }
@@ -216,7 +216,7 @@ fn bound(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((TcpListener::from_std(listener)?, address))
 }
 
-/// Where connections come in.
+/// The listening socket.
 #[derive(Clone)]
 struct Door {
     socket: Socket,
@@ -361,7 +361,7 @@ impl Conversation {
     }
 
     async fn read(&self, mut stream: impl StreamExt<Item = Received> + Unpin) {
-        // A living peer answers the pings.
+        // A working peer answers the pings.
         while let Ok(Some(Ok(message))) = timeout(SILENT_PEER, stream.next()).await {
             let event = match message {
                 Message::Text(text) => Event::Text(self.socket, self.peer, text),
@@ -382,7 +382,7 @@ impl Conversation {
     ) {
         let mut ping_at = tokio::time::Instant::now() + PING_PERIOD;
         loop {
-            // A peer that gets texts all the time has to answer pings, too.
+            // A peer that gets texts all the time also has to answer pings.
             let next = timeout_at(ping_at, waiting.recv()).await;
             if next.is_err() {
                 ping_at += PING_PERIOD;
@@ -467,7 +467,7 @@ mod tests {
         let now = Instant::now();
         web.listen(now, Socket(0), address, Page::default());
         let why = format!(
-            "another program uses TCP port {} of 127.0.0.1; end it, or choose another port",
+            "another program uses TCP port {} of 127.0.0.1; stop it, or choose another port",
             address.port()
         );
         assert_eq!(web.trouble(), Some(&*why));

@@ -1,7 +1,7 @@
-//! Who may do what in the fleet: the access rules of a router, and the certificates for them. PURE.
+//! Rights in the fleet: the access rules of a router, and the certificates for them. PURE.
 //!
 //! Zenoh's router binds rules to the names in certificates. A rule must contain the whole key
-//! expression that a peer asks for; what fits no rule is dropped without an error.
+//! expression that a peer uses; messages that match no rule are dropped without an error.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Rights {
     pub robot: Vec<RobotTable>,
     /// The operators.
     pub operator: Vec<OperatorTable>,
-    /// Robots are nodes of ROS 2, too, if it is there.
+    /// If present, robots are also nodes of ROS 2.
     pub ros: Option<RosTable>,
 }
 
@@ -38,7 +38,7 @@ pub struct Rights {
 pub struct RouterTable {
     /// The host names and addresses by which robots and operators reach it.
     pub names: Vec<String>,
-    /// Where it listens.
+    /// The addresses to listen on.
     pub listen: Vec<String>,
 }
 
@@ -59,10 +59,10 @@ pub struct RobotTable {
 pub struct OperatorTable {
     /// The name in keys and in the certificate.
     pub name: Name,
-    /// The robots that the operator sees, asks and drives.
+    /// The robots that the operator sees, queries and drives.
     #[serde(default)]
     pub drives: Vec<Name>,
-    /// The robots that the operator sees and asks, but does not move.
+    /// The robots that the operator sees and queries, but does not move.
     #[serde(default)]
     pub watches: Vec<Name>,
     /// Of these robots, the operator hears data only at the rate that they have for this operator.
@@ -80,14 +80,14 @@ impl Default for RouterTable {
     }
 }
 
-/// Why rights are invalid.
+/// The reason why rights are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RightsError {
     /// Two robots or operators with one name would have one certificate.
     #[error("the name '{0}' appears twice: robots and operators need different names")]
     Twice(Name),
     /// The files of the authority and of the router have these names.
-    #[error("the name '{0}' is that of a file of the fleet: use another one")]
+    #[error("the name '{0}' is reserved for a file of the fleet: use another one")]
     Reserved(Name),
     /// A right for a robot that is not listed.
     #[error("operator '{operator}' has a right for the robot '{robot}', which is not listed")]
@@ -97,10 +97,10 @@ pub enum RightsError {
         /// The robot.
         robot: Name,
     },
-    /// The keys of one robot would be those of the other one, too.
+    /// The keys of one robot would also be keys of the other one.
     #[error(
-        "robots '{robot}' and '{other}': one namespace of ROS 2 is in the other one: set \
-         `namespace` to names apart"
+        "robots '{robot}' and '{other}': one namespace of ROS 2 contains the other one: set \
+`namespace` to distinct names"
     )]
     NamespaceInOther {
         /// The robot.
@@ -109,7 +109,7 @@ pub enum RightsError {
         other: Name,
     },
     /// Rules need keys.
-    #[error("[ros] names no layout: name `rmw_zenoh`, `ros2dds`, or both")]
+    #[error("[ros] names no layout: use `rmw_zenoh`, `ros2dds`, or both")]
     NoLayout,
     /// Rules need keys that begin with the namespace of the robot.
     #[error(
@@ -279,7 +279,7 @@ const EVERYTHING: [&str; 9] = [
     "liveliness_query",
     "declare_liveliness_subscriber",
 ];
-/// What the owner of keys sends to others.
+/// The data that the owner of keys sends to others.
 const SERVED: [&str; 6] = [
     "put",
     "delete",
@@ -297,7 +297,7 @@ fn add(rules: &mut Vec<Value>, own: &mut Vec<String>, more: impl IntoIterator<It
     }
 }
 
-/// What a robot may do with its own keys, and what operators hear of it.
+/// The rights of a robot for its own keys, and the data that operators receive from it.
 fn of_robot(robot: &Name) -> [Value; 3] {
     let all = [format!("amber/{robot}/**")];
     let owns = rule(
@@ -313,7 +313,7 @@ fn of_robot(robot: &Name) -> [Value; 3] {
     [owns, heard, known]
 }
 
-/// What an operator hears who gets data at a rate of the own: all but the data for others.
+/// The data for an operator with an individual rate: everything except the data for others.
 fn of_slow_operator(who: &Name, robot: &Name) -> Value {
     let own = ["data", "call", "drive"].map(|way| format!("*/*/{way}/{who}"));
     let all = ["alive/*", "info", "events", "seat", "operators/*/*"].map(str::to_owned);
@@ -330,7 +330,7 @@ fn of_slow_operator(who: &Name, robot: &Name) -> Value {
     )
 }
 
-/// What an operator may ask and order.
+/// The queries and orders that an operator may send.
 fn of_operator(who: &Name, robot: &Name, drives: bool) -> Vec<Value> {
     let key = |rest: &str| format!("amber/{robot}/{rest}");
     let mut asks = vec![
@@ -526,7 +526,7 @@ mod tests {
         let error = rights(&twice).check().unwrap_err();
         assert!(error.to_string().contains("'alice' appears twice"));
         let error = rights("[[robot]]\nname = 'ca'").check().unwrap_err();
-        assert!(error.to_string().contains("'ca' is that of a file"));
+        assert!(error.to_string().contains("'ca' is reserved for a file"));
         let unknown = "[[operator]]\nname = 'bob'\nwatches = ['r3']";
         let error = rights(unknown).check().unwrap_err();
         assert!(error.to_string().contains("'r3', which is not listed"));

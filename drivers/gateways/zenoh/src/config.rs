@@ -20,7 +20,7 @@ use crate::ros::config::{RosConfig, RosTable};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct File {
-    /// How to reach the fleet.
+    /// The connection to the fleet.
     pub zenoh: ZenohTable,
     /// The robot in the fleet.
     pub fleet: FleetTable,
@@ -30,7 +30,7 @@ pub struct File {
     pub rate: Vec<RateTable>,
     /// The robot as a node of ROS 2.
     pub ros: Option<RosTable>,
-    /// Who uses far robots.
+    /// The operator who uses far robots.
     pub operator: OperatorTable,
     /// Far robots whose devices a local mediator shows.
     pub remote: Vec<RemoteTable>,
@@ -42,13 +42,13 @@ pub struct File {
 pub struct ZenohTable {
     /// The routers, such as `tls/fleet.example:7447`.
     pub connect: Vec<String>,
-    /// Without news for this time, the other side takes the link for lost.
+    /// Without messages for this time, the other side considers the link lost.
     pub lease_ms: Option<u64>,
     /// The certificate of the authority that has signed those of the routers.
     pub ca: Option<PathBuf>,
-    /// The own certificate.
+    /// The certificate of this program.
     pub certificate: Option<PathBuf>,
-    /// The key of the own certificate.
+    /// The key of this certificate.
     pub key: Option<PathBuf>,
 }
 
@@ -62,7 +62,7 @@ pub struct FleetTable {
     pub mediator: Option<String>,
     /// The devices that the fleet sees; all if there are none.
     pub devices: Vec<DeviceText>,
-    /// The operators who may take the seat of somebody who drives.
+    /// The operators who may take the seat from another operator.
     pub may_force: Vec<Name>,
 }
 
@@ -73,10 +73,10 @@ pub struct RateTable {
     /// The devices; with an operator, all if there are none.
     #[serde(default)]
     pub devices: Vec<DeviceText>,
-    /// The operator with a stream of the own; without one, the rate is that for all.
+    /// The operator with an individual stream; without one, the rate applies to all.
     #[serde(default)]
     pub operator: Option<Name>,
-    /// The most messages per second of each; newer messages replace older ones.
+    /// Maximum number of messages per second of each; newer messages replace older ones.
     pub max_hz: f64,
 }
 
@@ -97,7 +97,7 @@ pub struct RemoteTable {
     /// The local id of its devices with the id 0; the others follow.
     #[serde(default)]
     pub first_id: i32,
-    /// What takes the commands of a Roboclaw there, whatever its type.
+    /// The device that accepts the commands of a Roboclaw there, of any type.
     #[serde(default)]
     pub wheels: Option<DeviceText>,
     /// Whether to listen to the streams for this operator, whose rate the robot limits.
@@ -118,12 +118,12 @@ impl TryFrom<String> for DeviceText {
     }
 }
 
-/// How to reach the fleet.
+/// The connection to the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The routers.
     pub connect: Vec<String>,
-    /// Without news for this time, the other side takes the link for lost.
+    /// Without messages for this time, the other side considers the link lost.
     pub lease: Duration,
     /// Certificates, for endpoints that begin with `tls/`.
     pub tls: Option<Tls>,
@@ -134,13 +134,13 @@ pub struct Link {
 pub struct Tls {
     /// That of the authority.
     pub ca: PathBuf,
-    /// The own certificate.
+    /// The certificate of this program.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// What moves the robot, and how fast.
+/// The devices that move the robot, and its drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Controls {
     /// The devices.
@@ -152,7 +152,7 @@ pub struct Controls {
 /// The checked configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// How to reach the fleet.
+    /// The connection to the fleet.
     pub link: Link,
     /// The name of the robot.
     pub name: Name,
@@ -164,15 +164,15 @@ pub struct Config {
     pub periods: Vec<(Device, Duration)>,
     /// The streams of single operators.
     pub own_streams: Vec<OwnStreams>,
-    /// What moves the robot.
+    /// The devices that move the robot.
     pub controls: Controls,
-    /// The operators who may take the seat of somebody who drives.
+    /// The operators who may take the seat from another operator.
     pub may_force: Vec<Name>,
     /// The robot as a node of ROS 2, if it is one.
     pub ros: Option<RosConfig>,
 }
 
-/// The streams of one operator, with a rate of their own.
+/// The streams of one operator, with an individual rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnStreams {
     /// The operator.
@@ -190,7 +190,7 @@ pub struct FarRobot {
     pub name: Name,
     /// The local id of its devices with the id 0; the others follow.
     pub first_id: i32,
-    /// What takes the commands of a Roboclaw there.
+    /// The device that accepts the commands of a Roboclaw there.
     pub wheels: Device,
     /// Whether to listen to the streams for this operator.
     pub own_rate: bool,
@@ -199,7 +199,7 @@ pub struct FarRobot {
 /// The checked configuration of a process that shows far devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
-    /// How to reach the fleet.
+    /// The connection to the fleet.
     pub link: Link,
     /// The operator.
     pub who: Name,
@@ -216,7 +216,7 @@ impl Default for Controls {
 }
 
 impl ZenohTable {
-    /// Checks the table. `routers` are those of the command line, which count instead.
+    /// Checks the table. `routers` are those of the command line, which override the file.
     ///
     /// # Errors
     /// A value is invalid or missing.
@@ -261,7 +261,7 @@ impl ZenohTable {
 }
 
 impl File {
-    /// Checks the file. Name, mediator and routers of the command line count instead of those in it.
+    /// Checks the file. Name, mediator and routers of the command line override the file.
     ///
     /// # Errors
     /// A value is invalid or missing.
@@ -273,7 +273,7 @@ impl File {
     ) -> Result<Config, OptionsError> {
         let name = name.or(self.fleet.name).ok_or(OptionsError::Missing {
             name: "--name",
-            hint: "each robot of a fleet has a name of its own, such as --name r1",
+            hint: "each robot of a fleet has a unique name, such as --name r1",
         })?;
         let mediator = mediator.or(self.fleet.mediator);
         let (robot, seat) = RobotOptions::default().checked(self.robot)?;
@@ -337,7 +337,7 @@ impl FarRobot {
 }
 
 impl File {
-    /// Checks the file of a process that shows far devices. What the command line names counts instead.
+    /// Checks the file of a process that shows far devices. The command line overrides the file.
     ///
     /// # Errors
     /// A value is invalid or missing.
@@ -368,7 +368,7 @@ impl File {
                 return Err(OptionsError::Value {
                     name: "first_id",
                     problem: format!(
-                        "{} and {} have the same: their devices would have the same ids",
+                        "{} and {} have the same first_id: their devices would have the same ids",
                         other.name, it.name
                     ),
                 });

@@ -1,4 +1,4 @@
-//! Counters of what passes and of what is dropped. PURE.
+//! Counters of forwarded and of dropped messages. PURE.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Looks at all robots of the fleet. IO.
+//! Lists all robots of the fleet. IO.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,17 +23,17 @@ pub struct Fleet {
 pub struct RobotRow {
     /// Its name.
     pub robot: Name,
-    /// How many programs say that they are this robot: more than one is an error.
+    /// The number of programs that claim to be this robot: more than one is an error.
     pub starts: usize,
-    /// How long a question and its answer have taken.
+    /// The round-trip time of the query.
     pub round_trip_us: Option<u64>,
     /// The clock of the robot minus that of this machine, as far as the round trip allows.
     pub clock_ms: Option<i64>,
-    /// What it tells about itself; absent if it has not answered.
+    /// Its report about itself; absent if it has not answered.
     pub info: Option<Info>,
 }
 
-/// Asks all robots that have a token. Those that do not answer in time are listed without facts.
+/// Queries all robots that have a token. Those that do not answer in time are listed without facts.
 ///
 /// # Errors
 /// Zenoh fails.

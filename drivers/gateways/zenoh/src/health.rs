@@ -1,4 +1,4 @@
-//! What the fleet learns about a robot and its devices: JSON. PURE.
+//! The state of a robot and its devices for the fleet: JSON. PURE.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::Name;
 
-/// What `amber/<robot>/info` answers.
+/// The answer of `amber/<robot>/info`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Info {
     /// The robot.
     pub robot: Name,
-    /// The version of the program that speaks for it.
+    /// The version of its `amber-zenoh`.
     pub version: String,
     /// A random number of this start.
     pub boot: String,
-    /// How long it has been in the fleet.
+    /// The time since it joined the fleet.
     pub uptime_ms: u64,
     /// Its clock: milliseconds since 1970.
     pub time_ms: u64,
@@ -27,7 +27,7 @@ pub struct Info {
     pub devices: Vec<Health>,
     /// The programs of operators that use it.
     pub operators: Vec<OperatorInfo>,
-    /// What has passed, and what was dropped.
+    /// Counters of forwarded and dropped messages.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -36,9 +36,9 @@ pub struct Info {
 pub struct Health {
     /// The device, such as `hokuyo:0`.
     pub device: String,
-    /// Whether it can be used.
+    /// Whether it is available.
     pub state: State,
-    /// What is wrong.
+    /// The problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// What to check.
@@ -48,7 +48,7 @@ pub struct Health {
     pub restarts: u32,
 }
 
-/// Whether a device can be used.
+/// Whether a device is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -71,7 +71,7 @@ pub struct OperatorInfo {
     pub drives: bool,
 }
 
-/// The seat of a robot: what `amber/<robot>/seat` answers.
+/// The seat of a robot: the answer of `amber/<robot>/seat`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SeatInfo {
     /// The id of the devices of the robot: a mediator may have several robots.
@@ -105,7 +105,7 @@ pub struct SeatWaiting {
 }
 
 impl SeatInfo {
-    /// Nobody holds the seat.
+    /// No operator holds the seat.
     #[must_use]
     pub fn free(id: i32) -> Self {
         Self {

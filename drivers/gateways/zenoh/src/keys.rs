@@ -6,17 +6,17 @@
 //! amber/<robot>/events                          published: events of the mediator
 //! amber/<robot>/operators/<who>/<instance>      token of an operator
 //! amber/<robot>/seat                            published on change, and query: who drives (JSON)
-//! amber/<robot>/seat/<who>                      query: take it, wait for it, give it up (JSON)
+//! amber/<robot>/seat/<who>                      query: take it, wait for it, release it (JSON)
 //! amber/<robot>/<type>/<id>/alive/<boot>        token: the driver is up
 //! amber/<robot>/<type>/<id>/data                published: what the device publishes
-//! amber/<robot>/<type>/<id>/data/<who>          the same for one operator, at a rate of its own
+//! amber/<robot>/<type>/<id>/data/<who>          the same for one operator, at an individual rate
 //! amber/<robot>/<type>/<id>/health              published on change, and query (JSON)
 //! amber/<robot>/<type>/<id>/description         query: a FileDescriptorSet
 //! amber/<robot>/<type>/<id>/call/<who>          query: requests that move nothing
 //! amber/<robot>/<type>/<id>/drive/<who>         put or query: messages that may move the robot
 //! ```
 //!
-//! Messages are whole `DriverMsg`s as on Amber's own wire. Zenoh does not tell who sends a message,
+//! Messages are whole `DriverMsg`s as on Amber's own wire. Zenoh does not identify the sender,
 //! so the operator is in the key, and the access rules of the router bind it to a certificate.
 
 use amber_proto::{Device, DeviceId, DeviceType};
@@ -35,18 +35,18 @@ pub const ALL_DEVICES_ALIVE: &str = "amber/*/*/*/alive/*";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotKeys(String);
 
-/// What a message or query for a device is about.
+/// The subject of a message or query for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The device.
     pub device: Device,
-    /// What may be done.
+    /// The permitted kind of message.
     pub way: Way,
     /// The operator.
     pub who: Name,
 }
 
-/// The two keys on which devices take messages.
+/// The two keys on which devices accept messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Only messages that move nothing.
@@ -87,20 +87,20 @@ impl RobotKeys {
         self.own(&format!("alive/{boot}"))
     }
 
-    /// The key on which a device takes messages.
+    /// The key on which a device accepts messages.
     #[must_use]
     pub fn address(&self, address: &Address) -> String {
         let Address { device, way, who } = address;
         self.of(*device, &format!("{}/{who}", way.name()))
     }
 
-    /// The key on which an operator asks for a seat.
+    /// The key on which an operator requests a seat.
     #[must_use]
     pub fn seat(&self, who: &Name) -> String {
         self.own(&format!("seat/{who}"))
     }
 
-    /// What a device publishes for one operator.
+    /// The published data of a device for one operator.
     #[must_use]
     pub fn own_data(&self, device: Device, who: &Name) -> String {
         self.of(device, &format!("data/{who}"))
@@ -162,7 +162,7 @@ pub fn parse_operator(key: &str) -> Option<(Name, u64)> {
     Some((who.parse().ok()?, instance))
 }
 
-/// Reads the key on which an operator asks for a seat.
+/// Reads the key on which an operator requests a seat.
 #[must_use]
 pub fn parse_seat(key: &str) -> Option<Name> {
     let parts: Vec<&str> = key.split('/').collect();

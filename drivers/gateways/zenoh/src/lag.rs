@@ -1,18 +1,18 @@
-//! How late messages of a program are, although its clock and that of the robot need not agree. PURE.
+//! Measures the delay of messages from a program whose clock need not agree with the robot's. PURE.
 //!
-//! The sender says when it sent a message, by any clock. The time until the message arrives is then
-//! known but for a constant, which is the difference of both clocks. The fastest message of the last
-//! half minute shows that constant. What takes longer has been held up on its way.
+//! The sender stamps each message with the time of any clock. The time until the message arrives is
+//! then known except for a constant, which is the difference of both clocks. The fastest message of
+//! the last half minute shows that constant. Slower messages were delayed by the network.
 
 use std::time::Duration;
 
-/// Half of the time that is looked back: a network that has become slower for good is the usual one
-/// after twice this time.
+/// Half of the observed time: after twice this time, a network that has become permanently slower
+/// counts as normal.
 const WINDOW: Duration = Duration::from_secs(15);
-/// After so long without a message, clocks may have drifted apart by as much as matters.
+/// After this long without a message, the drift of the clocks may matter.
 const FORGOTTEN: Duration = Duration::from_secs(600);
 
-/// What is known about the way of the messages.
+/// The known times of messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lag {
     present: Option<Window>,

@@ -7,18 +7,18 @@
 //! ```
 //!
 //! On each robot, `amber-zenoh robot` is a client of the mediator and of a Zenoh router. It publishes
-//! what the devices publish, takes requests and orders for them, and tells who is there. The keys are
-//! in [`keys`].
+//! the data of the devices, accepts requests and orders for them, and announces robot and devices.
+//! The keys are in [`keys`].
 //!
-//! - **Messages are Amber's own**, so what holds for a device holds in the fleet. A stranger can ask
-//!   for the description of a device.
-//! - **Motion is the robot's business** ([`robot::orders`]): one operator drives, a command holds for
+//! - **Messages are Amber's own**, so a device behaves the same in the fleet. Programs can request
+//!   the description of an unknown device.
+//! - **The robot controls motion** ([`robot::orders`]): one operator drives, a command is valid for
 //!   half a second by the robot's own clock, and everything stops when the operator is gone.
-//! - **Nothing waits for the network** that a stop depends on ([`robot`]).
-//! - **Nothing is lost silently**: messages are numbered, and what is dropped is counted; see the
-//!   counters of `info`.
+//! - **A stop never waits for the network** ([`robot`]).
+//! - **Nothing is lost silently**: messages are numbered, and drops are counted; see the counters
+//!   of `info`.
 //!
-//! The first lines of each module say PURE or IO. PURE code only computes; IO code talks to the
+//! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
 pub mod access;

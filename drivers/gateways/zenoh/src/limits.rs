@@ -5,7 +5,8 @@ use std::time::Duration;
 /// The longest name of a robot or operator: long enough for a host name.
 pub const MAX_NAME: usize = 63;
 
-/// Operators of a robot, each a client of its mediator. Most of them only watch, and need none.
+/// Operators of a robot, each a client of its mediator. Most of them only watch, and need no
+/// client.
 pub const MAX_OPERATORS: usize = 64;
 
 /// Orders without an answer that wait for the thread that decides about them: a tenth of a second of
@@ -31,8 +32,8 @@ pub const ORDER_RATE: u32 = 500;
 /// An operator without a token leaves the mediator after this time without messages.
 pub const IDLE_OPERATOR: Duration = Duration::from_secs(10);
 
-/// How long a claim for a seat holds: programs repeat it, so that a seat waits for nobody who is gone;
-/// people drive within this time after they have asked by hand.
+/// How long a claim for a seat is valid: programs repeat it, so that claims of ended programs
+/// expire; people drive within this time after a manual request.
 pub const SEAT_CLAIM: Duration = Duration::from_secs(3);
 
 /// Claims for the seats of one mediator: one of each operator.
@@ -44,13 +45,13 @@ pub const DEADLINE: Duration = Duration::from_secs(1);
 /// The longest time to wait for an answer: calibrations take several seconds.
 pub const MAX_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A motion that cannot be sent in this time is out of date.
+/// A motion that cannot be sent in this time is outdated.
 pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
 
-/// The time between two lists of drivers. Events of the mediator cause one at once.
+/// The time between two lists of drivers. Events of the mediator cause one immediately.
 pub const ROSTER_PERIOD: Duration = Duration::from_secs(1);
 
-/// The time between two attempts to reach the mediator or a router.
+/// The time between attempts to connect to the mediator or a router.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 /// How long to wait for operators to leave the mediator at the end.
@@ -66,11 +67,13 @@ pub const MAX_SESSIONS: usize = 10_000;
 /// The period of sensors that publish only at a period: that of the streams for navigation.
 pub const SENSOR_PERIOD: Duration = Duration::from_millis(50);
 
-/// A far device whose token is gone for so long is dead. Its robot says why in this time.
+/// A far device counts as dead if its token is gone for this long. Its robot reports the reason in
+/// this time.
 pub const DOUBT: Duration = Duration::from_millis(200);
 
-/// So long after the start, requests wait for devices that have not come. Then they are reported as
-/// missing. Sessions and tokens take a fraction of a second, and clients wait longer for an answer.
+/// After the start, requests wait this long for devices that have not appeared. Then the devices
+/// are reported as missing. Sessions and tokens take a fraction of a second, and clients wait
+/// longer.
 pub const SEARCH: Duration = Duration::from_secs(2);
 
 /// Requests of all local clients that wait for devices after the start.
@@ -92,22 +95,23 @@ pub const MOTION_AGE: Duration = Duration::from_millis(300);
 /// Published messages of one far device that wait for the mediator: newer ones replace the oldest.
 pub const MAX_PUBLISHED: usize = 32;
 
-/// The time between two looks at the link to the router.
+/// The time between two checks of the link to the router.
 pub const LINK_PERIOD: Duration = Duration::from_millis(250);
 
-/// The time between two lines in the log about what was dropped.
+/// The time between two log lines about drops.
 pub const REPORT_PERIOD: Duration = Duration::from_secs(30);
 
-/// An order that was held up for longer than this does not move the robot: as long as one holds.
+/// An order that was delayed longer than this does not move the robot: the life of a command.
 pub const ORDER_AGE: Duration = Duration::from_millis(500);
 
-/// A command of ROS that is older was held up by the network: as old as a command holds.
+/// A command of ROS that is older was delayed by the network: the life of a command.
 pub const ROS_AGE: Duration = Duration::from_millis(500);
 
-/// How often a node of ROS 2 says how its devices are: as tools that show it expect.
+/// How often a node of ROS 2 reports the state of its devices: the rate that diagnostic tools
+/// expect.
 pub const DIAGNOSTICS_PERIOD: Duration = Duration::from_secs(1);
 
-/// The time between two looks at the map. Maps change rarely, and drivers encode them first.
+/// The time between two checks of the map. Maps change rarely, and drivers encode them first.
 pub const MAP_PERIOD: Duration = Duration::from_secs(10);
 
 /// Drivers encode a map before they send it.
@@ -120,12 +124,12 @@ pub const POSE_SILENCE: Duration = Duration::from_secs(1);
 /// The time between two requests for a pose.
 pub const POSE_PERIOD: Duration = Duration::from_millis(100);
 
-/// Measurements that come later than this are of no use.
+/// Later measurements are ignored.
 pub const MEASUREMENT_DEADLINE: Duration = Duration::from_millis(300);
 
 /// Nodes that have announced that they drive. Others count as those without a token.
 pub const MAX_ROS_DRIVERS: usize = 1_024;
 
-/// Subscribers of fixed frames and maps learn after this time that they have missed one, as those of
-/// other nodes.
+/// Subscribers of fixed frames and maps detect a missed message after this time, as with other
+/// nodes.
 pub const HEARTBEAT: Duration = Duration::from_millis(500);

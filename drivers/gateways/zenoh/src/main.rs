@@ -42,32 +42,32 @@ enum Verb {
     /// Show devices of far robots as devices of a local mediator, which starts this as their driver
     #[command(after_help = REMOTE_HELP)]
     Remote(RemoteOptions),
-    /// Send a request to a device of a far robot; no mediator needs to run here
+    /// Send a request to a device of a far robot; needs no mediator here
     #[command(
         after_help = "Example:\n  amber-zenoh call --robot r2 roboclaw speeds\n\n\
-        It is `amber call` with a mediator of its own. So `amber` must be installed."
+        It runs `amber call` with its own mediator, so `amber` must be installed."
     )]
     Call(CallOptions),
-    /// Run a program that uses a far robot; no mediator needs to run here
+    /// Run a program that uses a far robot; needs no mediator here
     #[command(
         after_help = "Examples:\n  amber-zenoh with --robot r2 --devices hokuyo:0 -- amber scan\n  \
         amber-zenoh with --robot r2 --devices roboclaw:0 -- python3 drive.py\n\n\
-        The program finds its mediator by the environment variable AMBER_MEDIATOR. So `amber` must \
+        The program finds its mediator with the environment variable AMBER_MEDIATOR. `amber` must \
         be installed."
     )]
     With(WithOptions),
     /// List the robots of the fleet and their devices
     Fleet(FleetOptions),
-    /// Show who drives a robot, ask for its seat, or give it up
+    /// Show who drives a robot, request its seat, or release it
     #[command(
         after_help = "Example:\n  amber-zenoh seat --robot r2 --operator alice take\n\n\
-        Then drive within 3 s: afterwards the seat is free again."
+        Then drive within 3 s; otherwise the seat is free again."
     )]
     Seat(SeatOptions),
-    /// Run a Zenoh router, where all robots and operators of the fleet meet
+    /// Run a Zenoh router that connects all robots and operators of the fleet
     #[command(after_help = "Examples:\n  amber-zenoh router\n  \
         amber-zenoh router --config certificates/router.json5\n\n\
-        It does the same for a fleet as `zenohd` of the Zenoh project.")]
+        For a fleet, it is equivalent to `zenohd` of the Zenoh project.")]
     Router(RouterOptions),
     /// Write certificates for robots and operators, and the access rules of the router
     #[command(
@@ -79,10 +79,10 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct RobotOptions {
-    /// Settings; those of the command line count instead
+    /// Configuration file; the command line overrides it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Name of the robot, different from all others in the fleet
+    /// Name of the robot, unique in the fleet
     #[arg(long)]
     name: Option<Name>,
     /// Mediator of the robot [default: 127.0.0.1]
@@ -104,10 +104,10 @@ Example, in the configuration of the local mediator:
 
 The devices hokuyo:0 and roboclaw:0 of r2 are hokuyo:10 and roboclaw:10 here.";
 
-/// Which far robot, and who uses it.
+/// The far robot, and the operator.
 #[derive(clap::Args)]
 struct FarOptions {
-    /// Settings; those of the command line count instead
+    /// Configuration file; the command line overrides it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Name of the robot [default: the robots in the file]
@@ -142,7 +142,7 @@ struct CallOptions {
     json: bool,
     /// Device of the robot, such as roboclaw or roboclaw:0
     device: Device,
-    /// Request and its arguments, as of `amber call`
+    /// Request and its arguments, as for `amber call`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     request: Vec<String>,
 }
@@ -161,7 +161,7 @@ struct WithOptions {
 
 #[derive(clap::Args)]
 struct FleetOptions {
-    /// Settings, of which the table [zenoh] counts
+    /// Configuration file; only the table [zenoh] is used
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
@@ -179,7 +179,7 @@ struct FleetOptions {
 struct SeatOptions {
     #[command(flatten)]
     far: FarOptions,
-    /// What to do
+    /// Action
     #[arg(value_enum, default_value_t)]
     action: seat::Action,
     /// How long to wait for a router and for the seat
@@ -195,7 +195,7 @@ struct RouterOptions {
     /// Configuration of `zenohd`, such as the router.json5 of `amber-zenoh access`
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to listen (may be given several times) [default: as the file says, or
+    /// Address to listen on (may be given several times) [default: that of the file, or
     /// tcp/127.0.0.1:7447]
     #[arg(long, value_name = "tcp|tls/HOST:PORT")]
     listen: Vec<String>,
@@ -203,13 +203,13 @@ struct RouterOptions {
 
 #[derive(clap::Args)]
 struct AccessOptions {
-    /// The robots and operators, and who may drive what
+    /// File with the robots, the operators and their rights
     #[arg(value_name = "FILE")]
     rights: PathBuf,
-    /// The folder for certificates, keys and router.json5
+    /// Folder for certificates, keys and router.json5
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// How long new certificates are valid
+    /// Validity of new certificates
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3_000))]
     days: u32,
 }
@@ -280,13 +280,13 @@ async fn run_remote(options: RemoteOptions) -> Result<(), Failure> {
 async fn run_with(far: &FarOptions, devices: &[Device], program: &[String]) -> ExitCode {
     let ended = async {
         if let Some(robot) = &far.robot {
-            // Settings that are wrong are shown before anything starts.
+            // Invalid settings are reported before anything starts.
             let robot = FarRobot::new(robot.clone(), 0);
             let (who, connect) = (far.operator.clone(), far.connect.clone());
             let checked = file(far.config.as_deref())?.checked_remote(Some(robot), who, connect);
             checked.map_err(rejected)?;
         } else {
-            return Err(Failure::wrong("--robot is required").hint("such as --robot r2"));
+            return Err(Failure::wrong("--robot is required").hint("e.g. --robot r2"));
         }
         let own = std::env::current_exe().map_err(failed)?;
         let mut driver = vec![own.display().to_string(), "remote".to_owned()];
@@ -326,7 +326,7 @@ async fn run_seat(options: SeatOptions) -> Result<(), Failure> {
     let config = file(far.config.as_deref())?.checked_remote(robot, far.operator, far.connect);
     let config = config.map_err(rejected)?;
     let [robot] = &config.robots[..] else {
-        return Err(Failure::wrong("the file lists several robots").hint("name one with --robot"));
+        return Err(Failure::wrong("the file lists several robots").hint("select one with --robot"));
     };
     let session = opened(&config.link, options.deadline).await?;
     let (who, action) = (&config.who, options.action);
@@ -347,7 +347,7 @@ async fn opened(link: &Link, deadline: Duration) -> Result<zenoh::Session, Failu
     let Ok(session) = tokio::time::timeout(deadline, session::open(link)).await else {
         let routers = link.connect.join(" ");
         return Err(Failure::new(format!("no router at {routers}"))
-            .hint("check that a Zenoh router runs there; certificates may be refused, too"));
+            .hint("check that a Zenoh router runs there and accepts the certificates"));
     };
     session.map_err(failed)
 }
@@ -364,11 +364,11 @@ async fn run_router(options: RouterOptions) -> Result<(), Failure> {
         }
     })?;
     note(format_args!(
-        "the fleet meets at {}",
+        "the router listens on {}",
         router.listen.join(" ")
     ));
     if router.is_open {
-        note("warning: whoever reaches it drives all robots; see `amber-zenoh access --help`");
+        note("warning: anyone who reaches it drives all robots; see `amber-zenoh access --help`");
     }
     stop.await;
     router.close().await.map_err(failed)

@@ -12,7 +12,7 @@ use crate::limits::MAX_NAME;
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Why a text is not a name.
+/// The reason why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid name '{0}': use up to {MAX_NAME} letters, digits, '-' and '_'")]
 pub struct InvalidName(String);

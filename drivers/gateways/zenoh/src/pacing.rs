@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Passes messages on, at most one per period. A message that comes too early waits, and a newer
+/// Forwards messages, at most one per period. A message that comes too early waits, and a newer
 /// one replaces it.
 #[derive(Debug)]
 pub struct Pacing<T> {

@@ -1,4 +1,4 @@
-//! A program with a mediator of its own, for those who use a far robot and have no mediator. IO.
+//! Runs a program with its own mediator, for users of a far robot without a mediator. IO.
 
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -68,13 +68,13 @@ impl Mediator {
             .kill_on_drop(true);
         let failed = |problem: String| {
             Failure::new(format!("cannot start a mediator: {problem}"))
-                .hint("check that `amber` is installed, and on the PATH")
+                .hint("check that `amber` is installed and in the PATH")
         };
         let mut process = command.spawn().map_err(|error| failed(error.to_string()))?;
         let (Some(output), Some(log)) = (process.stdout.take(), process.stderr.take()) else {
             return Err(failed("it has no output".to_owned()));
         };
-        // Its log is not for the user of the program, except if it ends at once.
+        // Its log is not for the user of the program, unless it ends immediately.
         let log = tokio::spawn(async move {
             let mut lines = BufReader::new(log).lines();
             let mut last = String::new();

@@ -1,9 +1,9 @@
-//! Why a request failed, as it is sent over Zenoh: JSON in an error reply. PURE.
+//! The reason why a request failed, as sent over Zenoh: JSON in an error reply. PURE.
 
 use amber_client::Error;
 use serde::{Deserialize, Serialize};
 
-/// Why a request failed.
+/// The reason why a request failed.
 ///
 /// ```json
 /// {"kind": "driver_died", "message": "the driver of hokuyo:0 died ...", "hint": "..."}
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// The kind of failure, for programs.
     pub kind: Kind,
-    /// What failed, for people.
+    /// The failure, for people.
     pub message: String,
-    /// What to try.
+    /// A hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -26,7 +26,7 @@ pub struct Problem {
 pub enum Kind {
     /// No driver serves the device.
     NoSuchDevice,
-    /// The device cannot be used now.
+    /// The device is unavailable.
     Unavailable,
     /// The driver died while it handled the request.
     DriverDied,

@@ -5,7 +5,7 @@
 //!                             <-stdout--             <-- inbox, events      <--
 //! ```
 //!
-//! So every client of Amber uses far robots like its own devices.
+//! Every client of Amber can therefore use far robots like local devices.
 
 use std::io;
 use std::pin::pin;
@@ -35,7 +35,7 @@ pub mod desk;
 mod sender;
 pub mod streams;
 
-/// Why far devices are not served.
+/// The reason why far devices are not served.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The configuration of Zenoh.
@@ -45,13 +45,13 @@ pub enum RemoteError {
     #[error("Zenoh: {0}")]
     Zenoh(zenoh::Error),
     /// No device is named.
-    #[error("no devices: name some with --devices, or let a mediator start this process")]
+    #[error("no devices: select some with --devices, or let a mediator start this process")]
     NoDevices,
     /// The rule for ids does not cover a device.
-    #[error("{0} belongs to no robot: its id is below `first_id` of all")]
+    #[error("{0} belongs to no robot: its id is below every `first_id`")]
     NoRobot(Device),
     /// stdin or stdout.
-    #[error("cannot talk to the mediator: {0}")]
+    #[error("cannot communicate with the mediator: {0}")]
     Mediator(#[from] io::Error),
 }
 
@@ -61,13 +61,13 @@ impl From<zenoh::Error> for RemoteError {
     }
 }
 
-/// What robots say about themselves.
+/// Reports of robots about themselves.
 enum Fact {
     Token(Name, Device, String, bool),
     Health(Name, Health),
 }
 
-/// Serves the devices until the reader ends or `stop` resolves. A missing router is no error.
+/// Serves the devices until the reader ends or `stop` resolves. A missing router is not an error.
 ///
 /// # Errors
 /// The configuration is invalid, or the mediator sends something that is not a frame.
@@ -192,7 +192,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
                 () = wait_until(due) => self.desk.handle_timeout(self.start.elapsed()),
             }
         }
-        // Tokens go with the session, so the robots know at once that all clients are gone.
+        // Tokens end with the session, so the robots notice immediately that all clients are gone.
         drop(self.sender);
         if let Some((session, subscribers)) = opened {
             drop(subscribers);
@@ -226,7 +226,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
         Ok(())
     }
 
-    /// Logs what was dropped, if anything was.
+    /// Logs the drops, if there are any.
     fn report(&mut self) {
         let is_loss = |name: &str| name.contains("dropped") || name.contains("replaced");
         let counters = self.counters.all();
@@ -244,11 +244,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
 
 fn encode(packet: Packet, output: &mut BytesMut) {
     if let Err(error) = FrameCodec.encode(packet, output) {
-        tracing::error!("a message was not passed on: {error}");
+        tracing::error!("a message was not forwarded: {error}");
     }
 }
 
-/// Listens to what the robots of the desk say about themselves.
+/// Listens to the reports of the robots of the desk.
 async fn watch_facts(
     session: &Session,
     desk: &Desk,

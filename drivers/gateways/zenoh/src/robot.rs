@@ -50,7 +50,7 @@ mod outbox;
 mod ros;
 pub mod seats;
 
-/// Why a robot is not in the fleet.
+/// The reason why a robot is not in the fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum RobotError {
     /// The configuration of Zenoh.
@@ -74,7 +74,7 @@ impl From<zenoh::Error> for RobotError {
 /// motion stops.
 ///
 /// # Errors
-/// The configuration is invalid, or Zenoh fails. Missing routers and mediators are no errors.
+/// The configuration is invalid, or Zenoh fails. Missing routers and mediators are not errors.
 pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), RobotError> {
     let mut stop = pin!(stop);
     let started = async {
@@ -133,7 +133,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
     served
 }
 
-/// What the robot tells about itself.
+/// The report of the robot about itself.
 struct Desk {
     config: Config,
     keys: RobotKeys,
@@ -224,7 +224,7 @@ impl Desk {
         Some(tokio::spawn(ros.run()).abort_handle())
     }
 
-    /// Declares what operators may ask and order.
+    /// Declares the queries and orders of operators.
     async fn declare(
         &self,
         inputs: mpsc::UnboundedSender<Input>,
@@ -400,7 +400,7 @@ impl Desk {
                     .filter(|(key, _)| intersects(&asker, key))
                     .collect();
                 let (client, outbox) = (self.client.clone(), self.outbox.clone());
-                // The mediator may take its time.
+                // The mediator may be slow.
                 tokio::spawn(async move {
                     let mut facts = Vec::new();
                     for (key, device) in devices {
@@ -438,7 +438,7 @@ impl Desk {
     }
 }
 
-/// What is undeclared when the robot leaves.
+/// The declarations that end when the robot leaves.
 struct Declared {
     _queryables: Vec<zenoh::query::Queryable<()>>,
     _subscribers: [zenoh::pubsub::Subscriber<()>; 2],
@@ -457,7 +457,7 @@ async fn changed(
     one.clone().acquire_owned().await
 }
 
-/// What there is to say about seats.
+/// The pending messages about seats.
 fn differences(before: &BTreeMap<i32, SeatInfo>, now: &BTreeMap<i32, SeatInfo>) -> Vec<Fact> {
     let changed = now
         .values()
@@ -467,13 +467,13 @@ fn differences(before: &BTreeMap<i32, SeatInfo>, now: &BTreeMap<i32, SeatInfo>) 
     changed.map(Fact::json).chain(free).collect()
 }
 
-/// Whether a query asks for this key, too.
+/// Whether a query also matches this key.
 fn intersects(asker: &Asker, key: &str) -> bool {
     let key = KeyExpr::try_from(key);
     key.is_ok_and(|key| asker.query.key_expr().intersects(&key))
 }
 
-/// The description that the driver has handed over, or the one that Amber has.
+/// The description that the driver has sent, or Amber's own.
 async fn description(client: &Client, device: Device) -> Option<Vec<u8>> {
     let mediator = client.mediator();
     let found = mediator.get_description(device.device_type.0, device.id.0);
@@ -483,7 +483,7 @@ async fn description(client: &Client, device: Device) -> Option<Vec<u8>> {
     }
 }
 
-/// Reads the list of drivers again and again, and at once when an event says that it has changed.
+/// Reads the list of drivers periodically, and immediately after an event.
 async fn watch_roster(client: Client, shown: watch::Sender<Option<Vec<Driver>>>) {
     let mut ticks = interval(ROSTER_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,8 +1,8 @@
-//! A robot of Amber as a node of ROS 2: what it says, and what it understands. PURE.
+//! A robot of Amber as a node of ROS 2: its topics, services and commands. PURE.
 //!
 //! ```text
 //!   measurements --> convert --> messages of ROS     topics: names, types, quality of service
-//!   cmd_vel, goal_pose --> orders --> messages for devices, as those of any operator
+//!   cmd_vel, goal_pose --> orders --> messages for devices, like those of any operator
 //! ```
 //!
 //! The crate `amber_ros2` has the formats; `robot` publishes and subscribes, in one or more layouts.

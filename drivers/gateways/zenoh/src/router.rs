@@ -11,16 +11,17 @@ use crate::session::plain;
 
 use crate::limits::MAX_SESSIONS;
 
-/// What the router serves.
+/// The settings of the router.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// A configuration of `zenohd`, such as the `router.json5` of `amber-zenoh access`.
     pub config: Option<PathBuf>,
-    /// Where it listens, such as `tcp/127.0.0.1:7447`; if there are none, as the configuration says.
+    /// The addresses to listen on, such as `tcp/127.0.0.1:7447`; if there are none, those of the
+    /// configuration.
     pub listen: Vec<String>,
 }
 
-/// Why there is no router.
+/// The reason why there is no router.
 #[derive(Debug, thiserror::Error)]
 pub enum RouterError {
     /// The file is missing or cannot be read.
@@ -28,7 +29,7 @@ pub enum RouterError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// Zenoh does not take the configuration, or the endpoint has another transport.
@@ -37,9 +38,9 @@ pub enum RouterError {
     /// For example, the port is taken.
     #[error("no router at {at}: {why}")]
     Failed {
-        /// Where it was to listen.
+        /// The intended address.
         at: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -48,10 +49,10 @@ pub enum RouterError {
 #[derive(Debug)]
 pub struct Router {
     session: Session,
-    /// Where it listens.
+    /// The addresses that it listens on.
     pub listen: Vec<String>,
-    /// Whether anybody who reaches it may drive all robots: it asks for no certificates, and listens
-    /// beyond this machine.
+    /// Whether anyone who reaches it may drive all robots: it requires no certificates, and is
+    /// reachable from other machines.
     pub is_open: bool,
 }
 
@@ -95,7 +96,7 @@ impl Router {
     }
 }
 
-/// Without a file: this machine only, and nobody is searched for.
+/// Without a file: this machine only, without discovery.
 fn usual() -> serde_json::Value {
     json!({
         "mode": "router",
@@ -117,7 +118,7 @@ fn read(path: &Path) -> Result<Config, RouterError> {
     Ok(config)
 }
 
-/// Where the configuration says that the router listens.
+/// The listening addresses in the configuration.
 fn endpoints(config: &Config) -> Vec<String> {
     let json = config.get_json("listen/endpoints").unwrap_or_default();
     match serde_json::from_str(&json) {
@@ -136,7 +137,7 @@ fn texts(list: &[serde_json::Value]) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Whether it has a transport that this program speaks.
+/// Whether it has a transport that this program supports.
 fn is_endpoint(text: &str) -> bool {
     text.starts_with("tcp/") || text.starts_with("tls/")
 }

@@ -1,4 +1,4 @@
-//! Asks a robot for its seat: `amber-zenoh seat`. IO.
+//! Requests the seat of a robot: `amber-zenoh seat`. IO.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::keys::RobotKeys;
 use crate::names::Name;
 use crate::problem::{Kind, Problem};
 
-/// The time between two questions of somebody who waits for a seat.
+/// The time between two requests while waiting for a seat.
 const PERIOD: Duration = Duration::from_millis(300);
 
 /// How long to wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What to do with the seat of a robot.
+/// An action on the seat of a robot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Action {
-    /// Tell who holds it, and who waits for it
+    /// Show who holds it, and who waits for it
     #[default]
     Show,
     /// Take it when it is free
     Take,
-    /// Give it up; the wheels stop
+    /// Release it; the wheels stop
     Release,
-    /// Take it from somebody who drives, which the configuration of the robot must allow
+    /// Take it from another operator, which the configuration of the robot must allow
     Force,
 }
 
@@ -50,7 +50,7 @@ pub struct Shown {
     seat: SeatInfo,
 }
 
-/// Asks for a seat. Whoever takes it waits until it is free, at most until the deadline.
+/// Requests a seat. Taking it waits until it is free, at most until the deadline.
 ///
 /// # Errors
 /// The robot refuses or does not answer, or the seat is not free in time.

@@ -9,15 +9,15 @@ use zenoh::{Config, Session};
 use crate::config::Link;
 use crate::limits::RETRY;
 
-/// How often an unreachable router is logged: every so many attempts.
+/// An unreachable router is logged once per this many attempts.
 const LOG_EVERY: u32 = 30;
 
 /// The configuration is one that Zenoh does not accept.
 #[derive(Debug, thiserror::Error)]
-#[error("Zenoh refuses the configuration: {0}")]
+#[error("Zenoh rejects the configuration: {0}")]
 pub struct Refused(String);
 
-/// Opens a session as a client of a router. Tries again until there is one; later, Zenoh itself
+/// Opens a session as a client of a router. Retries until there is one; later, Zenoh itself
 /// reconnects.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub async fn open(link: &Link) -> Result<Session, Refused> {
             Err(error) if attempts.is_multiple_of(LOG_EVERY) => {
                 let routers = link.connect.join(" ");
                 let why = plain(&error);
-                tracing::warn!("no router at {routers}, trying again: {why}");
+                tracing::warn!("no router at {routers}, retrying: {why}");
             }
             Err(_) => {}
         }

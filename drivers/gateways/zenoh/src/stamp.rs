@@ -1,6 +1,6 @@
 //! The attachments of the fleet: numbers and times of messages. PURE.
 
-/// The attachment of what a device publishes: 16 bytes, both numbers in little-endian order.
+/// The attachment of published data: 16 bytes, both numbers in little-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataStamp {
     /// The number of the message of this device since the robot started, from 1. A jump says how

@@ -1,4 +1,4 @@
-//! A robot as a node of ROS 2: real processes, a real router, and other people's nodes.
+//! A robot as a node of ROS 2: real processes, a real router, and third-party nodes.
 
 // The helpers are no tests for clippy.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! What the programs that measure share.
+//! Common code of the programs that measure.
 #![expect(clippy::print_stderr, reason = "programs for the terminal")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the collision monitor decides, and why. PURE.
+//! The decision of the collision monitor, with its reason. PURE.
 
 use std::fmt;
 

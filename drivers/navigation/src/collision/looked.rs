@@ -1,8 +1,8 @@
-//! Where the robot has looked: what it knows to be free behind it. PURE.
+//! The area that the robot has seen: the known free space behind it. PURE.
 //!
-//! The laser does not look backwards. A place there is known to be free if a beam of an earlier scan
-//! went through it, or if the robot has been there. Nothing is known of all other places, and an
-//! obstacle may be there that nobody has seen.
+//! The laser does not cover the area behind the robot. A point there is known to be free if a beam
+//! of an earlier scan went through it, or if the robot has been there. All other points are unknown
+//! and may contain an obstacle.
 //!
 //! Poses come from dead reckoning, so a scan is forgotten after some motion, and not after some time.
 

@@ -1,5 +1,5 @@
-//! The obstacles around the robot: the latest scan, and what earlier scans saw where the latest one
-//! cannot look. PURE.
+//! The obstacles around the robot: the latest scan, and points of earlier scans in areas that the
+//! latest one does not cover. PURE.
 //!
 //! Points are in the odometry frame, so they stay in place while the robot moves. Each beam is
 //! placed where the robot was when that beam was measured.

@@ -1,13 +1,14 @@
-//! Which motions bring a robot between obstacles no nearer to any of them. PURE.
+//! Motions of a robot between obstacles that bring it no nearer to any of them. PURE.
 //!
 //! The margins of the monitor may be larger than the room that is left: the robot has drifted, an
-//! obstacle has come nearer, or somebody has put the robot there. Then a motion is allowed if it does
-//! not reduce the distance to any surface.
+//! obstacle has come nearer, or a person has put the robot there. Then a motion is allowed if it
+//! does not reduce the distance to any surface.
 //!
-//! Obstacles are points, but single points do not tell what becomes nearer: a corner that slides along
-//! a wall leaves some points and comes to others. So each point has the direction in which its surface
-//! faces, from its neighbours, and a point may come as near as the nearest point that faces the same
-//! way. Points inside the footprint count by their depth: noise puts them there, and errors of a map.
+//! Obstacles are points, but single points do not show what becomes nearer: a corner that slides
+//! along a wall leaves some points and comes to others. So each point has the direction in which
+//! its surface faces, from its neighbours, and a point may come as near as the nearest point that
+//! faces the same way. Points inside the footprint count by their depth: noise puts them there, and
+//! errors of a map.
 
 use amber_map::{Point, Pose};
 

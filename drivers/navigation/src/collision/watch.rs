@@ -3,7 +3,7 @@
 //! - **Stuck**: the wheels are told to turn but do not; or they turn, and a second later the laser
 //!   sees everything where it was. Only objects that would look different after the motion count: a
 //!   wall along the way looks the same in any case.
-//! - **Slip**: the wheels say that the robot turns differently from what the gyroscope measures.
+//! - **Slip**: the turn rate of the wheels differs from that of the gyroscope.
 //! - **Bump**: the acceleration jumps.
 //!
 //! After a detection the wheels stop. A command in another direction passes at once, so that a

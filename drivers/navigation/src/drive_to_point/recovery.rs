@@ -1,4 +1,4 @@
-//! What the robot does when it does not get on. PURE.
+//! Recovery of a robot that makes no progress. PURE.
 //!
 //! It plans around, drives back to where it has room, waits for obstacles to go away, and at last skips
 //! the target.

@@ -1,7 +1,7 @@
-//! The way that the robot has come, and how to drive it back. PURE.
+//! The path that the robot has driven, and the motion back along it. PURE.
 //!
-//! The robot fits where it has just been. So in a place that is too narrow for a turn, the way back is
-//! the way out: each pose of the trail in reverse order, without turning around.
+//! The robot fits where it has just been. In a place that is too narrow for a turn, it therefore
+//! drives back the same path: each pose of the trail in reverse order, without turning around.
 //!
 //! Poses are in the odometry frame: over some metres it is smooth, while a map corrects its poses.
 

@@ -1,7 +1,7 @@
-//! Where free space that the robot can reach ends at unknown space. PURE.
+//! The boundary between reachable free space and unknown space. PURE.
 //!
-//! Only cells where the robot fits count: so the thin unknown strips along walls that beams leave are
-//! no frontiers.
+//! Only cells where the robot fits count. Therefore the thin unknown strips that beams leave along
+//! walls are not frontiers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

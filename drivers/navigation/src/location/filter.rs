@@ -2,7 +2,7 @@
 //!
 //! Probabilistic Robotics (Thrun, Burgard, Fox, 2005): chapter 8.3, with KLD sampling (table 8.4)
 //! for the number of particles. Augmented MCL (table 8.3) inserts random poses when a fast average of
-//! the likelihood falls below a slow one. That also happens when somebody closes a door, so
+//! the likelihood falls below a slow one. That also happens when a door is closed, so
 //! [`Location`](super::Location) inserts poses only when the map no longer explains the scans.
 
 use amber_map::{Point, Pose, wrap};

@@ -1,4 +1,4 @@
-//! What localization needs of a map. PURE.
+//! The map data for localization. PURE.
 
 use amber_map::{Point, Segment};
 

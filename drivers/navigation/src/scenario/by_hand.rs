@@ -1,4 +1,4 @@
-//! A tour that somebody steers by hand. PURE.
+//! A manually steered tour. PURE.
 
 use std::f64::consts::TAU;
 

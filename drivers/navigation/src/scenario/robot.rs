@@ -1,4 +1,4 @@
-//! The simulated robot as the programs on it see it: scans, measured wheel speeds and poses arrive
+//! The simulated robot from the view of its programs: scans, measured wheel speeds and poses arrive
 //! late and with noise, on a virtual clock. PURE.
 
 use std::time::Duration;

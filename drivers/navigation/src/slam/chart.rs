@@ -2,7 +2,7 @@
 //!
 //! Each cell has the logarithm of its odds: Moravec and Elfes, "High resolution maps from wide angle
 //! sonar", ICRA 1985; Probabilistic Robotics (Thrun, Burgard, Fox, 2005), chapter 9. A beam makes its
-//! end more occupied and the cells before it more free. The last part of a beam says nothing: with
+//! end more occupied and the cells before it more free. The last part of a beam is not used: with
 //! the errors of its length, it may lie behind the surface.
 
 use amber_map::{Point, Pose};

@@ -1,4 +1,4 @@
-//! A map while it is made: measurements in, poses, progress and the finished map out. PURE.
+//! Builds a map: takes measurements, and returns poses, progress and the finished map. PURE.
 //!
 //! ```text
 //!   scans, wheel speeds --> handle_scan, handle_wheels --> pose, progress

@@ -29,7 +29,7 @@ impl std::fmt::Display for Note {
         match self {
             Self::Ready(name) => write!(f, "ready: {name}"),
             Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
-            Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::Trouble(text) => write!(f, "{text}; retrying"),
             Self::NoSingleScans => f.write_str(
                 "the scanner does not support single scans (GD); using continuous scans (MD)",
             ),

@@ -367,7 +367,7 @@ fn invalid_scans_of_a_stream_are_dropped() {
     bench.advance(Duration::from_secs(7));
     assert_eq!(
         bench.warnings()[0],
-        "the scanner sends only invalid data; trying again"
+        "the scanner sends only invalid data; retrying"
     );
 }
 

@@ -199,7 +199,7 @@ fn impossible_requests_are_logged_once_and_have_no_effect() {
         refused,
         [
             "rejected: not a request for the Maestro (logged once)",
-            "rejected: there is no servo 6, the last one is 5 (logged once)",
+            "rejected: servo 6 does not exist, the last one is 5 (logged once)",
         ]
     );
     assert_eq!(bench.logic.counters().refused, 200);

@@ -121,17 +121,17 @@ fn a_missing_chip_does_not_affect_the_others_and_is_logged_once() {
         (
             0x19,
             (false, true, true),
-            "accelerometer: no answer; trying again",
+            "accelerometer: no answer; retrying",
         ),
         (
             0x6B,
             (true, false, true),
-            "gyroscope: no answer; trying again",
+            "gyroscope: no answer; retrying",
         ),
         (
             0x1E,
             (true, true, false),
-            "magnetometer: no answer; trying again",
+            "magnetometer: no answer; retrying",
         ),
     ] {
         let mut bench = Bench::ready();
@@ -140,7 +140,7 @@ fn a_missing_chip_does_not_affect_the_others_and_is_logged_once() {
         assert_eq!(bench.notes(), [note]);
         assert_eq!(
             bench.board.trouble(),
-            Some(note.replace("; trying again", ""))
+            Some(note.replace("; retrying", ""))
         );
         bench.bus.state().missing.clear();
         assert_eq!(bench.read_for(6_000 * MS), (true, true, true));
@@ -205,7 +205,7 @@ fn an_out_of_range_field_is_not_a_reading() {
     assert_eq!(bench.read_for(100 * MS), (true, true, false));
     assert_eq!(
         bench.notes(),
-        ["magnetometer: the magnetic field is out of range; trying again"]
+        ["magnetometer: the magnetic field is out of range; retrying"]
     );
     bench.bus.state().truth = RESTING;
     assert_eq!(bench.read_for(3_000 * MS), (true, true, true));

@@ -14,7 +14,7 @@ pub enum Note {
     Back(Duration),
     /// The gyroscope bias measured at the start.
     Bias(Axes),
-    /// Why the gyroscope bias was not measured.
+    /// The reason why the gyroscope bias was not measured.
     NoBias(String),
     /// A subscription was rejected.
     TooMany,
@@ -30,7 +30,7 @@ impl Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::Trouble(text) => write!(f, "{text}; retrying"),
             Self::Back(after) => {
                 write!(f, "the bus works again after {:.1} s", after.as_secs_f64())
             }
@@ -39,7 +39,7 @@ impl fmt::Display for Note {
                 "gyroscope bias {x:.2} {y:.2} {z:.2} deg/s, subtracted from now on"
             ),
             Self::NoBias(why) => {
-                write!(f, "cannot measure the gyroscope bias: {why}; trying again")
+                write!(f, "cannot measure the gyroscope bias: {why}; retrying")
             }
             Self::TooMany => {
                 f.write_str("too many subscribers; a new one was rejected (logged once)")

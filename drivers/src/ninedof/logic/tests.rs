@@ -289,7 +289,7 @@ fn a_broken_bus_is_logged_once_and_reopened() {
     bench.is_plugged = false;
     assert_eq!(bench.run(30_000 * MS), [], "no old values");
     let said = ["the bus is gone", "there is no bus"];
-    assert_eq!(bench.said, said.map(|text| format!("{text}; trying again")));
+    assert_eq!(bench.said, said.map(|text| format!("{text}; retrying")));
     assert_eq!(bench.logic.trouble(), Some(said[1]));
     let steps = bench.steps;
     bench.run(60_000 * MS);

@@ -52,7 +52,7 @@ pub enum Output {
     Say(Note),
 }
 
-/// Why an exchange gave no complete reply.
+/// The reason why an exchange gave no complete reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
     /// No reply arrived.

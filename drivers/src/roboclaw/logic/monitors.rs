@@ -81,7 +81,7 @@ impl Monitors {
         Some(Job::Battery(commands[index]))
     }
 
-    /// Why driving is disabled.
+    /// The reason why driving is disabled.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         if self.battery_low {
             Some(Refusal::BatteryLow)

@@ -62,11 +62,11 @@ pub enum Note {
         /// The battery of the electronics.
         logic_dv: i32,
     },
-    /// A value cannot be measured, with this firmware or at present.
+    /// A value cannot be measured, with this firmware or at the moment.
     Unknown(&'static str),
 }
 
-/// Why the wheels are stopped.
+/// The reason why the wheels are stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// No command has arrived for some time.
@@ -81,7 +81,7 @@ pub enum StopReason {
     Hot,
 }
 
-/// Why a command is dropped.
+/// The reason why a command is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A wheel would exceed the speed limit.
@@ -139,7 +139,7 @@ impl fmt::Display for Note {
                 "works again after {:.1} s; the wheels stand still, {refused} commands were dropped",
                 after.as_secs_f64()
             ),
-            Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::Trouble(text) => write!(f, "{text}; retrying"),
             Self::Stopped(reason) => write!(f, "stopped the wheels: {reason}"),
             Self::Refused { refusal, count: 1 } => write!(f, "dropped a command: {refusal}"),
             Self::Refused { refusal, count } => write!(f, "dropped {count} commands: {refusal}"),

@@ -34,9 +34,9 @@ impl std::fmt::Display for Note {
             Self::Ready(None) => f.write_str("ready: StarGazer"),
             Self::Ready(Some(version)) => write!(f, "ready: StarGazer, firmware {version}"),
             Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
-            Self::Trouble(text) => write!(f, "{text}; trying again"),
+            Self::Trouble(text) => write!(f, "{text}; retrying"),
             Self::Written(names) => write!(f, "parameters written: {names}"),
-            Self::InView(true) => f.write_str("there is a marker in view"),
+            Self::InView(true) => f.write_str("a marker is in view"),
             Self::InView(false) => f.write_str("no marker in view"),
             Self::Stranger(marker) => {
                 write!(

@@ -1,10 +1,10 @@
-//! Errors in a configuration: the place, and what to write instead. PURE.
+//! Errors in a configuration: the position, and a hint. PURE.
 
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Why a configuration is invalid.
+/// The reason why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -26,7 +26,7 @@ pub enum ConfigError {
         column: usize,
         /// The problem.
         message: String,
-        /// What to write instead.
+        /// How to correct it.
         hint: Option<String>,
     },
     /// An entry is invalid.
@@ -36,13 +36,13 @@ pub enum ConfigError {
         place: String,
         /// The problem.
         message: String,
-        /// What to write instead.
+        /// How to correct it.
         hint: Option<String>,
     },
 }
 
 impl ConfigError {
-    /// What to do.
+    /// The hint.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => Some("`amber mediator -c FILE` names another file".into()),
@@ -131,7 +131,7 @@ impl Wrong {
     }
 }
 
-/// What to write instead, derived from the text of the error.
+/// A hint, derived from the text of the error.
 fn file_hint(message: &str) -> Option<String> {
     let hint = if message.starts_with("invalid type: map, expected a sequence") {
         "write [[access]] or [[driver]], with two brackets"

@@ -178,7 +178,7 @@ fn invalid_access_rules_are_reported_with_place_and_hint() {
     check_error(
         "[[access]]\nfrom = ['10.0.0.0/8', '192.168.1.7/24']\naction = 'allow'\n",
         "/robot/amber.toml:2:23: '192.168.1.7/24' is an address within a network | write \
-         \"192.168.1.0/24\" for all of it, or \"192.168.1.7\" for the one",
+         \"192.168.1.0/24\" for the network, or \"192.168.1.7\" for the address",
     );
     check_error(
         "[[access]]\ndevices = ['hokujo:*']\naction = 'allow'\n",
@@ -294,7 +294,7 @@ fn commands_are_split_into_shell_words() {
     for (text, expected) in [
         (
             "dummy",
-            "--driver 'dummy': there is no '=' between device and command",
+            "--driver 'dummy': '=' is missing between device and command",
         ),
         ("78:0='x", "--driver '78:0='x': a quote is not closed"),
         ("78:0=", "--driver '78:0=': `command` is missing"),

@@ -1,4 +1,4 @@
-//! Why a driver is unavailable, as told to clients. PURE.
+//! The reason why a driver is unavailable, as reported to clients. PURE.
 
 use amber_proto::mediator::{Unavailable, unavailable::Reason};
 
@@ -37,9 +37,9 @@ pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     let hint = match reason {
         Reason::Stopped => format!("`amber start {device}` starts it"),
         Reason::Failed => {
-            format!("`amber status {device}` shows why; `amber start {device}` brings it back")
+            format!("`amber status {device}` shows why; `amber start {device}` starts it again")
         }
-        _ => format!("it comes back by itself; `amber status {device}` shows more"),
+        _ => format!("it recovers automatically; `amber status {device}` shows more"),
     };
     Some(Unavailable {
         reason: reason.into(),
@@ -48,7 +48,7 @@ pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     })
 }
 
-/// The driver has reported it, perhaps with the reason in words.
+/// The driver has reported it, possibly with a reason.
 pub(super) fn out_of_order(said: Option<Unavailable>) -> Unavailable {
     let said = said.unwrap_or_default();
     let usual = "its driver reports that it is unavailable";

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::rate::{Digest, Rate, RateLimit};
 use crate::router::{Client, RoomFor, Silence, Unreachable};
 
-/// Why a client is gone.
+/// The reason why a client is gone.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gone {
     SaidSo,
@@ -35,7 +35,7 @@ impl fmt::Display for Gone {
     }
 }
 
-/// What is logged and published about lost clients, at a limited rate.
+/// Rate limits for logs and events about lost clients.
 #[derive(Debug, Default)]
 pub(super) struct ClientNews {
     events: RateLimit,
@@ -70,7 +70,7 @@ impl Core {
             Gone::Lost | Gone::Unreachable(_) if !client.uses.is_empty() => {
                 info!(client = %address, id = id.0, "client gone: {why}");
             }
-            // Every command does so at its end, and the loss of a client without uses affects
+            // Every command does so when it exits, and the loss of a client without uses affects
             // no device.
             Gone::SaidSo | Gone::Lost | Gone::Unreachable(_) => {
                 debug!(client = %address, id = id.0, "client gone: {why}");

@@ -1,8 +1,8 @@
 //! The mediator as a device: its answers to requests. PURE.
 //!
 //! A client that sends a valid message here becomes *announced*: from then on the mediator may
-//! send it messages of its own. Old programs never do that, so they never get a datagram that
-//! the original would not have sent.
+//! send it its own messages. Old programs never do that, so they never get a datagram that the
+//! original would not have sent.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Core {
             (Sender::Client(_) | Sender::DriverAsClient(_), MsgType::Data) => {
                 let id = self.announce(now, &said);
                 let Some(syn) = message.syn() else {
-                    // There is no number to answer to.
+                    // The request has no number, so it cannot be answered.
                     return self.router.counters.drop(DropReason::MediatorMessage);
                 };
                 if !self.router.may_request(now, said.from) {
@@ -373,7 +373,7 @@ impl Core {
         }
         Err(refuse(
             refusal::Reason::NotAllowed,
-            "changes are allowed only from the mediator's own machine",
+            "changes are allowed only from the mediator's machine",
             Some("run the command there, or set `admin = \"anyone\"` under [mediator]"),
         ))
     }

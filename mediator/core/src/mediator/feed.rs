@@ -1,4 +1,4 @@
-//! Feeds for recorders: who may have one, and what each begins with. PURE.
+//! Feeds for recorders: permissions, and the first records. PURE.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ impl Core {
         if !local {
             return Err(refuse(
                 refusal::Reason::NotAllowed,
-                "only clients on the mediator's own machine may record",
+                "only clients on the mediator's machine may record",
                 Some("run `amber record` there"),
             ));
         }

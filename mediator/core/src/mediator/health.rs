@@ -1,13 +1,13 @@
-//! Whether a device works, as its driver reports, and the events about it. PURE.
+//! The health of a device, as its driver reports it, and the events about it. PURE.
 //!
-//! The state changes at once. Events are limited: if there were too many, the next is delayed,
-//! and reports the state at that time.
+//! The state changes immediately. Events are rate-limited: if there were too many, the next one is
+//! delayed, and reports the state at that time.
 
 use std::time::{Duration, Instant};
 
 use crate::limits::{HEALTH_EVENT_INTERVAL, HEALTH_EVENTS};
 
-/// How far events may run ahead of their long-term rate.
+/// The allowed burst of events beyond their long-term rate.
 const SLACK: Duration = HEALTH_EVENT_INTERVAL.saturating_mul(HEALTH_EVENTS - 1);
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Health {
         }
     }
 
-    /// The present trouble.
+    /// The current trouble.
     pub(super) fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
@@ -67,7 +67,7 @@ impl Health {
         u64::from(overtaken) + u64::from(!self.has_news())
     }
 
-    /// The driver has ended, about which listeners get another event. Returns the number of
+    /// The driver has ended; listeners get a different event about that. Returns the number of
     /// events that will not be sent.
     pub(super) fn forget(&mut self) -> u64 {
         let waiting = self.has_news();

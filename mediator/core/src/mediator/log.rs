@@ -1,7 +1,7 @@
-//! The log about drivers: what they wrote to stderr, and what the mediator says of them. PURE.
+//! The log about drivers: their stderr output, and the mediator's messages about them. PURE.
 //!
-//! The last lines of each driver are kept, also after its end. A driver that writes much makes
-//! only its own lines short-lived.
+//! The last lines of each driver are kept, even after it ends. A driver that writes much displaces
+//! only its own lines.
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +62,7 @@ pub(super) struct Moment {
     pub(super) time_ms: u64,
 }
 
-/// Which lines a client asks for.
+/// The lines that a client requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
     /// The first device of one driver; `None` for all.
@@ -256,7 +256,7 @@ impl Line {
 }
 
 impl Core {
-    /// Notes what the mediator says of a driver.
+    /// Adds a message of the mediator about a driver.
     pub(super) fn log_about(&mut self, now: Instant, key: DriverKey, level: Level, text: &str) {
         let moment = self.moment(now);
         if let Some(driver) = self.drivers.get(&key) {

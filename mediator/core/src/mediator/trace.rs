@@ -42,7 +42,7 @@ impl Core {
         let Some(client) = client else {
             return Err(refuse(
                 refusal::Reason::NotAllowed,
-                "only clients on the mediator's own machine may trace",
+                "only clients on the mediator's machine may trace",
                 Some("run `amber trace` there"),
             ));
         };
@@ -56,11 +56,11 @@ impl Core {
             return Ok(format!("{device}: no longer traced"));
         }
         if self.tracers.len() == limits::TRACERS {
-            let message = format!("there are {} traces already", limits::TRACERS);
+            let message = format!("there are already {} traces", limits::TRACERS);
             return Err(refuse(
                 refusal::Reason::Failed,
                 &message,
-                Some("end one of them"),
+                Some("stop one of them"),
             ));
         }
         self.tracers.push(Tracer {

@@ -76,9 +76,9 @@ mod tests {
         for (line, level, rest) in [
             (" INFO ready", Level::INFO, "ready"),
             (
-                " WARN it is gone; trying again",
+                " WARN it is gone; retrying",
                 Level::WARN,
-                "it is gone; trying again",
+                "it is gone; retrying",
             ),
             ("ERROR 5 of 7", Level::ERROR, "5 of 7"),
         ] {

@@ -1,4 +1,4 @@
-//! The waiting frames: which goes next, and which is dropped. PURE.
+//! The waiting frames: selects the next one, and the one to drop. PURE.
 //!
 //! Hosts take turns, and the clients of a host share its turns: a host gains nothing by opening
 //! more ports. When there are too many frames, the client with most frames of the host with

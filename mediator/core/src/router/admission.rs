@@ -1,4 +1,4 @@
-//! Which datagrams are let in: access rules, and the rate of each client. PURE.
+//! Decides which datagrams are admitted: access rules, and the rate of each client. PURE.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub(super) struct Admission {
     access: Access,
     /// Counts changes of `access`, so that a use need not be checked again before the next.
     version: u32,
-    /// Limits what is logged about denied requests.
+    /// Limits log messages about denied requests.
     denials: Digest,
     /// The datagrams per second that a client on another machine may send.
     rate: Rate,
@@ -75,7 +75,7 @@ impl Admission {
         self.mediator_ports.contains(&from.port())
     }
 
-    /// How many datagrams a client may send; `None` for any number. The result of
+    /// The rate of datagrams that a client may send; `None` for any rate. The result of
     /// [`Admission::may_be_mediator`] is an argument, since the caller has it already.
     pub(super) fn rate_for(&self, from: SocketAddr, may_be_mediator: bool) -> Option<Rate> {
         if may_be_mediator {

@@ -1,4 +1,4 @@
-//! What the router knows about one client, and what follows from it. PURE.
+//! The router's state of one client, and the decisions that depend on it. PURE.
 //!
 //! There may be many thousands of clients, so this struct is kept small: times take eight
 //! bytes, and the first device that a client uses is stored inline.
@@ -14,7 +14,7 @@ use crate::limits;
 use crate::moment::Moment;
 use crate::rate::RateLimit;
 
-/// What the router knows about one client.
+/// The router's state of one client.
 #[derive(Debug)]
 pub struct Client {
     /// Its id.
@@ -83,7 +83,7 @@ impl Sent {
 /// The rank of a client when one must be evicted; the lowest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Heard of for the first time a short while ago.
+    /// First heard from a short while ago.
     Newcomer,
     /// Known for long, but uses nothing.
     Idle,
@@ -96,7 +96,7 @@ pub(super) enum Standing {
 /// The number of ranks.
 pub(super) const STANDINGS: usize = 4;
 
-/// What the network reports about an address.
+/// A report of the network about an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// No program listens on the port any more.
@@ -131,7 +131,7 @@ impl NoRoute {
     }
 }
 
-/// What to do about a silent client.
+/// The reaction to a silent client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
     /// Send it a PING.
@@ -216,7 +216,7 @@ impl Client {
         }
     }
 
-    /// What to do about its silence now, if anything.
+    /// The reaction to its silence now, if any.
     pub(super) fn silence(&mut self, now: Moment) -> Option<Silence> {
         let since = if self.answers {
             if self.pinged.is_some_and(|pinged| self.heard > pinged) {
@@ -226,7 +226,7 @@ impl Client {
             }
             self.pinged.unwrap_or(self.heard)
         } else {
-            // Clients that send without a pause get PINGs too: otherwise their end would not be
+            // Clients that send without a pause also get PINGs: otherwise their end would not be
             // noticed.
             *self.pinged.get_or_insert(now)
         };

@@ -43,7 +43,7 @@ pub struct Clients {
     no_routes: Map<ClientId, NoRoute>,
 }
 
-/// Why a client is evicted.
+/// The reason why a client is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomFor {
     /// The table is full.
@@ -184,12 +184,12 @@ impl Clients {
         together && client.requests.pass(now, rate)
     }
 
-    /// From now on the mediator may send messages of its own to this client.
+    /// From now on the mediator may send its own messages to this client.
     pub(super) fn announce(&mut self, id: ClientId) {
         self.set_announced(id, true);
     }
 
-    /// The mediator may no longer send messages of its own to this client.
+    /// The mediator may no longer send its own messages to this client.
     pub(super) fn renounce(&mut self, id: ClientId) {
         self.set_announced(id, false);
     }

@@ -1,4 +1,4 @@
-//! Tells drivers which clients are gone, and clients which drivers. PURE.
+//! Tells drivers about lost clients, and clients about ended drivers. PURE.
 //!
 //! Each is told once: a driver about each client that has used it since its process started, a
 //! client about each of its devices whose driver has ended.
@@ -135,7 +135,7 @@ impl Router {
         }
     }
 
-    /// A client tells one driver that it leaves. The message is passed on unchanged.
+    /// A client tells one driver that it leaves. The message is forwarded unchanged.
     pub(super) fn client_leaves(
         &mut self,
         id: ClientId,

@@ -1,8 +1,8 @@
 //! Client addresses in a compact form that is quick to compare, and the host that each belongs
 //! to. PURE.
 //!
-//! Own code instead of `SocketAddr`: 24 bytes where that and the socket's index take 36, in a
-//! table with many thousands of entries.
+//! This is our own type because it takes 24 bytes, while `SocketAddr` and the socket's index take
+//! 36, in a table with many thousands of entries.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 

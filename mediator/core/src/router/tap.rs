@@ -8,7 +8,7 @@ use amber_proto::Frame;
 use super::DriverKey;
 use crate::limits::{TRACE_BYTES, TRACE_WAITING};
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Queued for the driver's stdin.
@@ -22,21 +22,21 @@ pub enum Direction {
 pub struct Copied {
     /// The driver.
     pub driver: DriverKey,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// The header as on the pipe.
     pub header: Vec<u8>,
     /// The message, at most [`TRACE_BYTES`] of it.
     pub message: Vec<u8>,
-    /// How long the message is.
+    /// The length of the message.
     pub message_bytes: usize,
 }
 
-/// What was copied in this turn.
+/// The copies of this turn.
 #[derive(Debug, Default)]
 pub struct Tap {
     copies: Vec<Copied>,
-    /// How many frames were not copied, by driver.
+    /// The number of frames that were not copied, by driver.
     missed: Vec<(DriverKey, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Which devices a client or a driver uses. PURE.
+//! The devices that a client or a driver uses. PURE.
 //!
 //! A use begins with a request. It ends when the driver's process ends, or when its user is
 //! gone. Users are clients, and drivers that send requests to other drivers.
@@ -23,7 +23,7 @@ pub struct Use {
     /// The version of the access rules that allowed it.
     pub(super) rules: u32,
     /// Start of the current count of requests and answers, which detects two peers that answer
-    /// each other without end.
+    /// each other endlessly.
     since: Option<Moment>,
     /// Requests; never more than [`limits::LOOP_FRAMES`].
     there: u16,
@@ -35,7 +35,7 @@ pub struct Use {
 
 /// The devices that a client or driver uses, usually one, which is stored inline.
 ///
-/// Own code instead of smallvec: that takes 40 bytes, this takes 32, and there is one in each
+/// This is our own type because it takes 32 bytes, smallvec takes 40, and there is one in each
 /// of many thousands of clients.
 #[derive(Debug, Default)]
 pub enum Uses {

@@ -1,6 +1,6 @@
 //! The mediator's own messages. PURE.
 //!
-//! They go to announced clients only. An address that is not proved gets no more bytes than it
+//! They go to announced clients only. An unverified address gets no more bytes than it
 //! has sent, so the mediator's answers cannot be used to flood a third party.
 
 use std::collections::hash_map::DefaultHasher;

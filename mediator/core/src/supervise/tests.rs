@@ -272,7 +272,7 @@ fn a_restart_by_name_works_in_every_state() {
 #[test]
 fn bad_framing_ends_the_driver_at_once_and_counts_as_a_death() {
     let mut life = Life::up(policy());
-    let reason = "wrote no frame: 48 65 6c";
+    let reason = "wrote an invalid frame: 48 65 6c";
     life.check(
         Event::BadFraming("48 65 6c".into()),
         &[
@@ -287,7 +287,7 @@ fn bad_framing_ends_the_driver_at_once_and_counts_as_a_death() {
     life.check(exit(1), &[gone(reason)]);
     assert_eq!(
         life.supervisor.last_exit(),
-        Some("wrote no frame: 48 65 6c; the mediator ended it (exited with code 1)")
+        Some("wrote an invalid frame: 48 65 6c; the mediator ended it (exited with code 1)")
     );
     life.timer(100, &[Action::Process(ProcessAction::Spawn)]);
 }

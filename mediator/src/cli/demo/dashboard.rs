@@ -1,4 +1,4 @@
-//! The dashboard of the demo, a process of its own. IO.
+//! The dashboard of the demo, in its own process. IO.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use amber_mediator::shell::this_program;
 /// The running dashboard; it ends when this is dropped.
 pub(super) struct Dashboard {
     process: Option<Child>,
-    /// Where it is, or that it does not run, for people.
+    /// A line for people: its address, or that it does not run.
     pub(super) shown: String,
 }
 
 impl Dashboard {
     /// Starts it for the mediator at this address. If its usual port is taken, it gets another one.
-    /// The demo runs without it, too.
+    /// The demo also runs without it.
     pub(super) fn start(mediator: SocketAddr) -> io::Result<Self> {
         let usual = amber_dashboard::DEFAULT_LISTEN;
         if let Some((process, url)) = listening(mediator, usual, Stdio::null())? {
@@ -26,7 +26,7 @@ impl Dashboard {
                 shown,
             });
         }
-        // It explains on stderr why it does not start here, either.
+        // It explains on stderr why it did not start.
         let found = listening(mediator, "127.0.0.1:0", Stdio::inherit())?;
         let Some((process, url)) = found else {
             return Ok(Self {

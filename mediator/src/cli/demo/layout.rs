@@ -5,17 +5,17 @@ pub(super) const MAX_COLUMNS: usize = 120;
 
 const INDENT: &str = "  ";
 
-/// The least space between a command and its remark.
+/// The minimum space between a command and its remark.
 const GAP: usize = 3;
 
-/// Text in lines of at most so many columns; later lines begin with the indent.
+/// Wraps a text to at most this many columns; later lines begin with the indent.
 pub(super) fn wrapped(text: &str, indent: &str, columns: usize) -> String {
     fill(text, "", indent, "", columns)
 }
 
-/// Commands to type, each with a remark: beside it where there is room for all
-/// remarks, otherwise on a line before it. A command that is still too long
-/// continues on the next line, as the shell reads it.
+/// Commands to type, each with a remark: on the same line where there is room for
+/// all remarks, otherwise on a line before it. A command that is still too long
+/// continues on the next line in the syntax of the shell.
 pub(super) fn commands(commands: &[(String, &str)], columns: usize) -> String {
     let length = |text: &str| text.chars().count();
     let width = commands.iter().map(|(command, _)| length(command)).max();

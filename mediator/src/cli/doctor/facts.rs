@@ -1,4 +1,4 @@
-//! What `amber doctor` finds on this machine. IO.
+//! The facts that `amber doctor` reads from this machine. IO.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -18,42 +18,42 @@ use amber_proto::{Device, DeviceType};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit, getuid};
 
-/// How long another program may take to tell its version.
+/// Time limit for another program to print its version.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a mediator may take to answer.
+/// Time limit for an answer of a mediator.
 const DEADLINE: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 pub(super) struct Facts {
-    /// The name of the user, or its number.
+    /// The name of the user, or the user id.
     pub(super) user: String,
     pub(super) configuration: Option<Configuration>,
     pub(super) port: Port,
     pub(super) serial_ports: Vec<DeviceFile>,
     pub(super) i2c_buses: Vec<DeviceFile>,
-    /// ModemManager runs, and nothing keeps it from the ports of robots.
+    /// ModemManager runs, and no rule keeps it from the ports of robots.
     pub(super) modem_manager: bool,
-    /// Of the [`SOCKET_BUFFER_BYTES`] that the mediator wants for a socket.
+    /// The granted part of the [`SOCKET_BUFFER_BYTES`] that the mediator requests for a socket.
     pub(super) buffer_bytes: io::Result<usize>,
-    /// That one process may have open. `None`: any number.
+    /// Maximum number of open files per process. `None`: unlimited.
     pub(super) open_files: Option<u64>,
     pub(super) clock: Clock,
     pub(super) stale: Vec<Stale>,
     pub(super) programs: Vec<Program>,
     /// The version of the Python package, if there is one.
     pub(super) python: Option<String>,
-    /// What systemd says of the service, if it is installed.
+    /// The state of the service in systemd, if it is installed.
     pub(super) service: Option<String>,
 }
 
-/// A file of configuration.
+/// A configuration file.
 pub(super) struct Configuration {
     pub(super) path: PathBuf,
-    /// Or the error and its hint.
+    /// Its drivers, or the error and its hint.
     pub(super) drivers: Result<Vec<Driver>, (String, Option<String>)>,
 }
 
-/// What a configuration says of a driver.
+/// A driver in a configuration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Driver {
     /// Its devices.
@@ -74,7 +74,7 @@ pub(super) struct DeviceFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileAccess {
     Granted,
-    /// Not to this user; the number of the group that has it.
+    /// Not accessible to this user; the id of the group that has access.
     Denied(Option<String>),
     Missing,
 }
@@ -94,7 +94,7 @@ pub(super) enum PortState {
         /// Devices whose drivers are not up.
         down: Vec<String>,
     },
-    /// Something else has it, which `/proc` may name.
+    /// Another program uses it, which `/proc` may name.
     Taken(Option<String>),
     /// It cannot be opened for another reason.
     Unusable(String),
@@ -102,13 +102,13 @@ pub(super) enum PortState {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// Since 1970.
+    /// Time since 1970.
     pub(super) now: Duration,
-    /// `None`: nothing tells.
+    /// `None`: unknown.
     pub(super) is_synchronized: Option<bool>,
 }
 
-/// A process of a driver whose mediator is gone.
+/// A driver process whose mediator is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Stale {
     pub(super) pid: u32,
@@ -119,12 +119,12 @@ pub(super) struct Stale {
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
-    /// What it answers to `--version`; `None` if it is no Amber of ours.
+    /// Its answer to `--version`; `None` if it is a different program.
     pub(super) version: Option<String>,
 }
 
 impl Facts {
-    /// Reads everything, which takes some seconds at most. The machine stays as it is.
+    /// Reads everything, which takes a few seconds at most. Changes nothing on the machine.
     pub(super) fn read(config: Option<PathBuf>) -> Self {
         let parsed = config.map(|path| (config_file::read_config(&path), path));
         let listen = match &parsed {
@@ -249,7 +249,7 @@ fn port(listen: Option<SocketAddr>) -> Port {
     }
 }
 
-/// Asks what has the port.
+/// Finds the program that uses the port.
 fn mediator(listen: SocketAddr) -> PortState {
     let host = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -289,7 +289,7 @@ fn modem_manager_interferes() -> bool {
     !has_rules && processes().any(|(_, folder)| name_of_process(&folder) == "ModemManager")
 }
 
-/// The room that the system grants a socket. Linux doubles it for its own needs.
+/// The buffer that the system grants a socket. Linux doubles it for its own needs.
 fn buffer_bytes() -> io::Result<usize> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let socket = socket2::SockRef::from(&socket);
@@ -328,8 +328,8 @@ fn name_of_process(folder: &Path) -> String {
     name.trim().to_owned()
 }
 
-/// Processes that a mediator has started, but that have none above them. Processes of other users
-/// show nothing.
+/// Processes that a mediator has started, but that have no mediator among their ancestors. The
+/// processes of other users are not visible.
 fn stale() -> Vec<Stale> {
     let is_of_driver = |folder: &Path| {
         let variables = fs::read(folder.join("environ")).unwrap_or_default();
@@ -407,7 +407,7 @@ fn service() -> Option<String> {
     is_installed.then(|| answer("systemctl", &show).unwrap_or_default().trim().into())
 }
 
-/// What a program prints, if it succeeds and does not take long.
+/// The output of a program, if it succeeds in time.
 fn answer(program: &str, arguments: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)

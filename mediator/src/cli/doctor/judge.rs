@@ -1,4 +1,4 @@
-//! Decides what is wrong with what `amber doctor` has found. PURE.
+//! Judges the facts that `amber doctor` has read. PURE.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::facts::{
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// No clock that is right shows less: the beginning of 2026.
+/// The beginning of 2026: a clock that shows an earlier time is wrong.
 const EARLIEST: Duration = Duration::from_secs(1_767_225_600);
 
 /// Files that a mediator opens for itself, and for each driver: pipes, process, feeds.
 const OWN_FILES: u64 = 64;
 const FILES_PER_DRIVER: u64 = 8;
 
-/// All checks, in the order in which a person would look.
+/// All checks, in the order in which a person would do them.
 pub(super) fn all(facts: &Facts) -> Vec<Check> {
     let mut checks = versions(&facts.programs, facts.python.as_deref());
     let drivers = match &facts.configuration {
@@ -49,7 +49,7 @@ fn versions(programs: &[Program], python: Option<&str>) -> Vec<Check> {
         let path = path.display();
         checks.push(match version {
             Some(version) if version == VERSION => {
-                Check::ok("version", format!("{path} is {version}, too"))
+                Check::ok("version", format!("{path} is also {version}"))
             }
             Some(version) => Check::warning("version", format!("{path} is {version}"))
                 .hint("remove it, or install the same version"),
@@ -97,7 +97,7 @@ fn driver(driver: &Driver, user: &str) -> Vec<Check> {
     let name = &driver.name;
     let mut checks = Vec::new();
     if !driver.program_exists {
-        let found = format!("{name}: there is no program {:?}", driver.program);
+        let found = format!("{name}: program {:?} does not exist", driver.program);
         checks.push(
             Check::problem("driver", found)
                 .hint("give its path, or install it; paths are relative to `directory`"),
@@ -108,8 +108,8 @@ fn driver(driver: &Driver, user: &str) -> Vec<Check> {
         match &file.access {
             FileAccess::Granted => {}
             FileAccess::Missing => checks.push(
-                Check::warning("driver", format!("{name}: {path} is not there"))
-                    .hint("is it plugged in? `ls -l /dev/serial/by-id` lists what is"),
+                Check::warning("driver", format!("{name}: {path} does not exist"))
+                    .hint("is it plugged in? `ls -l /dev/serial/by-id` lists connected devices"),
             ),
             FileAccess::Denied(group) => checks.push(
                 Check::problem("driver", format!("{name}: {user} may not use {path}"))
@@ -158,7 +158,7 @@ fn port(port: &Port) -> Check {
                     "port",
                     format!("{found}; these devices are not up: {}", down.join(", ")),
                 )
-                .hint(format!("`amber status {first}` says why")),
+                .hint(format!("run `amber status {first}` to see the reason")),
             }
         }
         PortState::Taken(holder) => {
@@ -181,7 +181,7 @@ fn service(state: &str) -> Check {
             .hint("journalctl -u amber -p warning"),
         "" => Check::warning(
             "service",
-            "systemd does not tell the state of the service amber",
+            "systemd does not report the state of the service amber",
         ),
         state => Check::warning("service", format!("the service amber is {state}"))
             .hint("sudo systemctl enable --now amber"),
@@ -194,7 +194,7 @@ fn files(check: &'static str, files: &[DeviceFile], user: &str) -> Check {
         _ => None,
     });
     match (files.len(), denied) {
-        (0, _) => Check::ok(check, "there are none"),
+        (0, _) => Check::ok(check, "none found"),
         (_, Some((file, group))) => {
             let path = file.path.display();
             Check::warning(check, format!("{user} may not use {path}"))
@@ -224,7 +224,7 @@ fn buffers(bytes: usize) -> Check {
         bytes / 1024,
         SOCKET_BUFFER_BYTES / 1024
     );
-    // The mediator complains below half of what it asks for.
+    // The mediator logs a warning below half of the requested size.
     match bytes * 2 < SOCKET_BUFFER_BYTES {
         false => Check::ok("udp buffers", found),
         true => Check::warning("udp buffers", found).hint(format!(
@@ -251,20 +251,20 @@ fn open_files(limit: Option<u64>, drivers: usize) -> Check {
 }
 
 fn clock(clock: Clock) -> Check {
-    let hint = "sudo timedatectl set-ntp true; logs and recordings carry this time";
+    let hint = "sudo timedatectl set-ntp true; logs and recordings contain this time";
     if clock.now < EARLIEST {
         return Check::warning("clock", "the clock of this machine is years slow").hint(hint);
     }
     match clock.is_synchronized {
         Some(true) => Check::ok("clock", "it is synchronized"),
         Some(false) => Check::warning("clock", "it is not synchronized").hint(hint),
-        None => Check::ok("clock", "nothing tells whether it is synchronized"),
+        None => Check::ok("clock", "it is unknown whether it is synchronized"),
     }
 }
 
 fn stale(stale: &[Stale]) -> Check {
     if stale.is_empty() {
-        return Check::ok("old drivers", "there are none without a mediator");
+        return Check::ok("old drivers", "none without a mediator");
     }
     let names: Vec<_> = stale
         .iter()
@@ -323,7 +323,7 @@ mod tests {
 
         found.program_exists = false;
         let checks = driver(&found, "ada");
-        assert_eq!(checks[0].found, "hokuyo:0: there is no program \"lidar\"");
+        assert_eq!(checks[0].found, "hokuyo:0: program \"lidar\" does not exist");
 
         found.program_exists = true;
         found.files = vec![

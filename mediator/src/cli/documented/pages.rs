@@ -38,7 +38,7 @@ pub(crate) fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
             let (_, next) = lines.next().unwrap();
             line = format!("{rest}{}", next.trim());
         }
-        // Two blanks before parentheses begin a remark of a help text.
+        // In help texts, two blanks before parentheses begin a remark.
         let line = line.split("  (").next().unwrap_or_default();
         let line = line.strip_prefix("$ ").unwrap_or(line);
         let line = line.strip_prefix("sudo -u amber ").unwrap_or(line);

@@ -1,4 +1,4 @@
-//! What a method returns, and the expressions that read it. PURE.
+//! The result of a method, and the expressions that read it. PURE.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::fields::{PathStep, look, read, way};
 use super::types::{self, Shape, shape};
 use crate::names;
 
-/// What a method returns.
+/// The result of a method.
 pub(crate) struct Answer {
     pub(crate) type_name: String,
     /// Statements that read `message_`, and the value as an `Option` for streams. They return
@@ -146,7 +146,7 @@ impl Reader<'_> {
         Ok((type_name, value, Vec::new()))
     }
 
-    /// A field that must be there.
+    /// A required field.
     fn required(&self, field: &Field, body: &mut String) -> Result<(String, String), String> {
         let way = self.way(field)?;
         let (read, name) = (read("message_", &way, self.package), variable(field));
@@ -164,7 +164,7 @@ impl Reader<'_> {
             }
         };
         let Some(step) = way.last() else {
-            return Err(format!("there is no field '{}'", field.path));
+            return Err(format!("field '{}' does not exist", field.path));
         };
         Ok(self.converted(field, step, name))
     }
@@ -174,7 +174,7 @@ impl Reader<'_> {
         let way = self.way(field)?;
         let (read, name) = (read("message_", &way, self.package), variable(field));
         let Some(step) = way.last() else {
-            return Err(format!("there is no field '{}'", field.path));
+            return Err(format!("field '{}' does not exist", field.path));
         };
         let (type_name, value) = self.converted(field, step, "it");
         let _ = match value == "it" {

@@ -13,11 +13,11 @@ use crate::names;
 pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) type_name: String,
-    /// What to say about it, if its name and type do not say all.
+    /// Documentation, if its name and type are not sufficient.
     pub(crate) docs: String,
 }
 
-/// What a method sends.
+/// The messages that a method sends.
 pub(crate) struct Request {
     pub(crate) arguments: Vec<Argument>,
     /// Statements before the message.
@@ -32,7 +32,7 @@ pub(crate) struct Request {
     pub(crate) duration: Option<String>,
 }
 
-/// How an argument is passed.
+/// The way in which an argument is passed.
 struct Passed {
     type_name: String,
     /// The expression that makes the field of it.
@@ -137,7 +137,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Whether each field of a message is an argument of its own: at most one may be absent.
+    /// Whether each field of a message is a separate argument: at most one may be absent.
     fn is_flat(&self, field: &Field) -> bool {
         let decided = |it: &&Field| !self.is_set(it) && !self.is_time(it);
         let is_optional = |it: &&Field| it.cardinality == Cardinality::Optional;
@@ -248,7 +248,7 @@ impl Builder<'_> {
                 self.message.set(way, format!("{}.max(1)", ms("period")));
                 (types::DURATION.to_owned(), "period".to_owned())
             }
-            // Drivers of the original system know a 0 that is written out.
+            // Drivers of the original system expect that 0 is written out.
             Some("0") => {
                 let value = format!("period.map_or(0, |time| {}.max(1))", ms("time"));
                 self.message.set(way, value);

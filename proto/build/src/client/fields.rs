@@ -28,7 +28,7 @@ pub(crate) fn way(
             let extension = pool.get_extension_by_name(&parts[..end].join("."))?;
             Some((extension, &parts[end..]))
         })
-        .ok_or_else(|| format!("there is no field '{path}'"))?;
+        .ok_or_else(|| format!("field '{path}' does not exist"))?;
     if !is_within_reach(pool, &extension.parent_file(), package) {
         return Err(format!(
             "'{path}' is a field of another package\nhint: declare a field of the same type in \
@@ -39,7 +39,7 @@ pub(crate) fn way(
     for part in rest {
         let kind = steps[steps.len() - 1].kind();
         let field = (kind.as_message()).and_then(|message| message.get_field_by_name(part));
-        let field = field.ok_or_else(|| format!("there is no field '{path}'"))?;
+        let field = field.ok_or_else(|| format!("field '{path}' does not exist"))?;
         steps.push(PathStep::Field(field));
     }
     Ok(steps)

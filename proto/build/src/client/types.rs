@@ -40,7 +40,7 @@ pub(crate) fn single(kind: &Kind, package: &str) -> String {
     }
 }
 
-/// How the SDK shows a message.
+/// The form of a message in the SDK.
 pub(crate) enum Shape<'a> {
     /// As a value of the SDK.
     Value(&'a str),
@@ -50,7 +50,7 @@ pub(crate) enum Shape<'a> {
     Tuples(&'a [Field]),
     /// As a list: the only field of the message.
     List(&'a Field),
-    /// As it is.
+    /// Unchanged.
     Plain,
 }
 

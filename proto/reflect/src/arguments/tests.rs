@@ -116,7 +116,7 @@ fn an_error_names_the_argument_the_value_and_the_range() {
             "maestro",
             "set-angles",
             "3",
-            "row '3' has 1 values, but 2 are needed: SERVO-ADDRESSES=ANGLES...",
+            "row '3' has 1 values, expected 2: SERVO-ADDRESSES=ANGLES...",
         ),
         (
             "maestro",
@@ -147,7 +147,7 @@ fn an_error_names_the_argument_the_value_and_the_range() {
             "roboclaw",
             "drive",
             "1 2 3",
-            "4 arguments are needed, not 3",
+            "expected 4 arguments, got 3",
         ),
         (
             "dummy",
@@ -190,7 +190,7 @@ fn spellings_give_defaults() {
     assert_eq!(drive("1 2").unwrap(), drive("1 2 1 2").unwrap());
     assert_eq!(
         drive("1").unwrap_err().text,
-        "2 or 4 arguments are needed, not 1"
+        "expected 2 or 4 arguments, got 1"
     );
     let seconds = Spelling {
         defaults: &[("milliseconds", "2")],

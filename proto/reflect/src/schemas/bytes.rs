@@ -1,4 +1,4 @@
-//! The description of a device from descriptors that anyone may have made. PURE.
+//! The description of a device from untrusted descriptors. PURE.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{Error, built_in};
 /// The longest descriptor set that is read, in bytes: hundreds of times what a device needs.
 pub const MAX_DESCRIPTOR_BYTES: usize = 1024 * 1024;
 
-/// The most files of a descriptor set. The search for imports takes time quadratic in them.
+/// The maximum number of files in a descriptor set. The search for imports takes quadratic time.
 const MAX_FILES: usize = 256;
 
 const HINT: &str = "make it with `protoc --include_imports --include_source_info \
@@ -121,13 +121,13 @@ impl Ours {
     }
 }
 
-/// Names of Amber are not free, and neither are those of protobuf.
+/// Names of Amber and of protobuf are reserved.
 fn check_names(file: &FileDescriptorProto) -> Result<(), Error> {
     let (name, package) = (file.name(), file.package());
     for taken in ["amber", "google"] {
         if package == taken || package.starts_with(&format!("{taken}.")) {
             return Err(Error::new(format!(
-                "{name}: package '{package}' is not free for users"
+                "{name}: package '{package}' is reserved"
             )));
         }
     }
@@ -139,7 +139,7 @@ fn check_names(file: &FileDescriptorProto) -> Result<(), Error> {
     Ok(())
 }
 
-/// No two fields with one number: the pool does not check this in time.
+/// Rejects two fields with the same number: the pool does not check this in time.
 fn check_numbers<'a>(files: impl Iterator<Item = &'a FileDescriptorProto>) -> Result<(), Error> {
     let mut numbers = HashMap::new();
     for file in files {
@@ -147,7 +147,7 @@ fn check_numbers<'a>(files: impl Iterator<Item = &'a FileDescriptorProto>) -> Re
         let messages = &file.message_type;
         messages.iter().for_each(|it| extensions(it, &mut fields));
         for field in fields {
-            // Names may be relative, so a full name is more than can be compared.
+            // Names may be relative, so full names cannot be compared.
             let extended = field.extendee().rsplit('.').next().unwrap_or_default();
             let known = numbers.insert((extended.to_owned(), field.number()), field.name());
             if let Some(other) = known {
@@ -173,7 +173,7 @@ fn extensions<'a>(message: &'a DescriptorProto, fields: &mut Vec<&'a FieldDescri
 
 type Raw = (FileDescriptorProto, Vec<u8>);
 
-/// Each file behind those that it imports.
+/// Each file comes after those that it imports.
 fn in_order(mut files: Vec<Raw>) -> Result<Vec<Raw>, Error> {
     let (mut ordered, mut done) = (Vec::new(), HashSet::new());
     while !files.is_empty() {
@@ -181,7 +181,7 @@ fn in_order(mut files: Vec<Raw>) -> Result<Vec<Raw>, Error> {
             .partition(|(file, _)| file.dependency.iter().all(|name| done.contains(name)));
         if ready.is_empty() {
             let name = rest[0].0.name();
-            return Err(Error::new(format!("{name}: its imports form a circle")));
+            return Err(Error::new(format!("{name}: circular import")));
         }
         done.extend(ready.iter().map(|(file, _)| file.name().to_owned()));
         ordered.extend(ready);

@@ -22,7 +22,7 @@ const HINT: &str = "the file of a device needs `import \"drivermsg.proto\";` and
 /// The longest schema, in bytes: hundreds of times what a device needs.
 const SCHEMA_BYTES: u64 = 1024 * 1024;
 
-/// Reports missing, endless and too long files by name, which the compiler does not.
+/// Reports missing, endless and too long files by name; the compiler does not.
 fn check_file(path: &Path) -> Result<(), Error> {
     let cannot = |what: &dyn fmt::Display| Error::new(format!("{}: {what}", path.display()));
     let found =
@@ -40,7 +40,8 @@ fn check_file(path: &Path) -> Result<(), Error> {
 
 /// The files of Amber.
 pub(super) fn built_in_files() -> FileDescriptorSet {
-    FileDescriptorSet::decode(DESCRIPTORS).expect("amber-proto has the descriptors it was built of")
+    FileDescriptorSet::decode(DESCRIPTORS)
+        .expect("amber-proto has the descriptors it was built from")
 }
 
 /// Our schemas and those of the files.

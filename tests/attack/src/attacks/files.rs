@@ -1,4 +1,4 @@
-//! Files and commands that have no end, or lead elsewhere. IO.
+//! Endless files and commands, and links to other files. IO.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Ports that are used again at once. IO.
+//! Ports that are reused immediately. IO.
 
 use std::collections::HashSet;
 use std::fs;

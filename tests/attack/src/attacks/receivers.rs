@@ -1,4 +1,4 @@
-//! Receivers that are slow, gone, or never were there. IO.
+//! Receivers that are slow, gone, or never existed. IO.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;

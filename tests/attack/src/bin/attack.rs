@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Attacks a mediator, and reports what was expected and what was seen:
+/// Attacks a mediator, and reports expected and actual results:
 /// docs/reliability.md
 ///
 /// Attacks from other machines run in network namespaces, which needs root.
@@ -107,7 +107,7 @@ fn run() -> anyhow::Result<ExitCode> {
     };
     ensure!(
         context.programs.amber.is_file(),
-        "there is no program {}\nhint: build it, or name another with --amber",
+        "program {} does not exist\nhint: build it, or name another with --amber",
         context.programs.amber.display()
     );
     fastrand::seed(options.seed);

@@ -243,7 +243,7 @@ fn front_of_answer<'a>(place: &'a mut [u8; 64], header: &HeaderBytes) -> &'a [u8
     &place[..2 + header.len()]
 }
 
-/// The ids of the clients, kept for ever.
+/// The ids of the clients, never removed.
 #[derive(Default)]
 struct Clients {
     ids: HashMap<u64, i32, BuildHasherDefault<Multiply>>,

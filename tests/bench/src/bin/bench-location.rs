@@ -1,5 +1,5 @@
 //! The driver `location` as a real process, on a large floor: how long answers and updates take, its
-//! memory and its processor time. IO.
+//! memory and its CPU time. IO.
 //!
 //! ```text
 //!   amber demo: simulated robot -- serial bytes -- drivers -- mediator -- UDP -- this program
@@ -91,7 +91,7 @@ struct Run {
     /// drivers: the program file.
     memory_mb: f64,
     resident_mb: f64,
-    /// The processor time of the whole driver while driving, in percent of one core.
+    /// The CPU time of the whole driver while driving, in percent of one core.
     cpu_percent: f64,
 }
 
@@ -230,7 +230,7 @@ fn status(pid: u32, name: &str) -> f64 {
     1024.0 * kilobytes.unwrap_or(f64::NAN)
 }
 
-/// The file with the processor time of the filter's thread.
+/// The file with the CPU time of the filter's thread.
 fn filter_of(pid: u32) -> Option<PathBuf> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut tasks = tasks.flatten().map(|task| task.path());

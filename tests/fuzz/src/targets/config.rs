@@ -1,4 +1,4 @@
-//! What people write: configuration files and commands. PURE.
+//! User input: configuration files and commands. PURE.
 
 use std::path::Path;
 

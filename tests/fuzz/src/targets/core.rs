@@ -1,4 +1,4 @@
-//! The core of the mediator: requests to itself, and whole worlds around it. PURE, but for
+//! The core of the mediator: requests to itself, and whole worlds around it. PURE, except for
 //! the start of its clock.
 
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What waits for one driver. PURE.
+//! The queue of one driver. PURE.
 
 use std::collections::HashMap;
 

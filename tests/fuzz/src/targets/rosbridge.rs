@@ -1,4 +1,4 @@
-//! What browsers and programs for rosbridge send. PURE.
+//! Messages of browsers and programs for rosbridge. PURE.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Frames, headers, and what SDKs make of them. PURE, but for the start of a clock.
+//! Frames, headers, and their handling in SDKs. PURE, except for the start of a clock.
 
 use std::time::Instant;
 

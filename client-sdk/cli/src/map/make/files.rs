@@ -11,7 +11,7 @@ use crate::file;
 /// The names of the files.
 #[derive(Clone, Debug)]
 pub(in crate::map) struct Files {
-    /// Without its folder and ending.
+    /// The name without folder and extension.
     pub(super) name: String,
     pgm: PathBuf,
     yaml: PathBuf,
@@ -37,7 +37,7 @@ impl Files {
                     .hint("the command adds .pgm, .yaml and .roson"),
             );
         }
-        // Programs of ROS and the file of the map contain the name.
+        // The YAML file for ROS and the map file contain the name.
         if name
             .chars()
             .any(|one| one.is_control() || "\"\\:#".contains(one))
@@ -70,7 +70,7 @@ impl Files {
         Ok(new)
     }
 
-    /// All of them.
+    /// All files.
     pub(super) fn all(&self) -> [&Path; 3] {
         [&self.pgm, &self.yaml, &self.roson]
     }
@@ -78,7 +78,7 @@ impl Files {
     /// Writes the map.
     pub(super) fn write(&self, finished: &Finished) -> Result<(), Failure> {
         let (yaml, pgm) = ros_map::write(&finished.occupancy, &format!("{}.pgm", self.name));
-        // The file that names another one comes after it.
+        // The YAML file comes after the image that it names.
         file::write(&self.pgm, &pgm)?;
         file::write(&self.yaml, yaml.as_bytes())?;
         file::write(&self.roson, finished.map.to_roson().as_bytes())

@@ -25,10 +25,10 @@ use amber_terminal::Failure;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-/// How many inputs may wait: those of two seconds. More are dropped and counted.
+/// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
 
-/// What the mapper gets.
+/// An input of the mapper.
 #[derive(Debug)]
 enum Input {
     Scan(Scan),
@@ -37,7 +37,7 @@ enum Input {
     Finish,
 }
 
-/// What the mapper says after each scan and each work.
+/// The mapper's report after each scan and each result of the worker.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     pub(super) progress: Progress,
@@ -49,7 +49,7 @@ pub(super) struct Report {
     pub(super) grid: Option<Arc<Occupancy>>,
 }
 
-/// The end of the threads that the command holds.
+/// The command's handle to the threads.
 #[derive(Debug)]
 pub(super) struct Mapper {
     inputs: SyncSender<Input>,
@@ -88,12 +88,12 @@ impl Mapper {
         time.saturating_duration_since(self.started)
     }
 
-    /// Passes on a scan, unless the mapper is too slow.
+    /// Forwards a scan, unless the mapper is too slow.
     pub(super) fn scan(&self, scan: Scan) {
         self.offer(Input::Scan(scan));
     }
 
-    /// Passes on the speeds of the wheels, unless the mapper is too slow.
+    /// Forwards the wheel speeds, unless the mapper is too slow.
     pub(super) fn wheels(&self, time: Duration, wheels: Wheels) {
         self.offer(Input::Wheels(time, wheels));
     }
@@ -104,7 +104,7 @@ impl Mapper {
         }
     }
 
-    /// How many measurements were dropped because the mapper was too slow.
+    /// The number of measurements dropped because the mapper was too slow.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -129,7 +129,7 @@ impl Mapper {
             Some(recording.finish(&name, cell_m))
         });
         let finished = finishing.await.ok().flatten();
-        finished.ok_or_else(|| Failure::new("making the map has failed: this is a fault of amber"))
+        finished.ok_or_else(|| Failure::new("making the map failed: this is a bug in amber"))
     }
 }
 
@@ -171,7 +171,7 @@ fn run(
             Input::Finish => is_ending = true,
         }
         if !is_ending && let Some(work) = recording.work(started.elapsed()) {
-            // There is one work at a time, so the worker waits for it.
+            // There is one job at a time, so the worker is waiting for it.
             let _ = works.send(work);
         }
     }

@@ -13,17 +13,17 @@ use amber_scene::{Drive, Ground, Located, Part, Place, Scene, plane_to_place};
 use super::mapper::Report;
 use crate::map::show::plot;
 
-/// The pose of a scan comes some scans after it.
+/// Number of scans to keep: the pose of a scan comes some scans later.
 const MAX_SCANS: usize = 5;
-/// A scan has its pose if their times differ by less than this: rounding.
+/// A pose belongs to a scan if their times differ by less than this (rounding).
 const SAME_TIME: Duration = Duration::from_millis(1);
 
-/// The last scans. Each is drawn where the robot was when it was measured.
+/// The last scans. Each is drawn at the pose that the robot had during the measurement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastScans(VecDeque<(Duration, Vec<Point>)>);
 
 impl LastScans {
-    /// Keeps a scan of a scanner at this place on the robot.
+    /// Keeps a scan of a scanner at this position on the robot.
     pub(super) fn add(&mut self, scan: &Scan, mount: Pose) {
         let ends = scan.beams.iter().filter_map(|beam| {
             let way = Point::new(beam.distance_m()?, 0.0);
@@ -35,7 +35,7 @@ impl LastScans {
         }
     }
 
-    /// The points of the scan whose pose this is.
+    /// The points of the scan that belongs to this pose.
     fn places(&self, time: Duration, pose: Pose) -> Vec<Place> {
         let mut scans = self.0.iter();
         let scan = scans.find(|(middle, _)| middle.abs_diff(time) < SAME_TIME);
@@ -72,7 +72,7 @@ pub(super) fn scene(report: &Report, scans: &LastScans, drive: Drive) -> Scene {
     }
 }
 
-/// Where a robot drives that explores.
+/// The target of an exploring robot.
 pub(super) fn drive(state: &str, driver: Option<&DriveToPoint>) -> Drive {
     let targets = driver.into_iter().flat_map(DriveToPoint::next_targets);
     let targets = targets.map(|target| {

@@ -1,4 +1,4 @@
-//! Lets the robot explore: poses and surveys in, wheel speeds out. IO.
+//! Steers the exploring robot: takes poses and surveys, and sends wheel speeds. IO.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ use super::{picture, shown};
 
 /// The time between two decisions.
 const PERIOD: Duration = Duration::from_millis(50);
-/// How long a stop is repeated: a datagram may be lost.
+/// How long a stop is repeated, because datagrams may be lost.
 const REPEAT_STOP: Duration = Duration::from_millis(500);
-/// A pose that does not match the map comes from the wheels: better than none, for a while.
+/// How long a pose from the wheels alone is accepted if the scan does not match the map.
 const UNSURE: f64 = 0.5;
 
 /// The robot that explores.
@@ -52,17 +52,17 @@ impl Pilot {
         self.explorer.borrow().state()
     }
 
-    /// How many places the robot could not reach.
+    /// The number of places that the robot could not reach.
     pub(super) fn skipped(&self) -> usize {
         self.explorer.borrow().skipped().len()
     }
 
-    /// Why the robot could not return to its start.
+    /// The reason why the robot could not return to its start.
     pub(super) fn not_returned(&self) -> Option<Skipped> {
         self.explorer.borrow().not_returned()
     }
 
-    /// Where the robot drives.
+    /// The target of the robot.
     pub(super) fn drive(&self) -> Drive {
         let explorer = self.explorer.borrow();
         picture::drive(shown::name(explorer.state()), Some(explorer.drive()))
@@ -90,7 +90,7 @@ impl Pilot {
             if speeds != WheelSpeeds::STOP {
                 moved = Some(now);
             }
-            // While the robot stands, other clients may drive.
+            // While the robot stands still, other clients may drive.
             if moved.is_some_and(|moved| now.saturating_sub(moved) <= REPEAT_STOP) {
                 wheels.drive(speeds).await?;
             }

@@ -1,4 +1,4 @@
-//! Where progress is shown: lines, a line that changes, or the growing map. IO.
+//! Shows progress: as lines, as one updated line, or as the growing map. IO.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::shown::Shown;
 use crate::drive;
 use crate::map::show::screen::{self, Screen as Terminal};
 
-/// How often progress is shown in a line that changes, ...
+/// Update interval of progress in one updated line, ...
 const LINE_PERIOD: Duration = Duration::from_millis(500);
 /// ...as a drawing, ...
 const DRAWING_PERIOD: Duration = Duration::from_millis(200);
@@ -20,13 +20,13 @@ const JSON_PERIOD: Duration = Duration::from_secs(1);
 /// ...and as lines in a file.
 const LINES_PERIOD: Duration = Duration::from_secs(10);
 
-/// Where progress is shown.
+/// The output for progress.
 pub(super) enum Screen {
-    /// An object per line.
+    /// One JSON object per line.
     Json,
     /// One line after the other.
     Lines,
-    /// A line that changes; whether it was shown.
+    /// One updated line; true once it was shown.
     Line(bool),
     /// The whole terminal.
     Drawing(Terminal),
@@ -79,7 +79,7 @@ impl Screen {
         }
     }
 
-    /// Leaves the terminal as other output needs it.
+    /// Restores the terminal for other output.
     pub(super) fn end(self) -> Result<(), Failure> {
         match self {
             Self::Line(true) => print(b"\n"),

@@ -8,7 +8,7 @@ use amber_navigation::slam::recording::{Finished, Gaps, Progress};
 use amber_terminal::{Human, duration};
 use serde::Serialize;
 
-/// How far the map is.
+/// The progress of the map.
 #[derive(Debug, Serialize)]
 pub(super) struct Shown {
     time_s: f64,
@@ -56,7 +56,7 @@ impl Shown {
     }
 }
 
-/// What a robot does that explores.
+/// The activity of an exploring robot.
 pub(super) fn name(state: State) -> &'static str {
     match state {
         State::Waiting => "waiting",
@@ -96,7 +96,7 @@ pub(super) struct Made {
     scans: u64,
     key_scans: usize,
     loops: u64,
-    /// What was missing or dropped; empty if nothing.
+    /// The missing and dropped data; empty if there is none.
     missing: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ impl Human for Made {
     }
 }
 
-/// What was missing or dropped, in words. `dropped` measurements did not reach the mapper, and
+/// The missing and dropped data, in words. `dropped` measurements did not reach the mapper, and
 /// `invalid` wheel speeds were too large.
 pub(super) fn missing(progress: &Progress, dropped: u64, invalid: u64) -> Vec<String> {
     let counters = &progress.counters;

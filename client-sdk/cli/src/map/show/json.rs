@@ -25,7 +25,7 @@ pub(super) struct Shown {
     remaining_m: Option<f64>,
     path: Vec<Place>,
     targets: Vec<TargetShown>,
-    /// The missing parts, and why they are missing.
+    /// The missing parts, with reasons.
     missing: BTreeMap<&'static str, String>,
 }
 
@@ -119,7 +119,7 @@ impl From<MapPose> for PoseShown {
     }
 }
 
-/// Only programs get this form.
+/// This form is only for programs.
 impl Human for Shown {
     fn human(&self) -> String {
         String::new()

@@ -58,7 +58,7 @@ struct Picture {
     canvas: Canvas,
     low: Place,
     pixels_per_m: f64,
-    /// Where the legend begins.
+    /// The position of the legend.
     bottom: f64,
     right: f64,
 }
@@ -102,7 +102,7 @@ impl Picture {
                 let at = self.pixels((target.x_m, target.y_m));
                 let radius = (target.radius_m * self.pixels_per_m).clamp(4.0, MAX_WIDTH);
                 self.canvas.circle(at, radius, 2.0, PATH);
-                // Beside it, because the path ends in its middle.
+                // Next to the target, because the path ends at its centre.
                 let beside = (at.0 + radius + 5.0, at.1 - LINE_HEIGHT / 2.0);
                 self.canvas.text(beside, &number.to_string(), PATH);
             }
@@ -112,7 +112,7 @@ impl Picture {
             let size = (ROBOT_M / 2.0 * self.pixels_per_m).max(MIN_ARROW);
             self.canvas.arrow(at, pose.heading_rad, size, ROBOT);
         }
-        // A small cloud is inside the arrow.
+        // A small cloud of particles is hidden by the arrow.
         for particle in scene.particles.iter().flatten() {
             let at = self.pixels((particle.x().into(), particle.y().into()));
             self.canvas.disc(at, 1.6, PARTICLE);
@@ -161,7 +161,7 @@ impl Picture {
         }
     }
 
-    /// What the colours mean, the scale, the pose, and what is missing.
+    /// The meaning of the colours, the scale, the pose, and the missing parts.
     fn legend(&mut self, scene: &Scene, lines: &[String]) {
         let top = self.bottom + MARGIN / 2.0;
         let middle = top + LINE_HEIGHT / 2.0;
@@ -233,7 +233,7 @@ impl Picture {
     }
 }
 
-/// Which places walls enclose.
+/// The area that the walls enclose.
 fn free_space(map: &Map, bounds: Bounds) -> impl Fn(amber_map::Point) -> Option<Colour> + use<> {
     let (width_m, height_m) = bounds.size_m();
     let cell_m = width_m.max(height_m) / FREE_CELLS;

@@ -18,8 +18,8 @@ const SMALLEST: (usize, usize) = (20, 5);
 /// Reasons in the legend have at least this many columns.
 const NARROWEST: usize = 40;
 
-/// The scene in at most this many columns and rows, if the legend leaves space; lines end with a line
-/// end.
+/// The scene in at most this many columns and rows, if the legend leaves space. Each line ends with
+/// a line feed.
 pub(in crate::map) fn draw(
     scene: &Scene,
     columns: usize,
@@ -108,7 +108,7 @@ impl Drawing {
             let width = width_m * self.dots_per_m;
             let (across, down) = (to.0 - from.0, to.1 - from.1);
             let length = across.hypot(down).max(f64::MIN_POSITIVE);
-            // A line beside another, a dot apart.
+            // Two lines, one dot apart.
             let lines = (width.round() as usize).clamp(1, 20);
             for line in 0..lines {
                 let off = line as f64 - (lines - 1) as f64 / 2.0;
@@ -163,7 +163,7 @@ impl Drawing {
     }
 }
 
-/// The longest round length that is not longer.
+/// The longest round length up to this one.
 pub(super) fn round_length(most_m: f64) -> f64 {
     let lengths = [
         0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0,
@@ -177,7 +177,7 @@ fn arrow(pose: MapPose) -> char {
     ARROWS[eighth as usize % ARROWS.len()]
 }
 
-/// What the colours mean, the pose, and what is missing.
+/// The meaning of the colours, the pose, and the missing parts.
 fn legend(scene: &Scene, columns: usize, has_colours: bool) -> String {
     let mut entries = Vec::new();
     let mut entry = |ink: Ink, sign: &str, name: String| match has_colours {
@@ -234,7 +234,7 @@ pub(super) fn words(scene: &Scene, columns: usize) -> Vec<String> {
     lines.flat_map(|line| wrapped(&line, columns)).collect()
 }
 
-/// The pose, and why it is good or not.
+/// The pose and its quality.
 fn located(Located { pose, quality }: &Located) -> Vec<String> {
     // A sum, so that -0 becomes 0.
     let heading = pose.heading_rad.to_degrees().round() + 0.0;
@@ -257,8 +257,8 @@ fn located(Located { pose, quality }: &Located) -> Vec<String> {
     lines
 }
 
-/// A line in parts with fewer characters than this, where possible: a terminal would break it, and
-/// move the drawing.
+/// Splits a line into parts with fewer characters than this, where possible. A line that the
+/// terminal wraps would shift the drawing.
 fn wrapped(line: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {

@@ -1,13 +1,13 @@
-//! A terminal that is drawn on again and again. IO.
+//! A terminal whose content is redrawn continuously. IO.
 
 use std::io::{self, Write};
 use std::panic;
 
 use amber_terminal::{Failure, print};
 
-/// A second screen without a cursor.
+/// Switches to the alternate screen and hides the cursor.
 const BEGIN: &str = "\x1b[?1049h\x1b[?25l";
-/// The first screen as it was.
+/// Restores the main screen.
 const END: &str = "\x1b[?25h\x1b[?1049l";
 
 /// The whole terminal. Dropping this restores it; so does a panic.
@@ -53,8 +53,8 @@ pub(in crate::map) fn size() -> (usize, usize) {
     }
 }
 
-/// The text in place of the last one, shown in one step by terminals that can: each line clears its
-/// rest, and the end clears the rows below. The last line end would scroll.
+/// Replaces the last text, in one step on terminals that support it. Each line clears its rest, and
+/// the end clears the rows below. The last line feed is omitted, because it would scroll.
 fn frame(text: &str) -> String {
     let lines = text.trim_end_matches('\n').replace('\n', "\x1b[K\r\n");
     format!("\x1b[?2026h\x1b[H{lines}\x1b[K\x1b[J\x1b[?2026l")

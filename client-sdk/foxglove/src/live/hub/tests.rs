@@ -173,7 +173,7 @@ fn invalid_requests_are_explained() {
             2,
             "no channel 999",
         ),
-        (&*twice.to_string(), 2, "exists already"),
+        (&*twice.to_string(), 2, "already exists"),
         (r#"{"op":"setParameters"}"#, 1, "takes subscribe"),
     ] {
         hub.handle_text(viewer, text);
@@ -242,7 +242,7 @@ fn a_viewer_calls_a_request_of_a_device() {
         (&"serviceCallFailure".into(), &10.into())
     );
     for (bytes, why) in [
-        (call(999, 1, b"{}"), "there is no such service"),
+        (call(999, 1, b"{}"), "unknown service"),
         (
             call(service, 1, b"[]"),
             "the arguments are not a JSON object",

@@ -20,11 +20,11 @@ message! {
         level: Level,
         /// The part, such as `robot1: hokuyo:0`.
         name: String,
-        /// What is wrong, for people.
+        /// The problem, for people.
         message: String,
         /// Which device it is.
         hardware_id: String,
-        /// More about it.
+        /// Details.
         values: Vec<KeyValue>,
     }
 }
@@ -39,18 +39,18 @@ message! {
     }
 }
 
-/// How well a part works.
+/// The health of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(pub u8);
 
 impl Level {
     /// It works.
     pub const OK: Self = Self(0);
-    /// It works, but something is wrong.
+    /// It works, but has a problem.
     pub const WARN: Self = Self(1);
     /// It does not work.
     pub const ERROR: Self = Self(2);
-    /// Nothing is known about it any more.
+    /// Its state is no longer known.
     pub const STALE: Self = Self(3);
 }
 

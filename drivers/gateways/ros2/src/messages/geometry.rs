@@ -1,4 +1,4 @@
-//! Places, motions and frames. PURE.
+//! Points, motions and frames. PURE.
 
 use super::{Header, message};
 
@@ -16,7 +16,7 @@ message! {
 }
 
 message! {
-    /// A place, in metres.
+    /// A point, in metres.
     #[derive(Copy)]
     Point = "geometry_msgs" "Point" {
         /// Ahead, or on a map to the right.
@@ -44,10 +44,10 @@ message! {
 }
 
 message! {
-    /// A place and a direction.
+    /// A point and a direction.
     #[derive(Copy)]
     Pose = "geometry_msgs" "Pose" {
-        /// The place.
+        /// The point.
         position: Point,
         /// The direction.
         orientation: Quaternion,
@@ -55,7 +55,7 @@ message! {
 }
 
 message! {
-    /// A pose and how certain it is.
+    /// A pose with its covariance.
     #[derive(Copy)]
     PoseWithCovariance = "geometry_msgs" "PoseWithCovariance" {
         /// The pose.
@@ -76,7 +76,7 @@ message! {
 }
 
 message! {
-    /// A pose at a time, in a frame, and how certain it is.
+    /// A pose at a time, in a frame, with its covariance.
     PoseWithCovarianceStamped = "geometry_msgs" "PoseWithCovarianceStamped" {
         /// Time and frame.
         header: Header,
@@ -107,7 +107,7 @@ message! {
 }
 
 message! {
-    /// A motion and how certain it is.
+    /// A motion with its covariance.
     #[derive(Copy)]
     TwistWithCovariance = "geometry_msgs" "TwistWithCovariance" {
         /// The motion.
@@ -118,7 +118,7 @@ message! {
 }
 
 message! {
-    /// Where one frame is in another.
+    /// The pose of one frame in another.
     #[derive(Copy)]
     Transform = "geometry_msgs" "Transform" {
         /// The origin of the child frame in the parent frame.
@@ -129,7 +129,7 @@ message! {
 }
 
 message! {
-    /// Where one frame is in another, at a time.
+    /// The pose of one frame in another, at a time.
     TransformStamped = "geometry_msgs" "TransformStamped" {
         /// The time, and the parent frame.
         header: Header,
@@ -141,7 +141,7 @@ message! {
 }
 
 message! {
-    /// Where frames are: the topics `tf` and `tf_static`.
+    /// The poses of frames: the topics `tf` and `tf_static`.
     TfMessage = "tf2_msgs" "TFMessage" {
         /// One entry for each child frame.
         transforms: Vec<TransformStamped>,

@@ -1,9 +1,9 @@
-//! Maps, paths, and where the wheels say that the robot is. PURE.
+//! Maps, paths and odometry. PURE.
 
 use super::{Header, Pose, PoseStamped, PoseWithCovariance, Time, TwistWithCovariance, message};
 
 message! {
-    /// Where the robot is by its wheels, and how it moves.
+    /// Odometry: the pose and motion of the robot, according to its wheels.
     Odometry = "nav_msgs" "Odometry" {
         /// Time and the frame of the pose.
         header: Header,

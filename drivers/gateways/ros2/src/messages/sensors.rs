@@ -1,4 +1,4 @@
-//! What sensors measure. PURE.
+//! Measurements of sensors. PURE.
 
 use super::{Header, Quaternion, Vector3, message};
 

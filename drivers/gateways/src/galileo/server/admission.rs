@@ -1,4 +1,4 @@
-//! Who gets a session: tokens, limits, and ids. PURE.
+//! Admission of sessions: tokens, limits, and ids. PURE.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::shared::gate::Bucket;
 use crate::shared::machine::{Outbox, Output};
 use crate::shared::robot::User;
 
-/// Why a client gets no session.
+/// The reason why a client gets no session.
 enum Refused {
     Bad(Bad),
     Because(&'static str),
@@ -64,7 +64,7 @@ impl Server {
         {
             return Err(Refused::Because("device not allowed"));
         }
-        // A client that connects again takes the place of its old session.
+        // A client that connects again replaces its old session.
         if self.sessions.contains_key(&from) {
             self.end(now, from, out);
         }

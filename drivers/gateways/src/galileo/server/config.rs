@@ -13,11 +13,11 @@ use crate::shared::robot::Robot;
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Who gets a session.
+    /// The conditions for a session.
     pub door: Door,
-    /// The robot that they use.
+    /// The robot that sessions use.
     pub robot: Robot,
     /// Whether several of them may drive at the same time.
     pub seat: Seat,

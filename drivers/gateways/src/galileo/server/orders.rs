@@ -1,4 +1,4 @@
-//! What clients want from the robot. PURE.
+//! Orders of clients to the robot. PURE.
 
 use std::net::SocketAddr;
 
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Passes a message on. Motion goes through the controls, like any other.
+    /// Forwards a message. Motion goes through the controls, like any other.
     fn order_message(
         &mut self,
         now: Now,

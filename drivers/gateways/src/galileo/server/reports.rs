@@ -1,4 +1,4 @@
-//! What clients get from the robot. PURE.
+//! Reports of the robot to clients. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;

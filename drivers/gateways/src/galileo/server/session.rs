@@ -1,4 +1,4 @@
-//! A session: what its client may get, and when it is due. PURE.
+//! A session: the data for its client, and the times when it is due. PURE.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) user: User,
     pub(super) path: Path,
-    /// What the client has sent to connect.
+    /// The connect datagram of the client.
     pub(super) connect: Vec<u8>,
     pub(super) purpose: String,
     pub(super) opened: Duration,
@@ -61,7 +61,7 @@ impl Session {
         matches!(self.path, Path::CmdVel | Path::Goal | Path::Device(_))
     }
 
-    /// From when on the client may get something without having sent a frame.
+    /// The time from which the client may get data without having sent a frame.
     fn quiet_until(&self) -> Option<Duration> {
         match (self.is_proven, self.is_local) {
             (true, _) => Some(self.opened),

@@ -1,4 +1,4 @@
-//! What outside programs send to fly a vehicle: bodies of the packets on port 20100. PURE.
+//! Commands of outside programs to a vehicle: bodies of the packets on port 20100. PURE.
 
 use super::layout::layouts;
 
@@ -61,7 +61,7 @@ pub mod ignored {
     pub const YAW_RATE: u32 = 1 << 11;
 }
 
-/// What the four numbers of a [`ShortCommand`] mean.
+/// The meaning of the four numbers of a [`ShortCommand`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ControlMode {
     /// A negative mode: no command.

@@ -1,4 +1,4 @@
-//! What the simulator sends: bodies of the packets on the odd ports. PURE.
+//! Packets of the simulator: bodies of the packets on the odd ports. PURE.
 //!
 //! Axes: N, E, D are north, east, down; F, R, D are forward, right, down of the vehicle.
 
@@ -15,7 +15,7 @@ pub struct FullEstimate {
     gps_position: [i32; 3],
     /// Speed towards N, E, D, in cm/s.
     gps_velocity_cm_s: [i32; 3],
-    /// Where the vehicle took off, with the units of `gps_position`.
+    /// The take-off point, with the units of `gps_position`.
     gps_home: [i32; 3],
     /// Height above the take-off point, in millimetres.
     relative_altitude_mm: i32,

@@ -1,4 +1,4 @@
-//! The HTTP request that begins a connection: what it asks for, and whether its origin may. PURE.
+//! The HTTP request that begins a connection: its target, and the check of its origin. PURE.
 //!
 //! Browsers let any page in the world open a WebSocket to this machine, and tell only the page's
 //! origin. So the origin decides: programs send none; pages of this machine, of this gateway and
@@ -13,7 +13,7 @@ use httparse::{EMPTY_HEADER, Status};
 pub const MAX_HEAD: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 
-/// What to do with a connection.
+/// The decision about a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Decision {
     /// The request is incomplete so far.
@@ -22,7 +22,7 @@ pub enum Decision {
     Accept {
         /// `Sec-WebSocket-Key`.
         key: String,
-        /// Where the request ends.
+        /// The end of the request.
         length: usize,
     },
     /// Send the page.
@@ -31,12 +31,12 @@ pub enum Decision {
     Refuse(Refusal),
 }
 
-/// Why a connection is refused.
+/// The reason why a connection is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refusal {
     /// Not an HTTP request, or not a valid one.
     Invalid,
-    /// A request for something else than a WebSocket or the page.
+    /// A request for something other than a WebSocket or the page.
     NotFound,
     /// The page that connects is not from an allowed origin.
     Origin,
@@ -79,7 +79,7 @@ impl Refusal {
     }
 }
 
-/// Decides what to do with the first bytes of a connection. `origins` are allowed beside those of
+/// Decides about the first bytes of a connection. `origins` are allowed in addition to those of
 /// this machine and of the gateway itself, such as `https://robots.example`.
 pub fn decide(bytes: &[u8], origins: &[String]) -> Decision {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];

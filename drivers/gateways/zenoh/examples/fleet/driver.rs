@@ -115,7 +115,7 @@ impl RoboclawDriver for Wheels {
                 .write_all(line(monotonic_ns(), &speeds).as_bytes())
                 .is_err()
         {
-            return outcome.refuse("it cannot be written down");
+            return outcome.refuse("the command cannot be logged");
         }
         outcome.done();
     }

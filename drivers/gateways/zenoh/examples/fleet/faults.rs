@@ -1,4 +1,4 @@
-//! What happens when the router, a robot or its mediator is killed. IO.
+//! Faults: the router, a robot or its mediator is killed. IO.
 //!
 //! Three ways to notice it are watched: the tokens of Zenoh, the client of a local mediator that shows
 //! the scanners of far robots by `amber-zenoh remote`, and the health, as published and as listed.
@@ -275,7 +275,7 @@ async fn wait(
     let search = async {
         while found.contains(&None) {
             let Some((at, robot, sign)) = signs.recv().await else {
-                bail!("nobody watches any more");
+                bail!("there are no subscribers left");
             };
             let after = began.map_or(Some(Duration::ZERO), |began| {
                 at.checked_duration_since(began)

@@ -11,7 +11,7 @@ use crate::ways::Way;
 pub(crate) struct Report {
     pub(crate) robots: usize,
     pub(crate) cores: usize,
-    /// How long each way was measured.
+    /// The measurement time of each path.
     pub(crate) measured_s: f64,
     pub(crate) rounds: u32,
     pub(crate) presence: Presence,
@@ -51,11 +51,11 @@ pub(crate) struct WayFigures {
 pub(crate) struct Ratios {
     /// From the robot's process to the watcher, median and 99th percentile.
     pub(crate) scan_in_zenoh: [f64; 2],
-    /// From the driver to the watcher, beside raw Zenoh alone.
+    /// From the driver to the watcher, compared with raw Zenoh alone.
     pub(crate) scan_total: [f64; 2],
-    /// A call, beside raw Zenoh alone.
+    /// A call, compared with raw Zenoh alone.
     pub(crate) call_total: [f64; 2],
-    /// From the driver to the watcher, beside the sum of raw Zenoh and the mediator.
+    /// From the driver to the watcher, compared with the sum of raw Zenoh and the mediator.
     pub(crate) scan_sum: f64,
     /// The same of a call.
     pub(crate) call_sum: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Ratios {
 pub(crate) struct Usage {
     pub(crate) what: &'static str,
     pub(crate) processes: usize,
-    /// Of one core, while nobody listens.
+    /// Of one core, without subscribers.
     pub(crate) idle_percent: f64,
     /// Of one core, while all streams of the fleet and calls run.
     pub(crate) busy_percent: f64,
@@ -168,7 +168,7 @@ pub(crate) struct Outlook {
     pub(crate) tokens: f64,
     /// For a program that has just started.
     pub(crate) list_s: f64,
-    /// Cores of routers while nobody listens.
+    /// Cores of routers without subscribers.
     pub(crate) idle_cores: f64,
     /// Cores of routers while one robot of a hundred is watched by one program, and all are.
     pub(crate) busy_cores: [f64; 2],
@@ -207,22 +207,22 @@ pub(crate) fn goals(presence: &Presence, ratios: &Ratios, faults: &[Fault]) -> V
     let mut goals = vec![
         Goal::new("all listed after the start, s", presence.start_s, 5.0),
         Goal::new(
-            "scan, robot to watcher, beside raw Zenoh, p50",
+            "scan, robot to watcher, compared with raw Zenoh, p50",
             ratios.scan_in_zenoh[0],
             1.3,
         ),
         Goal::new(
-            "scan, robot to watcher, beside raw Zenoh, p99",
+            "scan, robot to watcher, compared with raw Zenoh, p99",
             ratios.scan_in_zenoh[1],
             1.3,
         ),
         Goal::new(
-            "scan beside raw Zenoh + mediator, p50",
+            "scan compared with raw Zenoh + mediator, p50",
             ratios.scan_sum,
             1.3,
         ),
         Goal::new(
-            "call beside raw Zenoh + mediator, p50",
+            "call compared with raw Zenoh + mediator, p50",
             ratios.call_sum,
             1.3,
         ),

@@ -6,7 +6,7 @@
 //!   raw peer (one beside each robot) ---------+                         watcher and operator
 //! ```
 //!
-//! All of them are processes of their own. The same scans and calls go three ways, in turns: through
+//! All of them are separate processes. The same scans and calls take three paths, in turns: through
 //! the fleet, directly to the mediators without Zenoh, and from raw peers that are nothing but Zenoh.
 //! So one run shows what each part adds. `fleet driver` is the driver of a robot, and `fleet raw` a
 //! raw peer; this program starts both itself. `scripts/bench fleet` builds and runs it.
@@ -49,10 +49,10 @@ struct Options {
     /// Robots, each with a mediator, a driver and `amber-zenoh robot`
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u16).range(3..=500))]
     robots: u16,
-    /// How long each way is measured
+    /// Measurement time for each path
     #[arg(long = "for", default_value = "20s", value_name = "TIME", value_parser = seconds)]
     duration: Duration,
-    /// The ways take turns so often in this time
+    /// Number of turns between the paths in this time
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Instead, cause faults of the link between one robot and an operator who drives; needs root

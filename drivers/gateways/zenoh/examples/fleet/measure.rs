@@ -23,7 +23,7 @@ use crate::ways::{Listening, Mediators, Way, Ways, zenoh_failed};
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) robots: usize,
-    /// How long each way is measured.
+    /// Measurement time for each path.
     pub(crate) duration: Duration,
     /// The ways take turns so often.
     pub(crate) rounds: u32,

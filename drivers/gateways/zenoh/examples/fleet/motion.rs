@@ -1,4 +1,4 @@
-//! What the wheels did, beside what the operator ordered. PURE.
+//! Compares the motion of the wheels with the orders of the operator. PURE.
 //!
 //! Each order has a number, and the speeds of the wheels are that number. So the log of the driver
 //! shows which order it carried out, and when.

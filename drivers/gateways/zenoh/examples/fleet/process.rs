@@ -52,7 +52,7 @@ impl Process {
         stdout.read_line(&mut line)?;
         let rest = line.trim_end().strip_prefix(after);
         Ok(rest
-            .with_context(|| format!("it said {line:?}"))?
+            .with_context(|| format!("unexpected output {line:?}"))?
             .to_owned())
     }
 

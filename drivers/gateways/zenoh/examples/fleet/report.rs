@@ -36,7 +36,7 @@ impl Report {
         };
         row("robots", self.robots.to_string());
         row("cores of the machine", self.cores.to_string());
-        row("each way was measured", format!("{:.0} s", self.measured_s));
+        row("each path was measured for", format!("{:.0} s", self.measured_s));
         row(
             "all robots and devices listed, after the start of all processes",
             format!("{:.1} s", presence.start_s),
@@ -79,7 +79,7 @@ impl Report {
             .map(|(name, count)| format!("{name} {count}"));
         let dropped: Vec<_> = dropped.collect();
         row(
-            "counters of the robots about losses, in sum",
+            "loss counters of the robots, in total",
             match dropped.is_empty() {
                 true => "none".to_owned(),
                 false => dropped.join(", "),
@@ -90,7 +90,8 @@ impl Report {
 
     fn latencies(&self) -> String {
         let mut out = String::from(
-            "| way | scans/s | slowest stream | lost | scan p50 | p99 | max | call p50 | p99 | failed |\n\
+            "| path | scans/s | slowest stream | lost | scan p50 | p99 | max | call p50 | p99 \
+             | failed |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for way in &self.ways {
@@ -126,7 +127,7 @@ impl Report {
         let ratios = &self.ratios;
         let _ = write!(
             out,
-            "\n| fleet beside | scan p50 | scan p99 | call p50 | call p99 |\n\
+            "\n| fleet compared with | scan p50 | scan p99 | call p50 | call p99 |\n\
              |---|---:|---:|---:|---:|\n\
              | raw Zenoh, from the robot's process to the watcher | {:.2} | {:.2} | | |\n\
              | raw Zenoh, from the driver to the watcher | {:.2} | {:.2} | {:.2} | {:.2} |\n\
@@ -163,7 +164,7 @@ impl Report {
     }
 
     fn faults(&self) -> String {
-        let mut out = String::from("| fault | noticed after | well again after |\n|---|---|---|\n");
+        let mut out = String::from("| fault | detected after | recovered after |\n|---|---|---|\n");
         for fault in &self.faults {
             let list = |times: &[(&str, f64)]| {
                 let all = times.iter().map(|(what, s)| format!("{what} {}", age(*s)));
@@ -194,7 +195,7 @@ impl Report {
         row("---", &|_| "---:".to_owned());
         row("tokens", &|it| thousands(it.tokens));
         row("a complete list for a new program", &|it| age(it.list_s));
-        row("cores of routers, nobody listens", &|it| {
+        row("cores of routers, no subscribers", &|it| {
             format!("{:.2}", it.idle_cores)
         });
         row("cores of routers, one robot of a hundred watched", &|it| {

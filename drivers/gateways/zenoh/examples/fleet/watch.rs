@@ -1,4 +1,4 @@
-//! Scans as they arrive, and what is known about them. PURE.
+//! Arrived scans, and their statistics. PURE.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The three ways to the robots: listening and calling. IO.
+//! The three paths to the robots: streams and calls. IO.
 
 use std::time::Duration;
 

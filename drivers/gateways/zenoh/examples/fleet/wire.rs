@@ -1,4 +1,4 @@
-//! A wire that loses, delays and cuts. IO.
+//! A link that loses, delays and cuts frames. IO.
 
 use std::collections::VecDeque;
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! Certificates for a fleet: an authority of its own, and one certificate for each name. IO.
+//! Certificates for a fleet: its own authority, and one certificate for each name. IO.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const AUTHORITY_DAYS: i64 = 3_650;
 /// Certificates are valid a little earlier, for machines whose clocks are late.
 const EARLIER: Duration = Duration::hours(1);
 
-/// Why certificates cannot be made.
+/// The reason why certificates cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read or written.
@@ -26,15 +26,15 @@ pub enum CertificateError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// A certificate cannot be made or read.
     #[error("certificate of '{name}': {error}")]
     Certificate {
-        /// Whose certificate it is.
+        /// The name in the certificate.
         name: String,
-        /// Why.
+        /// The reason.
         error: rcgen::Error,
     },
 }

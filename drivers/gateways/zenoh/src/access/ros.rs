@@ -12,7 +12,7 @@ use crate::names::Name;
 use crate::ros::config::is_apart;
 use crate::ros::layout::Layout;
 
-/// The table `[ros]`: robots are nodes of ROS 2, too.
+/// The table `[ros]`: robots are also nodes of ROS 2.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RosTable {
@@ -83,7 +83,7 @@ impl<'a> RosRobot<'a> {
         is_in(one, other) || is_in(other, one)
     }
 
-    /// What the robot may do.
+    /// The rights of the robot.
     pub(super) fn owns(&self) -> [Value; 2] {
         let mut keys = self.in_all(|layout| self.shown(layout));
         keys.extend(self.in_all(|layout| self.shown_tokens(layout)));
@@ -112,14 +112,14 @@ impl<'a> RosRobot<'a> {
         format!("{}-heard-ros", self.name)
     }
 
-    /// What operators hear of it.
+    /// The data that operators receive from it.
     pub(super) fn heard(&self) -> Value {
         let mut keys = self.in_all(|layout| self.shown(layout));
         keys.extend(self.in_all(|layout| self.shown_tokens(layout)));
         rule(&self.heard_id(), &["egress"], &SERVED, &keys)
     }
 
-    /// What an operator may ask, and publish to drive it.
+    /// The queries of an operator, and the topics to drive it.
     pub(super) fn used(&self, who: &Name, drives: bool) -> Vec<Value> {
         let name = self.name;
         let id = format!("{who}-asks-ros-{name}");
@@ -161,7 +161,7 @@ impl<'a> RosRobot<'a> {
             .collect()
     }
 
-    /// What sets it in motion, and stops it.
+    /// The topics and services that move and stop it.
     fn driving(&self, layout: Layout) -> Vec<String> {
         let all = DRIVING.into_iter();
         all.map(|topic| self.key(layout, &format!("{}/{topic}/**", self.namespace)))
@@ -220,7 +220,8 @@ impl<'a> RosRobot<'a> {
     }
 }
 
-/// What every operator may do: look, and have nodes in the root namespace or one of the own name.
+/// The rights of every operator: watch, and have nodes in the root namespace or in one with its
+/// name.
 pub(super) fn of_operator(ros: &RosTable, who: &Name) -> [Value; 2] {
     let domain = ros.domain;
     let (mut seen, mut own) = (Vec::new(), Vec::new());
@@ -255,7 +256,7 @@ pub(super) fn of_operator(ros: &RosTable, who: &Name) -> [Value; 2] {
     [looks, nodes]
 }
 
-/// What listening needs.
+/// The rights for listening.
 const LISTENING: [&str; 3] = [
     "declare_subscriber",
     "declare_liveliness_subscriber",

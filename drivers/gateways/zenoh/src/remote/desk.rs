@@ -45,7 +45,7 @@ pub struct Desk {
     random: fastrand::Rng,
 }
 
-/// What to do.
+/// An output of the desk.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Write a frame for the mediator.
@@ -54,11 +54,11 @@ pub enum Output {
     Data(Packet),
     /// Listen to a key for a device.
     Watch(Device, String),
-    /// Listen no more.
+    /// Stop listening.
     Unwatch(Device),
-    /// A token from now on.
+    /// Declare a token.
     Token(String),
-    /// No token any more.
+    /// Withdraw a token.
     NoToken(String),
     /// Ask for the description of a device, and call [`Desk::described`].
     Describe(Device, String),
@@ -102,7 +102,7 @@ struct Place {
     boots: BTreeSet<String>,
     /// When the last token has gone.
     doubt: Option<Duration>,
-    /// Why it cannot be used, as the robot says.
+    /// The reason why it is unavailable, as reported by the robot.
     reason: Option<String>,
     /// The last report to the mediator: `None` at the start, then the trouble.
     reported: Option<Option<String>>,
@@ -254,7 +254,7 @@ impl Desk {
         }
     }
 
-    /// The answer to [`Output::Ask`]; `None` if nobody has answered.
+    /// The answer to [`Output::Ask`]; `None` if there was none.
     pub fn answer(&mut self, number: u64, answer: Option<Result<Bytes, Problem>>) {
         let Some(call) = self.calls.remove(&number) else {
             return;
@@ -292,7 +292,7 @@ impl Desk {
         }
     }
 
-    /// What a far device has published.
+    /// Published data of a far device.
     pub fn data(&mut self, now: Duration, device: Device, message: &Bytes) {
         let Some(place) = self.places.get_mut(&device) else {
             return;
@@ -355,7 +355,7 @@ impl Desk {
         self.say(header(device, &[]), &message);
     }
 
-    /// The robot says how a device is.
+    /// The robot reports the health of a device.
     pub fn health(&mut self, robot: &Name, health: &Health) {
         let Ok(far) = health.device.parse() else {
             return self.count("facts_dropped_invalid");
@@ -420,7 +420,7 @@ impl Desk {
         }
     }
 
-    /// When [`Desk::handle_timeout`] has something to do.
+    /// When [`Desk::handle_timeout`] is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let places = self.places.values();
@@ -436,7 +436,7 @@ impl Desk {
         self.outputs.pop_front()
     }
 
-    /// What has been dropped or has failed since the last call.
+    /// The drops and failures since the last call.
     pub fn take_counts(&mut self) -> Vec<&'static str> {
         std::mem::take(&mut self.counts)
     }
@@ -484,14 +484,14 @@ impl Desk {
         }
     }
 
-    /// An awaited device is there: what waits for it is sent.
+    /// An awaited device has appeared: its waiting requests are sent.
     fn release(&mut self, now: Duration, device: Device) {
         for request in self.no_longer_awaited(device) {
             self.forward(now, request);
         }
     }
 
-    /// An awaited device has not come: those that want something of it are told.
+    /// An awaited device has not appeared: clients with requests for it are told.
     fn give_up(&mut self, device: Device) {
         let held = self.no_longer_awaited(device);
         held.iter()
@@ -619,7 +619,7 @@ impl Desk {
         }
     }
 
-    /// A client wants to hear a device, or no more.
+    /// A client subscribes to a device, or unsubscribes.
     fn listen(&mut self, device: Device, change: impl FnOnce(&mut Streams)) {
         let Some(place) = self.places.get_mut(&device) else {
             return self.count("messages_dropped_invalid");
@@ -641,7 +641,7 @@ impl Desk {
         }
     }
 
-    /// Tells clients of a device that is not there, and not awaited, that it is dead.
+    /// Tells clients of a device that is missing, and not awaited, that it is dead.
     fn check(&mut self, device: Device) {
         let place = self.places.get(&device);
         if place.is_some_and(|place| !place.is_awaited) && !self.is_up(device) {
@@ -698,7 +698,7 @@ impl Desk {
         }
     }
 
-    /// Reports to the mediator how a device is.
+    /// Reports the health of a device to the mediator.
     fn report(&mut self, device: Device, trouble: Option<String>) {
         let Some(place) = self.places.get_mut(&device) else {
             return;

@@ -1,4 +1,4 @@
-//! All that is sent to far robots, by one thread, and what comes back. IO.
+//! Sends all messages to far robots from one thread, and receives the answers. IO.
 //!
 //! Zenoh waits while a link is full. So the loop that serves the mediator never calls it.
 
@@ -24,7 +24,7 @@ use crate::counters::Counters;
 use crate::limits::{FAR_DEADLINE, MAX_LETTERS, MAX_PUBLISHED};
 use crate::problem::{Kind, Problem};
 
-/// What comes back.
+/// An answer.
 pub(super) enum Event {
     /// The answer to a question; `None` if there is none.
     Answer(u64, Option<Result<Bytes, Problem>>),
@@ -32,7 +32,7 @@ pub(super) enum Event {
     Description(Device, Bytes),
 }
 
-/// The way to the thread.
+/// The channel to the thread.
 pub(super) struct Sender {
     work: mpsc::Sender<(Instant, Output)>,
     waiting: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ impl Sender {
         }
     }
 
-    /// Hands over what is for the fleet. Messages beyond [`MAX_LETTERS`] are dropped; tokens and
+    /// Sends messages to the fleet. Messages beyond [`MAX_LETTERS`] are dropped; tokens and
     /// subscriptions are not, and their number is that of clients and devices.
     pub(super) fn send(&self, output: Output) {
         let is_letter = matches!(output, Output::Put(_) | Output::Ask(..));
@@ -146,7 +146,7 @@ impl Thread {
                 tracing::debug!(key = letter.key, "not sent: it is too old");
             }
             Output::Put(letter) => {
-                // One priority for all that moves: the robot refuses what was overtaken.
+                // One priority for all motion: the robot refuses overtaken messages.
                 (self.session.put(&letter.key, letter.message.to_vec()))
                     .encoding(Encoding::APPLICATION_PROTOBUF)
                     .attachment(letter.stamp.encode())

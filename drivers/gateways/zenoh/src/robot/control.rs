@@ -47,13 +47,13 @@ pub(super) struct Incoming {
     pub(super) message: Bytes,
     /// How long to wait for the answer.
     pub(super) deadline: Duration,
-    /// Who wants the answer; `None` if the message was put.
+    /// The receiver of the answer; `None` if the message was put.
     pub(super) asker: Option<Asker>,
     /// Bounds the messages without an asker.
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What the thread needs.
+/// The inputs of the thread.
 pub(super) struct Control {
     pub(super) controls: Controls,
     /// The devices that the fleet sees; all if there are none.
@@ -65,7 +65,7 @@ pub(super) struct Control {
     pub(super) counters: Counters,
     /// The operators, for those who ask.
     pub(super) operators: watch::Sender<Vec<OperatorInfo>>,
-    /// The operators who may take the seat of somebody who drives.
+    /// The operators who may take the seat from another operator.
     pub(super) may_force: Vec<Name>,
     /// The seats that somebody holds, for those who listen.
     pub(super) seats: watch::Sender<BTreeMap<i32, SeatInfo>>,
@@ -138,7 +138,7 @@ impl Control {
         };
         let device = incoming.address.device;
         let accepted = orders.handle(now, &incoming.address, incoming.stamp, incoming.message);
-        // What it replaces stops first.
+        // The replaced motion stops first.
         perform(orders, clients, now);
         let given = match accepted {
             Ok(Accepted::Done) => {
@@ -152,7 +152,7 @@ impl Control {
                 Some(asker) => {
                     clients.give(user, Job::Ask(device, message, incoming.deadline, asker))
                 }
-                // It was put, so nobody waits for an answer.
+                // It was put, so it needs no answer.
                 None => clients.give(user, Job::Tell(device, message, None)),
             },
             Ok(Accepted::Tell(user, message)) => {

@@ -1,4 +1,4 @@
-//! Where queries and orders of the fleet come in. IO.
+//! The entry of queries and orders of the fleet. IO.
 //!
 //! Zenoh calls it in its own threads, so it never waits: what is beyond the limits is dropped and
 //! counted.
@@ -31,7 +31,7 @@ pub(super) enum Question {
 /// How to make a question of a query.
 pub(super) type MakeQuestion = fn(Asker) -> Question;
 
-/// Where queries and orders come in: Zenoh calls it in its own threads, so it never waits.
+/// The entry of queries and orders: Zenoh calls it in its own threads, so it never waits.
 #[derive(Clone)]
 pub(super) struct Door {
     pub(super) keys: RobotKeys,

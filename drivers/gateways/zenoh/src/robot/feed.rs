@@ -1,4 +1,4 @@
-//! What a device publishes, published in the fleet: only while somebody listens. IO.
+//! Publishes the data of a device in the fleet, only while there are subscribers. IO.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -69,7 +69,7 @@ impl Feed {
     async fn try_run(&self) -> Result<(), zenoh::Error> {
         let publisher = (self.session.declare_publisher(self.key.clone()))
             .encoding(Encoding::APPLICATION_PROTOBUF)
-            // Old data is useless, and nothing may wait for a slow link.
+            // Old data is dropped, and nothing may wait for a slow link.
             .congestion_control(CongestionControl::Drop)
             .priority(Priority::Data)
             .await?;
@@ -101,7 +101,7 @@ impl Feed {
         }
     }
 
-    /// Passes messages on while somebody listens.
+    /// Forwards messages while there are subscribers.
     async fn pass_on(
         &self,
         publisher: &Publisher<'_>,

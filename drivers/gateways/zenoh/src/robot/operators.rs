@@ -29,7 +29,7 @@ pub(super) struct Operators {
     tasks: JoinSet<()>,
 }
 
-/// What an operator wants from a device, besides motion.
+/// A request of an operator to a device, other than motion.
 pub(super) enum Job {
     /// An answer.
     Ask(Device, Bytes, Duration, Asker),
@@ -93,7 +93,7 @@ impl Operators {
         }
     }
 
-    /// Passes a job on; returns it if too many wait.
+    /// Forwards a job; returns it if too many wait.
     pub(super) fn give(&self, user: User, job: Job) -> Result<(), Box<Job>> {
         let Some(handle) = self.handles.get(&user) else {
             return Err(Box::new(job));
@@ -107,7 +107,7 @@ impl Operators {
         self.handles.clear();
         let left = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(LAST_WORDS, left).await.is_err() {
-            tracing::warn!("the mediator did not take the last orders of all operators in time");
+            tracing::warn!("the mediator did not accept the final orders of all operators in time");
         }
     }
 }
@@ -155,7 +155,7 @@ impl Task {
     async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
         let proxy = client.device(device);
         let sent = match device.device_type {
-            // The original drivers of this type do not take the commands of a Roboclaw.
+            // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
                 let wheels = CollisionAvoidance::new(proxy).with_deadline(MOTION_DEADLINE);
                 wheels.drive(speeds).await

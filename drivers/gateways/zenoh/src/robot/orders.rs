@@ -1,8 +1,8 @@
-//! What operators may do with the devices of the robot, and for how long. PURE.
+//! The orders of operators to the devices of the robot, and their duration. PURE.
 //!
-//! Each program of an operator is a client of its own at the mediator, so drivers tell them apart and
-//! learn when one is gone. One of them drives; a motion command holds for half a second by the clock
-//! of the robot, whatever the network does. See [`Helm`].
+//! Each program of an operator is a separate client of the mediator, so drivers can distinguish
+//! them and notice when one is gone. One of them drives; a motion command is valid for half a
+//! second by the clock of the robot, independent of the network. See [`Helm`].
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -39,7 +39,7 @@ pub struct Orders {
     devices: Vec<Device>,
     helm: Helm,
     seats: Seats,
-    /// Who may take the seat of somebody who drives.
+    /// The operators who may take the seat from another operator.
     may_force: Vec<Name>,
     operators: BTreeMap<Program, Operator>,
     last_user: u32,
@@ -65,7 +65,7 @@ struct Operator {
     has_token: bool,
 }
 
-/// What the robot does with a message: what moves wheels comes with [`Orders::poll`].
+/// The robot's handling of a message; wheel motion comes from [`Orders::poll`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Accepted {
     /// Send the message to the device, and return its answer.
@@ -76,7 +76,7 @@ pub enum Accepted {
     Done,
 }
 
-/// What to do for operators.
+/// An action for operators.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A new client of the mediator.
@@ -88,8 +88,8 @@ pub enum Action {
 }
 
 impl Orders {
-    /// Nobody drives. `devices` are those that the fleet sees; all but the mediator if there are
-    /// none.
+    /// No operator drives. `devices` are those that the fleet sees; all but the mediator if there
+    /// are none.
     #[must_use]
     pub fn new(controls: Controls, devices: Vec<Device>) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Orders {
         }
     }
 
-    /// These operators may take the seat of somebody who drives.
+    /// These operators may take the seat from another operator.
     #[must_use]
     pub fn with_force(mut self, may_force: Vec<Name>) -> Self {
         self.may_force = may_force;
@@ -142,7 +142,7 @@ impl Orders {
             instance: stamp.map_or(0, |stamp| stamp.instance),
         };
         let operator = self.admit(now, program)?;
-        // Requests may overtake each other: whoever asks waits for the answers.
+        // Requests may overtake each other: the sender waits for the answers.
         if address.way == Way::Drive {
             operator.check(stamp.map(|stamp| stamp.sequence))?;
         }
@@ -192,15 +192,15 @@ impl Orders {
         })
     }
 
-    /// An operator's program has a token, and so will be missed. It is admitted at once, before
-    /// its first message.
+    /// An operator's program has a token, so its end will be noticed. It is admitted immediately,
+    /// before its first message.
     pub fn announced(&mut self, now: Duration, program: Program) {
         if let Ok(operator) = self.admit(now, program) {
             operator.has_token = true;
         }
     }
 
-    /// The token of a program is gone: what it has set in motion stops.
+    /// The token of a program is gone: its motions stop.
     pub fn gone(&mut self, now: Duration, program: &Program) {
         let Some(operator) = self.operators.remove(program) else {
             return;
@@ -216,7 +216,7 @@ impl Orders {
         self.settle_all(now);
     }
 
-    /// An operator asks for a seat, or gives it up. The answer says who holds it then.
+    /// An operator requests a seat, or releases it. The answer contains the new holder.
     ///
     /// # Errors
     /// The operator may not, or there are too many.
@@ -240,7 +240,7 @@ impl Orders {
         if self.controls.seat == Seat::Shared {
             let problem = "all operators may drive this robot at the same time";
             return Err(Problem::new(Kind::Refused, problem)
-                .hint("`shared_controls` in its configuration says so"));
+                .hint("enabled by `shared_controls` in its configuration"));
         }
         self.settle(now, id);
         match request.action {
@@ -266,7 +266,7 @@ impl Orders {
         Ok(self.seats.info(now, id))
     }
 
-    /// Who holds a seat, and who waits for it.
+    /// The holder of a seat, and the waiting operators.
     pub fn seat_info(&mut self, now: Duration, request: SeatRequest) -> SeatInfo {
         let id = self.seat_of(request).0;
         self.settle(now, id);
@@ -301,7 +301,7 @@ impl Orders {
         self.settle_all(now);
     }
 
-    /// What to do next. Call it until it returns `None`: after each change, and when
+    /// The next action. Call it until it returns `None`: after each change, and when
     /// [`Orders::next_due`] has come.
     pub fn poll(&mut self, now: Duration) -> Option<Action> {
         if let Some(action) = self.actions.pop_front() {
@@ -311,7 +311,7 @@ impl Orders {
         Some(Action::Move(user, order))
     }
 
-    /// When [`Orders::handle_timeout`] or [`Orders::poll`] has something to do.
+    /// When [`Orders::handle_timeout`] or [`Orders::poll`] is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let operators = self.operators.values().filter(|it| !it.has_token);
@@ -381,7 +381,7 @@ impl Orders {
         }
     }
 
-    /// What these operators have set in motion stops.
+    /// The motions of these operators stop.
     fn vacate(&mut self, robot: DeviceId, which: impl Fn(&Name) -> bool) {
         for (program, operator) in &self.operators {
             if which(&program.who) {
@@ -397,7 +397,7 @@ impl Orders {
         Some((program.who.clone(), until))
     }
 
-    /// Notes who holds the seat of a robot now.
+    /// Records the current holder of the seat of a robot.
     fn settle(&mut self, now: Duration, id: i32) {
         let driver = self.driver(now, DeviceId(id));
         self.seats.driven(now, id, driver);
@@ -440,7 +440,7 @@ fn starts_motion(motion: &Motion) -> bool {
 }
 
 fn held_up(lag: Duration) -> Problem {
-    let problem = format!("held up on its way for {:.1} s", lag.as_secs_f64());
+    let problem = format!("delayed by the network for {:.1} s", lag.as_secs_f64());
     Problem::new(Kind::Late, problem)
 }
 
@@ -454,8 +454,8 @@ fn has_answer(message: &Bytes, way: Way) -> Result<bool, Problem> {
     match head.kind() {
         Some(MsgType::Data) => Ok(head.syn().is_some()),
         Some(MsgType::Ping) if way == Way::Call => Ok(true),
-        _ => Err(bad("only messages of type DATA or PING are passed on")
-            .hint("subscribe to .../data for what a device publishes")),
+        _ => Err(bad("only messages of type DATA or PING are forwarded")
+            .hint("subscribe to .../data for the published data of a device")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! All that the robot sends and that may have to wait for a slow link: one thread. IO.
+//! Sends all messages that may have to wait for a slow link, from one thread. IO.
 //!
 //! Zenoh sends answers, tokens and reliable messages in the thread that asks for it, and waits while
 //! the link is full. So nothing that controls motion calls Zenoh itself.
@@ -24,7 +24,7 @@ use crate::problem::Problem;
 pub(super) enum Out {
     /// The answer of a device.
     Answer(Asker, Bytes),
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     Refuse(Asker, Problem),
     /// The reply of a service of ROS 2, with its attachment if the client expects one.
     RosReply(Asker, Vec<u8>, Option<[u8; LENGTH]>),
@@ -34,9 +34,9 @@ pub(super) enum Out {
     Put(String, Fact),
     /// The same for facts that change often: with a permit, so that few of them wait.
     PutNewest(String, Vec<Fact>, OwnedSemaphorePermit),
-    /// A token from now on.
+    /// Declare a token.
     Token(String),
-    /// No token any more.
+    /// Withdraw a token.
     NoToken(String),
     /// The end of the thread, and of all tokens.
     End,
@@ -57,7 +57,7 @@ pub(super) struct Asker {
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
-/// The way to the thread.
+/// The channel to the thread.
 #[derive(Clone)]
 pub(super) struct Outbox(Sender<Out>);
 

@@ -5,7 +5,7 @@
 //!   cmd_vel, goal_pose, stop --> inputs --> control, as one operator
 //! ```
 //!
-//! A source asks its device only while somebody listens to one of its topics. Commands go to the
+//! A source queries its device only while one of its topics has subscribers. Commands go to the
 //! thread that decides about all orders, so the seat and the dead-man are those of all operators.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ mod inputs;
 mod node;
 mod sources;
 
-/// What the node needs.
+/// The inputs of the node.
 pub(super) struct Ros {
     pub(super) robot: Config,
     pub(super) config: RosConfig,
@@ -50,16 +50,16 @@ pub(super) struct Ros {
     pub(super) counters: Counters,
 }
 
-/// What all sources share.
+/// The state that all sources share.
 struct Shared {
     node: Node,
     robot: Config,
     config: RosConfig,
     client: Client,
     drivers: watch::Receiver<Option<Vec<Driver>>>,
-    /// The topics to which somebody listens.
+    /// The topics with subscribers.
     interest: watch::Receiver<Interest>,
-    /// The newest pose on the map, and when the robot was there.
+    /// The newest pose on the map, and its time.
     found: watch::Sender<Option<(Instant, MapPose)>>,
 }
 
@@ -163,7 +163,7 @@ impl Shared {
         self.config.topics.contains(topic)
     }
 
-    /// Resolves when somebody listens to one of these topics, or when nobody does.
+    /// Resolves when one of these topics gets subscribers, or when none has any.
     async fn listened(&self, topics: TopicSet, is_listened: bool) {
         let mut interest = self.interest.clone();
         // The sender ends with the node.

@@ -1,10 +1,10 @@
-//! The seat of a robot among operators: who holds it, who waits for it. PURE.
+//! The seat of a robot: its holder, and the waiting operators. PURE.
 //!
-//! Whoever drives holds the seat ([`Helm`](amber_gateways::shared::helm::Helm) knows that), until a
-//! second after the last command. Beside that, an operator claims the seat for [`SEAT_CLAIM`], again
-//! and again. The first claim holds the seat while nobody drives; the others wait in the order in
-//! which they came. So a seat that becomes free goes to the one who has waited longest, and claims of
-//! programs that are gone expire.
+//! The operator who drives holds the seat ([`Helm`](amber_gateways::shared::helm::Helm) tracks
+//! this), until a second after the last command. In addition, operators claim the seat for
+//! [`SEAT_CLAIM`], and renew the claim. The first claim holds the seat while no operator drives;
+//! the others wait in their order of arrival. So a free seat goes to the operator who has waited
+//! longest, and claims of ended programs expire.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use crate::limits::{MAX_CLAIMS, SEAT_CLAIM};
 use crate::names::Name;
 use crate::problem::{Kind, Problem};
 
-/// What an operator wants with a seat.
+/// A request of an operator for a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeatRequest {
     /// The robot, if the mediator has several: the id of its devices.
     pub id: Option<i32>,
-    /// What to do.
+    /// The action.
     pub action: SeatAction,
 }
 
-/// What to do with a seat.
+/// An action on a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatAction {
-    /// Only tell who holds it.
+    /// Only report the holder.
     Show,
     /// Claim it: take it if it is free, or wait for it.
     Take,
-    /// Give it up, and wait no more.
+    /// Release it, and stop waiting.
     Release,
-    /// Take it even if somebody else drives.
+    /// Take it even if another operator drives.
     Force,
 }
 
@@ -69,11 +69,11 @@ pub struct Seats {
 
 #[derive(Debug, Default)]
 struct Seat {
-    /// Who drives, and until when if no further command comes.
+    /// The driving operator, and the end time if no further command comes.
     driver: Option<(Name, Duration)>,
     /// In the order of precedence, one of each operator.
     claims: Vec<Claim>,
-    /// Who holds the seat, and since when.
+    /// The holder of the seat, and the start time.
     holder: Option<(Name, Duration)>,
     /// The others with claims.
     waiting: Vec<Name>,
@@ -133,7 +133,7 @@ impl Seats {
         self.settle(now, id);
     }
 
-    /// Says who drives, and until when if no further command comes.
+    /// Sets the driving operator, and the end time if no further command comes.
     pub fn driven(&mut self, now: Duration, id: i32, driver: Option<(Name, Duration)>) {
         if driver.is_some() || self.seats.contains_key(&id) {
             self.seats.entry(id).or_default().driver = driver;
@@ -168,7 +168,7 @@ impl Seats {
         due.min()
     }
 
-    /// Who holds a seat, and who waits for it.
+    /// The holder of a seat, and the waiting operators.
     #[must_use]
     pub fn info(&self, now: Duration, id: i32) -> SeatInfo {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -204,7 +204,7 @@ impl Seats {
         changed.into_iter().map(|id| self.info(now, id)).collect()
     }
 
-    /// Forgets what has expired, and notes who holds the seat now.
+    /// Removes expired claims, and records the current holder.
     pub fn settle(&mut self, now: Duration, id: i32) {
         let Some(seat) = self.seats.get_mut(&id) else {
             return;
@@ -232,14 +232,14 @@ impl Seats {
 }
 
 impl Seat {
-    /// Who holds the seat, and until when if nothing further comes.
+    /// The holder of the seat, and the end time if nothing further comes.
     fn held(&self, now: Duration) -> Option<(&Name, Duration)> {
         let driver = self.driver.iter().map(|(who, until)| (who, *until));
         let claims = self.claims.iter().map(|it| (&it.who, it.until));
         let (holder, until) = driver
             .chain(claims.clone())
             .find(|(_, until)| *until > now)?;
-        // Whoever drives may have a claim, too.
+        // The driving operator may also have a claim.
         let own = claims.filter(|(who, _)| *who == holder);
         // A claim counts only while no other one is before it.
         let is_first = self
@@ -259,7 +259,7 @@ impl Seat {
     }
 }
 
-/// The refusal of a command, because this one drives.
+/// The refusal of a command, because this operator drives.
 #[must_use]
 pub fn occupied(holder: &str, free_in: Duration) -> Problem {
     // Rounded up: after that time it is free.
@@ -270,7 +270,10 @@ pub fn occupied(holder: &str, free_in: Duration) -> Problem {
         tenths % 10
     );
     Problem::new(Kind::Occupied, problem)
-        .hint("a second after the last command of that operator the seat is free; `amber-zenoh seat` asks for it")
+        .hint(
+            "the seat is free one second after the last command of that operator; request it with \
+             `amber-zenoh seat`",
+        )
 }
 
 #[cfg(test)]

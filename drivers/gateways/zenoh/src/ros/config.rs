@@ -21,7 +21,7 @@ pub const NODE: &str = "amber";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RosTable {
-    /// Whether the robot is a node of ROS 2. The table alone says yes.
+    /// Whether the robot is a node of ROS 2. The presence of the table implies true.
     pub enabled: Option<bool>,
     /// The layouts: `rmw_zenoh` if there are none.
     pub layouts: Option<Vec<Layout>>,
@@ -31,25 +31,25 @@ pub struct RosTable {
     pub namespace: Option<String>,
     /// The topics and services; all if there are none.
     pub topics: Option<Vec<Topic>>,
-    /// Where the frames are published.
+    /// The topic for frames.
     pub tf: TfTopic,
     /// Whether the pose on the map becomes the frame `odom` in `map`. Off if Nav2 localizes.
     pub publish_map_to_odom: Option<bool>,
-    /// How often the wheels are asked.
+    /// How often wheel speeds are requested.
     pub odom_hz: Option<f64>,
     /// How often the motion sensors measure.
     pub imu_hz: Option<f64>,
     /// The radius of the wheels.
     pub wheel_radius_mm: Option<f64>,
-    /// How far the laser is ahead of the centre between the wheels.
+    /// Position of the laser ahead of the centre between the wheels.
     pub laser_offset_mm: Option<f64>,
-    /// How far it is to the left.
+    /// Position of the laser to the left.
     pub laser_left_mm: Option<f64>,
     /// Its direction, to the right of that of the robot.
     pub laser_angle_deg: Option<f64>,
-    /// The fastest motion ahead and back that `cmd_vel` causes.
+    /// Maximum forward and backward speed for `cmd_vel`.
     pub max_forward_m_s: Option<f64>,
-    /// The fastest turn that `cmd_vel` causes.
+    /// Maximum turn rate for `cmd_vel`.
     pub max_turn_rad_s: Option<f64>,
     /// Whether nodes behind a bridge send `cmd_vel` with a header: a bridge knows one type only.
     pub stamped_cmd_vel: Option<bool>,
@@ -57,7 +57,7 @@ pub struct RosTable {
     pub clocks_agree: Option<bool>,
 }
 
-/// Where the frames are published.
+/// The topic for frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TfTopic {
@@ -79,7 +79,7 @@ pub struct RosConfig {
     pub namespace: String,
     /// The topics and services.
     pub topics: TopicSet,
-    /// Where the frames are published.
+    /// The topic for frames.
     pub tf: TfTopic,
     /// The names of the frames.
     pub frames: Frames,
@@ -91,9 +91,9 @@ pub struct RosConfig {
     pub imu_period: Duration,
     /// The radius of the wheels.
     pub wheel_radius_m: f64,
-    /// The place of the laser on the robot; `None` if the drivers know it.
+    /// The position of the laser on the robot; `None` if the drivers know it.
     pub laser: Option<Pose>,
-    /// The fastest motion by `cmd_vel`.
+    /// The maximum motion for `cmd_vel`.
     pub fastest: Twist,
     /// Whether nodes behind a bridge send `cmd_vel` with a header.
     pub has_stamped_cmd_vel: bool,

@@ -23,7 +23,7 @@ use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 pub struct Frames {
     /// The map.
     pub map: String,
-    /// Where the wheels say that the robot began.
+    /// The start of the robot, according to the wheels.
     pub odom: String,
     /// The robot: the centre between its wheels.
     pub base: String,
@@ -33,7 +33,7 @@ pub struct Frames {
     pub imu: String,
 }
 
-/// What is known about a laser scanner.
+/// The parameters of a laser scanner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Laser {
     /// The time of one turn.
@@ -44,10 +44,10 @@ pub struct Laser {
     pub max_m: f64,
 }
 
-/// The standard deviations of a pose whose driver does not tell them, in metres and radians.
+/// The standard deviations of a pose whose driver does not report them, in metres and radians.
 const USUAL_PLACE_M: f64 = 0.1;
 const USUAL_HEADING_RAD: f64 = 0.1;
-/// The variance of what is not measured, such as the height.
+/// The variance of unmeasured values, such as the height.
 const UNKNOWN: f64 = 1e6;
 /// Tesla in a thousandth of a gauss.
 const TESLA_PER_MGAUSS: f64 = 1e-7;
@@ -140,7 +140,7 @@ pub fn magnetic_field(
     })
 }
 
-/// Where the wheels say that the robot is.
+/// The pose of the robot, according to the wheels.
 #[derive(Clone, Debug)]
 pub struct WheelState {
     drive: SkidSteer,
@@ -159,7 +159,7 @@ pub const JOINTS: [&str; 4] = [
     "rear_right_wheel",
 ];
 
-/// What wheel speeds become.
+/// The messages made from wheel speeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
     /// For the topic `odom`.
@@ -316,13 +316,13 @@ pub fn map(cells: &Occupancy, frames: &Frames, stamp_ns: u64) -> Option<Occupanc
     })
 }
 
-/// Why an order of ROS is not carried out.
+/// The reason why an order of ROS is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// NaN or infinite.
     #[error("a number is NaN or infinite")]
     NotFinite,
-    /// It is older than a command holds.
+    /// It is older than the life of a command.
     #[error("the command is too old")]
     Old,
     /// It is in another frame than the map.
@@ -335,7 +335,7 @@ pub enum Refusal {
     },
 }
 
-/// The motion that `cmd_vel` asks for. Only the parts that the robot has count.
+/// The motion of a `cmd_vel`. Only the components that the robot has are used.
 ///
 /// # Errors
 /// A number is not finite.
@@ -374,7 +374,7 @@ pub fn stamped_motion(
     motion(&command.twist)
 }
 
-/// The place of a goal. Its direction is lost: Amber drives to places.
+/// The position of a goal. Its direction is lost: Amber drives to points.
 ///
 /// # Errors
 /// It is in another frame than the map, or a number is not finite.
@@ -394,7 +394,7 @@ pub fn goal(goal: &PoseStamped, frames: &Frames) -> Result<Target, Refusal> {
     }
 }
 
-/// Where something is on the robot, for `tf_static`.
+/// The position of a part on the robot, for `tf_static`.
 #[must_use]
 pub fn mount(child: &str, place: Pose, frames: &Frames, stamp_ns: u64) -> TransformStamped {
     transform(place, &frames.base, child, stamp_ns)

@@ -1,4 +1,4 @@
-//! The layouts: with which keys and tokens the robot appears on Zenoh. PURE.
+//! The layouts: the keys and tokens of the robot on Zenoh. PURE.
 //!
 //! Nodes of one layout do not see those of the other one. A robot can have both.
 
@@ -21,7 +21,7 @@ pub enum Layout {
     Ros2dds,
 }
 
-/// The topics to which somebody listens, in each layout.
+/// The topics with subscribers, in each layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest([TopicSet; Layout::ALL.len()]);
 
@@ -50,7 +50,7 @@ impl Layout {
 
     /// The key expression of the tokens of those who publish a topic.
     ///
-    /// A node with `rmw_zenoh` has tokens of its own. The nodes behind a bridge have one together:
+    /// A node with `rmw_zenoh` has its own tokens. The nodes behind a bridge share one:
     /// it goes with the last of them, and with the bridge.
     #[must_use]
     pub fn publishers(self, config: &RosConfig, topic: Topic) -> String {
@@ -111,12 +111,12 @@ pub fn bridge_token(
 }
 
 impl Interest {
-    /// Somebody listens to a topic in a layout, or nobody does any more.
+    /// A topic has subscribers in a layout, or has no more.
     pub fn set(&mut self, layout: Layout, topic: Topic, is_listened: bool) {
         self.0[layout as usize].set(topic, is_listened);
     }
 
-    /// Whether somebody listens to one of these topics.
+    /// Whether one of these topics has subscribers.
     #[must_use]
     pub fn intersects(self, topics: TopicSet) -> bool {
         self.0.iter().any(|set| set.intersects(topics))

@@ -1,7 +1,7 @@
-//! What nodes of ROS 2 want from the robot, as messages for its devices. PURE.
+//! Commands of ROS 2 nodes, as messages for the devices of the robot. PURE.
 //!
-//! The messages go the way of those of any operator, so the seat, the half second that a command
-//! holds, and the limits of speed are the same: see `robot::orders`.
+//! The messages are handled like those of any operator, so the seat, the life of a command (half a
+//! second) and the speed limits are the same: see `robot::orders`.
 
 use amber_gateways::shared::robot::Robot;
 use amber_navigation::kinematics::Twist as Motion;
@@ -19,7 +19,7 @@ use super::layout::Layout;
 use super::topics::Topic;
 use crate::limits::ROS_AGE;
 
-/// What a topic means.
+/// The meaning of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// `cmd_vel` without a header.
@@ -30,7 +30,7 @@ pub enum Wish {
     Goal,
 }
 
-/// What comes with the payload of a message.
+/// The metadata of a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Envelope<'a> {
     /// From a node with `rmw_zenoh`: its attachment.
@@ -49,7 +49,7 @@ pub struct Command {
     pub message: Bytes,
 }
 
-/// Why a message of ROS is dropped.
+/// The reason why a message of ROS is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
     /// All nodes with `rmw_zenoh` send an attachment.
@@ -64,7 +64,7 @@ pub enum Dropped {
     /// A newer one of the same publisher has arrived before.
     #[error("a newer message has arrived before")]
     Late,
-    /// What it says.
+    /// Its content.
     #[error(transparent)]
     Refused(#[from] convert::Refusal),
 }
@@ -130,7 +130,7 @@ impl Inbox {
     /// not noticed, but Zenoh delivers the messages of one publisher in their order.
     ///
     /// # Errors
-    /// It is dropped, and why.
+    /// The reason why it is dropped.
     pub fn read(
         &mut self,
         now_ns: u64,
@@ -175,7 +175,7 @@ impl Inbox {
         Ok(command)
     }
 
-    /// A command that has waited in a slow network does not count.
+    /// A command that was delayed by a slow network is ignored.
     fn check_age(&self, source_ns: Option<u64>, now_ns: u64) -> Result<(), convert::Refusal> {
         let age_ns = match source_ns {
             Some(source_ns) if source_ns > 0 => now_ns.saturating_sub(source_ns),
@@ -200,7 +200,7 @@ impl Inbox {
     }
 }
 
-/// What stops the robot: its targets, and its wheels.
+/// The messages that stop the robot: its targets, and its wheels.
 #[must_use]
 pub fn stop(robot: &Robot) -> [Command; 2] {
     [

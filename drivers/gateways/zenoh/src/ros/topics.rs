@@ -13,7 +13,7 @@ use serde::Deserialize;
 pub enum Topic {
     /// Scans of the laser.
     Scan,
-    /// Where the wheels say that the robot is, and how it moves.
+    /// The pose and motion of the robot, according to the wheels.
     Odom,
     /// The moving frames.
     Tf,
@@ -31,11 +31,11 @@ pub enum Topic {
     Map,
     /// The states of all devices.
     Diagnostics,
-    /// How the robot shall move.
+    /// The commanded motion.
     CmdVel,
-    /// Where the robot shall drive.
+    /// The commanded target.
     GoalPose,
-    /// Service: the robot stops.
+    /// Service: stops the robot.
     Stop,
 }
 

@@ -290,7 +290,7 @@ impl Router {
             command.arg("--config").arg(config);
         }
         let process = Process::start(command);
-        process.line("the fleet meets at ");
+        process.line("the router listens on ");
         self.process = Some(process);
     }
 

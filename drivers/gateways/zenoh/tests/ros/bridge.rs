@@ -1,4 +1,4 @@
-//! A robot in the layout of `zenoh-bridge-ros2dds`, alone and beside that of `rmw_zenoh`.
+//! A robot in the layout of `zenoh-bridge-ros2dds`, alone and together with that of `rmw_zenoh`.
 
 use amber_ros2::messages::{Header, Pose, PoseStamped};
 use amber_ros2::{BridgeEndpoint, BridgeToken, Qos};

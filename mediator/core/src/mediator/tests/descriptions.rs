@@ -1,4 +1,4 @@
-//! The descriptions of devices that drivers hand over.
+//! The descriptions of devices that drivers send.
 
 use super::*;
 

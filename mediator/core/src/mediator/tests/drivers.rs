@@ -365,7 +365,7 @@ fn the_hint_is_kept_after_a_restart() {
             .last_exit_hint()
             .contains("stdout carries the protocol")
     );
-    assert!(driver.last_exit().contains("wrote no frame"));
+    assert!(driver.last_exit().contains("wrote an invalid frame"));
     // The next exit has another cause.
     world.exits(DUMMY, 1);
     world.advance(SECOND * 5);

@@ -1,4 +1,4 @@
-//! What drivers report about their devices, and the events about it.
+//! Health reports of drivers about their devices, and the events about them.
 
 use amber_proto::mediator::Health;
 

@@ -1,4 +1,4 @@
-//! The log about drivers: what clients can read.
+//! The log about drivers, as clients read it.
 
 use amber_proto::mediator::log_line;
 

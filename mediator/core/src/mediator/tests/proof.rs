@@ -1,5 +1,5 @@
-//! The mediator's answers cannot be used to flood a third party: an address that is not proved
-//! gets no more bytes than it has sent.
+//! The mediator's answers cannot be used to flood a third party: an unverified address gets no
+//! more bytes than it has sent.
 
 use super::*;
 

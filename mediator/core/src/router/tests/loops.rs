@@ -1,4 +1,4 @@
-//! Two peers that answer each other without end are detected.
+//! Two peers that answer each other endlessly are detected.
 
 use super::*;
 

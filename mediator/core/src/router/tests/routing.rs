@@ -1,4 +1,4 @@
-//! Which frame goes where.
+//! The destination of each frame.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The time that gateways add to a command, alone and while somebody floods them. IO.
+//! The time that gateways add to a command, alone and under a flood. IO.
 //!
 //! ```text
 //!   this program -- foreign protocol --> gateway --> mediator --> robot (a driver) --+

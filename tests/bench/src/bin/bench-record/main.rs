@@ -1,4 +1,4 @@
-//! What a recorder costs: at the mediator, and beside writers of MCAP files alone. IO.
+//! The cost of a recorder: at the mediator, and compared with pure writers of MCAP files. IO.
 //!
 //! ```text
 //!   this program -- UDP -- mediator -- pipes -- bench-echo (answers with the request)

@@ -1,4 +1,4 @@
-//! A disk that stalls while it records: what clients notice, and what the recording says. IO.
+//! A disk that stalls while recording: the effects on clients and on the recording. IO.
 //!
 //! ```text
 //!   amber record -- pipe --> a thread that stalls --> FILE.mcap

@@ -1,4 +1,4 @@
-//! Who gets a session, how it ends, and what it may get.
+//! Admission, end and permissions of sessions.
 
 use amber_proto::{Device, DeviceType};
 use amber_values::Scan;

@@ -1,4 +1,4 @@
-//! What moves the robot, and what stops it.
+//! Start and end of motion.
 
 use amber_proto::{Device, DeviceType, roboclaw};
 use amber_values::WheelSpeeds;

@@ -1,4 +1,4 @@
-//! What sessions hear about the robot.
+//! Reports of the robot to sessions.
 
 use amber_values::{MapPose, Target, WheelSpeeds};
 

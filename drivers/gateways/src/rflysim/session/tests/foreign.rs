@@ -1,4 +1,4 @@
-//! A foreign vehicle as devices: what it reports, and what its wheels do.
+//! A foreign vehicle as devices: its reports, and the commands of its wheels.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What nodes of ROS 2 send to the robot. IO.
+//! Messages of ROS 2 nodes to the robot. IO.
 //!
 //! Zenoh calls the functions here in its own threads, so they never wait.
 
@@ -29,10 +29,10 @@ use crate::ros::orders::{Command, Envelope, Inbox, Wish, stop};
 use crate::ros::topics::Topic;
 use crate::stamp::OrderStamp;
 
-/// How all nodes of ROS 2 appear among the operators of the robot.
+/// The operator name of all nodes of ROS 2.
 const OPERATOR: &str = "ros";
 
-/// Declares what nodes may send.
+/// Declares the topics and services for nodes.
 pub(super) struct Inputs {
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
@@ -41,7 +41,7 @@ pub(super) struct Inputs {
     pub(super) counters: Counters,
 }
 
-/// What is undeclared when the robot leaves.
+/// The declarations that end when the robot leaves.
 #[derive(Default)]
 pub(super) struct Declared {
     _tokens: Vec<LivelinessToken>,
@@ -49,7 +49,7 @@ pub(super) struct Declared {
     _queryables: Vec<Queryable<()>>,
 }
 
-/// The way to the thread that decides about orders.
+/// The channel to the thread that decides about orders.
 struct Door {
     inputs: mpsc::UnboundedSender<Input>,
     counters: Counters,
@@ -226,7 +226,7 @@ impl Door {
         let stamp = OrderStamp {
             instance,
             sequence: *sequence,
-            // The stamps of ROS are looked at before.
+            // The stamps of ROS are checked earlier.
             sent_ns: None,
         };
         self.send(Input::Message(Box::new(Incoming {

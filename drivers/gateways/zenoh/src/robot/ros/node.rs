@@ -56,7 +56,7 @@ enum Way {
         publisher: ZenohPublisher<'static>,
         is_listened: Arc<AtomicBool>,
     },
-    /// Who comes late gets the last message.
+    /// Late subscribers get the last message.
     Latched(AdvancedPublisher<'static>),
 }
 
@@ -104,7 +104,7 @@ impl Node {
         self.session.liveliness().declare_token(token.text).await
     }
 
-    /// A publisher. The topics with interest have this one while somebody listens to it.
+    /// A publisher. Its topic counts as having subscribers while it has some.
     pub(super) async fn publisher<M: RosMessage>(
         &self,
         topic: Topic,
@@ -129,7 +129,7 @@ impl Node {
         let key = layout.key(&self.config, topic, &M::TYPE);
         let builder = (self.session.declare_publisher(key))
             .encoding(Encoding::APPLICATION_CDR)
-            // Old data is useless, and nothing may wait for a slow link.
+            // Old data is dropped, and nothing may wait for a slow link.
             .congestion_control(CongestionControl::Drop)
             .priority(Priority::Data);
         let qos = topic.qos();
@@ -201,7 +201,7 @@ impl Node {
 }
 
 impl<M: RosMessage> Publisher<M> {
-    /// Publishes a message in each layout in which somebody listens. It does not wait for a slow
+    /// Publishes a message in each layout with subscribers. It does not wait for a slow
     /// link: then the message is dropped.
     pub(super) fn publish(&self, message: &M) {
         let payload = ZBytes::from(encode(message));
@@ -218,7 +218,7 @@ impl<M: RosMessage> Publisher<M> {
 }
 
 impl Route {
-    /// `None` if nobody listens.
+    /// `None` if there are no subscribers.
     fn put(&self, payload: &ZBytes) -> Option<zenoh::Result<()>> {
         if let Way::Plain { is_listened, .. } = &self.way
             && !is_listened.load(Ordering::Relaxed)

@@ -1,6 +1,6 @@
-//! What the robot publishes in ROS 2: one task for each device. IO.
+//! The publications of the robot in ROS 2: one task for each device. IO.
 //!
-//! Each task asks its device while somebody listens to one of its topics.
+//! Each task queries its device while one of its topics has subscribers.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Source {
     /// Those that every robot has.
     pub(super) const OF_THE_ROBOT: [Self; 2] = [Self::Body, Self::Health];
 
-    /// What it publishes, or helps to publish.
+    /// The topics to which it contributes.
     pub(super) fn topics(self) -> TopicSet {
         let topics: &[Topic] = match self {
             Self::Scanner => &[Topic::Scan],
@@ -114,7 +114,7 @@ macro_rules! publisher {
     };
 }
 
-/// Does something while somebody listens, again and again.
+/// Repeats an action while there are subscribers.
 async fn while_listened<F: Future<Output = ()>>(
     shared: &Shared,
     topics: TopicSet,
@@ -158,13 +158,13 @@ async fn wheels(shared: &Shared) -> Result<(), Error> {
     let joints = publisher!(shared, Topic::JointStates);
     let (config, robot) = (&shared.config, shared.devices());
     let start = Instant::now();
-    // It goes on where it was when somebody listens again.
+    // It continues from there when there are subscribers again.
     let mut state = WheelState::new(robot.drive, config.wheel_radius_m);
     let mut found = shared.found.subscribe();
     let topics = Source::Wheels.topics();
     loop {
         shared.listened(topics, true).await;
-        // The robot may have moved while nobody listened: older poses do not count.
+        // The robot may have moved while there were no subscribers: older poses are ignored.
         found.mark_unchanged();
         let mut on_map = None;
         let take = |measured| {
@@ -348,7 +348,7 @@ async fn body(shared: &Shared) -> Result<(), Error> {
     };
     if let Some(fixed) = &fixed {
         let stamp_ns = unix_ns();
-        // All of them in one message: it is the only one that latecomers get.
+        // All of them in one message: it is the only one that late subscribers get.
         let transforms = vec![
             convert::mount(&frames.laser, laser, frames, stamp_ns),
             convert::mount(&frames.imu, Pose::default(), frames, stamp_ns),
@@ -358,13 +358,13 @@ async fn body(shared: &Shared) -> Result<(), Error> {
     std::future::pending().await
 }
 
-/// The place of the laser as the drivers know it.
+/// The position of the laser, as configured for the drivers.
 async fn laser(shared: &Shared) -> Pose {
     // The mediator has told its drivers.
     let _ = shared.drivers.clone().wait_for(Option::is_some).await;
     mount::find(&shared.client).await.unwrap_or_else(|| {
-        let hint = "set laser_offset_mm in [ros] if it is not";
-        tracing::warn!("no driver knows the place of the laser: taken as the centre; {hint}");
+        let hint = "set laser_offset_mm in [ros] if that is wrong";
+        tracing::warn!("no driver knows the position of the laser: assuming the centre; {hint}");
         Pose::default()
     })
 }
