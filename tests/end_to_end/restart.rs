@@ -126,7 +126,11 @@ fn drivers_that_cannot_start_get_a_hint() {
             "looked up in PATH",
         ),
         ("80:1", "is not executable", "chmod +x"),
-        ("80:2", "file /no/such/path does not exist", "check the path"),
+        (
+            "80:2",
+            "file /no/such/path does not exist",
+            "check the path",
+        ),
     ] {
         let driver = mediator.wait_for_state(name, DriverState::Backoff);
         assert!(
@@ -152,7 +156,9 @@ fn a_driver_that_dies_at_once_is_given_up_with_its_last_output() {
     let driver = mediator.wait_for_state("80:0", DriverState::Backoff);
     assert_eq!(driver.reason(), "exited with code 3");
     assert!(
-        driver.hint().contains("run it by hand to see the reason: sh -c"),
+        driver
+            .hint()
+            .contains("run it by hand to see the reason: sh -c"),
         "{}",
         driver.hint()
     );
@@ -166,7 +172,10 @@ fn a_driver_that_dies_at_once_is_given_up_with_its_last_output() {
             .starts_with("died 3 times within 60 s, last: exited with code 3")
     );
     let line = mediator.wait_for_line("given up");
-    assert!(line.contains("`amber start 80:0` starts it again"), "{line}");
+    assert!(
+        line.contains("`amber start 80:0` starts it again"),
+        "{line}"
+    );
     assert!(line.contains("no such port"), "{line}");
     mediator.peer().wait_for_echo(device("77:3"), b"goes on");
 }

@@ -131,10 +131,7 @@ impl Service<'_> {
             }
             .read()?;
             if let Some(other) = methods.iter().find(|other| collide(other, &read)) {
-                let text = format!(
-                    "method {}: same fields as method {}",
-                    read.name, other.name
-                );
+                let text = format!("method {}: same fields as method {}", read.name, other.name);
                 return Err(Error::at(&file, method.path(), text));
             }
             fields += count(&read.request) + count(&read.answer) + count(&read.may_answer);

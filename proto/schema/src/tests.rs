@@ -369,8 +369,7 @@ fn two_methods_do_not_share_a_field() {
         ),
     ] {
         let source = battery(&format!("{TELL}\n{second}").replacen("\n", " ", 1));
-        let expected =
-            format!("battery.proto:{line}: method Again: same fields as method Tell");
+        let expected = format!("battery.proto:{line}: method Again: same fields as method Tell");
         check_file(&source, &expected);
     }
     let stream = |name: &str| {

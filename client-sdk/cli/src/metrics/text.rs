@@ -41,19 +41,9 @@ pub(crate) fn text(overview: &Overview, help: &Help) -> String {
         "Time since the mediator started.",
     );
     page.sample("", &[], seconds(statistics.uptime_ms()));
-    page.metric(
-        "amber_mediator_clients",
-        "gauge",
-        "",
-        "Known clients.",
-    );
+    page.metric("amber_mediator_clients", "gauge", "", "Known clients.");
     page.sample("", &[], statistics.clients());
-    page.metric(
-        "amber_mediator_drivers",
-        "gauge",
-        "",
-        "Configured drivers.",
-    );
+    page.metric("amber_mediator_drivers", "gauge", "", "Configured drivers.");
     page.sample("", &[], statistics.drivers());
     for (prefix, counters) in [
         ("amber_mediator", &statistics.counters),

@@ -192,7 +192,10 @@ fn a_read_is_not_a_frame() {
             fails(
                 "one-read",
                 "bytewise",
-                &["a frame in pieces", "read() may return only part of a frame"],
+                &[
+                    "a frame in pieces",
+                    "read() may return only part of a frame",
+                ],
             )
         },
         &|| fails("one-read", "many-at-once", &["of 50 frames were answered"]),

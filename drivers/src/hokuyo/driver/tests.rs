@@ -106,7 +106,9 @@ fn check_scan(message: &[u8]) -> DriverMsg {
 #[tokio::test(start_paused = true)]
 async fn a_scanner_plugged_in_later_is_found() {
     check(false, async |mediator| {
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         assert!(!ask(mediator).await);
         mediator.port.plug(true);
         mediator.expect_health(None).await;
@@ -127,7 +129,9 @@ async fn scans_resume_after_an_outage() {
             assert_eq!(check_scan(&scan).ack(), Some(SynNum(0)));
         }
         mediator.port.plug(false);
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         for _ in 0..5 {
             assert!(!ask(mediator).await, "never an old scan");
         }

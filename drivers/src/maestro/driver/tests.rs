@@ -201,7 +201,9 @@ async fn the_last_angle_of_each_servo_is_known_after_accepted_commands() {
     })
     .await;
     check(false, async |mediator| {
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         // Dropped, because the device is not connected.
         mediator.tell(TURN).await;
         mediator.tell(ANGLES).await;
@@ -215,7 +217,9 @@ async fn the_last_angle_of_each_servo_is_known_after_accepted_commands() {
 #[tokio::test(start_paused = true)]
 async fn connecting_and_disconnecting_the_device_is_reported() {
     check(false, async |mediator| {
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         mediator.tell(TURN).await;
         mediator.port.plug(true);
         mediator.expect_health(None).await;
@@ -223,7 +227,9 @@ async fn connecting_and_disconnecting_the_device_is_reported() {
         let target = |device: &mut Device| device.servos()[2].target_us();
         assert_eq!(mediator.port.with(target), 0.0, "a late command is dropped");
         mediator.port.plug(false);
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         mediator.port.plug(true);
         mediator.expect_health(None).await;
         mediator.tell(TURN).await;

@@ -123,11 +123,7 @@ fn a_missing_chip_does_not_affect_the_others_and_is_logged_once() {
             (false, true, true),
             "accelerometer: no answer; retrying",
         ),
-        (
-            0x6B,
-            (true, false, true),
-            "gyroscope: no answer; retrying",
-        ),
+        (0x6B, (true, false, true), "gyroscope: no answer; retrying"),
         (
             0x1E,
             (true, true, false),
@@ -138,10 +134,7 @@ fn a_missing_chip_does_not_affect_the_others_and_is_logged_once() {
         bench.bus.state().missing.push(address);
         assert_eq!(bench.read_for(20_000 * MS), there);
         assert_eq!(bench.notes(), [note]);
-        assert_eq!(
-            bench.board.trouble(),
-            Some(note.replace("; retrying", ""))
-        );
+        assert_eq!(bench.board.trouble(), Some(note.replace("; retrying", "")));
         bench.bus.state().missing.clear();
         assert_eq!(bench.read_for(6_000 * MS), (true, true, true));
         let back = bench.notes();

@@ -159,7 +159,9 @@ async fn after_an_outage_the_wheels_wait_for_a_new_command() {
                 shared.pair.speeds == [[0; 2]; 2]
             })
             .await;
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         mediator.expect_health(None).await;
         sleep(Duration::from_secs(2)).await;
         mediator.expect_no_more_health();

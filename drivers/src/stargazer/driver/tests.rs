@@ -198,7 +198,9 @@ async fn subscribers_get_every_fix_or_one_per_period() {
 #[tokio::test(start_paused = true)]
 async fn a_device_plugged_in_later_is_found() {
     check(false, Mood::Looks, async |mediator| {
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         assert_eq!(ask(mediator).await, None);
         subscribe(mediator, Action::Subscribe, None).await;
         mediator.port.plug(true);
@@ -207,7 +209,9 @@ async fn a_device_plugged_in_later_is_found() {
             check_published(&mediator.hear().await.unwrap());
         }
         mediator.port.plug(false);
-        mediator.expect_health(Some("the port does not exist")).await;
+        mediator
+            .expect_health(Some("the port does not exist"))
+            .await;
         mediator.tell(b"\x10\x02\x18\x07").await;
         let pong = mediator.hear().await;
         assert_eq!(pong.as_deref(), Some(&b"\x10\x03\x20\x07"[..]));

@@ -323,7 +323,10 @@ mod tests {
 
         found.program_exists = false;
         let checks = driver(&found, "ada");
-        assert_eq!(checks[0].found, "hokuyo:0: program \"lidar\" does not exist");
+        assert_eq!(
+            checks[0].found,
+            "hokuyo:0: program \"lidar\" does not exist"
+        );
 
         found.program_exists = true;
         found.files = vec![

@@ -143,12 +143,7 @@ fn an_error_names_the_argument_the_value_and_the_range() {
             "'sonar' is not one of accel, gyro, magnet, extended",
         ),
         ("roboclaw", "drive", "", "the arguments are missing"),
-        (
-            "roboclaw",
-            "drive",
-            "1 2 3",
-            "expected 4 arguments, got 3",
-        ),
+        ("roboclaw", "drive", "1 2 3", "expected 4 arguments, got 3"),
         (
             "dummy",
             "enable",
