@@ -69,7 +69,12 @@ fn sentence(text: &str) -> String {
     if line.is_empty() {
         line.push_str("it does not work");
     }
-    line.truncate(line.floor_char_boundary(HEALTH_TEXT));
+    // Rust 1.91 has `floor_char_boundary`.
+    let mut end = line.len().min(HEALTH_TEXT);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line.truncate(end);
     line
 }
 

@@ -46,5 +46,6 @@ pub mod queue;
 pub mod rate;
 pub mod router;
 pub mod supervise;
+mod text;
 
 pub use mediator::{Core, ShellTask, Ticket};

@@ -144,7 +144,7 @@ impl Words<'_> {
         let end = rest.iter().position(|byte| !byte.is_ascii_digit());
         let digits = &rest[..end.unwrap_or(rest.len())];
         self.at += digits.len();
-        str::from_utf8(digits).ok()?.parse().ok()
+        std::str::from_utf8(digits).ok()?.parse().ok()
     }
 }
 

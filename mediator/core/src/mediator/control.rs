@@ -26,6 +26,7 @@ use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::router::{Client, ClientAddress, DriverKey, ForMediator, PackedAddress, Sender};
 use crate::supervise::{Event, Restart, State};
+use crate::text::beginning;
 
 impl Core {
     /// A client or driver has sent a message to the mediator itself.
@@ -600,5 +601,5 @@ pub(super) fn millis(duration: Duration) -> u64 {
 
 /// Shortens text, so that answers fit into a datagram.
 pub(super) fn shorten(text: &str) -> String {
-    text[..text.floor_char_boundary(limits::TEXT_BYTES)].to_owned()
+    beginning(text, limits::TEXT_BYTES).to_owned()
 }

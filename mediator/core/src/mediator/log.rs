@@ -22,6 +22,7 @@ use crate::limits::{
     KEPT_LOG_BYTES, KEPT_LOG_LINES, KEPT_LOG_TEXT_BYTES, KEPT_LOG_TOTAL_BYTES, LIST_BYTES,
 };
 use crate::router::DriverKey;
+use crate::text::beginning;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -82,7 +83,7 @@ impl Log {
         text: &str,
         counters: &mut Counters,
     ) {
-        let kept = &text[..text.floor_char_boundary(KEPT_LOG_TEXT_BYTES)];
+        let kept = beginning(text, KEPT_LOG_TEXT_BYTES);
         let lines = self.drivers.entry(driver).or_default();
         self.count += 1;
         lines.count += 1;
