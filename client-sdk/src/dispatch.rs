@@ -87,7 +87,7 @@ pub(crate) enum Cancellation {
 pub(crate) struct Status {
     /// The reason why the task has ended.
     pub(crate) cause: OnceLock<Arc<str>>,
-    /// Whether the mediator has ever sent a message of its own.
+    /// Whether the mediator itself has ever sent a message.
     pub(crate) heard: AtomicBool,
     /// Notified once, when the task has ended.
     pub(crate) ended: Notify,

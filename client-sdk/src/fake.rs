@@ -17,7 +17,7 @@ pub struct Fake {
     incoming: mpsc::Sender<Packet>,
 }
 
-/// What a client has sent.
+/// A message of a client.
 pub struct Sent {
     /// The device that it is for.
     pub device: Device,

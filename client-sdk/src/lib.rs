@@ -83,8 +83,8 @@ mod wire;
 #[doc = include_str!("../../docs/driving.md")]
 struct Pages;
 
-/// The client's task without tokio, for `tests/simulation`. No part of the
-/// interface: it changes as the inside does.
+/// The client's task without tokio, for `tests/simulation`. Not a part of the
+/// interface: it may change at any time.
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation {

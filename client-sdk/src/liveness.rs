@@ -189,7 +189,7 @@ mod tests {
         for uptime in [100 * MS, 1900 * MS] {
             let mut liveness = Liveness::default();
             liveness.watch(start, true);
-            // The old mediator was young, too: the uptime need not decrease.
+            // The old mediator may have been young as well: the uptime need not decrease.
             liveness.answered(start, start + MS, up(SECOND));
             let asked = start + INTERVAL;
             let verdict = liveness.answered(asked, asked + MS, up(uptime));

@@ -50,7 +50,7 @@ pub type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 /// A message and what was lost before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update<T> {
-    /// What the device published.
+    /// The published value.
     pub message: T,
     /// The number of messages dropped since the previous one because they were
     /// not read in time.
@@ -62,7 +62,7 @@ pub struct Update<T> {
     pub interruptions: u64,
 }
 
-/// What can happen to a subscription.
+/// An event of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
     /// A message.

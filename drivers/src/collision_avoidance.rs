@@ -6,7 +6,7 @@
 //!              hokuyo, roboclaw ----+
 //! ```
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - A command is valid for half a second. Then the wheels stop.
 //! - Near obstacles the wheels turn more slowly, all by the same factor, so that the robot stays on

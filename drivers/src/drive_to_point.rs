@@ -6,7 +6,7 @@
 //!     location, hokuyo, roboclaw ----+
 //! ```
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - New targets replace the old ones, and the robot starts immediately. An empty list stops it.
 //! - A target is visited when the robot is within its radius, in the order of the list. A target

@@ -3,7 +3,7 @@
 //!
 //! `scip` and `logic` are pure; `driver` carries out the outputs of `logic`.
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - Angles are degrees, positive to the right, ascending; distances are millimetres in the same
 //!   order. Small numbers are the scanner's error codes and are forwarded.

@@ -11,7 +11,7 @@
 //! the filter works, `maps` reads and replaces the map file, `external` receives poses from other
 //! systems, and `driver` joins them.
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - An answer never waits for the filter. It is the pose in the middle of the last scan, with that
 //!   time; all values are 0 before the first estimate.

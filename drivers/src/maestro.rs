@@ -2,7 +2,7 @@
 //!
 //! `protocol`, `servos` and `logic` are pure; `driver` carries out the outputs of `logic`.
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - Angles are whole degrees. By default 0 is a pulse of 2400 us, 90 of 1500 and 180 of 600; the
 //!   file can describe a servo differently.

@@ -8,7 +8,7 @@
 //!           +--- bus (IO)  /dev/i2c-N, or the bus of a simulated robot
 //! ```
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - The axes are right-handed: x to the right, y ahead, z up, provided that the board is mounted
 //!   that way. Acceleration is the measured proper acceleration: 1000 milli-g up at rest.

@@ -6,7 +6,7 @@
 //!         location, roboclaw --------+      hokuyo ------+
 //! ```
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - The points are followed in order, as fast as the configuration allows. If all points have
 //!   increasing times, these set the speed.

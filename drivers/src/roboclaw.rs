@@ -9,7 +9,7 @@
 //! `protocol`, `units` and `logic` are pure; `bus`, `gpio` and `driver` carry out the steps of
 //! `logic`.
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - Speeds are mm/s per wheel, positive forward, truncated towards zero.
 //! - The speeds in a reply were measured after the request. While the controllers are unreachable

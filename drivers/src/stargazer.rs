@@ -4,7 +4,7 @@
 //! `protocol`, `setup`, `markers`, `plausible` and `logic` are pure; `driver` carries out the
 //! outputs of `logic`.
 //!
-//! What clients can rely on:
+//! Guarantees for clients:
 //!
 //! - Positions are centimetres and headings degrees. Without a marker file they are the values of
 //!   the device: relative to the marker, with y up. With a marker file they are map coordinates: x

@@ -28,7 +28,7 @@ pub(crate) trait StreamLogic: Send + 'static {
     /// Handles what has happened.
     fn handle(&mut self, now: Instant, event: PortEvent<'_>);
 
-    /// What to do next with the port. Also sends answers and writes log lines.
+    /// The next action on the port. Also sends answers and writes log lines.
     fn next(&mut self, now: Instant, link: &Self::Link) -> Next<PortAction>;
 
     /// When to handle [`PortEvent::Timeout`] if nothing happens earlier.

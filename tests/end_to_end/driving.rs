@@ -31,7 +31,7 @@ fn knowing(robot: Robot) -> Robot {
     robot
 }
 
-/// Starts to drive to a place.
+/// Starts to drive to a point.
 fn going(robot: &Robot, to: &[&str]) -> Child {
     let mut command = robot.demo.amber(to);
     let going = command.stdout(Stdio::null()).spawn().unwrap();

@@ -68,7 +68,7 @@ fn why(driver: &Driver, device: Device) -> Option<String> {
     }
 }
 
-/// Sends a command that has no answer of its own, and waits until the driver has read it.
+/// Sends a command that has no answer, and waits until the driver has read it.
 ///
 /// The command asks for its outcome. A driver that reports none, such as one of the
 /// original system, is judged by its warnings on stderr.

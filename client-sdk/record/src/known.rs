@@ -1,5 +1,5 @@
-//! What a feed has said about the mediator and its peers, to begin another file in its middle.
-//! PURE.
+//! The state of the mediator and its peers according to a feed, to begin another file in the middle
+//! of the feed. PURE.
 
 use std::collections::BTreeMap;
 

@@ -192,7 +192,7 @@ impl<W: Write> Writer<W> {
         self.add_with(&header, write)
     }
 
-    /// The same with a number and times of its own.
+    /// The same with an individual number and times.
     pub(crate) fn add_with(
         &mut self,
         header: &MessageHeader,

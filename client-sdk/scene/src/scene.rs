@@ -139,7 +139,7 @@ fn cells(grid: &Occupancy, cell: Cell) -> impl Iterator<Item = (usize, usize)> {
 }
 
 impl Drive {
-    /// What the driver answers.
+    /// The answer of the driver.
     #[must_use]
     pub fn of(progress: &DriveToPointProgress, targets: Vec<Target>) -> Self {
         let progress = &progress.progress;

@@ -1,5 +1,5 @@
-//! What commands that serve browsers share: `amber dashboard`, `amber foxglove` and `amber metrics
-//! --listen`.
+//! Common code of commands that serve browsers: `amber dashboard`, `amber foxglove` and `amber
+//! metrics --listen`.
 //!
 //! - [`access`] decides which requests are answered: hosts, and tokens.
 //! - [`place`] opens the address, with a clear error, and ends the command at a signal.

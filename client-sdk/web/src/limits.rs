@@ -18,6 +18,6 @@ pub const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// The mediator answers from memory, so without an answer in this time it has ended.
 pub const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);
 
-/// The time between two lines about refused requests: a program that tries again and again must not
+/// The time between two lines about refused requests: a program that retries constantly must not
 /// fill the terminal. Refusals between them are counted in the next line.
 pub const NOTE_PERIOD: Duration = Duration::from_secs(1);

@@ -14,11 +14,11 @@ use crate::server::{Answer, Request, StatusCode, head, plain};
 /// A WebSocket with one peer.
 pub type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// What is read at once. The library clears such a buffer before each read, and 128 KB by default, which
-/// takes longer than all that a small message needs.
+/// The size of a read. The library clears such a buffer before each read, and 128 KB by default,
+/// which takes longer than all that a small message needs.
 const READ_BUFFER: usize = 4 * 1024;
 
-/// Answers a request for a WebSocket, and calls `serve` with it in a task of its own. `protocol` is
+/// Answers a request for a WebSocket, and calls `serve` with it in a separate task. `protocol` is
 /// what peers speak there, `max_message` the largest message of a peer, in bytes. The answer to any
 /// other request is an error, and `serve` is not called.
 pub fn upgrade<F>(

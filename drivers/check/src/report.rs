@@ -60,9 +60,9 @@ pub struct Details {
     pub sent: Vec<Shown>,
     /// The last frames that were received.
     pub received: Vec<Shown>,
-    /// What was expected.
+    /// The expected behaviour.
     pub expected: String,
-    /// Why it matters.
+    /// The reason for the check.
     pub why: String,
     /// The usual fix. Programs may use the old name of the field.
     #[serde(rename = "mend")]

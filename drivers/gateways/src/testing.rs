@@ -20,7 +20,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What options become with a configuration file that contains this text.
+/// The result of options with a configuration file that contains this text.
 pub(crate) fn with_file<T>(text: &str, checked: impl FnOnce(PathBuf) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");

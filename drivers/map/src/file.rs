@@ -9,7 +9,7 @@ use crate::map::{Map, MapError};
 use crate::ros_map::{Description, RosMapError};
 use crate::{Point, Pose, Walls};
 
-/// What a user can do about an invalid map.
+/// The hint for an invalid map.
 const HINT: &str = "a map is a .roson file, or the YAML file of a map of ROS map_server; \
                     docs/maps.md describes both";
 /// A robot that starts has this much room around its centre, in metres: it can turn.
@@ -31,7 +31,7 @@ pub enum MapFile {
     Grid(Occupancy),
 }
 
-/// Why a map file is rejected.
+/// The reason why a map file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum MapFileError {
     /// A file cannot be read.
@@ -143,7 +143,7 @@ impl MapFile {
     }
 }
 
-/// Where a robot may start: the origin if there is room, and the place with most room.
+/// Possible start positions of a robot: the origin if there is room, and the place with most room.
 fn starts(grid: &Occupancy, walls: &[crate::Segment]) -> Vec<Pose> {
     let layout = grid.layout();
     let walls = Walls::new(walls.to_vec());

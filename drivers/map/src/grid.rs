@@ -22,7 +22,7 @@ pub struct Layout {
     pub rows: usize,
 }
 
-/// Why a grid cannot be made.
+/// The reason why a grid cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum GridError {
     /// The area is empty or the cell size is not a positive number.

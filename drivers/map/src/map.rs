@@ -53,7 +53,7 @@ pub struct Map {
     pub graph: Graph,
 }
 
-/// Why a map is rejected.
+/// The reason why a map is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
     /// It is not JSON, or does not have this form.

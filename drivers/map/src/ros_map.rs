@@ -74,7 +74,7 @@ pub enum Mode {
     Raw,
 }
 
-/// Why a map is rejected.
+/// The reason why a map is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RosMapError {
     /// The YAML file is invalid.

@@ -132,7 +132,7 @@ fn scan_line(scan: &Scan, drive: &Drive) -> String {
     )
 }
 
-/// The time that this thread has used the processor.
+/// The CPU time of this thread.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -27,7 +27,7 @@ Usage: scripts/bench nav [--quick] [--seeds N] [--only TEXT]... [--maps FOLDER] 
                  without them, their lines are left out
   --list         prints the names of the lines
 
-The same seeds give the same figures, except times. Times are those of the processor, not of the clock,
+The same seeds give the same figures, except times. Times are CPU times, not wall-clock times,
 so other programs matter little.";
 
 #[derive(Default)]
@@ -127,7 +127,7 @@ fn measure(options: &Options) {
     eprintln!("{met} of {} goals met, {all_s:.0} s", cases.len());
 }
 
-/// The time that this thread has used the processor.
+/// The CPU time of this thread.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

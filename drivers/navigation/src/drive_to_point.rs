@@ -147,7 +147,7 @@ pub struct Target {
     pub radius_m: f64,
 }
 
-/// What the robot does.
+/// The activity of the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// There are no targets.
@@ -170,7 +170,7 @@ pub enum State {
     Waiting,
 }
 
-/// Why a target was skipped.
+/// The reason why a target was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Skipped {
     /// There is no path.
@@ -186,7 +186,7 @@ pub enum Skipped {
     Invalid,
 }
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// A target was visited.
@@ -412,7 +412,7 @@ impl DriveToPoint {
         self.tracker.last()
     }
 
-    /// What the robot does.
+    /// The activity of the robot.
     #[must_use]
     pub fn state(&self) -> State {
         self.state

@@ -68,7 +68,7 @@ const COVERS_M: f64 = 0.05;
 /// The targets belong to the explorer itself.
 const SELF: ClientId = ClientId(0);
 
-/// What the robot knows about the place, and where it can go.
+/// The explored area, and the possible destinations.
 #[derive(Clone, Debug)]
 pub struct Survey {
     planner: Planner,
@@ -103,7 +103,7 @@ impl Survey {
     }
 }
 
-/// What the robot does.
+/// The activity of the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It waits for the first survey.
@@ -278,7 +278,7 @@ impl Explorer {
         decision
     }
 
-    /// What the robot does.
+    /// The activity of the robot.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
@@ -296,7 +296,7 @@ impl Explorer {
         &self.skipped
     }
 
-    /// Why the robot could not return to its start.
+    /// The reason why the robot could not return to its start.
     #[must_use]
     pub fn not_returned(&self) -> Option<Skipped> {
         self.not_returned

@@ -100,7 +100,7 @@ pub struct Estimate {
     pub pose: Pose,
     /// 0 to 1: below 0.3 while the pose is not known, above 0.9 while it is known well.
     pub quality: f64,
-    /// Which part of the scan the map explains at this pose, 0 to 1; see
+    /// The part of the scan that the map explains at this pose, 0 to 1; see
     /// [`match_of`].
     pub matching: f64,
     /// The part of all particles, by weight, in the cluster of this pose, 0 to 1.
@@ -130,7 +130,7 @@ pub struct Counters {
     pub poses: u64,
     /// Poses inserted by the search.
     pub injected: u64,
-    /// How often a decided pose was given up.
+    /// How often a decided pose was lost.
     pub lost: u64,
 }
 

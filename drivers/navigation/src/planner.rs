@@ -67,7 +67,7 @@ impl Default for Config {
     }
 }
 
-/// Why there is no path.
+/// The reason why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NoPath {
     /// The robot is where it cannot be.

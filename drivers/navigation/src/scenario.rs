@@ -65,7 +65,7 @@ const START_SIGMA_RAD: f64 = 0.05;
 /// The pose of the scanner in all scenarios: 100 mm ahead.
 pub const MOUNT: Pose = Pose::new(0.1, 0.0, 0.0);
 
-/// What happens in a run.
+/// The course of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
     /// A short name.

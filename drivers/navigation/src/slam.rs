@@ -119,7 +119,7 @@ pub struct Key {
     pub ends: Arc<[Point]>,
 }
 
-/// What a scan gave.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Added {
     /// The time of the pose.
@@ -547,7 +547,7 @@ fn prior(last: Pose, motion: &Motion) -> Prior {
     }
 }
 
-/// What odometry says about a motion.
+/// A motion according to odometry.
 fn odometry_information((path_m, turns_rad): (f64, f64)) -> Matrix {
     let sigma_m = SIGMA_M + SIGMA_PER_M * (path_m + turns_rad * KEY_M);
     let place = sigma_m.powi(-2);

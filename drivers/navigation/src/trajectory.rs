@@ -72,7 +72,7 @@ pub struct Waypoint {
     pub time: Duration,
 }
 
-/// What the robot does.
+/// The activity of the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// There is no trajectory.
@@ -87,7 +87,7 @@ pub enum State {
     Finished,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The robot follows a trajectory now.
@@ -244,7 +244,7 @@ impl Trajectory {
         }
     }
 
-    /// What the robot does.
+    /// The activity of the robot.
     #[must_use]
     pub fn state(&self) -> State {
         match &self.run {

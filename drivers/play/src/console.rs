@@ -171,7 +171,7 @@ fn follow(reader: UnixStream, style: Style, shown: &impl Shown) {
     }
 }
 
-/// What to write for a report.
+/// The text of a report.
 fn show(report: &Report, style: Style, shown: &impl Shown) -> String {
     const START_OF_LINE: &str = "\r\x1b[K";
     if style == Style::Json {

@@ -27,7 +27,7 @@ use crate::device::{Playback, Shared, count, lock};
 use crate::limits;
 use crate::message::Message;
 
-/// What to play, and how.
+/// The recording and the playback options.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Options {
@@ -188,7 +188,7 @@ pub fn devices(recorded: &Recorded, wanted: &[Device]) -> Result<BTreeSet<Device
 }
 
 impl Options {
-    /// Where to start, in nanoseconds since 1970.
+    /// The start time, in nanoseconds since 1970.
     ///
     /// # Errors
     /// It is after the end.

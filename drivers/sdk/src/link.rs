@@ -127,7 +127,7 @@ impl<M: DeviceMessage> Link<M> {
         self.send(Command::Answer(origin.clone(), check(message)?))
     }
 
-    /// Reports that the driver carries out a request that has no answer of its own.
+    /// Reports that the driver carries out a request that has no answer.
     /// Does nothing unless the sender asked for the outcome, as `amber call` does.
     ///
     /// # Errors

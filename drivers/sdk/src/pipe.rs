@@ -60,7 +60,7 @@ pub(crate) enum Peer {
     Unknown,
 }
 
-/// Where a driver runs.
+/// The environment of a driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Hosting {
     /// Alone in its process.

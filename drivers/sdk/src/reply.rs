@@ -77,7 +77,7 @@ impl<T> Reply<T> {
         self.origin.syn.is_some()
     }
 
-    /// Where the request comes from.
+    /// The origin of the request.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -147,7 +147,7 @@ impl Outcome {
         }
     }
 
-    /// Where the command comes from.
+    /// The origin of the command.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }

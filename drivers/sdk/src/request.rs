@@ -7,7 +7,7 @@ use amber_proto::{ClientId, Device, SynNum};
 pub struct Request<M> {
     /// The contents of the message.
     pub message: M,
-    /// Where the answer goes.
+    /// The receiver of the answer.
     pub origin: Origin,
 }
 

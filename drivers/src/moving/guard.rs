@@ -213,7 +213,7 @@ mod tests {
         guard
             .drive(ms(1000), Some(CLIENT), WheelSpeeds::all(-100))
             .unwrap();
-        // Slowly: nobody has looked behind the robot.
+        // Slowly: the area behind the robot is unknown.
         assert_eq!(guard.step(ms(1000)), Wheels::sides(-0.045, -0.045));
         assert_eq!(guard.trouble(), None);
     }

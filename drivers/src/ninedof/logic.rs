@@ -49,7 +49,7 @@ const LOOK_FOR_MISSING_EVERY: Duration = Duration::from_secs(1);
 /// Settings of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Which numbers to send.
+    /// The kind of numbers to send.
     pub numbers: Numbers,
     /// Whether to measure the gyroscope bias at the start if it is unknown.
     pub measures_bias: bool,

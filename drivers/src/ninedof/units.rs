@@ -11,7 +11,7 @@ use super::registers::{Gain, Raw, Sensors};
 /// A value for each axis: x to the right, y ahead, z up.
 pub type Axes = [f64; 3];
 
-/// Which numbers to send.
+/// The kind of numbers to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbers {
     /// As the data sheets define them, with the known chip errors subtracted, rounded to nearest.

@@ -516,7 +516,7 @@ impl WheelLogic {
         self.script = script::reset(&self.settings);
     }
 
-    /// One controller does not answer: the other one must stop, too.
+    /// One controller does not answer: the other one must also stop.
     fn let_go(&mut self) {
         self.phase = Phase::LettingGo;
         self.motion.forget();

@@ -77,7 +77,7 @@ pub enum Output {
 /// A pose and its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fix {
-    /// Where the robot was, without times.
+    /// The pose of the robot, without times.
     pub pose: MarkerPose,
     /// The time since the driver started.
     pub since_start: Duration,
@@ -88,7 +88,7 @@ pub struct Fix {
 pub enum Known {
     /// Nothing.
     Nothing,
-    /// Where the robot is.
+    /// The pose of the robot.
     Fresh(Fix),
     /// The last position and its age; no marker has been in view since.
     Old(Fix, Duration),
@@ -106,7 +106,7 @@ pub enum Rate {
 /// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Fixes passed on.
+    /// Forwarded fixes.
     pub fixes: u64,
     /// Fixes that are implausible after the previous one.
     pub implausible: u64,

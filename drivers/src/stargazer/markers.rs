@@ -47,7 +47,7 @@ pub struct Markers {
     mounted_deg: f64,
 }
 
-/// Why a marker file is rejected.
+/// The reason why a marker file is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkerError {
     /// A marker is defined twice.

@@ -257,7 +257,7 @@ impl Gate {
     }
 }
 
-/// What a driver that has taken this much in this time may have ahead, if it is fast; zero if not.
+/// The allowance of a driver that has taken this much in this time, if it is fast; zero if not.
 fn ahead_if_fast(taken: usize, time: Duration) -> usize {
     let takes = part(taken, 3 * AHEAD, time);
     let steps = [AHEAD_BYTES, AHEAD_BYTES_FAST];

@@ -146,7 +146,7 @@ struct Offered {
     /// Where it begins and ends among all bytes of the batch.
     start: usize,
     end: usize,
-    /// The offset in [`Queue::bytes`], unless the frame has bytes of its own: long frames are
+    /// The offset in [`Queue::bytes`], unless the frame has its own bytes: long frames are
     /// copied only once.
     at: usize,
     own: Option<Vec<u8>>,
@@ -197,7 +197,7 @@ impl Queue {
     }
 
     /// The same, for a client that shares its turns with others of its host. Without a host it
-    /// has turns of its own.
+    /// has its own turns.
     ///
     /// # Errors
     /// See [`Queue::push`].
@@ -284,7 +284,7 @@ impl Queue {
                 return Some(&own[from..]);
             }
             let mut end = first.at + first.len();
-            // Frames without bytes of their own are adjacent.
+            // Frames without their own bytes are adjacent.
             while let Some(next) = frames.next_if(|next| next.own.is_none()) {
                 end = next.at + next.len();
             }

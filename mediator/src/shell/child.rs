@@ -342,7 +342,7 @@ impl Shell {
                     return self.again(Source::Stream(key, Stream::Stdout));
                 }
                 Ok(0) | Err(_) => {
-                    // Usually the process ends, too. If not, no more frames will come.
+                    // Usually the process also ends. If not, no more frames will come.
                     if child.exit.is_none() {
                         let due = Instant::now() + AFTER_EXIT;
                         self.alarms.set(Alarm::OutputClosed.of(key), due);
@@ -698,7 +698,7 @@ impl Buffer {
         &self.bytes[self.start..self.end]
     }
 
-    /// Where to read to; large enough for the contents of a pipe.
+    /// The buffer to read into; large enough for the contents of a pipe.
     fn space(&mut self) -> &mut [u8] {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;

@@ -59,7 +59,7 @@ struct Connection {
     due: Option<Instant>,
 }
 
-/// What remains to be done for a connection.
+/// The remaining work for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     /// Everything is written.

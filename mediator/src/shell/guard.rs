@@ -68,7 +68,7 @@ enum Entry {
     Runs(Process),
 }
 
-/// Where a driver writes its pid between fork and exec. So the guard knows every running
+/// The place where a driver writes its pid between fork and exec. So the guard knows every running
 /// driver, even if the mediator is killed at that moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announce {

@@ -418,7 +418,7 @@ impl Device<'_> {
     }
 
     /// The name of a method of the trait that is not in the description. `PidFollowTrajectory`
-    /// has a method `start` of its own.
+    /// has its own method `start`.
     fn hook(&self, name: &str) -> String {
         match self.rpcs.iter().any(|rpc| rpc.name == name) {
             true => format!("{name}_driver"),

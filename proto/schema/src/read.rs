@@ -204,7 +204,7 @@ fn collide(one: &Method, other: &Method) -> bool {
     share && !differ
 }
 
-/// Which of the options for methods a method has.
+/// The option for methods that a method has.
 fn ways(method: &MethodDescriptor, file: &FileDescriptor) -> Vec<(&'static str, DynamicMessage)> {
     let options = method.options();
     let ways = ["ask", "tell", "stream"].into_iter();

@@ -1,5 +1,5 @@
-//! Fuzz targets for everything that reads foreign bytes: whatever comes in,
-//! nothing panics, nothing grows without bound, and what must hold holds.
+//! Fuzz targets for everything that reads untrusted bytes: no input causes a
+//! panic, unbounded growth or a broken invariant.
 //!
 //! Each target is a plain function from bytes to a verdict (it panics when
 //! something is wrong). Three things feed them:

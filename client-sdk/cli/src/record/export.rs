@@ -74,7 +74,7 @@ pub(in super::super) fn run(options: &Options) -> Result<(), Failure> {
     output.finish()
 }
 
-/// What went wrong.
+/// An error of the export.
 enum Problem {
     Output(io::Error),
     Input(Error),

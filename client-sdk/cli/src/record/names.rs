@@ -1,4 +1,4 @@
-//! The names of recordings. PURE, but for looking whether a path is a folder.
+//! The names of recordings. PURE, except for checking whether a path is a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ impl Names {
             Some(path) if is_folder(path) => (path.clone(), kind.to_owned(), false),
             Some(path) if super::super::file::is_stdout(path) => return path.clone(),
             Some(path) => {
-                // A name that somebody chose is kept as it is, if there is only one file.
+                // A name given by the user is kept unchanged if there is only one file.
                 if !self.is_snapshot && !self.is_series {
                     return path.clone();
                 }

@@ -1,4 +1,4 @@
-//! What was recorded, at the end. PURE.
+//! The final report of a recording. PURE.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct Written {
     pub(super) messages: u64,
     pub(super) missing_messages: u64,
     pub(super) seconds: f64,
-    /// Why there is a snapshot.
+    /// The reason for a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
 }
@@ -58,7 +58,7 @@ fn seconds(totals: Totals) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// What a run has recorded.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) files: Vec<Written>,

@@ -46,7 +46,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Why it is wanted.
+    /// The reason.
     pub(super) fn remark(&self) -> &str {
         &self.remark
     }

@@ -82,7 +82,7 @@ mod tests {
         text.lines().map(|line| line.chars().collect()).collect()
     }
 
-    /// Where the only point is: row and column from the middle.
+    /// The position of the only point: row and column from the middle.
     fn place(angle_deg: f64, distance_mm: i32) -> Option<(isize, isize)> {
         let lines = lines(angle_deg, distance_mm);
         let is_point = |c: &char| ('\u{2801}'..='\u{28ff}').contains(c);

@@ -27,7 +27,7 @@ pub(super) struct CallId {
     call: u32,
 }
 
-/// What is to be done.
+/// An output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Output {
     /// Send this text.

@@ -24,8 +24,8 @@ impl Span {
         Duration::from_nanos(time_ns.saturating_sub(self.first_ns))
     }
 
-    /// Where a round of a repeated recording ends. One with a single message must not keep a
-    /// processor busy.
+    /// The end of a round of a repeated recording. A recording with a single message must not keep
+    /// a CPU core busy.
     pub fn end_ns(&self) -> u64 {
         let shortest = u64::try_from(MIN_LAP.as_nanos()).unwrap_or(u64::MAX);
         self.last_ns.max(self.first_ns.saturating_add(shortest))

@@ -31,5 +31,5 @@ pub const MIN_RATE: f64 = 0.01;
 pub const MAX_RATE: f64 = 1000.0;
 
 /// The shortest round of a repeated recording, so that one with a single message does not keep a
-/// processor busy.
+/// CPU core busy.
 pub(super) const MIN_LAP: std::time::Duration = std::time::Duration::from_millis(100);

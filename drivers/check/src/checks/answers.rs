@@ -102,7 +102,7 @@ fn why_silent(run: &mut Run<'_>, syn: u32) -> Result<Option<Mistake>, Finding> {
     let wait = run.plan.timeout;
     let bench = run.bench()?;
     if bench.write(&bytes, wait).is_ok() {
-        // The lengths of the answer may be swapped, too.
+        // The lengths of the answer may also be swapped.
         let received = bench.receive(wait);
         if !matches!(received, Ok(None)) {
             return Ok(Some(Mistake::ReadsLittleEndian));

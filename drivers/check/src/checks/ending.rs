@@ -121,7 +121,7 @@ fn spins(bench: &Bench) -> bool {
     let before = bench.processor_time();
     thread::sleep(limits::SPIN_WATCH);
     match (before, bench.processor_time()) {
-        // A busy machine gives it only part of a processor.
+        // A busy machine gives it only part of a core.
         (Some(before), Some(after)) => after.saturating_sub(before) > limits::SPIN_WATCH / 5,
         _ => false,
     }

@@ -25,7 +25,7 @@ use crate::types::{Kind, RosType};
 const FIRST: &str = "@";
 /// The third part.
 const MARK: &str = "@ros2_lv";
-/// What stands for a slash in one part of a key.
+/// The replacement of a slash in one part of a key.
 const SLASH: &str = "§";
 
 /// A bridge, or an endpoint of its nodes.

@@ -26,7 +26,7 @@ pub const MAX_OPEN_PER_SOURCE: usize = 8;
 /// How much all incomplete messages may need, in bytes: two sources at their own limit.
 pub const MAX_OPEN_TOTAL: usize = 16 << 20;
 
-/// What an incomplete message costs in addition to its content, in bytes. So many tiny ones
+/// The cost of an incomplete message in addition to its content, in bytes. So many tiny ones
 /// cannot fill the memory either.
 pub const OPEN_OVERHEAD: usize = 1024;
 
@@ -45,7 +45,7 @@ pub const MAX_REMEMBERED: usize = 1024;
 pub const FRAME_PERIOD: Duration = Duration::from_micros(500);
 
 /// Frames that may wait when another message is added: those of a few scans, for pauses of the
-/// processor of 30 ms. Then the newest measurement waits for them.
+/// CPU of 30 ms. Then the newest measurement waits for them.
 pub const MAX_FRAMES_AHEAD: usize = 64;
 
 /// How much earlier than now messages are stamped. Apollo drops a message from its future.

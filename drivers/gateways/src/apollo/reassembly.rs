@@ -149,7 +149,7 @@ impl Reassembly {
         self.abandoned
     }
 
-    /// What all incomplete messages need, in bytes.
+    /// The memory of all incomplete messages, in bytes.
     pub fn used(&self) -> usize {
         self.open.iter().map(Open::cost).sum()
     }

@@ -33,13 +33,13 @@ pub struct Settings {
     pub id: ClientId,
     /// A secret, if the server is a gateway of Amber that requires one.
     pub secret: Option<Secret>,
-    /// Which end it is.
+    /// The end of the relay.
     pub part: Part,
     /// The longest datagram with an image, in bytes.
     pub mtu: usize,
 }
 
-/// Which end of the relay.
+/// The end of the relay.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
     /// Amber's robot follows the commands of the server.

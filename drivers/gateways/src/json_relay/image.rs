@@ -239,7 +239,7 @@ impl Reassembly {
         self.abandoned
     }
 
-    /// What all incomplete images need, in bytes of base64.
+    /// The memory of all incomplete images, in bytes of base64.
     pub fn used(&self) -> usize {
         self.sets.values().map(|set| set.size).sum()
     }

@@ -417,7 +417,7 @@ impl Foreign {
         self.motion.is_some() || self.course.is_running()
     }
 
-    /// What no device of Amber can show.
+    /// Data that no device of Amber can show.
     pub(super) fn status(&self, now: Now) -> VehicleStatus {
         let age_ms = |at| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
         let (sent, controls) = self.controls_sent.unzip();

@@ -152,7 +152,7 @@ pub enum Response {
         id: Option<Id>,
         /// The name of the service.
         service: String,
-        /// What the service returns; the text of an error if `result` is false.
+        /// The values of the service; the text of an error if `result` is false.
         values: Value,
         /// Whether the call succeeded.
         result: bool,

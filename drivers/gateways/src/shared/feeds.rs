@@ -201,7 +201,7 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
 
 impl Sink {
     /// Passes a measurement on, unless the gateway is overloaded: the next one is newer. Returns
-    /// whether it was passed on.
+    /// whether it was forwarded.
     fn offer(&self, device: Device, measurement: Measurement) -> bool {
         let event = Event::Measured(device, measurement);
         let sent = self.events.try_send(event);

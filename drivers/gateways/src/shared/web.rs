@@ -39,8 +39,8 @@ const MAX_TEXTS: usize = 64;
 const MAX_WAITING: usize = 2;
 /// The time between two pings: three until a silent peer counts as gone.
 const PING_PERIOD: Duration = Duration::from_secs(5);
-/// What is read at once. The library clears such a buffer before each read, and 128 KB by default: with
-/// that, each command of a hundred bytes costs more time for clearing than for all the rest.
+/// The size of a read. The library clears such a buffer before each read, and 128 KB by default:
+/// with that, each command of a hundred bytes costs more time for clearing than for all the rest.
 const READ_BUFFER: usize = 4 * 1024;
 /// Larger frames than any text of a protocol are an error of the peer.
 const MAX_FRAME: usize = 1024 * 1024;
@@ -256,7 +256,7 @@ impl Door {
 
     async fn admit(&self, mut stream: TcpStream, peer: SocketAddr) {
         let _ = stream.set_nodelay(true);
-        // A command is passed on first, and acknowledged later.
+        // A command is forwarded first, and acknowledged later.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_quickack(false);
         // Browsers open connections in advance that they may not use.

@@ -267,7 +267,7 @@ impl Rights {
     }
 }
 
-/// All kinds of messages, for the keys that somebody owns.
+/// All kinds of messages, for the keys of one owner.
 const EVERYTHING: [&str; 9] = [
     "put",
     "delete",

@@ -76,9 +76,9 @@ pub struct OperatorInfo {
 pub struct SeatInfo {
     /// The id of the devices of the robot: a mediator may have several robots.
     pub id: i32,
-    /// Who holds the seat.
+    /// The holder of the seat.
     pub holder: Option<SeatHolder>,
-    /// Who waits for it, in the order in which they get it.
+    /// The waiting operators, in the order in which they get it.
     pub waiting: Vec<SeatWaiting>,
 }
 

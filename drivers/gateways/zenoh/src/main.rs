@@ -276,7 +276,7 @@ async fn run_remote(options: RemoteOptions) -> Result<(), Failure> {
     served.map_err(failed)
 }
 
-/// Runs a program with a mediator of its own. Returns the exit code of the program.
+/// Runs a program with its own mediator. Returns the exit code of the program.
 async fn run_with(far: &FarOptions, devices: &[Device], program: &[String]) -> ExitCode {
     let ended = async {
         if let Some(robot) = &far.robot {

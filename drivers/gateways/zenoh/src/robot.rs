@@ -11,7 +11,7 @@
 //!   the robot                feeds: one per device    ----> Zenoh
 //! ```
 //!
-//! Data, facts and orders have threads of their own, so that a slow link delays neither the other
+//! Data, facts and orders have separate threads, so that a slow link delays neither the other
 //! devices nor, above all, a stop.
 
 use std::collections::BTreeMap;
@@ -70,8 +70,7 @@ impl From<zenoh::Error> for RobotError {
     }
 }
 
-/// Brings a robot into the fleet until `stop` resolves. Then everything that operators have set in
-/// motion stops.
+/// Brings a robot into the fleet until `stop` resolves. Then all motions of operators stop.
 ///
 /// # Errors
 /// The configuration is invalid, or Zenoh fails. Missing routers and mediators are not errors.

@@ -1,4 +1,4 @@
-//! Which cells of a grid are occupied. PURE.
+//! The occupied cells of a grid. PURE.
 
 use super::{GridError, Layout};
 use crate::geometry::{Point, Segment};

@@ -7,7 +7,7 @@ use crate::grid::MAX_CELLS;
 /// Pixels with less alpha than this are unknown.
 const OPAQUE: u8 = 128;
 
-/// Why an image is rejected.
+/// The reason why an image is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// Neither PGM nor PNG.

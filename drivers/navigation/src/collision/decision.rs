@@ -30,7 +30,7 @@ impl Decision {
     }
 }
 
-/// Why the wheels turn as they do.
+/// The reason for the speeds of the wheels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The command passes unchanged.

@@ -258,7 +258,7 @@ fn beside(eye: Point, from: Point, to: Point) -> Option<Vec<Point>> {
     (near.length() <= DARK_NEAR_M && gap_m <= DARK_M).then(|| points.collect())
 }
 
-/// What a scan says about a position.
+/// The information of a scan about a position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum View {
     /// It measured in this direction.

@@ -94,7 +94,7 @@ pub(super) struct Surroundings {
 struct Surface {
     at: Point,
     kind: Kind,
-    /// Where it faces: a vector of length 1.
+    /// The direction that it faces: a vector of length 1.
     faces: Point,
     distance_m: f64,
     /// The distance of the nearest surface that faces the same way.

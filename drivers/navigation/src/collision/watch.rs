@@ -87,7 +87,7 @@ pub struct Imu {
     pub left_m_s2: f64,
 }
 
-/// What the watch has detected.
+/// A detection of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The robot does not move as its wheels should.
@@ -240,7 +240,7 @@ fn lasts(since: &mut Option<Duration>, holds: bool, now: Duration, length: Durat
     is_over
 }
 
-/// What a scan saw, as points in the frame of the laser.
+/// The points of a scan in the frame of the laser.
 #[derive(Clone, Debug)]
 struct SeenPoints {
     time: Duration,

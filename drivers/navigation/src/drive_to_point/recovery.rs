@@ -26,7 +26,7 @@ const LAST_WAIT: u32 = 2;
 /// The robot drives back at most so often on its way to a target.
 const MAX_RETREATS: u32 = 5;
 
-/// What the robot does before it tries again.
+/// The action of the robot before it retries.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Recovery {
     /// It drives back the way that it came, to a place where it can turn.
@@ -41,7 +41,7 @@ pub(super) enum Recovery {
 /// The way back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retreat {
-    /// Where it began, in the odometry frame.
+    /// Its start, in the odometry frame.
     from: Point,
     until: Duration,
     wriggles: u32,

@@ -42,7 +42,7 @@ const LOOK_S: f64 = 0.3;
 const TURN_RAD_S: f64 = 0.4;
 const TURN_BRAKING_RAD_S2: f64 = 2.0;
 
-/// Where the robot has been.
+/// The trail of the robot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trail {
     poses: VecDeque<Pose>,

@@ -75,7 +75,7 @@ pub fn frontiers(
     found
 }
 
-/// Where the space ends that the robot can reach.
+/// The boundary of the space that the robot can reach.
 #[derive(Default)]
 struct Ends {
     frontiers: Vec<Frontier>,
@@ -83,7 +83,7 @@ struct Ends {
     scraps: Vec<Point>,
 }
 
-/// Where the robot can go.
+/// The possible destinations of the robot.
 struct Reach {
     /// The costs of the shortest ways; the maximum if there is none.
     costs: Vec<u64>,

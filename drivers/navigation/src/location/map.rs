@@ -71,7 +71,7 @@ impl LocationMap {
         &self.field
     }
 
-    /// Where the robot can be.
+    /// The possible positions of the robot.
     #[must_use]
     pub fn free(&self) -> &FreeSpace {
         &self.free

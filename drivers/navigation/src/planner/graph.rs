@@ -28,7 +28,7 @@ struct Access {
     points: Vec<Point>,
 }
 
-/// Where a search begins or ends: a cell, and the position in it.
+/// The start or end of a search: a cell, and the position in it.
 type Place = (usize, Point);
 
 impl Clearances<'_> {

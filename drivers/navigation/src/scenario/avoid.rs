@@ -38,7 +38,7 @@ const STANDS_M: f64 = 0.005;
 /// The nearest point of a tour is one of the next ones.
 const LOOK_POINTS: usize = 30;
 
-/// What stands in the way.
+/// The obstacle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Obstacle {
     /// A wall across the way.

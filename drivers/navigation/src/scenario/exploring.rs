@@ -24,10 +24,10 @@ const WORK_TAKES: Duration = Duration::from_millis(800);
 const CELL_M: f64 = 0.05;
 const FIT_M: f64 = 0.2;
 
-/// What happened.
+/// The results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exploration {
-    /// What the robot did at the end.
+    /// The final activity of the robot.
     pub end: State,
     /// How long it took.
     pub time_s: f64,
@@ -54,7 +54,7 @@ pub struct Exploration {
 pub struct Moment {
     /// When it was made.
     pub time_s: f64,
-    /// Where the robot is.
+    /// The pose of the robot.
     pub truth: Pose,
     /// Where it was according to its map, in the same frame, and the true pose of that time.
     pub believed: Option<(Pose, Pose)>,
@@ -62,7 +62,7 @@ pub struct Moment {
     pub clearance_m: f64,
     /// The speeds for the wheels, and why.
     pub decision: Decision,
-    /// What the explorer does.
+    /// The activity of the explorer.
     pub state: State,
     /// How it drives.
     pub driving: drive_to_point::State,

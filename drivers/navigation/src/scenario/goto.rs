@@ -265,13 +265,13 @@ impl Incident {
 pub struct Errand {
     /// The walls around the robot, which the map has, too.
     pub walls: Vec<Segment>,
-    /// Where the robot starts.
+    /// The start pose of the robot.
     pub start: Pose,
     /// The targets.
     pub targets: Vec<Target>,
-    /// What happens.
+    /// The course of events.
     pub incident: Incident,
-    /// What the robot measures.
+    /// The measurements of the robot.
     pub sensors: Sensors,
     /// The configuration; the track differs in each run.
     pub config: Config,

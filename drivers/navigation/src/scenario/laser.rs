@@ -57,7 +57,7 @@ impl Laser {
         sweep.start + Model::Urg04Lx.sweep_time(sweep.turn)
     }
 
-    /// What the scanner measures in a turn. It turns counter-clockwise.
+    /// The measurements of the scanner in a turn. It turns counter-clockwise.
     pub(super) fn scan(
         &self,
         walls: &Walls,

@@ -32,7 +32,7 @@ pub struct Maps {
 pub struct Case<'a> {
     /// The driver under test.
     pub driver: &'static str,
-    /// What happens.
+    /// The course of events.
     pub name: String,
     /// The goal.
     pub goal: &'static str,
@@ -461,7 +461,7 @@ fn trajectories(all: &mut Vec<Case<'_>>) {
     }
 }
 
-/// What an errand must fulfil.
+/// The goals of an errand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Goal {
     text: &'static str,

@@ -16,11 +16,11 @@ const GRAZING_LOST: f64 = 0.2;
 /// At an edge, this share of the beams hits both surfaces and ends in between.
 const EDGE_M: f64 = 0.1;
 const MIXED: f64 = 0.3;
-/// What the scanner can measure.
+/// The range of the scanner.
 const MIN_RANGE_M: f64 = 0.02;
 const MAX_RANGE_M: f64 = 5.6;
 
-/// Which errors a scanner has.
+/// The errors of a scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// Independent errors of each beam: 10 mm up to 1 m, 1 % beyond.
@@ -107,7 +107,7 @@ impl Noise {
     }
 }
 
-/// What the simulated scanner measures.
+/// A measurement of the simulated scanner.
 fn captured(
     rays: &[Ray],
     walls: &Walls,

@@ -35,11 +35,11 @@ pub struct Sensors {
     pub mount: Pose,
     /// The errors of the scanner.
     pub laser: Errors,
-    /// Where poses come from.
+    /// The source of poses.
     pub poses: Poses,
 }
 
-/// Where poses come from.
+/// The source of poses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Poses {
     /// The truth with independent errors, each with this standard deviation.
@@ -104,7 +104,7 @@ pub struct Robot {
     /// Whether poses arrive.
     pub pose_on: bool,
     laser: Laser,
-    /// What the laser sees, if that is not all.
+    /// The field of view of the laser, if it is limited.
     seen: Option<Walls>,
     poses: Poses,
     location: Option<Box<Location>>,

@@ -97,7 +97,7 @@ impl Vehicle {
             .along_arc(self.speed_m_s * dt_s, self.turn_rad_s * dt_s);
     }
 
-    /// What the controllers measure: whole millimetres per second, with noise.
+    /// The measurements of the controllers: whole millimetres per second, with noise.
     pub(super) fn measure(&self, time: Duration, random: &mut fastrand::Rng) -> (Duration, Wheels) {
         let exact = DRIVE.wheels(Twist::new(self.speed_m_s, self.turn_rad_s));
         let mut wheel = |speed: f64| {

@@ -28,7 +28,7 @@ const MARGIN_PER_M: f64 = 0.02;
 /// The grid reaches this far around everything that was seen.
 const BORDER_M: f64 = 0.3;
 
-/// Where surfaces and free space are.
+/// The surfaces and the free space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     layout: Layout,

@@ -8,10 +8,10 @@ use crate::location::refine::solve;
 const SPACING_M: f64 = 0.02;
 /// A wall that is farther from every other wall is missing, or false.
 pub const FAR_M: f64 = 0.1;
-/// What is farther away does not pull the fit.
+/// Points farther away do not affect the fit.
 const FIT_GATE_M: f64 = 0.25;
 const FIT_STEPS: usize = 40;
-/// What the robot has seen: beams up to this length from the poses of a tour.
+/// The area that the robot has seen: beams up to this length from the poses of a tour.
 const SEEN_M: f64 = 4.0;
 const BEAMS: usize = 340;
 

@@ -52,7 +52,7 @@ impl Gaps {
 /// How far a map is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Where the robot is.
+    /// The pose of the robot.
     pub pose: Pose,
     /// The part of the last scan that matches the map, 0 to 1.
     pub overlap: f64,
@@ -108,7 +108,7 @@ pub struct Finished {
     pub map: Map,
     /// The grid.
     pub occupancy: Occupancy,
-    /// What happened.
+    /// The results.
     pub progress: Progress,
 }
 

@@ -45,7 +45,7 @@ pub struct Reference {
     cell_m: f64,
     columns: usize,
     rows: usize,
-    /// Where each cell starts in `surfaces`.
+    /// The start of each cell in `surfaces`.
     starts: Vec<u32>,
     surfaces: Vec<Surface>,
 }
@@ -55,7 +55,7 @@ pub struct Reference {
 pub struct Aligned {
     /// The pose.
     pub pose: Pose,
-    /// What the surfaces say about x, y and heading: 1/m², 1/(m·rad), 1/rad².
+    /// The information of the surfaces about x, y and heading: 1/m², 1/(m·rad), 1/rad².
     pub information: Matrix,
     /// The part of the scan that lies on the surfaces, 0 to 1.
     pub overlap: f64,
@@ -63,7 +63,7 @@ pub struct Aligned {
     pub rms_m: f64,
 }
 
-/// What is known about a pose beforehand.
+/// Prior knowledge about a pose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
     /// The expected pose.

@@ -32,7 +32,7 @@ const MAX_CELLS: f64 = 4e6;
 const APART_M: f64 = 0.25;
 const APART_RAD: f64 = 0.25;
 
-/// Where to search.
+/// The area to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// The middle.

@@ -182,7 +182,7 @@ impl Watch {
         self.interval.map(|_| self.due)
     }
 
-    /// Which of the two to read now.
+    /// The one of the two to read now.
     pub(super) fn next(&self, now: Instant) -> Option<usize> {
         let is_due = self.due().is_some_and(|due| now >= due);
         is_due.then_some(usize::from(self.first.is_some()))

@@ -186,8 +186,8 @@ impl Client {
         self.proved = true;
     }
 
-    /// Whether the mediator may send it this many bytes of its own; if so, they are charged. An
-    /// address that is not proved gets no more than it has sent.
+    /// Whether the mediator may send it this many of its own bytes; if so, they are charged. An
+    /// unverified address gets no more than it has sent.
     pub(super) fn may_be_sent(&mut self, bytes: usize) -> bool {
         let rest = u32::try_from(bytes)
             .ok()

@@ -2,7 +2,7 @@
 //!
 //! A host with one client, like most hosts, takes five bytes in an index. Two or more clients
 //! form a crowd with its own eviction lists, ordered like those of the whole table: the first
-//! in the crowd's lists comes before the others in the table's lists, too. (When the second
+//! in the crowd's lists also comes before the others in the table's lists. (When the second
 //! client comes, the first one joins with the standing that it has by then.) The cost of each
 //! operation does not depend on the number of clients.
 

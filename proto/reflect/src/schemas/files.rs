@@ -275,7 +275,7 @@ mod tests {
         assert!(schemas.encode(amber_proto::DeviceType(202), &on).is_ok());
         assert!(schemas.encode(amber_proto::DeviceType(201), &on).is_err());
 
-        // A single description serves devices of any other type, too.
+        // A single description also serves devices of any other type.
         let one = Schemas::with(&[lamp]).unwrap();
         assert_eq!(name(&one, type_of(205)), "lit");
         assert_eq!(name(&one, None), "lit");

@@ -6,7 +6,7 @@
 //!                                                  location
 //! ```
 //!
-//! The driver has a thread for its filter. The kernel counts the time of each thread on a processor;
+//! The driver has a thread for its filter. The kernel counts the CPU time of each thread;
 //! while the filter sleeps between two scans, the difference is the time of an update.
 #![allow(clippy::print_stdout)] // What a program is for.
 
@@ -298,7 +298,7 @@ impl Filter {
     }
 }
 
-/// The time of a thread on a processor.
+/// The CPU time of a thread.
 fn spent(file: &Path) -> Duration {
     let text = fs::read_to_string(file).unwrap_or_default();
     let nanoseconds = text

@@ -28,11 +28,11 @@ fn closed(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => made?,
     }
-    // Not through a link that somebody else has made.
+    // Do not follow a link that another user has made.
     let found = fs::symlink_metadata(folder)?;
     let is_ours = found.is_dir() && found.uid() == getuid().as_raw();
     match is_ours && found.mode() & 0o077 == 0 {
         true => Ok(()),
-        false => Err(io::Error::other("others can open it")),
+        false => Err(io::Error::other("other users can open it")),
     }
 }

@@ -22,7 +22,7 @@ message! {
         name: String,
         /// The problem, for people.
         message: String,
-        /// Which device it is.
+        /// The device.
         hardware_id: String,
         /// Details.
         values: Vec<KeyValue>,

@@ -135,7 +135,7 @@ message! {
         header: Header,
         /// The child frame.
         child_frame_id: String,
-        /// Where it is.
+        /// Its location.
         transform: Transform,
     }
 }

@@ -107,7 +107,7 @@ message! {
         cell_voltage: Vec<f32>,
         /// Degrees Celsius of each cell.
         cell_temperature: Vec<f32>,
-        /// Where it is.
+        /// Its location.
         location: String,
         /// Its number.
         serial_number: String,

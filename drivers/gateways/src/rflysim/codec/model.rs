@@ -23,7 +23,7 @@ pub struct DoubleInputs {
 
 /// Parameters of the model, 264 bytes with their magic number.
 pub struct Parameters {
-    /// Which of the parameters are set, one bit each.
+    /// The parameters that are set, one bit each.
     mask: u32,
     /// Their values.
     values: [f64; 32],
@@ -41,7 +41,7 @@ pub struct DisplayInputs {
 pub struct DynamicParameters {
     /// The number of the vehicle, from 1.
     copter_id: i32,
-    /// Which of the parameters are set, one bit each.
+    /// The parameters that are set, one bit each.
     mask: u64,
     /// Their values.
     values: [f64; 64],

@@ -37,7 +37,7 @@ const NOTICE_S: f64 = 2.0;
 /// The same of a frozen process: the time without news of 2 s, and a quarter of it.
 const FROZEN_S: f64 = 2.5;
 
-/// What somebody notices about a robot.
+/// An observation about a robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
     /// The token of the robot is there, or is gone.
@@ -127,13 +127,13 @@ pub(crate) async fn all(
     Ok(faults)
 }
 
-/// What should be seen when a robot has left the fleet.
+/// The expected signs when a robot has left the fleet.
 const ROBOT_GONE: [(Sign, &str); 3] = [
     (Sign::Robot(false), "token"),
     (Sign::Far(false), "client of a local mediator"),
     (Sign::Listed(false), "list"),
 ];
-/// What should be seen when its mediator is gone.
+/// The expected signs when its mediator is gone.
 const MEDIATOR_GONE: [(Sign, &str); 4] = [
     (Sign::Scanner(false), "token of a device"),
     (Sign::Far(false), "client of a local mediator"),
@@ -324,7 +324,7 @@ async fn watch_far(client: Client, robot: usize, seen: mpsc::UnboundedSender<See
     }
 }
 
-/// Lists the fleet again and again until a robot is missing in the list, or shown as ill.
+/// Lists the fleet repeatedly until a robot is missing in the list, or shown as faulty.
 async fn list(session: Session, robot: usize, seen: mpsc::UnboundedSender<Seen>) {
     loop {
         if let Ok(fleet) = look(&session, LOOK).await

@@ -21,7 +21,7 @@ pub(crate) struct Report {
     pub(crate) router: RouterCost,
     pub(crate) commands: Commands,
     pub(crate) faults: Vec<Fault>,
-    /// What robots have counted as dropped or missed, in sum.
+    /// The total of messages that robots have counted as dropped or missed.
     pub(crate) dropped: Vec<(String, u64)>,
     pub(crate) goals: Vec<Goal>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Ratios {
     pub(crate) call_sum: f64,
 }
 
-/// What processes of a kind need in sum.
+/// The total resource usage of one kind of processes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Usage {
     pub(crate) what: &'static str,
@@ -74,7 +74,7 @@ pub(crate) struct Usage {
     pub(crate) pss_mb: f64,
 }
 
-/// What a message costs the router.
+/// The cost of a message for the router.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RouterCost {
     /// CPU time per scan while the fleet runs; calls are a tenth of the load.
@@ -101,19 +101,19 @@ pub(crate) struct Commands {
     pub(crate) stop_ms: [f64; 2],
 }
 
-/// What a fault caused, and how fast it was noticed.
+/// The effect of a fault, and its detection time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Fault {
     pub(crate) what: &'static str,
     /// How soon it should be noticed.
     pub(crate) notice_s: f64,
-    /// What noticed it, and after how long.
+    /// The detectors, with their detection times.
     pub(crate) noticed: Vec<(&'static str, f64)>,
-    /// What was well again, and how long after the repair.
+    /// The recovered parts, with their times after the repair.
     pub(crate) back: Vec<(&'static str, f64)>,
 }
 
-/// What should hold.
+/// A goal.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Goal {
     pub(crate) what: String,
@@ -161,7 +161,7 @@ impl Ratios {
     }
 }
 
-/// What more robots would need, by calculation from what was measured.
+/// The calculated needs of more robots, from the measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Outlook {
     pub(crate) robots: f64,
@@ -172,7 +172,8 @@ pub(crate) struct Outlook {
     pub(crate) idle_cores: f64,
     /// Cores of routers while one robot of a hundred is watched by one program, and all are.
     pub(crate) busy_cores: [f64; 2],
-    /// What all scans need if all robots are watched by one program: into the routers, and out again.
+    /// The bandwidth of all scans if all robots are watched by one program: into the routers, and
+    /// out again.
     pub(crate) traffic_gbit_s: f64,
 }
 

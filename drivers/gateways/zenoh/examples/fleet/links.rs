@@ -31,7 +31,7 @@ use crate::wire::{Conditions, Wire};
 const ORDER_PERIOD: Duration = Duration::from_millis(100);
 /// How long an order moves the robot: half a second, and what drivers and threads need.
 const LONGEST_S: f64 = 0.55;
-/// What the way from the operator to the driver takes without faults, on a busy machine.
+/// The latency from the operator to the driver without faults, on a busy machine.
 const SLACK_S: f64 = 0.1;
 /// How fast driving and streams are back: the router has taken the robot for lost, so it must find a
 /// new link.
@@ -56,7 +56,7 @@ struct Trial {
     sent: watch::Receiver<Vec<u64>>,
 }
 
-/// What is done to the link.
+/// The condition of the link.
 #[derive(Clone, Copy)]
 struct Kind {
     what: &'static str,
@@ -65,7 +65,7 @@ struct Kind {
     meanwhile: Meanwhile,
 }
 
-/// What else happens during a fault.
+/// A further event during a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meanwhile {
     Nothing,
@@ -75,7 +75,7 @@ enum Meanwhile {
     OperatorLetsGo,
 }
 
-/// What happened during and after a fault.
+/// The results during and after a fault.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LinkFault {
     pub(crate) what: &'static str,
@@ -328,7 +328,7 @@ impl Trial {
         Ok(fault)
     }
 
-    /// What the robot has counted.
+    /// The counters of the robot.
     async fn refused_late(&self) -> anyhow::Result<u64> {
         let fleet = wait_until_listed(&self.ways.session, 1).await?;
         let info = fleet.robots.iter().find_map(|row| row.info.as_ref());
@@ -411,7 +411,7 @@ impl Trial {
     }
 }
 
-/// Sends orders while somebody drives, each with a number of its own.
+/// Sends orders while the operator drives, each with its own number.
 async fn drive(
     mut orders: Orders,
     driven: watch::Receiver<bool>,

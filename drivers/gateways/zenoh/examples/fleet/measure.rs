@@ -19,7 +19,7 @@ use crate::usage::{Reading, memory_of};
 use crate::watch::Tally;
 use crate::ways::{Listening, Mediators, Way, Ways, zenoh_failed};
 
-/// What is measured.
+/// The settings of the measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) robots: usize,
@@ -153,14 +153,14 @@ pub(crate) async fn wait_for_scans(
     ended.unwrap_or_else(|_| bail!("no scans of robots {:?}", tally.missing(scans, after_ns)))
 }
 
-/// What the ways have shown.
+/// The results of the paths.
 struct Measured {
     ways: Vec<WayFigures>,
     usage: Vec<Usage>,
     router: RouterCost,
 }
 
-/// What one way has shown so far.
+/// The results of one path so far.
 struct Sums {
     way: Way,
     tally: Tally,
@@ -308,7 +308,7 @@ async fn measure_way(
     Ok(())
 }
 
-/// Commands each robot at a speed of its own, and watches its wheels until they stand again.
+/// Commands each robot at its own speed, and watches its wheels until they stand still again.
 async fn command_all(ways: &mut Ways) -> anyhow::Result<Commands> {
     let began = Instant::now();
     let mut commanded = Vec::new();
@@ -340,7 +340,7 @@ async fn command_all(ways: &mut Ways) -> anyhow::Result<Commands> {
     })
 }
 
-/// What robots have counted as dropped, missed or refused, in sum.
+/// The total of messages that robots have counted as dropped, missed or refused.
 fn dropped(fleet: &Fleet) -> Vec<(String, u64)> {
     let is_loss = |name: &str| {
         let parts = ["missed", "not_sent", "dropped", "refused", "replaced"];

@@ -11,7 +11,7 @@ const NUMBERS: u32 = 200 * 200;
 /// The slowest speed that stands for a number.
 const FIRST_MM_S: i32 = 100;
 
-/// What the driver did at one time.
+/// The action of the driver at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Act {
     /// CLOCK_MONOTONIC.
@@ -20,7 +20,7 @@ pub(crate) struct Act {
     pub(crate) order: Option<u32>,
 }
 
-/// What the wheels did during some time.
+/// The motion of the wheels during some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Motion {
     /// Orders that the driver carried out.
@@ -72,8 +72,8 @@ fn act(line: &str) -> Option<Act> {
 }
 
 impl Motion {
-    /// What the wheels did in these acts; `sent_ns` has the time of each order by its number. An order
-    /// that is still carried out at the end counts until then.
+    /// The motion of the wheels in these acts; `sent_ns` has the time of each order by its number.
+    /// An order that is still carried out at the end counts until then.
     pub(crate) fn of(acts: &[Act], sent_ns: &[u64], end_ns: u64) -> Self {
         let mut motion = Self::default();
         let ends = acts.iter().skip(1).map(|it| it.at_ns).chain([end_ns]);

@@ -21,12 +21,12 @@ use nix::sys::socket::{
     AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, SockaddrLike, bind, socket,
 };
 
-/// Where the operator is, and the router.
+/// The address of the operator and of the router.
 pub(crate) const OPERATOR: &str = "10.91.0.1";
-/// Where the robot is.
+/// The address of the robot.
 const ROBOT: &str = "10.91.0.2";
 
-/// A network of its own.
+/// A separate network.
 #[derive(Debug)]
 pub(crate) struct Namespace(File);
 
@@ -39,7 +39,7 @@ pub(crate) struct Networks {
     pub(crate) ends: [UdpSocket; 2],
 }
 
-/// Moves this process to a network of its own. Call it before there are other threads.
+/// Moves this process to a separate network. Call it before there are other threads.
 pub(crate) fn leave_host() -> anyhow::Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("cannot make a network namespace")?;
     ip("link set lo up")

@@ -45,7 +45,7 @@ impl Process {
         })
     }
 
-    /// What follows this text in the first line that the program prints.
+    /// The text after this prefix in the first line that the program prints.
     pub(crate) fn first_line(&mut self, after: &str) -> anyhow::Result<String> {
         let stdout = self.stdout.as_mut().context("no stdout")?;
         let mut line = String::new();

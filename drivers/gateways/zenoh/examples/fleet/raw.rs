@@ -45,7 +45,7 @@ pub(crate) fn link(endpoint: &str) -> anyhow::Result<Link> {
     Ok(ZenohTable::default().checked(vec![endpoint.to_owned()])?)
 }
 
-/// What a raw peer answers to a call, as the wheels of a robot do.
+/// The answer of a raw peer to a call, like that of the wheels of a robot.
 fn answer() -> Vec<u8> {
     let mut message = roboclaw::DriverMsg::data();
     message.ack_num = Some(1);
@@ -53,7 +53,7 @@ fn answer() -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// A stream of scans that flows while somebody listens.
+/// A stream of scans that flows while there are subscribers.
 struct Stream<'a> {
     publisher: Publisher<'a>,
     listened: watch::Receiver<bool>,

@@ -25,7 +25,7 @@ pub(crate) struct Programs {
 #[derive(Debug)]
 pub(crate) struct Robot {
     pub(crate) name: String,
-    /// Where its mediator listens.
+    /// The address of its mediator.
     pub(crate) address: String,
     pub(crate) mediator: Process,
     pub(crate) zenoh: Process,
@@ -42,7 +42,7 @@ pub(crate) struct Site {
     pub(crate) raw: Vec<Process>,
 }
 
-/// What processes do.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Router,

@@ -26,7 +26,7 @@ pub(crate) struct Arrival {
     pub(crate) message: Vec<u8>,
 }
 
-/// What has arrived of all robots.
+/// The received scans of all robots.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     series: Vec<Series>,
@@ -36,7 +36,7 @@ pub(crate) struct Tally {
     in_zenoh: Samples,
 }
 
-/// What has arrived of one robot.
+/// The received scans of one robot.
 #[derive(Clone, Debug, Default)]
 struct Series {
     number: Option<u64>,

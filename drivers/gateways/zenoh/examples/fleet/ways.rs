@@ -43,7 +43,7 @@ pub(crate) enum Way {
     Fleet,
 }
 
-/// What is needed to use all ways.
+/// The connections for all paths.
 pub(crate) struct Ways {
     pub(crate) session: Session,
     /// Clients of the mediators; gone after [`Ways::leave_mediators`].

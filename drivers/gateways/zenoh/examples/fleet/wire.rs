@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::frames::mend;
 
-/// What a wire does to frames.
+/// The effect of a link on frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Conditions {
     /// The part of all frames that is lost.

@@ -39,8 +39,8 @@ pub enum CertificateError {
     },
 }
 
-/// Makes what is missing in the folder: the authority, and certificates for the router and all names.
-/// Certificates that are there stay; remove a file to renew it. Returns the names with new ones.
+/// Creates the missing files in the folder: the authority, and certificates for the router and all
+/// names. Existing certificates stay; remove a file to renew it. Returns the names with new ones.
 ///
 /// # Errors
 /// A file cannot be read or written, or is invalid.

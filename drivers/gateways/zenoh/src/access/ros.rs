@@ -51,7 +51,7 @@ impl<'a> RosRobot<'a> {
     /// The namespace is that of the table, or the name of the robot.
     ///
     /// # Errors
-    /// It is not a namespace of its own, so keys would not tell robots apart.
+    /// It is not a separate namespace, so keys would not distinguish robots.
     pub(super) fn new(ros: &'a RosTable, robot: &'a RobotTable) -> Result<Self, RightsError> {
         let usual = || format!("/{}", robot.name);
         let namespace = robot.namespace.clone().unwrap_or_else(usual);

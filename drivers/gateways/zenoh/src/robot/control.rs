@@ -67,7 +67,7 @@ pub(super) struct Control {
     pub(super) operators: watch::Sender<Vec<OperatorInfo>>,
     /// The operators who may take the seat from another operator.
     pub(super) may_force: Vec<Name>,
-    /// The seats that somebody holds, for those who listen.
+    /// The occupied seats, for subscribers.
     pub(super) seats: watch::Sender<BTreeMap<i32, SeatInfo>>,
 }
 

@@ -90,7 +90,7 @@ impl Door {
             return self.counters.count("queries_dropped_invalid");
         }
         let parameters = query.parameters();
-        // On the key for all, nobody takes a seat.
+        // On the key for all, no seat can be taken.
         let action = parameters.get("action").filter(|_| is_own);
         let request = SeatRequest::parse(action, parameters.get("id"));
         let stamp = query.attachment().and_then(order_stamp);

@@ -19,7 +19,7 @@ use zenoh::{Session, Wait};
 use crate::counters::Counters;
 use crate::problem::Problem;
 
-/// What is to be sent. The channel is bounded by those who send: queries need a permit, and the rest
+/// A message to send. The channel is bounded by the senders: queries need a permit, and the rest
 /// changes when drivers do.
 pub(super) enum Out {
     /// The answer of a device.

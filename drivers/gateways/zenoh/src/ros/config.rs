@@ -165,7 +165,7 @@ impl RosTable {
 /// That of the file, or the name of the robot.
 fn namespace(given: Option<String>, robot: &Name) -> Result<String, OptionsError> {
     let namespace = given.unwrap_or_else(|| format!("/{robot}"));
-    // Each name in it must be valid, too.
+    // Each name in it must also be valid.
     if is_namespace(&namespace) && full_name(&namespace, Topic::JointStates.name()).is_ok() {
         return Ok(namespace);
     }

@@ -237,8 +237,8 @@ impl WheelState {
         })
     }
 
-    /// Where the frame `odom` is on the map, if the robot was there at this time. `None` while the
-    /// robot does not know its pose.
+    /// The pose of the frame `odom` on the map, if the robot was there at this time. `None` while
+    /// the robot does not know its pose.
     #[must_use]
     pub fn map_to_odom(&self, time: Duration, found: &MapPose) -> Option<Pose> {
         let start = self.odometry.pose_at(time).local_pose(Pose::default());

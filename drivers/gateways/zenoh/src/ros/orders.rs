@@ -82,7 +82,7 @@ pub struct Inbox {
 impl Wish {
     /// The topics that a robot with this configuration subscribes to in a layout.
     ///
-    /// With `rmw_zenoh`, each type has a key of its own. Behind a bridge, a topic has one type.
+    /// With `rmw_zenoh`, each type has its own key. Behind a bridge, a topic has one type.
     #[must_use]
     pub fn all(layout: Layout, config: &RosConfig) -> Vec<(Topic, Self, RosType)> {
         let has_plain = layout == Layout::RmwZenoh || !config.has_stamped_cmd_vel;

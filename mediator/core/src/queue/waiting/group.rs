@@ -34,14 +34,14 @@ pub(super) trait Holds: Default {
     fn shrink(&mut self);
 }
 
-/// Where to add a frame, and the member if it is new.
+/// The place to add a frame, and the member if it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Front,
     Back,
 }
 
-/// What to compare: the number of frames or their bytes.
+/// The value to compare: the number of frames or their bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::queue) enum Most {
     Frames,
