@@ -37,7 +37,8 @@ def here(robot: amber.Client) -> amber.Target:
         if pose.quality > SURE:
             return amber.Target(pose.x_m, pose.y_m)
         if time.monotonic() > end:
-            sys.exit("error: the position of the robot is unknown\nhint: `amber status location` says why")
+            hint = "`amber status location` shows the reason"
+            sys.exit(f"error: the position of the robot is unknown\nhint: {hint}")
         time.sleep(0.2)
 
 

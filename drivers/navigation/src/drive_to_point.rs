@@ -180,9 +180,7 @@ pub enum Skipped {
     #[error("the robot made no progress after {0} attempts")]
     NoProgress(u32),
     /// Its coordinates or its radius are invalid.
-    #[error(
-        "the target is not a place: coordinates and radius must be numbers, the radius positive"
-    )]
+    #[error("invalid target: coordinates and radius must be numbers, the radius positive")]
     Invalid,
 }
 

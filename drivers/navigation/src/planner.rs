@@ -8,7 +8,7 @@
 //! 3. Corners are rounded where there is room.
 //!
 //! With the node graph of a map ([`Planner::with_graph`]), the path follows its links instead, see
-//! `graph`. If there is no path, the error says why.
+//! `graph`. If there is no path, the error contains the reason.
 
 mod graph;
 

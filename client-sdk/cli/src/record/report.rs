@@ -158,7 +158,7 @@ impl Human for Report {
         };
         let dropped = (self.dropped_by_mediator > 0).then(|| {
             let dropped = self.dropped_by_mediator;
-            format!("{dropped} messages; `amber status` shows why")
+            format!("{dropped} messages; `amber status` shows the reason")
         });
         let facts = [
             ("time", Some(time)),
@@ -205,7 +205,7 @@ mod tests {
              messages:                120\n\
              missing:                 7 messages (1.4 kB) are missing in 2 gaps: the disk or this \
              machine was too slow\n\
-             dropped by the mediator: 3 messages; `amber status` shows why\n"
+             dropped by the mediator: 3 messages; `amber status` shows the reason\n"
         );
         assert!(!report.complete);
         let whole = Totals {

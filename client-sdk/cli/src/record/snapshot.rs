@@ -207,7 +207,7 @@ fn ask(path: &Path, remark: &str) -> Result<Option<Value>, Failure> {
     let answer = serde_json::from_str(&line);
     answer.map(Some).map_err(|_| {
         Failure::new("the recorder ended before it wrote a snapshot")
-            .hint("it says why in its terminal or log")
+            .hint("see its terminal or log for the reason")
     })
 }
 

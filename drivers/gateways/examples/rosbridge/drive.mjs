@@ -39,7 +39,7 @@ const drive = (speed) =>
     angular: { x: 0, y: 0, z: 0 },
   });
 
-// A command holds for half a second, so repeat it.
+// A command is valid for half a second, so repeat it.
 const repeat = setInterval(() => drive(SPEED_M_S), 100);
 const odometry = topic("/odom", "nav_msgs/Odometry", { throttle_rate: 100 });
 let begin;

@@ -58,7 +58,7 @@ def main():
     motion.advertise()
     way_m = 0.0
     while way_m < DISTANCE_M:
-        # A command holds for half a second. Odometry comes ten times per second.
+        # A command is valid for half a second. Odometry comes ten times per second.
         motion.publish(
             {"linear": {"x": SPEED_M_S, "y": 0, "z": 0}, "angular": {"x": 0, "y": 0, "z": 0}}
         )

@@ -40,5 +40,5 @@ with zenoh.open(config) as session:
         for number in range(1, int(options.seconds * 10) + 1):
             session.put(key, command.SerializeToString(),
                         attachment=struct.pack("<QQQ", instance, number, time.monotonic_ns()))
-            # A command holds for half a second.
+            # A command is valid for half a second.
             time.sleep(0.1)

@@ -77,7 +77,7 @@ impl fmt::Display for Reason {
             Self::Retreat => "leaving an obstacle slowly",
             Self::Limit => "speed limit near an obstacle",
             Self::Reverse => "speed limit in reverse",
-            Self::Unseen => "nobody has looked behind the robot: turn first",
+            Self::Unseen => "the area behind the robot is unknown: turn first",
             Self::Lateral => "speed limit in a curve",
             Self::Momentum => "braking before an obstacle",
             Self::NoScan => "no scan yet",

@@ -37,7 +37,9 @@ pub(super) fn of(driver: &Driver) -> Option<Unavailable> {
     let hint = match reason {
         Reason::Stopped => format!("`amber start {device}` starts it"),
         Reason::Failed => {
-            format!("`amber status {device}` shows why; `amber start {device}` starts it again")
+            format!(
+                "`amber status {device}` shows the reason; `amber start {device}` starts it again"
+            )
         }
         _ => format!("it recovers automatically; `amber status {device}` shows more"),
     };

@@ -36,7 +36,10 @@ impl Report {
         };
         row("robots", self.robots.to_string());
         row("cores of the machine", self.cores.to_string());
-        row("each path was measured for", format!("{:.0} s", self.measured_s));
+        row(
+            "each path was measured for",
+            format!("{:.0} s", self.measured_s),
+        );
         row(
             "all robots and devices listed, after the start of all processes",
             format!("{:.1} s", presence.start_s),

@@ -269,11 +269,10 @@ pub fn occupied(holder: &str, free_in: Duration) -> Problem {
         tenths / 10,
         tenths % 10
     );
-    Problem::new(Kind::Occupied, problem)
-        .hint(
-            "the seat is free one second after the last command of that operator; request it with \
+    Problem::new(Kind::Occupied, problem).hint(
+        "the seat is free one second after the last command of that operator; request it with \
              `amber-zenoh seat`",
-        )
+    )
 }
 
 #[cfg(test)]
