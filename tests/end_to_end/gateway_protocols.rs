@@ -63,7 +63,7 @@ fn one_metre(robot: &Robot, command: impl Fn()) -> SimulationState {
     // No more commands come.
     let end = robot.until("it stands", stands);
     let (moved_m, took_s) = (way_m(&end), end.time_s - last.time_s);
-    // Between two looks at the robot it moves on.
+    // Between two checks of the robot it keeps moving.
     assert!((0.95..1.6).contains(&moved_m), "{moved_m} m");
     assert!(took_s < DEAD_MAN_S, "{took_s} s");
     assert_eq!(end.contacts, 0);

@@ -138,7 +138,7 @@ fn a_foreign_client_drives_one_metre() {
     client.drive(0.0, 0.0);
     let end = robot.until("it stands", stands);
     let moved_m = way_m(&end);
-    // Between two looks at the robot it moves on.
+    // Between two checks of the robot it keeps moving.
     assert!((0.95..1.6).contains(&moved_m), "{moved_m} m");
     assert_eq!(end.contacts, 0);
 

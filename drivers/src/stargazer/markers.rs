@@ -1,7 +1,7 @@
 //! Computes the position of the robot from the positions of markers. PURE.
 //!
 //! Files use map coordinates: metres with x to the right and **y down**, and degrees clockwise from
-//! x. A StarGazer uses y up, but also counts degrees clockwise. The maker's guide states no
+//! x. A StarGazer uses y up, but also counts degrees clockwise. The manufacturer's guide states no
 //! direction; this follows from the code of other drivers, which all negate the angle and keep x
 //! and y.
 
