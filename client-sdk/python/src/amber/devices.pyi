@@ -40,21 +40,21 @@ from .values import (
 )
 
 class Mediator(PlainTyped):
-    """The mediator itself. Only programs on its own machine may change things."""
+    """The mediator itself. Only programs on its machine may make changes."""
     def list_drivers(self, skip: int | None = None) -> Any:
         """The drivers with their state, in the order of the configuration."""
     def describe_driver(self, type: int, id: int) -> Any:
-        """All about the driver that serves one device."""
+        """Details of the driver that serves one device."""
     def get_description(self, type: int, id: int) -> Any:
         """The description that the driver of a device has sent, for clients that do not know the device."""
     def list_clients(self, skip: int | None = None) -> Any:
-        """The clients that the mediator knows."""
+        """The known clients."""
     def list_processes(self, skip: int | None = None) -> Any:
-        """The processor time and the memory of the mediator and of its drivers."""
+        """CPU time and memory of the mediator and its drivers."""
     def statistics(self) -> Any:
         """Version, uptime and counters."""
     def explain_counters(self) -> list[Any]:
-        """What the counters of Statistics count."""
+        """The meanings of the counters of Statistics."""
     def read_log(
         self,
         device: Any = None,
@@ -62,55 +62,55 @@ class Mediator(PlainTyped):
         since_ms: int | None = None,
         last: int | None = None,
     ) -> Any:
-        """What drivers wrote to stderr, and what the mediator says of them. The mediator keeps the last
-        lines of each driver.
+        """The stderr output of drivers, and the mediator's messages about them. The mediator keeps the
+        last lines of each driver.
 
         ``device``: Only lines about the driver that serves this device, instead of all
         lines.
 
         ``after``: Only lines with a number above this one.
 
-        ``since_ms``: Only lines of the last milliseconds.
+        ``since_ms``: Only lines that are at most this many milliseconds old.
 
-        ``last``: Only so many of these lines, the newest. At most 1000 lines.
+        ``last``: Only the newest of these lines, at most this many. At most 1000 lines.
         """
     def change_driver(self, device: Any, action: int | str) -> str:
-        """Starts, stops or restarts a driver. The answer says what happens."""
+        """Starts, stops or restarts a driver. The answer describes the result."""
     def reload(self) -> str:
-        """Reads the configuration again. Changed drivers restart. The answer says what happens."""
+        """Reloads the configuration. Changed drivers restart. The answer describes the result."""
     def set_log_level(self, filter: str) -> str:
-        """Changes what the mediator logs. The answer says what happens."""
+        """Changes the log level of the mediator. The answer describes the result."""
     def trace(self, device: Any, off: bool | None = None) -> str:
         """Starts or stops copies of the frames of one driver, which come with Traced."""
     def open_feed(self, devices: Iterable[Any]) -> Any:
-        """Opens a feed of everything that passes between clients and drivers, for one reader on the
-        mediator's own machine. The answer has the path of a Unix socket that only the mediator's user
-        can open. Connect within 5 seconds.
+        """Opens a feed of all messages between clients and drivers, for one reader on the mediator's
+        machine. The answer has the path of a Unix socket that only the mediator's user can open.
+        Connect within 5 seconds.
 
         ``devices``: The devices to record; all if there are none.
         """
     def events(self) -> Subscription[Any]:
         """Events of drivers and clients."""
     def traced(self) -> Subscription[Any]:
-        """The frames of the drivers for which this client asked with Trace."""
+        """The frames of the drivers that this client has requested with Trace."""
     def describe(self, files: bytes) -> None:
-        """Hands over the description of a device. From a driver only, without clientIDs. The header names
-        the device; without one, the description is that of all devices of the driver.
+        """Sends the description of a device. From a driver only, without clientIDs. The header names the
+        device; without one, the description applies to all devices of the driver.
 
         No answer.
 
         ``files``: A serialized google.protobuf.FileDescriptorSet: the file with the
         `service` of the device, and the files that it imports, except drivermsg.proto,
         interface.proto and those of google.protobuf. At most 16000 bytes. The mediator
-        does not read it.
+        does not decode it.
         """
     def health(self, state: int | str, text: str | None = None) -> None:
-        """Says whether a device works. From a driver only, without clientIDs.
+        """Reports whether a device works. From a driver only, without clientIDs.
 
         No answer.
 
-        ``text``: What is wrong, in a sentence for people, such as "/dev/ttyACM0 is not
-        there"; the mediator keeps 200 bytes of it.
+        ``text``: The problem, as a sentence, such as "/dev/ttyACM0 does not exist"; the
+        mediator keeps 200 bytes of it.
         """
     def drivers(self) -> list[DriverStatus]:
         """All drivers, in the order of the configuration."""
@@ -122,13 +122,13 @@ class Mediator(PlainTyped):
         The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
         """
     def clients(self) -> list[Any]:
-        """All clients that the mediator knows, as messages of mediator.proto."""
+        """All known clients, as messages of mediator.proto."""
     def start(self, device: str | Device) -> str:
-        """Starts the driver of a device. Returns a sentence that says what happens."""
+        """Starts the driver of a device. Returns a sentence that describes the result."""
     def stop(self, device: str | Device) -> str:
-        """Stops the driver of a device. Returns a sentence that says what happens."""
+        """Stops the driver of a device. Returns a sentence that describes the result."""
     def restart(self, device: str | Device) -> str:
-        """Restarts the driver of a device. Returns a sentence that says what happens."""
+        """Restarts the driver of a device. Returns a sentence that describes the result."""
 
 class NineDof(PlainTyped):
     """An accelerometer, a gyroscope and a magnetometer."""
@@ -136,22 +136,22 @@ class NineDof(PlainTyped):
         """Tests whether the sensors respond with plausible values. The robot must stand still.
         Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     def calibrate_gyro(self, duration_ms: int | None = None) -> list[Finding]:
         """Measures the bias of the gyroscope and subtracts it from then on. The robot must stand still.
         Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     def calibrate_magnet(self, duration_ms: int | None = None) -> list[Finding]:
-        """Measures the magnetic field of the robot itself and subtracts it from then on. The robot must
-        make a full turn on level ground meanwhile. Drivers of the original system do not answer.
+        """Measures the magnetic field of the robot itself and subtracts it from then on. During this time
+        the robot must make a full turn on level ground. Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     def data(
         self,
@@ -179,7 +179,7 @@ class Roboclaw(PlainTyped):
     """Four driven wheels on two motor controllers.
 
     The driver stops the wheels when the client that drives leaves, and a few seconds after the last
-    command: a program that drives repeats its command.
+    command. Therefore a program that drives must repeat its command.
     """
     def drive(self, motors_command: WheelSpeeds) -> None:
         """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
@@ -207,14 +207,14 @@ class Stargazer(PlainTyped):
 class Hokuyo(PlainTyped):
     """A laser scanner."""
     def scan(self) -> Scan:
-        """One scan. It takes 25 to 100 ms, and over a slow serial line or from a laser that was off more
-        than a second.
+        """One scan. It takes 25 to 100 ms, and more than a second over a slow serial line or if the laser
+        was off.
         """
     def scans(self) -> Subscription[Scan]:
         """Every scan, about ten per second."""
 
 class Dummy(PlainTyped):
-    """A device without hardware, for trying things out. All clients share its flag and its text."""
+    """A device without hardware, for experiments. All clients share its flag and its text."""
     def status(self) -> DummyStatus:
         """The flag and the text."""
     def enable(self, enable: bool) -> None:
@@ -235,13 +235,13 @@ class Dummy(PlainTyped):
         """Another name of ``message``."""
 
 class LocationService(PlainTyped):
-    """Where the robot is on its map."""
+    """The pose of the robot on a map."""
     def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
     def poses(self) -> Subscription[LocationServicePoses]:
         """The pose after each update, at most ten per second, and its quality."""
     def quality(self) -> Any:
-        """How good the pose is, and why. Drivers of the original system do not answer."""
+        """The quality of the pose, with details. Drivers of the original system do not answer."""
     def particles(self) -> list[Any]:
         """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
     def map(self) -> Any:
@@ -287,18 +287,18 @@ class Maestro(PlainTyped):
         """
     def angles(self) -> list[tuple[int, int]]:
         """The last angle that the driver sent to each servo since its start. Hobby servos do not report
-        where they are. A servo without a command is absent. Drivers of the original system do not
+        their position. A servo without a command is absent. Drivers of the original system do not
         answer.
         """
     def set_speed(self, servo_address: int, speed: int) -> None:
-        """Sets how fast a servo turns.
+        """Sets the speed of a servo.
 
         No answer.
 
         ``servo_address``: At most 23.
 
-        ``speed``: The controller's own unit, of which 20 is about 50 degrees per
-        second. 0 is the maximum speed. In 25 us/s, from 0 to 16383.
+        ``speed``: In the controller's unit: 20 is about 50 degrees per second. 0 is the
+        maximum speed. In 25 us/s, from 0 to 16383.
         """
 
 class DriveToPoint(PlainTyped):
@@ -309,17 +309,17 @@ class DriveToPoint(PlainTyped):
         No answer.
         """
     def next_target(self) -> DriveToPointNextTarget:
-        """The next target, and where the robot is. Without a target, one at 0, 0 with radius 0."""
+        """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
     def next_targets(self) -> DriveToPointNextTargets:
-        """All targets that are still to be reached, and where the robot is."""
+        """All targets that are still to be reached, and the pose of the robot."""
     def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last target that the robot visited, and where the robot is. Without one, as in NextTarget."""
+        """The last visited target, and the pose of the robot. Without one: as in NextTarget."""
     def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All targets that the robot visited, and where the robot is."""
+        """All visited targets, and the pose of the robot."""
     def configuration(self) -> Any:
         """The settings of the driver."""
     def progress(self) -> DriveToPointProgress:
-        """What the robot does, its path, and where it is. Drivers of the original system do not answer."""
+        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
     def progress_updates(self) -> Subscription[DriveToPointProgressUpdates]:
         """The same, five times per second. The original does not publish."""
     def stop(self) -> None:
@@ -328,7 +328,7 @@ class DriveToPoint(PlainTyped):
         """Drives to one target and waits until the robot is there. This replaces all other targets.
 
         Returns the pose there; None if the driver gave the target up, or if another client has set
-        its own. The robot may wait for ever, for example for a lost laser: ``progress()`` says why.
+        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
 
         An error or cancelling does not stop the robot: call ``stop()``, or close the client.
         """
@@ -336,12 +336,12 @@ class DriveToPoint(PlainTyped):
 class CollisionAvoidance(PlainTyped):
     """Drives like the Roboclaw and avoids collisions.
 
-    The driver slows the wheels down near obstacles and stops them before a contact, half a second
-    after the last command, and when it gets no scans or no wheel speeds. A program that drives
-    repeats its command.
+    The driver slows the wheels down near obstacles. It stops them before a contact, half a second
+    after the last command, and when scans or wheel speeds are missing. Therefore a program that
+    drives must repeat its command.
     """
     def drive(self, motors_speed: WheelSpeeds) -> None:
-        """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
+        """Sets the speeds of the wheels. The driver reduces them near obstacles.
 
         No answer.
         """
@@ -350,7 +350,7 @@ class CollisionAvoidance(PlainTyped):
     def scan(self) -> Scan:
         """The last scan of the laser scanner."""
     def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
-        """The measured speeds and the last scan at once."""
+        """The measured speeds and the last scan together."""
     def readings(self) -> Subscription[CollisionAvoidanceReadings]:
         """The measured speeds and the scan, with every scan. The original does not publish."""
     def drive_as_roboclaw(self, motors_command: WheelSpeeds) -> None:
@@ -364,9 +364,9 @@ class CollisionAvoidance(PlainTyped):
         """Stops all wheels. No answer."""
 
 class PidFollowTrajectory(PlainTyped):
-    """Follows a line of points."""
+    """Follows a trajectory, which is a list of points."""
     def set_targets(self, targets: Iterable[TrajectoryPoint], configuration: Any = None) -> None:
-        """Replaces the line and the settings. Ignored while the robot follows a line.
+        """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
 
         No answer.
         """
@@ -375,7 +375,7 @@ class PidFollowTrajectory(PlainTyped):
     def visited_targets(self) -> list[TrajectoryPoint]:
         """The points that were reached."""
     def start(self) -> None:
-        """Starts to follow the line.
+        """Starts to follow the trajectory.
 
         No answer.
         """
@@ -385,12 +385,12 @@ class PidFollowTrajectory(PlainTyped):
         No answer.
         """
     def step(self) -> None:
-        """Follows the line for one period (`loopSleepTime`), then stops the robot.
+        """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
 
         No answer.
         """
     def progress_updates(self) -> Subscription[Any]:
-        """What the robot does, five times per second. The original does not publish."""
+        """The activity of the robot, five times per second. The original does not publish."""
     def set_trajectory(self, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
     def next_points(self) -> list[TrajectoryPoint]:
@@ -433,23 +433,23 @@ class Gateway(PlainTyped):
 
 class Devices:
     def mediator(self) -> Mediator:
-        """The mediator itself. Only programs on its own machine may change things."""
+        """The mediator itself. Only programs on its machine may make changes."""
     def ninedof(self, id: int = 0) -> NineDof:
         """An accelerometer, a gyroscope and a magnetometer."""
     def roboclaw(self, id: int = 0) -> Roboclaw:
         """Four driven wheels on two motor controllers.
 
         The driver stops the wheels when the client that drives leaves, and a few seconds after the last
-        command: a program that drives repeats its command.
+        command. Therefore a program that drives must repeat its command.
         """
     def stargazer(self, id: int = 0) -> Stargazer:
         """A sensor that finds the robot's position from markers on the ceiling."""
     def hokuyo(self, id: int = 0) -> Hokuyo:
         """A laser scanner."""
     def dummy(self, id: int = 0) -> Dummy:
-        """A device without hardware, for trying things out. All clients share its flag and its text."""
+        """A device without hardware, for experiments. All clients share its flag and its text."""
     def location(self, id: int = 0) -> LocationService:
-        """Where the robot is on its map."""
+        """The pose of the robot on a map."""
     def maestro(self, id: int = 0) -> Maestro:
         """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
         such as a servo that does not exist or an angle beyond its limits. Servos keep their position
@@ -460,12 +460,12 @@ class Devices:
     def collision_avoidance(self, id: int = 0) -> CollisionAvoidance:
         """Drives like the Roboclaw and avoids collisions.
 
-        The driver slows the wheels down near obstacles and stops them before a contact, half a second
-        after the last command, and when it gets no scans or no wheel speeds. A program that drives
-        repeats its command.
+        The driver slows the wheels down near obstacles. It stops them before a contact, half a second
+        after the last command, and when scans or wheel speeds are missing. Therefore a program that
+        drives must repeat its command.
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
-        """Follows a line of points."""
+        """Follows a trajectory, which is a list of points."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 
@@ -498,31 +498,31 @@ class NineDofDriver(TypedDriver):
         """Tests whether the sensors respond with plausible values. The robot must stand still.
         Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     @abstractmethod
     def calibrate_gyro(self, duration_ms: int | None, /) -> list[Finding]:
         """Measures the bias of the gyroscope and subtracts it from then on. The robot must stand still.
         Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     @abstractmethod
     def calibrate_magnet(self, duration_ms: int | None, /) -> list[Finding]:
-        """Measures the magnetic field of the robot itself and subtracts it from then on. The robot must
-        make a full turn on level ground meanwhile. Drivers of the original system do not answer.
+        """Measures the magnetic field of the robot itself and subtracts it from then on. During this time
+        the robot must make a full turn on level ground. Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
 
 class RoboclawDriver(TypedDriver):
     """Four driven wheels on two motor controllers.
 
     The driver stops the wheels when the client that drives leaves, and a few seconds after the last
-    command: a program that drives repeats its command.
+    command. Therefore a program that drives must repeat its command.
     """
     @abstractmethod
     def drive(self, motors_command: WheelSpeeds, /) -> None:
@@ -555,8 +555,8 @@ class HokuyoDriver(TypedDriver):
     """A laser scanner."""
     @abstractmethod
     def scan(self) -> Scan:
-        """One scan. It takes 25 to 100 ms, and over a slow serial line or from a laser that was off more
-        than a second.
+        """One scan. It takes 25 to 100 ms, and more than a second over a slow serial line or if the laser
+        was off.
         """
     def scans(self) -> Scan | None:
         """Every scan, about ten per second."""
@@ -564,7 +564,7 @@ class HokuyoDriver(TypedDriver):
         """Publishes a value now. May be called from any thread."""
 
 class DummyDriver(TypedDriver):
-    """A device without hardware, for trying things out. All clients share its flag and its text."""
+    """A device without hardware, for experiments. All clients share its flag and its text."""
     @abstractmethod
     def status(self) -> DummyStatus:
         """The flag and the text."""
@@ -586,7 +586,7 @@ class DummyDriver(TypedDriver):
         """Publishes a value now. May be called from any thread."""
 
 class LocationServiceDriver(TypedDriver):
-    """Where the robot is on its map."""
+    """The pose of the robot on a map."""
     @abstractmethod
     def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
@@ -596,7 +596,7 @@ class LocationServiceDriver(TypedDriver):
         """Publishes a value now. May be called from any thread."""
     @abstractmethod
     def quality(self) -> Any:
-        """How good the pose is, and why. Drivers of the original system do not answer."""
+        """The quality of the pose, with details. Drivers of the original system do not answer."""
     @abstractmethod
     def particles(self) -> list[Any]:
         """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
@@ -646,19 +646,19 @@ class MaestroDriver(TypedDriver):
     @abstractmethod
     def angles(self) -> list[tuple[int, int]]:
         """The last angle that the driver sent to each servo since its start. Hobby servos do not report
-        where they are. A servo without a command is absent. Drivers of the original system do not
+        their position. A servo without a command is absent. Drivers of the original system do not
         answer.
         """
     @abstractmethod
     def set_speed(self, servo_address: int, speed: int, /) -> None:
-        """Sets how fast a servo turns.
+        """Sets the speed of a servo.
 
         No answer.
 
         ``servo_address``: At most 23.
 
-        ``speed``: The controller's own unit, of which 20 is about 50 degrees per
-        second. 0 is the maximum speed. In 25 us/s, from 0 to 16383.
+        ``speed``: In the controller's unit: 20 is about 50 degrees per second. 0 is the
+        maximum speed. In 25 us/s, from 0 to 16383.
         """
 
 class DriveToPointDriver(TypedDriver):
@@ -671,22 +671,22 @@ class DriveToPointDriver(TypedDriver):
         """
     @abstractmethod
     def next_target(self) -> DriveToPointNextTarget:
-        """The next target, and where the robot is. Without a target, one at 0, 0 with radius 0."""
+        """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
     @abstractmethod
     def next_targets(self) -> DriveToPointNextTargets:
-        """All targets that are still to be reached, and where the robot is."""
+        """All targets that are still to be reached, and the pose of the robot."""
     @abstractmethod
     def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last target that the robot visited, and where the robot is. Without one, as in NextTarget."""
+        """The last visited target, and the pose of the robot. Without one: as in NextTarget."""
     @abstractmethod
     def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All targets that the robot visited, and where the robot is."""
+        """All visited targets, and the pose of the robot."""
     @abstractmethod
     def configuration(self) -> Any:
         """The settings of the driver."""
     @abstractmethod
     def progress(self) -> DriveToPointProgress:
-        """What the robot does, its path, and where it is. Drivers of the original system do not answer."""
+        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
     def progress_updates(self) -> DriveToPointProgressUpdates | None:
         """The same, five times per second. The original does not publish."""
     def send_progress_updates(self, value: DriveToPointProgressUpdates) -> None:
@@ -695,13 +695,13 @@ class DriveToPointDriver(TypedDriver):
 class CollisionAvoidanceDriver(TypedDriver):
     """Drives like the Roboclaw and avoids collisions.
 
-    The driver slows the wheels down near obstacles and stops them before a contact, half a second
-    after the last command, and when it gets no scans or no wheel speeds. A program that drives
-    repeats its command.
+    The driver slows the wheels down near obstacles. It stops them before a contact, half a second
+    after the last command, and when scans or wheel speeds are missing. Therefore a program that
+    drives must repeat its command.
     """
     @abstractmethod
     def drive(self, motors_speed: WheelSpeeds, /) -> None:
-        """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
+        """Sets the speeds of the wheels. The driver reduces them near obstacles.
 
         No answer.
         """
@@ -713,7 +713,7 @@ class CollisionAvoidanceDriver(TypedDriver):
         """The last scan of the laser scanner."""
     @abstractmethod
     def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
-        """The measured speeds and the last scan at once."""
+        """The measured speeds and the last scan together."""
     def readings(self) -> CollisionAvoidanceReadings | None:
         """The measured speeds and the scan, with every scan. The original does not publish."""
     def send_readings(self, value: CollisionAvoidanceReadings) -> None:
@@ -729,10 +729,10 @@ class CollisionAvoidanceDriver(TypedDriver):
         """The same as Speeds, with the messages of Roboclaw."""
 
 class PidFollowTrajectoryDriver(TypedDriver):
-    """Follows a line of points."""
+    """Follows a trajectory, which is a list of points."""
     @abstractmethod
     def set_targets(self, targets: list[TrajectoryPoint], configuration: Any, /) -> None:
-        """Replaces the line and the settings. Ignored while the robot follows a line.
+        """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
 
         No answer.
         """
@@ -744,7 +744,7 @@ class PidFollowTrajectoryDriver(TypedDriver):
         """The points that were reached."""
     @abstractmethod
     def start_(self) -> None:
-        """Starts to follow the line.
+        """Starts to follow the trajectory.
 
         No answer.
         """
@@ -756,12 +756,12 @@ class PidFollowTrajectoryDriver(TypedDriver):
         """
     @abstractmethod
     def step(self) -> None:
-        """Follows the line for one period (`loopSleepTime`), then stops the robot.
+        """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
 
         No answer.
         """
     def progress_updates(self) -> Any:
-        """What the robot does, five times per second. The original does not publish."""
+        """The activity of the robot, five times per second. The original does not publish."""
     def send_progress_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 

@@ -67,21 +67,21 @@ class CollisionAvoidanceReadings(NamedTuple):
     scan: Scan
 
 class Mediator(Typed):
-    """The mediator itself. Only programs on its own machine may change things."""
+    """The mediator itself. Only programs on its machine may make changes."""
     async def list_drivers(self, skip: int | None = None) -> Any:
         """The drivers with their state, in the order of the configuration."""
     async def describe_driver(self, type: int, id: int) -> Any:
-        """All about the driver that serves one device."""
+        """Details of the driver that serves one device."""
     async def get_description(self, type: int, id: int) -> Any:
         """The description that the driver of a device has sent, for clients that do not know the device."""
     async def list_clients(self, skip: int | None = None) -> Any:
-        """The clients that the mediator knows."""
+        """The known clients."""
     async def list_processes(self, skip: int | None = None) -> Any:
-        """The processor time and the memory of the mediator and of its drivers."""
+        """CPU time and memory of the mediator and its drivers."""
     async def statistics(self) -> Any:
         """Version, uptime and counters."""
     async def explain_counters(self) -> list[Any]:
-        """What the counters of Statistics count."""
+        """The meanings of the counters of Statistics."""
     async def read_log(
         self,
         device: Any = None,
@@ -89,55 +89,55 @@ class Mediator(Typed):
         since_ms: int | None = None,
         last: int | None = None,
     ) -> Any:
-        """What drivers wrote to stderr, and what the mediator says of them. The mediator keeps the last
-        lines of each driver.
+        """The stderr output of drivers, and the mediator's messages about them. The mediator keeps the
+        last lines of each driver.
 
         ``device``: Only lines about the driver that serves this device, instead of all
         lines.
 
         ``after``: Only lines with a number above this one.
 
-        ``since_ms``: Only lines of the last milliseconds.
+        ``since_ms``: Only lines that are at most this many milliseconds old.
 
-        ``last``: Only so many of these lines, the newest. At most 1000 lines.
+        ``last``: Only the newest of these lines, at most this many. At most 1000 lines.
         """
     async def change_driver(self, device: Any, action: int | str) -> str:
-        """Starts, stops or restarts a driver. The answer says what happens."""
+        """Starts, stops or restarts a driver. The answer describes the result."""
     async def reload(self) -> str:
-        """Reads the configuration again. Changed drivers restart. The answer says what happens."""
+        """Reloads the configuration. Changed drivers restart. The answer describes the result."""
     async def set_log_level(self, filter: str) -> str:
-        """Changes what the mediator logs. The answer says what happens."""
+        """Changes the log level of the mediator. The answer describes the result."""
     async def trace(self, device: Any, off: bool | None = None) -> str:
         """Starts or stops copies of the frames of one driver, which come with Traced."""
     async def open_feed(self, devices: Iterable[Any]) -> Any:
-        """Opens a feed of everything that passes between clients and drivers, for one reader on the
-        mediator's own machine. The answer has the path of a Unix socket that only the mediator's user
-        can open. Connect within 5 seconds.
+        """Opens a feed of all messages between clients and drivers, for one reader on the mediator's
+        machine. The answer has the path of a Unix socket that only the mediator's user can open.
+        Connect within 5 seconds.
 
         ``devices``: The devices to record; all if there are none.
         """
     def events(self) -> Subscription[Any]:
         """Events of drivers and clients."""
     def traced(self) -> Subscription[Any]:
-        """The frames of the drivers for which this client asked with Trace."""
+        """The frames of the drivers that this client has requested with Trace."""
     async def describe(self, files: bytes) -> None:
-        """Hands over the description of a device. From a driver only, without clientIDs. The header names
-        the device; without one, the description is that of all devices of the driver.
+        """Sends the description of a device. From a driver only, without clientIDs. The header names the
+        device; without one, the description applies to all devices of the driver.
 
         No answer.
 
         ``files``: A serialized google.protobuf.FileDescriptorSet: the file with the
         `service` of the device, and the files that it imports, except drivermsg.proto,
         interface.proto and those of google.protobuf. At most 16000 bytes. The mediator
-        does not read it.
+        does not decode it.
         """
     async def health(self, state: int | str, text: str | None = None) -> None:
-        """Says whether a device works. From a driver only, without clientIDs.
+        """Reports whether a device works. From a driver only, without clientIDs.
 
         No answer.
 
-        ``text``: What is wrong, in a sentence for people, such as "/dev/ttyACM0 is not
-        there"; the mediator keeps 200 bytes of it.
+        ``text``: The problem, as a sentence, such as "/dev/ttyACM0 does not exist"; the
+        mediator keeps 200 bytes of it.
         """
     async def drivers(self) -> list[DriverStatus]:
         """All drivers, in the order of the configuration."""
@@ -149,13 +149,13 @@ class Mediator(Typed):
         The result is that of :func:`amber.load_proto`; no file and no compiler are needed.
         """
     async def clients(self) -> list[Any]:
-        """All clients that the mediator knows, as messages of mediator.proto."""
+        """All known clients, as messages of mediator.proto."""
     async def start(self, device: str | Device) -> str:
-        """Starts the driver of a device. Returns a sentence that says what happens."""
+        """Starts the driver of a device. Returns a sentence that describes the result."""
     async def stop(self, device: str | Device) -> str:
-        """Stops the driver of a device. Returns a sentence that says what happens."""
+        """Stops the driver of a device. Returns a sentence that describes the result."""
     async def restart(self, device: str | Device) -> str:
-        """Restarts the driver of a device. Returns a sentence that says what happens."""
+        """Restarts the driver of a device. Returns a sentence that describes the result."""
 
 class NineDof(Typed):
     """An accelerometer, a gyroscope and a magnetometer."""
@@ -163,22 +163,22 @@ class NineDof(Typed):
         """Tests whether the sensors respond with plausible values. The robot must stand still.
         Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     async def calibrate_gyro(self, duration_ms: int | None = None) -> list[Finding]:
         """Measures the bias of the gyroscope and subtracts it from then on. The robot must stand still.
         Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     async def calibrate_magnet(self, duration_ms: int | None = None) -> list[Finding]:
-        """Measures the magnetic field of the robot itself and subtracts it from then on. The robot must
-        make a full turn on level ground meanwhile. Drivers of the original system do not answer.
+        """Measures the magnetic field of the robot itself and subtracts it from then on. During this time
+        the robot must make a full turn on level ground. Drivers of the original system do not answer.
 
-        ``duration_ms``: How long it may take. If absent, the driver decides. In ms, at
-        most 120000.
+        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
+        120000.
         """
     async def data(
         self,
@@ -206,7 +206,7 @@ class Roboclaw(Typed):
     """Four driven wheels on two motor controllers.
 
     The driver stops the wheels when the client that drives leaves, and a few seconds after the last
-    command: a program that drives repeats its command.
+    command. Therefore a program that drives must repeat its command.
     """
     async def drive(self, motors_command: WheelSpeeds) -> None:
         """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
@@ -234,14 +234,14 @@ class Stargazer(Typed):
 class Hokuyo(Typed):
     """A laser scanner."""
     async def scan(self) -> Scan:
-        """One scan. It takes 25 to 100 ms, and over a slow serial line or from a laser that was off more
-        than a second.
+        """One scan. It takes 25 to 100 ms, and more than a second over a slow serial line or if the laser
+        was off.
         """
     def scans(self) -> Subscription[Scan]:
         """Every scan, about ten per second."""
 
 class Dummy(Typed):
-    """A device without hardware, for trying things out. All clients share its flag and its text."""
+    """A device without hardware, for experiments. All clients share its flag and its text."""
     async def status(self) -> DummyStatus:
         """The flag and the text."""
     async def enable(self, enable: bool) -> None:
@@ -262,13 +262,13 @@ class Dummy(Typed):
         """Another name of ``message``."""
 
 class LocationService(Typed):
-    """Where the robot is on its map."""
+    """The pose of the robot on a map."""
     async def pose(self) -> MapPose:
         """The pose. All zero means that it is not known yet."""
     def poses(self) -> Subscription[LocationServicePoses]:
         """The pose after each update, at most ten per second, and its quality."""
     async def quality(self) -> Any:
-        """How good the pose is, and why. Drivers of the original system do not answer."""
+        """The quality of the pose, with details. Drivers of the original system do not answer."""
     async def particles(self) -> list[Any]:
         """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
     async def map(self) -> Any:
@@ -314,18 +314,18 @@ class Maestro(Typed):
         """
     async def angles(self) -> list[tuple[int, int]]:
         """The last angle that the driver sent to each servo since its start. Hobby servos do not report
-        where they are. A servo without a command is absent. Drivers of the original system do not
+        their position. A servo without a command is absent. Drivers of the original system do not
         answer.
         """
     async def set_speed(self, servo_address: int, speed: int) -> None:
-        """Sets how fast a servo turns.
+        """Sets the speed of a servo.
 
         No answer.
 
         ``servo_address``: At most 23.
 
-        ``speed``: The controller's own unit, of which 20 is about 50 degrees per
-        second. 0 is the maximum speed. In 25 us/s, from 0 to 16383.
+        ``speed``: In the controller's unit: 20 is about 50 degrees per second. 0 is the
+        maximum speed. In 25 us/s, from 0 to 16383.
         """
 
 class DriveToPoint(Typed):
@@ -336,17 +336,17 @@ class DriveToPoint(Typed):
         No answer.
         """
     async def next_target(self) -> DriveToPointNextTarget:
-        """The next target, and where the robot is. Without a target, one at 0, 0 with radius 0."""
+        """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
     async def next_targets(self) -> DriveToPointNextTargets:
-        """All targets that are still to be reached, and where the robot is."""
+        """All targets that are still to be reached, and the pose of the robot."""
     async def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last target that the robot visited, and where the robot is. Without one, as in NextTarget."""
+        """The last visited target, and the pose of the robot. Without one: as in NextTarget."""
     async def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All targets that the robot visited, and where the robot is."""
+        """All visited targets, and the pose of the robot."""
     async def configuration(self) -> Any:
         """The settings of the driver."""
     async def progress(self) -> DriveToPointProgress:
-        """What the robot does, its path, and where it is. Drivers of the original system do not answer."""
+        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
     def progress_updates(self) -> Subscription[DriveToPointProgressUpdates]:
         """The same, five times per second. The original does not publish."""
     async def stop(self) -> None:
@@ -355,7 +355,7 @@ class DriveToPoint(Typed):
         """Drives to one target and waits until the robot is there. This replaces all other targets.
 
         Returns the pose there; None if the driver gave the target up, or if another client has set
-        its own. The robot may wait for ever, for example for a lost laser: ``progress()`` says why.
+        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
 
         An error or cancelling does not stop the robot: call ``stop()``, or close the client.
         """
@@ -363,12 +363,12 @@ class DriveToPoint(Typed):
 class CollisionAvoidance(Typed):
     """Drives like the Roboclaw and avoids collisions.
 
-    The driver slows the wheels down near obstacles and stops them before a contact, half a second
-    after the last command, and when it gets no scans or no wheel speeds. A program that drives
-    repeats its command.
+    The driver slows the wheels down near obstacles. It stops them before a contact, half a second
+    after the last command, and when scans or wheel speeds are missing. Therefore a program that
+    drives must repeat its command.
     """
     async def drive(self, motors_speed: WheelSpeeds) -> None:
-        """Sets the speeds that the wheels should have. The driver lowers them near obstacles.
+        """Sets the speeds of the wheels. The driver reduces them near obstacles.
 
         No answer.
         """
@@ -377,7 +377,7 @@ class CollisionAvoidance(Typed):
     async def scan(self) -> Scan:
         """The last scan of the laser scanner."""
     async def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
-        """The measured speeds and the last scan at once."""
+        """The measured speeds and the last scan together."""
     def readings(self) -> Subscription[CollisionAvoidanceReadings]:
         """The measured speeds and the scan, with every scan. The original does not publish."""
     async def drive_as_roboclaw(self, motors_command: WheelSpeeds) -> None:
@@ -391,13 +391,13 @@ class CollisionAvoidance(Typed):
         """Stops all wheels. No answer."""
 
 class PidFollowTrajectory(Typed):
-    """Follows a line of points."""
+    """Follows a trajectory, which is a list of points."""
     async def set_targets(
         self,
         targets: Iterable[TrajectoryPoint],
         configuration: Any = None,
     ) -> None:
-        """Replaces the line and the settings. Ignored while the robot follows a line.
+        """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
 
         No answer.
         """
@@ -406,7 +406,7 @@ class PidFollowTrajectory(Typed):
     async def visited_targets(self) -> list[TrajectoryPoint]:
         """The points that were reached."""
     async def start(self) -> None:
-        """Starts to follow the line.
+        """Starts to follow the trajectory.
 
         No answer.
         """
@@ -416,12 +416,12 @@ class PidFollowTrajectory(Typed):
         No answer.
         """
     async def step(self) -> None:
-        """Follows the line for one period (`loopSleepTime`), then stops the robot.
+        """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
 
         No answer.
         """
     def progress_updates(self) -> Subscription[Any]:
-        """What the robot does, five times per second. The original does not publish."""
+        """The activity of the robot, five times per second. The original does not publish."""
     async def set_trajectory(self, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
     async def next_points(self) -> list[TrajectoryPoint]:
@@ -464,23 +464,23 @@ class Gateway(Typed):
 
 class Devices:
     def mediator(self) -> Mediator:
-        """The mediator itself. Only programs on its own machine may change things."""
+        """The mediator itself. Only programs on its machine may make changes."""
     def ninedof(self, id: int = 0) -> NineDof:
         """An accelerometer, a gyroscope and a magnetometer."""
     def roboclaw(self, id: int = 0) -> Roboclaw:
         """Four driven wheels on two motor controllers.
 
         The driver stops the wheels when the client that drives leaves, and a few seconds after the last
-        command: a program that drives repeats its command.
+        command. Therefore a program that drives must repeat its command.
         """
     def stargazer(self, id: int = 0) -> Stargazer:
         """A sensor that finds the robot's position from markers on the ceiling."""
     def hokuyo(self, id: int = 0) -> Hokuyo:
         """A laser scanner."""
     def dummy(self, id: int = 0) -> Dummy:
-        """A device without hardware, for trying things out. All clients share its flag and its text."""
+        """A device without hardware, for experiments. All clients share its flag and its text."""
     def location(self, id: int = 0) -> LocationService:
-        """Where the robot is on its map."""
+        """The pose of the robot on a map."""
     def maestro(self, id: int = 0) -> Maestro:
         """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
         such as a servo that does not exist or an angle beyond its limits. Servos keep their position
@@ -491,12 +491,12 @@ class Devices:
     def collision_avoidance(self, id: int = 0) -> CollisionAvoidance:
         """Drives like the Roboclaw and avoids collisions.
 
-        The driver slows the wheels down near obstacles and stops them before a contact, half a second
-        after the last command, and when it gets no scans or no wheel speeds. A program that drives
-        repeats its command.
+        The driver slows the wheels down near obstacles. It stops them before a contact, half a second
+        after the last command, and when scans or wheel speeds are missing. Therefore a program that
+        drives must repeat its command.
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
-        """Follows a line of points."""
+        """Follows a trajectory, which is a list of points."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 
