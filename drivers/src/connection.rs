@@ -182,7 +182,7 @@ struct Serial {
     port: SerialPort,
     /// Held while the port is open, so that a second driver started by mistake cannot mix its bytes
     /// into ours.
-    _lock: std::fs::File,
+    _lock: Lock,
 }
 
 impl Serial {
@@ -195,7 +195,12 @@ impl Serial {
     }
 }
 
-fn lock(path: &Path) -> io::Result<std::fs::File> {
+#[cfg(unix)]
+type Lock = nix::fcntl::Flock<std::fs::File>;
+#[cfg(not(unix))]
+type Lock = std::fs::File;
+
+fn lock(path: &Path) -> io::Result<Lock> {
     let mut options = std::fs::File::options();
     options.read(true).write(true);
     #[cfg(unix)]
@@ -206,12 +211,17 @@ fn lock(path: &Path) -> io::Result<std::fs::File> {
         options.custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
     }
     let file = options.open(path)?;
-    file.try_lock().map_err(|error| match error {
-        std::fs::TryLockError::WouldBlock => {
-            io::Error::new(io::ErrorKind::ResourceBusy, "another program uses it")
-        }
-        std::fs::TryLockError::Error(error) => error,
-    })?;
+    #[cfg(unix)]
+    let file = {
+        use nix::errno::Errno;
+        use nix::fcntl::{Flock, FlockArg};
+        Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
+            Errno::EWOULDBLOCK => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another program uses it")
+            }
+            error => error.into(),
+        })?
+    };
     Ok(file)
 }
 

@@ -1,11 +1,12 @@
 //! The folder of a simulation. Other users cannot write to it, and it is removed at the end. IO.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 /// The file that marks a folder as in use.
 const LOCK: &str = "lock";
@@ -62,10 +63,10 @@ impl Folder {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 file => file.map_err(failed)?,
             };
-            match file.try_lock() {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(FolderError::InUse(path.to_owned())),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(Errno::WOULDBLOCK) => return Err(FolderError::InUse(path.to_owned())),
+                Err(error) => return Err(failed(error.into())),
             }
             if !is_at(&file, &lock) {
                 continue;

@@ -243,9 +243,13 @@ impl Model {
         self.clients_per_host = config.limits.clients_per_host.get();
         let mut ended = Vec::new();
         for (address, person) in &mut self.people {
-            let forbidden = |device: &Device| !self.access.allows(*address, *device);
-            let forbidden = person.used.extract_if(.., forbidden);
-            ended.extend(forbidden.map(|device| (person.id, device)));
+            person.used.retain(|device| {
+                let is_allowed = self.access.allows(*address, *device);
+                if !is_allowed {
+                    ended.push((person.id, *device));
+                }
+                is_allowed
+            });
             person.announced &= self.access.allows(*address, Device::MEDIATOR);
         }
         for (id, device) in ended {

@@ -283,11 +283,14 @@ impl Foreign {
         self.motion = (twist != Twist::STOP).then_some((twist, now.elapsed + REPEAT));
         let text = mapping::twist(twist);
         let mut channels = self.channels.iter();
-        match channels.find(|it| it.path == CMD_VEL) {
-            Some(channel) if let State::Open { id, .. } = channel.state => {
-                channel.send(self.config.robot, id, Op::Text(&text), out);
-            }
-            _ => {
+        let channel = channels.find(|it| it.path == CMD_VEL);
+        let open = channel.and_then(|channel| match channel.state {
+            State::Open { id, .. } => Some((channel, id)),
+            _ => None,
+        });
+        match open {
+            Some((channel, id)) => channel.send(self.config.robot, id, Op::Text(&text), out),
+            None => {
                 let robot = self.config.robot;
                 out.tally
                     .dropped(now.elapsed, "the foreign robot is not connected", robot);

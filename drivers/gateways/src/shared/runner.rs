@@ -243,7 +243,7 @@ impl<M: Machine> Runner<M> {
                 Output::Close(user) => self.users.close(user),
                 Output::Order(user, order) => {
                     if !self.users.order(user, order) {
-                        let user = format_args!("session {}", user.0);
+                        let user = format!("session {}", user.0);
                         (self.outbox.tally).dropped(elapsed, "too many orders wait", user);
                     }
                 }

@@ -30,9 +30,13 @@ impl Model {
             Cause::Datagram(from, _) => self.of_its_host(&from),
             _ => 0,
         };
-        let gone =
-            |address: &SocketAddr, person: &mut Person| known.get(address) != Some(&person.id);
-        changes.gone = self.people.extract_if(.., gone).collect();
+        let people = self.people.iter();
+        let gone: Vec<SocketAddr> = people
+            .filter(|(address, person)| known.get(address) != Some(&person.id))
+            .map(|(address, _)| *address)
+            .collect();
+        let gone = gone.iter();
+        changes.gone = gone.filter_map(|it| self.people.remove_entry(it)).collect();
         for person in changes.gone.values() {
             self.owners.remove(&person.id);
             self.ends(person.id, None);
