@@ -4,8 +4,9 @@
 //! parses is in the cache of its core. With a reader in a second thread, the recorder needed a third
 //! more CPU time (docs/notes/performance.md).
 //!
-//! A slow disk must not stop the reading. While the writer waits for the disk, a second thread, the
-//! standby, reads into memory. It reads only then, so the bytes stay in order.
+//! A slow disk must not stop the reading. While the writer is away for longer than
+//! [`STANDBY_AFTER`], a second thread, the standby, reads into memory. It reads only then, so the
+//! bytes stay in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -36,12 +37,11 @@ struct State {
     /// What the standby has read.
     bytes: Vec<u8>,
     asked: VecDeque<Asked>,
-    /// The writer waits for the disk.
-    at_disk: bool,
-    /// How often it has done so.
-    disk_turns: u64,
-    /// The standby waits for a change of this state.
-    standby_waits: bool,
+    /// The writer is not in [`Intake::take`]: it writes what it took.
+    writer_is_away: bool,
+    /// How often it has been away.
+    turn: u64,
+    standby: Standby,
     /// The mediator has sent nothing since then, although somebody was reading.
     quiet_since: Instant,
     /// The last read got little: the next one waits for more, but not for the socket.
@@ -61,8 +61,16 @@ pub(super) enum Taken {
     Last,
 }
 
-/// The writer waits for the disk until this is dropped.
-pub(super) struct AtDisk<'a>(&'a Intake);
+/// What the standby waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standby {
+    /// Nothing: it works.
+    Works,
+    /// The writer leaves.
+    Absence,
+    /// The writer returns: the memory is full, or the feed has ended.
+    Return,
+}
 
 impl Intake {
     /// Reads this feed. At most so many bytes wait for a slow disk, and at least those of one read.
@@ -79,9 +87,9 @@ impl Intake {
             state: Mutex::new(State {
                 bytes: Vec::new(),
                 asked: VecDeque::new(),
-                at_disk: false,
-                disk_turns: 0,
-                standby_waits: false,
+                writer_is_away: false,
+                turn: 0,
+                standby: Standby::Works,
                 quiet_since: Instant::now(),
                 was_short: false,
                 over: None,
@@ -103,6 +111,12 @@ impl Intake {
         patience: Duration,
     ) -> Taken {
         let mut state = self.lock();
+        state.writer_is_away = false;
+        if state.standby == Standby::Return {
+            // Nobody was reading.
+            state.quiet_since = Instant::now();
+            self.changed.notify_all();
+        }
         let has_bytes = !state.bytes.is_empty();
         match into.is_empty() {
             true if has_bytes => std::mem::swap(into, &mut state.bytes),
@@ -119,16 +133,15 @@ impl Intake {
             self.read(&mut state, into);
         }
         asked.append(&mut state.asked);
+        state.writer_is_away = true;
+        state.turn += 1;
+        if state.standby == Standby::Absence {
+            self.changed.notify_all();
+        }
         match state.over {
             Some(_) => Taken::Last,
             None => Taken::More,
         }
-    }
-
-    /// The writer is about to wait for the disk.
-    pub(super) fn at_disk(&self) -> AtDisk<'_> {
-        self.set_at_disk(true);
-        AtDisk(self)
     }
 
     /// Asks the writer for a snapshot.
@@ -147,7 +160,7 @@ impl Intake {
     /// Whether the mediator has sent nothing for this time, although there is room.
     pub(super) fn waits_for_longer_than(&self, time: Duration) -> bool {
         let state = self.lock();
-        let reads = !state.at_disk || self.has_room(&state);
+        let reads = !state.writer_is_away || self.has_room(&state);
         reads && state.quiet_since.elapsed() > time
     }
 
@@ -185,21 +198,22 @@ impl Intake {
         }
     }
 
-    /// The second thread: reads while the writer waits for the disk.
+    /// The second thread: reads while the writer is away for long.
     fn stand_by(&self) {
         let mut state = self.lock();
         loop {
-            state = self.wait_while(state, |state| !state.at_disk && !state.is_closed);
-            let turn = state.disk_turns;
-            let is_slow =
-                |state: &mut State| state.at_disk && state.disk_turns == turn && !state.is_closed;
-            // Nothing wakes this thread when the disk is quick, as it mostly is.
+            let is_here = |state: &mut State| !state.writer_is_away && !state.is_closed;
+            state = self.wait_while(state, Standby::Absence, is_here);
+            let turn = state.turn;
+            let is_away =
+                |state: &mut State| state.writer_is_away && state.turn == turn && !state.is_closed;
+            // Nothing wakes this thread when the writer is quick, as it mostly is.
             drop(state);
             thread::sleep(STANDBY_AFTER);
             state = self.lock();
-            while is_slow(&mut state) {
+            while is_away(&mut state) {
                 if !self.has_room(&state) || state.over.is_some() {
-                    state = self.wait_while(state, is_slow);
+                    state = self.wait_while(state, Standby::Return, is_away);
                     continue;
                 }
                 let was_short = state.was_short;
@@ -209,8 +223,8 @@ impl Intake {
                 }
                 self.wait_for_bytes(STANDBY_PATIENCE);
                 state = self.lock();
-                // The writer may have come back meanwhile, and reads itself.
-                if is_slow(&mut state) {
+                // The writer may have returned meanwhile, and reads itself.
+                if is_away(&mut state) {
                     let mut bytes = std::mem::take(&mut state.bytes);
                     self.read(&mut state, &mut bytes);
                     state.bytes = bytes;
@@ -233,38 +247,21 @@ impl Intake {
         state.bytes.len() + READ_BYTES <= self.max_bytes
     }
 
-    fn set_at_disk(&self, at_disk: bool) {
-        let mut state = self.lock();
-        state.at_disk = at_disk;
-        state.disk_turns += u64::from(at_disk);
-        // A pause of the writer is not one of the mediator.
-        state.quiet_since = Instant::now();
-        if state.standby_waits {
-            drop(state);
-            self.changed.notify_all();
-        }
-    }
-
     fn wait_while<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        standby: Standby,
         condition: impl FnMut(&mut State) -> bool,
     ) -> MutexGuard<'a, State> {
-        state.standby_waits = true;
+        state.standby = standby;
         let waited = self.changed.wait_while(state, condition);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        state.standby_waits = false;
+        state.standby = Standby::Works;
         state
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for AtDisk<'_> {
-    fn drop(&mut self) {
-        self.0.set_at_disk(false);
     }
 }
 
@@ -317,38 +314,45 @@ mod tests {
         assert_eq!(bytes, b"left over");
     }
 
+    /// The writer takes what is there, and goes away.
+    fn take_now(intake: &Intake) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        intake.take(&mut bytes, &mut VecDeque::new(), Duration::ZERO);
+        bytes
+    }
+
     #[test]
-    fn a_slow_disk_does_not_stop_the_reading() {
+    fn a_writer_that_is_away_does_not_stop_the_reading() {
         let (intake, mediator) = intake(10_000_000);
-        let mut all = Vec::new();
         // Some are read by the writer, more than a socket holds by the standby, the rest by the
         // writer.
         let mut sender = mediator.try_clone().unwrap();
         sender.write_all(&pattern(3_000_000)[..1000]).unwrap();
-        intake.take(&mut all, &mut VecDeque::new(), PATIENCE);
-        let at_disk = intake.at_disk();
+        let mut all = take_now(&intake);
         let rest = pattern(3_000_000)[1000..].to_vec();
         send(sender, rest).join().unwrap();
-        drop((at_disk, mediator));
+        drop(mediator);
         all.append(&mut take_all(&intake));
         assert!(all == pattern(3_000_000));
     }
 
     #[test]
-    fn the_standby_reads_only_while_the_writer_is_at_the_disk() {
+    fn the_standby_reads_only_while_the_writer_is_away() {
         let (intake, mediator) = intake(10_000_000);
-        let until_standby_waits = |waits| {
-            while intake.lock().standby_waits != waits {
+        let until_standby = |wanted: Standby| {
+            while intake.lock().standby != wanted {
                 thread::yield_now();
             }
         };
-        until_standby_waits(true);
-        let at_disk = intake.at_disk();
-        until_standby_waits(false);
-        drop(at_disk);
+        until_standby(Standby::Absence);
+        take_now(&intake);
+        until_standby(Standby::Works);
+        // The writer waits for bytes, so it is here.
+        intake.lock().writer_is_away = false;
+        until_standby(Standby::Absence);
         send(mediator, pattern(1000)).join().unwrap();
-        until_standby_waits(true);
         assert!(intake.lock().bytes.is_empty());
+        assert_eq!(take_all(&intake), pattern(1000));
     }
 
     #[test]
@@ -356,14 +360,14 @@ mod tests {
         let (intake, mut mediator) = intake(1_000_000);
         let standby: Weak<Intake> = Arc::downgrade(&intake);
         mediator.set_nonblocking(true).unwrap();
-        let at_disk = intake.at_disk();
-        while intake.has_room(&intake.lock()) {
+        take_now(&intake);
+        while intake.lock().standby != Standby::Return {
             // More than there is room for: the socket is full most of the time.
             let _ = mediator.write(&[7; 100_000]);
             thread::yield_now();
         }
+        assert!(!intake.has_room(&intake.lock()));
         assert!(intake.lock().bytes.len() <= intake.max_bytes);
-        drop(at_disk);
         intake.close();
         drop(intake);
         while standby.strong_count() > 0 {
@@ -372,19 +376,20 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_mediator_is_noticed_but_not_a_busy_disk() {
+    fn a_silent_mediator_is_noticed_but_not_a_busy_writer() {
         let (intake, _mediator) = intake(0);
         let long = Duration::from_secs(100);
-        let pretend = |at_disk| {
+        let is_silent = |writer_is_away, bytes, time| {
             let mut state = intake.lock();
-            state.at_disk = at_disk;
+            state.writer_is_away = writer_is_away;
+            state.bytes = vec![0; bytes];
             state.quiet_since = Instant::now().checked_sub(long).unwrap();
+            drop(state);
+            intake.waits_for_longer_than(time)
         };
-        pretend(false);
-        assert!(intake.waits_for_longer_than(long / 2));
-        assert!(!intake.waits_for_longer_than(long * 2));
-        intake.lock().bytes = vec![0; 1];
-        pretend(true);
-        assert!(!intake.waits_for_longer_than(long / 2), "it has no room");
+        assert!(is_silent(false, 0, long / 2));
+        assert!(!is_silent(false, 0, long * 2));
+        assert!(is_silent(true, 0, long / 2), "the standby reads");
+        assert!(!is_silent(true, 1, long / 2), "it has no room");
     }
 }

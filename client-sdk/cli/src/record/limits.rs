@@ -16,8 +16,8 @@ pub(super) const FEW_BYTES: usize = 100 * 1024;
 /// rate of `scripts/bench record`, these are 80 kB.
 pub(super) const GATHER: Duration = Duration::from_millis(4);
 
-/// A disk that takes longer than this is slow: the standby reads meanwhile. The mediator holds what
-/// comes in this time.
+/// A writer that is away for longer than this, because of a slow disk, leaves the reading to the
+/// standby. The mediator holds what comes in this time.
 pub(super) const STANDBY_AFTER: Duration = Duration::from_millis(20);
 
 /// How long the standby waits for bytes before it looks whether the writer is back.

@@ -8,51 +8,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use amber_terminal::Failure;
 
-use super::intake::Intake;
 use super::limits::WRITE_BYTES;
 
 /// A file, and the number of bytes written to it so far.
 pub(super) struct Output {
-    file: BufWriter<Disk>,
+    file: BufWriter<File>,
     written: Arc<AtomicU64>,
     path: PathBuf,
 }
 
-/// A file on a disk that may be slow.
-struct Disk {
-    file: File,
-    /// It reads while this waits.
-    intake: Option<Arc<Intake>>,
-}
-
-impl Disk {
-    fn wait<T>(&mut self, wait: impl FnOnce(&mut File) -> T) -> T {
-        let _at_disk = self.intake.as_deref().map(Intake::at_disk);
-        wait(&mut self.file)
-    }
-}
-
-impl Write for Disk {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.wait(|file| file.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 impl Output {
     /// Creates the file. An existing one is replaced only if that is wanted; what is not a regular
-    /// file, such as a pipe, is written to. The intake is that of the thread that writes.
+    /// file, such as a pipe, is written to.
     ///
     /// # Errors
     /// There is such a file, or it cannot be written.
-    pub(super) fn create(
-        path: &Path,
-        force: bool,
-        intake: Option<Arc<Intake>>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
         let file = match super::super::file::is_stdout(path) {
             true => stdout(),
             false => open(path, force),
@@ -65,7 +36,7 @@ impl Output {
             _ => cannot_write(path, &error),
         })?;
         Ok(Self {
-            file: BufWriter::with_capacity(WRITE_BYTES, Disk { file, intake }),
+            file: BufWriter::with_capacity(WRITE_BYTES, file),
             written: Arc::new(AtomicU64::new(0)),
             path: path.to_owned(),
         })
@@ -88,7 +59,7 @@ impl Output {
     pub(super) fn close(mut self) -> Result<(), Failure> {
         let failed = |error: io::Error| cannot_write(&self.path, &error);
         self.file.flush().map_err(failed)?;
-        match self.file.get_mut().wait(|file| file.sync_data()) {
+        match self.file.get_ref().sync_data() {
             Ok(()) => Ok(()),
             // A pipe or a terminal.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),

@@ -78,10 +78,7 @@ impl Writer {
     pub(super) fn start(plan: Plan, intake: Arc<Intake>) -> Result<Self, Failure> {
         let shared = Arc::new(Shared::default());
         let sink = match plan.target {
-            Target::Files { max_bytes } => {
-                let files = Files::new(plan, max_bytes, intake.clone())?;
-                Sink::Files(Box::new(files))
-            }
+            Target::Files { max_bytes } => Sink::Files(Box::new(Files::new(plan, max_bytes)?)),
             Target::Ring { span, max_bytes } => {
                 Sink::Rings(Box::new(Rings::new(plan, span, max_bytes, shared.clone())))
             }

@@ -11,7 +11,6 @@ use amber_terminal::Failure;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::super::intake::Intake;
 use super::super::limits::FLUSH_INTERVAL;
 use super::super::output::Output;
 use super::super::progress::Progress;
@@ -20,8 +19,6 @@ use super::{Plan, begin, failed};
 
 pub(super) struct Files {
     plan: Plan,
-    /// It goes on while this waits for the disk.
-    intake: Arc<Intake>,
     max_bytes: Option<u64>,
     /// `None` only while files change.
     recording: Option<Recording<Output>>,
@@ -35,18 +32,13 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(
-        mut plan: Plan,
-        max_bytes: Option<u64>,
-        intake: Arc<Intake>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(mut plan: Plan, max_bytes: Option<u64>) -> Result<Self, Failure> {
         let path = next_path(&mut plan);
-        let output = Output::create(&path, plan.force, Some(intake.clone()))?;
+        let output = Output::create(&path, plan.force)?;
         let written = output.counter();
         let recording = begin(output, plan.content.clone())?;
         Ok(Self {
             plan,
-            intake,
             max_bytes,
             recording: Some(recording),
             path,
@@ -126,7 +118,7 @@ impl Files {
                 break next;
             }
         };
-        let output = Output::create(&next, self.plan.force, Some(self.intake.clone()))?;
+        let output = Output::create(&next, self.plan.force)?;
         let (written, name) = (output.counter(), next.file_name().unwrap_or_default());
         let Some(recording) = self.recording.take() else {
             return Ok(());

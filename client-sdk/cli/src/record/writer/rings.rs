@@ -163,8 +163,7 @@ impl Rings {
                 break path;
             }
         };
-        // A thread of its own waits for the disk, so the intake need not know.
-        let output = Output::create(&path, self.plan.force, None);
+        let output = Output::create(&path, self.plan.force);
         let content = self.plan.content.clone();
         let (snapshot, shared) = (self.ring.snapshot(), self.shared.clone());
         // A slow disk does not hold up the feed.
