@@ -235,8 +235,8 @@ impl Mediator {
         for (number, (_, socket)) in sender.sockets().enumerate() {
             // Only errors arrive at these sockets.
             let token = Source::SendErrors(number).into();
-            let source = &mut SourceFd(&socket.as_raw_fd());
-            registry.register(source, token, Interest::READABLE)?;
+            let descriptor = socket.as_raw_fd();
+            registry.register(&mut SourceFd(&descriptor), token, Interest::READABLE)?;
         }
         registry.register(
             &mut self.signals,

@@ -148,7 +148,8 @@ fn a_flood_does_not_hide_that_a_client_has_closed_its_socket() {
     // empty.
     let datagram = frame(Some(device("99:9")), b"flood");
     let flood = datagram.repeat(60);
-    let cut = [ControlMessage::UdpGsoSegments(&(datagram.len() as u16))];
+    let length = datagram.len() as u16;
+    let cut = [ControlMessage::UdpGsoSegments(&length)];
     let flooder = UdpSocket::bind("127.0.0.1:0").unwrap();
     flooder.connect(puppet.mediator.address).unwrap();
     let over = AtomicBool::new(false);

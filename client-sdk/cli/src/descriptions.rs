@@ -167,7 +167,7 @@ mod tests {
         let interface = schemas.interface(DeviceType(201)).unwrap();
         assert_eq!(interface.name, "lamp");
         for (files, why) in [
-            (descriptors(202), "is of another device"),
+            (descriptors(202), "has a description of another device"),
             (b"hello".to_vec(), "has an invalid description"),
         ] {
             let failure = format!(

@@ -71,8 +71,8 @@ mod imp {
             let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
             let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
             let token = Source::Timer.into();
-            let source = &mut SourceFd(&timer.as_fd().as_raw_fd());
-            registry.register(source, token, Interest::READABLE)?;
+            let descriptor = timer.as_fd().as_raw_fd();
+            registry.register(&mut SourceFd(&descriptor), token, Interest::READABLE)?;
             Ok(Self(timer))
         }
 
