@@ -307,7 +307,7 @@ fn keys_control_the_player() {
         }
         seen.clear();
     };
-    wait_for_text("q ends");
+    wait_for_text("q quits");
     wait_for_text("paused  0:00.0 of 0:00.9 (0 %)  rate 1 ");
     for (key, shown) in [
         (&b"+"[..], "rate 2 "),

@@ -58,7 +58,7 @@ fn a_moving_robot_gives_no_bias() {
     assert!(shaken.gyro_bias().is_err());
     assert_eq!(
         Samples::default().gyro_bias(),
-        Err("0 readings, 20 are needed".into())
+        Err("0 readings, but 20 are needed".into())
     );
 }
 
@@ -142,5 +142,5 @@ fn findings_distinguish_good_and_bad_sensors() {
     }));
     let [accel, gyro, magnet] = dead.findings(&calibration);
     assert!(accel.is_err() && magnet.is_err());
-    assert_eq!(gyro, Err("0 readings, 20 are needed".into()));
+    assert_eq!(gyro, Err("0 readings, but 20 are needed".into()));
 }

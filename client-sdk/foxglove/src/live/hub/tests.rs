@@ -171,10 +171,10 @@ fn invalid_requests_are_explained() {
         (
             r#"{"op":"subscribe","subscriptions":[{"id":7,"channelId":999}]}"#,
             2,
-            "no channel 999",
+            "channel 999 does not exist",
         ),
         (&*twice.to_string(), 2, "already exists"),
-        (r#"{"op":"setParameters"}"#, 1, "takes subscribe"),
+        (r#"{"op":"setParameters"}"#, 1, "accepts only subscribe"),
     ] {
         hub.handle_text(viewer, text);
         let all = outputs(&mut hub);
