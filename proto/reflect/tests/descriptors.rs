@@ -88,9 +88,9 @@ fn what_breaks_a_rule_is_an_error() {
         assert!(error.contains(&expected), "{error}");
     }
     let error_of = |from, to| error(&descriptors(&BATTERY.replace(from, to), false));
-    assert!(error_of("type: 211", "type: 4").contains("device type 4 is not free"));
+    assert!(error_of("type: 211", "type: 4").contains("device type 4 is reserved"));
     assert!(error_of("\"battery\" }", "\"hokuyo\" }").contains("the name of a device of Amber"));
-    assert!(error_of("package battery", "package amber.x").contains("'amber.x' is not free"));
+    assert!(error_of("package battery", "package amber.x").contains("'amber.x' is reserved"));
     let plain = &BATTERY[..BATTERY.find("// A battery gauge").unwrap()];
     assert!(error(&descriptors(plain, false)).contains("describe no device"));
 }
@@ -112,8 +112,8 @@ fn what_is_no_descriptor_set_is_an_error() {
         error(&set.encode_to_vec())
     };
     assert!(set(&[file("a", &["b"])]).contains("lack 'b'"));
-    assert!(set(&[file("a", &["b"]), file("b", &["a"])]).contains("circle"));
-    assert!(set(&[file("a", &["a"])]).contains("circle"));
+    assert!(set(&[file("a", &["b"]), file("b", &["a"])]).contains("circular import"));
+    assert!(set(&[file("a", &["a"])]).contains("circular import"));
     assert!(set(&vec![file("a", &[]); 300]).contains("more than 256 files"));
     set(&[file("a", &[]), file("a", &["drivermsg.proto"])]);
     set(&[file("drivermsg.proto", &[])]);
