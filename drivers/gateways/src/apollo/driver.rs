@@ -27,7 +27,7 @@ Without a file, it sends Chassis (port 8900), LocalizationEstimate (8901) and Po
 The protocol has no passwords: a trajectory from a forged address moves the robot, but only within
 the area.")]
 pub struct Options {
-    /// TOML file with [[send]] and [[receive]] tables: see docs/gateways/apollo.md
+    /// TOML file with the tables `send` and `receive`: see docs/gateways/apollo.md
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The host that receives the usual messages [default: 127.0.0.1]
