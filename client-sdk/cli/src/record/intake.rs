@@ -1,8 +1,7 @@
 //! The bytes of a feed on their way from the mediator to the thread that writes files. IO.
 //!
-//! The writer reads the socket itself. So no thread has to be woken for a read, and what the writer
-//! parses is in the cache of its core. With a reader in a second thread, the recorder needed a third
-//! more CPU time (docs/notes/performance.md).
+//! The writer reads the socket itself: no thread has to be woken for a read, and no byte is copied
+//! from one buffer to another before it is parsed.
 //!
 //! A slow disk must not stop the reading. While the writer is away for longer than
 //! [`STANDBY_AFTER`], a second thread, the standby, reads into memory. It reads only then, so the
