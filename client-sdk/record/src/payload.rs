@@ -34,7 +34,7 @@ pub(crate) enum Form {
 /// Appends the stored form of a frame.
 pub(crate) fn write(
     out: &mut Vec<u8>,
-    clients: impl ExactSizeIterator<Item = ClientId> + Clone,
+    clients: impl Iterator<Item = ClientId> + Clone,
     dropped: &str,
     form: Form,
     message: &[u8],
