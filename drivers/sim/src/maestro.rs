@@ -6,7 +6,6 @@
 //!
 //! Time is a [`Duration`] since the start of the simulation and never decreases. Call
 //! [`Maestro::advance`] before any other call with a time; then drain [`Maestro::poll_output`].
-//! drain [`Maestro::poll_output`].
 
 mod packet;
 mod servo;

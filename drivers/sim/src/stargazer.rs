@@ -21,7 +21,7 @@ pub use self::twin::{DEVICE, Options};
 use crate::ceiling::{HEIGHT_M, MarkType, Seen};
 use crate::wheels::gaussian;
 
-/// The interval between two looks.
+/// The interval between two measurements.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// The time for storing parameters.
@@ -33,18 +33,18 @@ const RESTART: Duration = Duration::from_secs(1);
 /// The maximum length of a command.
 const MAX_COMMAND: usize = 64;
 
-/// The number of looks for measuring the height.
+/// The number of images for measuring the height.
 const HEIGHT_LOOKS: u32 = 10;
 
-/// The noise of positions, headings and heights, according to the maker's guide.
+/// The noise of positions, headings and heights, according to the manufacturer's guide.
 const SIGMA_CM: f64 = 2.0;
 const SIGMA_DEG: f64 = 1.0;
 const SIGMA_HEIGHT_CM: f64 = 1.0;
 
-/// Looks that are overdue by more than this are skipped.
+/// Measurements that are overdue by more than this are skipped.
 const TOO_LATE: Duration = Duration::from_millis(300);
 
-/// The maker's guides, which differ in how a map is built.
+/// The manufacturer's guides, which differ in how a map is built.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guide {
     // So does KIT's library.

@@ -9,7 +9,7 @@ use crate::{Devices, simulator};
 
 #[derive(Args, Clone, Debug)]
 pub(super) struct Start {
-    /// Map: a .roson file, the YAML file of a map of ROS map_server, or one of the program: flat or
+    /// Map: a .roson file, the YAML file of a map of ROS map_server, or a built-in map: flat or
     /// maze
     #[arg(long, value_name = "FILE", default_value = "flat")]
     map: PathBuf,

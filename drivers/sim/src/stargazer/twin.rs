@@ -24,7 +24,7 @@ pub const DEVICE: Device = Device {
 #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[group(skip)]
 pub struct Options {
-    /// Version of the maker's guide that the StarGazer follows when it builds a map
+    /// Version of the manufacturer's guide that the StarGazer follows when it builds a map
     #[arg(
         long = "stargazer",
         value_name = "STARGAZER",
