@@ -310,14 +310,16 @@ impl Bench {
         &self.recent
     }
 
-    /// The CPU time that it has used.
-    pub(crate) fn processor_time(&self) -> Option<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        let fields: Vec<&str> = stat.rsplit(") ").next()?.split_whitespace().collect();
-        let ticks: u64 =
-            fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        // Linux reports ticks of 10 ms, independent of the kernel's own rate.
-        Some(Duration::from_millis(ticks * 10))
+    /// The time for which its threads have had something to do: on a processor, or waiting for one.
+    /// So the load of the machine does not matter.
+    pub(crate) fn busy_time(&self) -> Option<Duration> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let busy_ns = tasks.flatten().filter_map(|task| {
+            let times = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let mut times = times.split_whitespace().map(|ns| ns.parse::<u64>().ok());
+            Some(times.next()?? + times.next()??)
+        });
+        Some(Duration::from_nanos(busy_ns.sum()))
     }
 
     /// Its lines on stderr since the check began. Of many lines, the first and the

@@ -46,7 +46,7 @@ pub(crate) const FLOOD_PIPE: i32 = 4096;
 /// How long each write in that check may wait for room.
 pub(crate) const FLOOD_WAIT: Duration = Duration::from_millis(300);
 
-/// How long the CPU time of a driver that does not end is measured.
+/// How long the busy time of a driver that does not end is measured.
 pub(crate) const SPIN_WATCH: Duration = Duration::from_millis(400);
 
 /// How long the test mediator waits for a datagram before it looks at the

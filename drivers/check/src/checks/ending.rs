@@ -118,11 +118,11 @@ fn ended(run: &mut Run<'_>, when: &str) -> Checking {
 
 /// Whether a driver that should have ended keeps a CPU core busy.
 fn spins(bench: &Bench) -> bool {
-    let before = bench.processor_time();
+    let before = bench.busy_time();
     thread::sleep(limits::SPIN_WATCH);
-    match (before, bench.processor_time()) {
-        // A busy machine gives it only part of a core.
-        (Some(before), Some(after)) => after.saturating_sub(before) > limits::SPIN_WATCH / 5,
+    match (before, bench.busy_time()) {
+        // The system counts a wait for a processor when it is over.
+        (Some(before), Some(after)) => after.saturating_sub(before) > limits::SPIN_WATCH / 2,
         _ => false,
     }
 }
