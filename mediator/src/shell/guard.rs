@@ -73,7 +73,7 @@ enum Entry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announce {
     pub(super) table: RawFd,
-    pub(super) offset: i64,
+    pub(super) offset: u64,
 }
 
 impl Guard {
@@ -159,7 +159,7 @@ impl Guard {
         let table = self.table.as_ref()?;
         Some(Announce {
             table: table.0.as_raw_fd(),
-            offset: slot.offset().cast_signed(),
+            offset: slot.offset(),
         })
     }
 
@@ -389,10 +389,7 @@ mod tests {
         let announce = guard.announce_at(last).unwrap();
         let table = guard.table.as_ref().unwrap();
         let written = 9_i32.to_ne_bytes();
-        table
-            .0
-            .write_all_at(&written, announce.offset.cast_unsigned())
-            .unwrap();
+        table.0.write_all_at(&written, announce.offset).unwrap();
         let (token, drivers) = table.read().unwrap();
         assert_eq!(token, "0123456789abcdef");
         let expected = [process(7, 70), process(8, 80), process(9, UNKNOWN)];

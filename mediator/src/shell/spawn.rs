@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::sys::uio::pwrite;
 use nix::unistd::{getpid, getppid};
+use rustix::io::pwrite;
 
 use super::guard::{Announce, Guard, Slot};
 use super::service;

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::unistd::Pid;
+use rustix::param::clock_ticks_per_second;
 
 /// The resource usage of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,8 +31,7 @@ pub fn footprint(pid: u32) -> Option<Footprint> {
     };
     let stat = fields_of(pid)?;
     let tick = |field: usize| stat.get(field)?.parse::<u64>().ok();
-    let ticks_per_s = sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs();
-    let ms = 1000 * (tick(11)? + tick(12)?) / ticks_per_s;
+    let ms = 1000 * (tick(11)? + tick(12)?) / clock_ticks_per_second();
     Some(Footprint {
         resident_kib: number("VmRSS:")?,
         descriptors: fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64,
