@@ -704,8 +704,8 @@ impl Buffer {
     /// The buffer to read into; large enough for the contents of a pipe.
     ///
     /// It starts where a page starts, as the contents of a pipe do, and what is left over lies just
-    /// before it: some processors copy several times slower to a place slightly further in its page
-    /// than the source.
+    /// before it: elsewhere, the system's copy takes several times as long on some processors
+    /// (docs/notes/performance.md).
     fn space(&mut self) -> &mut [u8] {
         let left = self.end - self.start;
         // At most one frame is incomplete, so the longest frame bounds this.
