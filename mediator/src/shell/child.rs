@@ -704,7 +704,7 @@ impl Buffer {
     /// The buffer to read into; large enough for the contents of a pipe.
     ///
     /// It starts where a page starts, as the contents of a pipe do, and what is left over lies just
-    /// before it: elsewhere, the system's copy takes several times as long on some processors
+    /// before it: elsewhere, the system's copy takes more than twice as long on some processors
     /// (docs/notes/performance.md).
     fn space(&mut self) -> &mut [u8] {
         let left = self.end - self.start;

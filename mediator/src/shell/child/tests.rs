@@ -102,7 +102,7 @@ fn a_process_without_streams_is_killed_with_its_children() {
     assert!(lines.next().is_none());
 }
 
-/// See [`Buffer::space`]: it makes a difference of up to a third of the time on some processors.
+/// See [`Buffer::space`]: this saves a fifth of the CPU time on some processors.
 #[test]
 fn reads_start_at_a_page_behind_what_is_left_over() {
     let mut buffer = Buffer::default();
