@@ -87,6 +87,18 @@ fn what_breaks_a_rule_is_an_error() {
         let expected = format!("field charge: number {number} is reserved");
         assert!(error.contains(&expected), "{error}");
     }
+    for syntax in ["editions", "proto4", ""] {
+        let mut set = FileDescriptorSet::decode(&*descriptors(BATTERY, false)).unwrap();
+        set.file[0].syntax = Some(syntax.into());
+        let expected = format!("battery.proto: syntax '{syntax}' is not supported");
+        assert_eq!(error(&set.encode_to_vec()), expected);
+    }
+    for name in ["Bat.ery", "", "1", "\x1b[2J"] {
+        let mut set = FileDescriptorSet::decode(&*descriptors(BATTERY, false)).unwrap();
+        set.file[0].service[0].name = Some(name.into());
+        let expected = format!("battery.proto: invalid name '{}'", name.escape_default());
+        assert_eq!(error(&set.encode_to_vec()), expected);
+    }
     let error_of = |from, to| error(&descriptors(&BATTERY.replace(from, to), false));
     assert!(error_of("type: 211", "type: 4").contains("device type 4 is reserved"));
     assert!(error_of("\"battery\" }", "\"hokuyo\" }").contains("the name of a device of Amber"));

@@ -39,6 +39,10 @@ const OWN: &[Target] = &[
     // To those who look at the wire.
     target("explain", tools::explain),
     target("noise", tools::noise),
+    Target {
+        cost: 20,
+        ..target("descriptors", tools::descriptors)
+    },
     // From programs of other robot systems.
     target("gateway_apollo", gateways::apollo),
     target("gateway_galileo", gateways::galileo),

@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use amber_schema::Interface;
 use prost::Message;
 use prost_reflect::DescriptorPool;
-use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
+    FileDescriptorProto, MethodDescriptorProto, OneofDescriptorProto,
+};
 
 use super::files;
 use crate::{Error, built_in};
@@ -50,6 +53,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<(DescriptorPool, Vec<Interface>), Err
             continue;
         }
         check_names(&file)?;
+        check_syntax(&file)?;
+        check_identifiers(&file)?;
         own.push((file, bytes));
     }
     let imported = ours.imported_by(own.iter().map(|(file, _)| file))?;
@@ -137,6 +142,73 @@ fn check_names(file: &FileDescriptorProto) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+/// Rejects a syntax that the pool does not know: the pool would panic (prost-reflect 0.16).
+fn check_syntax(file: &FileDescriptorProto) -> Result<(), Error> {
+    match file.syntax.as_deref() {
+        None | Some("proto2" | "proto3") => Ok(()),
+        Some(syntax) => Err(Error::new(format!(
+            "{}: syntax '{}' is not supported",
+            file.name(),
+            syntax.escape_default()
+        ))
+        .hint("write `syntax = \"proto2\";` at the top of the file")),
+    }
+}
+
+/// Rejects names that no `.proto` file can have: the pool panics on a name with a dot
+/// (prost-reflect 0.16), and names are printed.
+fn check_identifiers(file: &FileDescriptorProto) -> Result<(), Error> {
+    let mut names = Vec::new();
+    if !file.package().is_empty() {
+        names.extend(file.package().split('.'));
+    }
+    for message in &file.message_type {
+        names_in(message, &mut names);
+    }
+    file.enum_type
+        .iter()
+        .for_each(|it| enum_names(it, &mut names));
+    names.extend(file.extension.iter().map(FieldDescriptorProto::name));
+    for service in &file.service {
+        names.push(service.name());
+        names.extend(service.method.iter().map(MethodDescriptorProto::name));
+    }
+    match names.into_iter().find(|name| !is_identifier(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::new(format!(
+            "{}: invalid name '{}'",
+            file.name(),
+            name.escape_default()
+        ))
+        .hint("use letters, digits and '_', and begin with a letter or '_'")),
+    }
+}
+
+fn names_in<'a>(message: &'a DescriptorProto, names: &mut Vec<&'a str>) {
+    names.push(message.name());
+    let fields = message.field.iter().chain(&message.extension);
+    names.extend(fields.map(FieldDescriptorProto::name));
+    names.extend(message.oneof_decl.iter().map(OneofDescriptorProto::name));
+    message
+        .enum_type
+        .iter()
+        .for_each(|it| enum_names(it, names));
+    for inner in &message.nested_type {
+        names_in(inner, names);
+    }
+}
+
+fn enum_names<'a>(of: &'a EnumDescriptorProto, names: &mut Vec<&'a str>) {
+    names.push(of.name());
+    names.extend(of.value.iter().map(EnumValueDescriptorProto::name));
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    (bytes.next()).is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Rejects two fields with the same number: the pool does not check this in time.

@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
-use amber_reflect::Schemas;
+use amber_proto::DeviceType;
 use amber_reflect::explain::table;
+use amber_reflect::{Schemas, source};
 
 /// Every byte is explained once, in its order, or there is an error within.
 pub(super) fn explain(data: &[u8]) {
@@ -26,6 +27,26 @@ pub(super) fn explain(data: &[u8]) {
     // What protobuf reads we can explain; groups are only named.
     assert!(!readable || error.is_none(), "{error:?}");
     assert!(!schemas.brief_message(data).is_empty());
+}
+
+/// The description of a device that a driver hands over: an error, or an interface that can be
+/// shown and used.
+pub(super) fn descriptors(data: &[u8]) {
+    let Ok(schemas) = Schemas::from_descriptors(data) else {
+        return;
+    };
+    assert!(schemas.own_interfaces().next().is_some());
+    for interface in schemas.own_interfaces() {
+        let own = schemas.for_device(Some(DeviceType(interface.device_type)));
+        assert!(
+            !own.brief_message(b"\x10\x01\xf9\x06\0\0\0\0\0\0\x49\x40")
+                .is_empty()
+        );
+        own.fields(DeviceType(interface.device_type));
+    }
+    for file in schemas.pool().files() {
+        assert!(!source(&file).is_empty());
+    }
 }
 
 /// A diagnosis of anything.
