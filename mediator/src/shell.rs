@@ -8,11 +8,14 @@
 
 mod alarms;
 mod batch;
+mod bind;
 mod child;
 mod companion;
+mod datagrams;
 mod errors;
 mod feeds;
 mod guard;
+mod hooks;
 mod neighbours;
 mod poll;
 mod port_holder;
@@ -27,28 +30,29 @@ mod timer;
 mod udp;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use std::{env, io};
 
-use mio::net::UdpSocket;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Waker};
 use nix::sys::signal::Signal;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP};
 use signal_hook_mio::v1_0::Signals;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info};
 
 use self::alarms::Alarms;
 use self::batch::Batch;
+pub use self::bind::BindError;
 use self::child::Child;
 use self::companion::Companion;
+use self::datagrams::Inlet;
 use self::feeds::Recorders;
 use self::guard::Guard;
 pub use self::guard::guard;
+pub use self::hooks::{CompanionFor, Hangup, Hooks, SetLogLevel, this_program};
 use self::poll::Source;
 pub use self::port_holder::of as port_holder;
 use self::reload::Reloads;
@@ -57,15 +61,15 @@ use self::service::Service;
 use self::starts::Starts;
 use self::strays::Strays;
 use self::timer::Timer;
-use self::udp::{Listener, Receiver, Rest};
+use self::udp::{Listener, Receiver};
 use crate::log;
-use amber_core::config::{Config, ConfigError};
+use amber_core::config::Config;
 use amber_core::counters::DropReason;
 use amber_core::hash::Map;
-use amber_core::limits::{EVENTS_PER_TURN, LISTEN_ADDRESSES};
-use amber_core::origin::{OwnAddresses, Reach};
+use amber_core::limits::EVENTS_PER_TURN;
+use amber_core::origin::OwnAddresses;
 use amber_core::rate::Digest;
-use amber_core::router::{ClientAddress, DriverKey, Unreachable};
+use amber_core::router::DriverKey;
 use amber_core::supervise::ProcessAction;
 use amber_core::{Core, ShellTask};
 
@@ -79,35 +83,6 @@ pub struct Mediator {
     signals: Signals,
 }
 
-/// The functions and settings that the mediator needs from the program that runs it.
-pub struct Hooks {
-    /// Reads the configuration again; called on another thread.
-    pub reload: Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>,
-    /// Changes the log filter; the error explains why the filter is invalid.
-    pub set_log_level: SetLogLevel,
-    /// Changes the maximum number of log lines per second.
-    pub set_log_rate: Box<dyn Fn(u32)>,
-    /// The number of log lines lost so far.
-    pub log_lines_lost: Box<dyn Fn() -> u64>,
-    /// The program that `amber` stands for in commands; it also runs as `amber guard`.
-    pub amber: PathBuf,
-    /// The arguments of `amber` for a process that runs next to the mediator, if there is one.
-    /// It must end when its stdin ends. Gets the addresses that the mediator listens on.
-    pub companion: CompanionFor,
-    /// The reaction to SIGHUP.
-    pub hangup: Hangup,
-}
-
-/// The reaction to SIGHUP, which the system also sends when a terminal is closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hangup {
-    /// Read the configuration again, as services do.
-    #[default]
-    Reload,
-    /// Stop the mediator.
-    End,
-}
-
 /// How a mediator ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -118,85 +93,7 @@ pub enum Ending {
     Hurried,
 }
 
-/// See [`Hooks`].
-pub type CompanionFor = Box<dyn Fn(&[SocketAddr]) -> Option<Vec<String>>>;
-
-/// See [`Hooks`].
-pub type SetLogLevel = Box<dyn Fn(&str) -> Result<(), String>>;
-
-/// The reason why the mediator cannot listen.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// Another program listens there.
-    #[error("{address} is in use{}", by(holder.as_deref()))]
-    InUse {
-        /// The address.
-        address: SocketAddr,
-        /// That program, if it can be found.
-        holder: Option<String>,
-    },
-    /// Any other error.
-    #[error("cannot listen on {0}: {1}")]
-    Other(SocketAddr, io::Error),
-    /// More addresses than supported.
-    #[error("{0} addresses to listen on, more than {LISTEN_ADDRESSES}")]
-    TooMany(usize),
-    /// The configuration names no address.
-    #[error("no address to listen on")]
-    Nothing,
-    /// The system cannot wait for datagrams and signals.
-    #[error("cannot wait for datagrams and signals: {0}")]
-    Poll(io::Error),
-}
-
-fn by(holder: Option<&str>) -> String {
-    holder.map_or(String::new(), |holder| format!(" by {holder}"))
-}
-
 impl Mediator {
-    /// Binds the addresses of the configuration, and handles SIGTERM, SIGINT, SIGHUP and
-    /// SIGCHLD of this process from now on.
-    ///
-    /// # Errors
-    /// An address is not available, or the system refuses a resource that the mediator needs.
-    /// An address family that the machine lacks is skipped with a log message, unless no other
-    /// address is left.
-    pub fn bind(config: Config, hooks: Hooks) -> Result<Self, BindError> {
-        let mut listeners = Vec::new();
-        let mut skipped = None;
-        if config.listen.len() > LISTEN_ADDRESSES {
-            return Err(BindError::TooMany(config.listen.len()));
-        }
-        for address in &config.listen {
-            match udp::listen(*address) {
-                Ok(listener) => listeners.push(listener),
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    let holder = port_holder::of(address.port());
-                    return Err(BindError::InUse {
-                        address: *address,
-                        holder,
-                    });
-                }
-                Err(error) if address.ip().is_unspecified() && lacks_family(&error) => {
-                    warn!(%address, %error, "skipped");
-                    skipped = Some(BindError::Other(*address, error));
-                }
-                Err(error) => return Err(BindError::Other(*address, error)),
-            }
-        }
-        if listeners.is_empty() {
-            return Err(skipped.unwrap_or(BindError::Nothing));
-        }
-        Ok(Self {
-            config,
-            addresses: listeners.iter().map(|listener| listener.address).collect(),
-            listeners,
-            hooks,
-            poll: Poll::new().map_err(BindError::Poll)?,
-            signals: Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCHLD]).map_err(BindError::Poll)?,
-        })
-    }
-
     /// The addresses that it listens on, with the actual ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -312,15 +209,6 @@ struct Shell {
     log_lines_lost: u64,
     lost_datagrams: Digest,
     phase: Phase,
-}
-
-/// A socket that receives.
-struct Inlet {
-    socket: UdpSocket,
-    receiver: Receiver,
-    reach: Reach,
-    /// Index of the address that it belongs to, for [`ClientAddress::socket`].
-    listener: u8,
 }
 
 /// The phases of the mediator's life.
@@ -515,77 +403,6 @@ impl Shell {
         }
     }
 
-    /// Receives datagrams from a socket.
-    fn receive(&mut self, index: usize) {
-        self.count_lost_lines();
-        let now = self.now;
-        self.count_lost_datagrams(now, index);
-        let core = &mut self.core;
-        let inlet = &mut self.inlets[index];
-        let (socket, reach) = (inlet.listener, inlet.reach);
-        let own = &mut self.own_addresses;
-        let each =
-            |address, bytes: &[u8]| match own.check(now, address, reach, neighbours::own_addresses)
-            {
-                Ok(()) => core.datagram(now, ClientAddress { socket, address }, bytes),
-                Err(why) => core.refuse_datagram(why),
-            };
-        match inlet.receiver.receive(&mut self.batch, &inlet.socket, each) {
-            Ok(Rest::Nothing) => {}
-            Ok(Rest::Unknown) => self.again(Source::Socket(index)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => {
-                // An error of the socket is cleared when it is returned.
-                debug!(%error, "receiving failed");
-                self.again(Source::Errors(index));
-                self.again(Source::Socket(index));
-            }
-        }
-    }
-
-    /// Counts datagrams that the system dropped because the receive buffer was full.
-    fn count_lost_datagrams(&mut self, now: Instant, index: usize) {
-        let Inlet {
-            socket, receiver, ..
-        } = &mut self.inlets[index];
-        let lost = receiver.newly_lost(now, socket);
-        if lost == 0 {
-            return;
-        }
-        let counters = self.core.counters_mut();
-        counters.drop_many(DropReason::ReceiveBufferFull, lost);
-        if let Some(datagrams) = self.lost_datagrams.happened_times(now, lost) {
-            let hint = udp::has_little_room(socket).then_some(
-                "the system grants only small buffers for them: see `sysctl net.core.rmem_max`",
-            );
-            warn!(
-                datagrams,
-                hint,
-                "datagrams were lost: they arrived faster than the mediator could receive them"
-            );
-        }
-    }
-
-    /// Handles errors about unreachable addresses. This comes before the datagrams, because a
-    /// datagram that arrives later may be from a new program at that address.
-    fn take_errors(&mut self, index: usize) {
-        let core = &mut self.core;
-        let inlet = &self.inlets[index];
-        if take_errors(core, self.now, inlet.listener, &inlet.socket) {
-            self.again(Source::Errors(index));
-        }
-    }
-
-    /// The same for a sending socket: the system reports errors to any socket of the address.
-    fn take_send_errors(&mut self, number: usize) {
-        let Some((listener, socket)) = self.sender.socket_at(number) else {
-            return;
-        };
-        if take_errors(&mut self.core, self.now, listener, socket) {
-            self.again(Source::SendErrors(number));
-        }
-    }
-
     fn take_signals(&mut self) {
         let signals: Vec<_> = self.signals.pending().collect();
         for signal in signals {
@@ -645,24 +462,6 @@ impl Shell {
         }
     }
 
-    /// Sends the outgoing datagrams. Returns true if a destination turned out to be
-    /// unreachable.
-    fn send(&mut self) -> bool {
-        let core = &mut self.core;
-        if core.is_traced() {
-            core.send_traced(Instant::now());
-        }
-        if core.outbox().is_empty() {
-            return false;
-        }
-        let unreachable = core.transmit(|outbox, counters| self.sender.send(outbox, counters));
-        for address in &unreachable {
-            core.unreachable(Instant::now(), *address, Unreachable::NoRoute);
-        }
-        self.give_back();
-        !unreachable.is_empty()
-    }
-
     /// Adds lost log lines to the counters, because a client may request these.
     fn count_lost_lines(&mut self) {
         let lost = (self.hooks.log_lines_lost)();
@@ -709,21 +508,6 @@ impl Shell {
     }
 }
 
-/// Handles network errors about addresses. Returns true if there are more.
-fn take_errors(core: &mut Core, now: Instant, listener: u8, socket: &impl AsFd) -> bool {
-    let taken = errors::take(socket, |address, how| {
-        let from = ClientAddress {
-            socket: listener,
-            address,
-        };
-        core.unreachable(now, from, how);
-    });
-    taken.unwrap_or_else(|error| {
-        debug!(%error, "reading errors failed");
-        false
-    })
-}
-
 /// The address at which programs on this machine reach the mediator.
 fn for_drivers(address: SocketAddr) -> SocketAddr {
     match address {
@@ -731,18 +515,4 @@ fn for_drivers(address: SocketAddr) -> SocketAddr {
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, v6.port()).into(),
         address => address,
     }
-}
-
-fn lacks_family(error: &io::Error) -> bool {
-    use nix::errno::Errno;
-    let code = error.raw_os_error().map(Errno::from_raw);
-    matches!(code, Some(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL))
-}
-
-/// The running program, for [`Hooks::amber`].
-///
-/// # Errors
-/// The system does not report it.
-pub fn this_program() -> io::Result<PathBuf> {
-    env::current_exe()
 }

@@ -24,11 +24,14 @@ mod admission;
 mod client;
 mod clients;
 mod deaths;
+mod delivery;
 mod eviction_order;
 mod hosts;
 mod outbox;
 mod packed_address;
+mod recording;
 mod requests;
+mod route;
 mod routes;
 mod tap;
 #[cfg(test)]
@@ -36,15 +39,12 @@ mod tests;
 mod uses;
 mod voice;
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use amber_proto::feed::Direction as Way;
 use amber_proto::frame::Frame;
-use amber_proto::limits::{MAX_PART, OLD_CLIENT_DATAGRAM};
-use amber_proto::mediator::Unavailable;
+use amber_proto::limits::MAX_PART;
 use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
 use tracing::warn;
 
@@ -53,70 +53,19 @@ pub use self::client::{Client, Silence, Unreachable};
 pub use self::clients::{Clients, RoomFor};
 pub use self::outbox::{ClientAddress, Message, Outbox, Run, Written};
 pub use self::packed_address::{Host, PackedAddress};
+pub use self::route::{DriverKey, Route, Traffic};
 use self::routes::Routes;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use self::voice::is_client_died;
 use crate::counters::{Count, Counters, DropReason};
-use crate::feeds::{Drops, Feeds};
-use crate::hash::Set;
-use crate::limits;
+use crate::feeds::Feeds;
 use crate::queue::{Bounds, Lane, Queue, Tally};
-use crate::rate::{Digest, RateLimit};
+use crate::rate::Digest;
 
 /// The queue treats answers of the mediator to a driver like those of other devices, and may
 /// drop them: a driver may send requests endlessly and never read. No client has this id.
 const ANSWERS: Lane = Lane::Client(ClientId(0));
-
-/// A configured driver, whether it runs or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DriverKey(pub u32);
-
-/// Traffic of a driver, for `amber status`; its queue counts the frames for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Bytes for its stdin.
-    pub bytes_in: u64,
-    /// Frames from its stdout.
-    pub frames_out: u64,
-    /// Bytes from its stdout.
-    pub bytes_out: u64,
-    /// Frames for it that came while it did not run.
-    pub dropped_down: u64,
-    /// Frames from its stdout that came while it was being stopped, included in `frames_out`.
-    pub dropped_stopping: u64,
-}
-
-/// The router's view of a driver.
-#[derive(Debug)]
-pub struct Route {
-    /// The devices that it serves; at least one.
-    pub devices: Vec<Device>,
-    /// Its id in the number space of the clients, while its process runs.
-    pub id: Option<ClientId>,
-    /// The frames that wait for it.
-    pub queue: Queue,
-    /// Its traffic.
-    pub traffic: Traffic,
-    /// The reason why it is unavailable, while its process does not run.
-    absence: Option<Unavailable>,
-    /// The devices of other drivers that it uses.
-    uses: Uses,
-    /// Users that were not told that it is unavailable.
-    untold: BTreeSet<ClientId>,
-    /// It has contacted the mediator as a client.
-    announced: bool,
-    /// Limits how fast it may send requests to the mediator.
-    requests: RateLimit,
-    warned_of_long_messages: bool,
-    over_long: u64,
-    /// When a log message last named it as part of an endless exchange.
-    loop_named: Option<Instant>,
-    /// It is in [`Router::dirty`].
-    dirty: bool,
-    /// Its frames are copied.
-    tapped: bool,
-}
 
 /// A message for the mediator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,26 +171,8 @@ impl Router {
 
     /// Adds a driver. No other driver may serve its devices.
     pub fn add_driver(&mut self, key: DriverKey, devices: Vec<Device>) {
-        let queue = Queue::new(self.bounds);
-        self.routes.add(
-            key,
-            Route {
-                devices,
-                id: None,
-                queue,
-                traffic: Traffic::default(),
-                absence: None,
-                uses: Uses::default(),
-                untold: BTreeSet::new(),
-                announced: false,
-                requests: RateLimit::default(),
-                warned_of_long_messages: false,
-                over_long: 0,
-                loop_named: None,
-                dirty: false,
-                tapped: false,
-            },
-        );
+        let route = Route::new(devices, Queue::new(self.bounds));
+        self.routes.add(key, route);
     }
 
     /// Makes the devices of a driver available to others, although it may still run.
@@ -492,92 +423,6 @@ impl Router {
         Ok(())
     }
 
-    /// Forwards a reply or publication: one copy to each client in the header.
-    fn deliver(
-        &mut self,
-        now: Instant,
-        key: DriverKey,
-        own_id: ClientId,
-        header: &Header<'_>,
-        message: Message<'_>,
-        out: &mut Outbox,
-    ) {
-        let Some(route) = self.routes.get_mut(key) else {
-            return;
-        };
-        let device = match (route.devices.as_slice(), header.device()) {
-            ([only], _) => *only,
-            (several, Some(device)) if several.contains(&device) => device,
-            (several, named) => {
-                self.counters.drop(DropReason::WrongDevice);
-                let dropped = self.counters.dropped(DropReason::WrongDevice);
-                if dropped.is_power_of_two() {
-                    let named = named.map_or("none".into(), |device| device.to_string());
-                    warn!(driver = %several[0], named, dropped,
-                        "a driver with several devices must name one of them in its answers");
-                }
-                let (device, why) = (several[0], DropReason::WrongDevice);
-                self.record_dropped_answer(device, why, header, message.bytes);
-                return;
-            }
-        };
-        let bytes = message.bytes.len();
-        if bytes + 2 * 11 > OLD_CLIENT_DATAGRAM && !route.warned_of_long_messages {
-            route.warned_of_long_messages = true;
-            warn!(driver = %device, bytes, "old Java and Python clients cannot receive this");
-        }
-        let header_out = HeaderBytes::new(Some(device), None);
-        let Ok(frame) = out.write_message(header_out.as_slice(), message) else {
-            return self.counters.drop(DropReason::DriverTooLong);
-        };
-        if self.feeds.is_open() {
-            let clients = || header.client_ids();
-            (self.feeds).frame(Way::FromDriver, device, None, clients, message.bytes);
-        }
-        self.counters.count(Count::Delivered);
-        let (mut copies, mut to_clients) = (0, 0);
-        let mut repeats = Repeats::default();
-        for id in header.client_ids() {
-            copies += 1;
-            if !repeats.allow(id, || header.client_ids().take(copies as usize - 1)) {
-                continue;
-            }
-            if let Some(client) = self.clients.client_mut(id) {
-                client.sent.one_more();
-                if client.uses.answered(key, device)
-                    && let Some(route) = self.routes.get_mut(key)
-                {
-                    route.untold.insert(id);
-                }
-                out.send(client.address, &frame);
-                to_clients += 1;
-            } else if let Some(asker) = self.routes.of_id(id) {
-                let asker_route = self.routes.get_mut(asker);
-                if asker_route.is_some_and(|it| it.uses.answered(key, device))
-                    && let Some(route) = self.routes.get_mut(key)
-                {
-                    route.untold.insert(id);
-                }
-                self.counters.count(Count::CopiesToDrivers);
-                self.push(asker, Lane::Client(own_id), header_out, message.bytes);
-            } else {
-                self.counters.drop(DropReason::UnknownClient);
-            }
-        }
-        if repeats.refused > 0 {
-            self.counters
-                .drop_many(DropReason::DuplicateClient, repeats.refused);
-            let dropped = self.counters.dropped(DropReason::DuplicateClient);
-            if self.duplicates.happened(now).is_some() {
-                warn!(driver = %device, dropped,
-                    "a frame names the same client many times; further copies are dropped");
-            }
-        }
-        self.counters.count_many(Count::Copies, copies);
-        self.counters.count_many(Count::CopiesToClients, to_clients);
-        self.counters.count_many(Count::DatagramsToSend, to_clients);
-    }
-
     fn push(&mut self, key: DriverKey, lane: Lane, header: HeaderBytes, message: &[u8]) {
         self.push_from(key, None, lane, header, message);
     }
@@ -635,59 +480,6 @@ impl Router {
         id
     }
 
-    /// Records a frame that is queued for a driver.
-    fn record_request(&mut self, device: Device, client: Option<ClientId>, message: &[u8]) {
-        if self.feeds.is_open() {
-            let client = || client.into_iter();
-            (self.feeds).frame(Way::ToDriver, device, None, client, message);
-        }
-    }
-
-    /// Records a frame that a driver does not get.
-    fn record_dropped_request(
-        &mut self,
-        device: Device,
-        why: DropReason,
-        client: Option<ClientId>,
-        message: &[u8],
-    ) {
-        if self.feeds.is_open() {
-            let client = || client.into_iter();
-            (self.feeds).frame(Way::ToDriver, device, Some(why), client, message);
-        }
-    }
-
-    /// Records a frame of a driver that is not forwarded.
-    fn record_dropped_answer(
-        &mut self,
-        device: Device,
-        why: DropReason,
-        header: &Header<'_>,
-        message: &[u8],
-    ) {
-        if self.feeds.is_open() && header.has_clients() {
-            let clients = || header.client_ids();
-            (self.feeds).frame(Way::FromDriver, device, Some(why), clients, message);
-        }
-    }
-
-    /// The drops of the router, and those of the queue of each driver.
-    pub(crate) fn drops(&self, now: Instant) -> Drops {
-        let drivers = self.routes.all_with_keys();
-        let drivers = drivers.map(|(key, route)| (key, route.devices[0], route.queue.tally()));
-        Drops::new(now, self.totals(), drivers)
-    }
-
-    /// The ids in use: those of clients with their addresses, and those of drivers with their
-    /// devices.
-    pub(crate) fn peers(&self) -> Vec<(ClientId, String)> {
-        let clients = self.clients.in_order().into_iter();
-        let clients = clients.map(|client| (client.id, client.address().to_string()));
-        let drivers =
-            (self.routes.all()).filter_map(|route| Some((route.id?, route.devices[0].to_string())));
-        clients.chain(drivers).collect()
-    }
-
     /// The next free id: upwards from 1, then again from the start.
     fn free_id(&mut self) -> ClientId {
         loop {
@@ -697,41 +489,6 @@ impl Router {
                 return id;
             }
         }
-    }
-}
-
-/// Detects clients that one frame names again. Old drivers name a client once per subscription,
-/// and the original mediator sent each copy.
-#[derive(Default)]
-struct Repeats {
-    /// The last id, as long as ids ascend. Most drivers keep their subscribers sorted; then
-    /// there are no repetitions.
-    last: Option<ClientId>,
-    /// All ids so far, once they did not ascend.
-    seen: Option<Set<ClientId>>,
-    allowed: usize,
-    refused: u64,
-}
-
-impl Repeats {
-    /// Whether the next id in a frame gets a copy. `before` are the previous ids.
-    fn allow<I: Iterator<Item = ClientId>>(
-        &mut self,
-        id: ClientId,
-        before: impl Fn() -> I,
-    ) -> bool {
-        if self.seen.is_none() && self.last.is_none_or(|last| last < id) {
-            self.last = Some(id);
-            return true;
-        }
-        let seen = self.seen.get_or_insert_with(|| before().collect());
-        if seen.insert(id) {
-            return true;
-        }
-        let allowed = self.allowed < limits::REPEATED_COPIES;
-        self.allowed += usize::from(allowed);
-        self.refused += u64::from(!allowed);
-        allowed
     }
 }
 

@@ -13,6 +13,7 @@ use amber_proto::mediator;
 use prost::Message;
 
 use super::*;
+use crate::limits;
 
 /// A router with drivers of one or more devices, and its output.
 struct World {
