@@ -19,13 +19,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use amber_proto::frame::Frame;
 use amber_proto::mediator::unavailable::Reason;
 use amber_proto::mediator::{DriverState, Reply, Request, refusal, reply, request};
-use amber_proto::{DeviceType, HeaderBytes};
+use amber_proto::{DeviceMessage, DeviceType, HeaderBytes, MsgType};
+use bytes::Bytes;
+use prost::Message;
 
 use super::*;
 use crate::counters::DropReason;
 use crate::queue::Lane;
+use crate::supervise::Exit;
 
 struct World {
     core: Core,
