@@ -1,7 +1,8 @@
-use amber_proto::{dummy, ninedof, roboclaw};
+use amber_proto::{SynNum, dummy, ninedof, roboclaw};
 use amber_values::WheelSpeeds;
 
 use super::*;
+use crate::limits::MAX_HELD;
 
 const SCANNER: Device = Device::new(DeviceType::HOKUYO, 10);
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 10);
