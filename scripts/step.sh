@@ -6,3 +6,11 @@ step() {
   "$@"
   printf -- '-- %s s: %s\n' "$((SECONDS - began))" "$*"
 }
+
+# From now on, Clippy compiles the workspace: it does what rustc does and checks the code, so that the
+# checks need no compilation of their own. A warning is an error. The tests of a workspace include
+# all features.
+clippy_compiles() {
+  export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+  export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+}

@@ -48,6 +48,8 @@ fn built() -> (TempDir, PathBuf) {
         // Leave CPU time for other tests, which have deadlines.
         .args(["--jobs", "1", "--target-dir"])
         .arg(target)
+        // Users compile with rustc, even if this test was compiled by Clippy.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .current_dir(folder.path())
         .output()
         .unwrap();
