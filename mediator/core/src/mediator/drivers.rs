@@ -52,7 +52,7 @@ impl Core {
     }
 
     /// The same. `at` is the offset of the frame in a buffer of the caller. If
-    /// [`Outbox::borrows`] is true afterwards, the caller must [lend](Core::lend) that buffer
+    /// [`Outbox::borrows`](crate::router::Outbox::borrows) is true afterwards, the caller must [lend](Core::lend) that buffer
     /// before anything is sent. If it is true before, there must be no other buffer.
     pub fn driver_frame_at(
         &mut self,
