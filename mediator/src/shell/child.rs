@@ -2,13 +2,13 @@
 
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{self, ExitStatus};
 use std::time::{Duration, Instant};
 
-use amber_proto::Frame;
 use mio::unix::pipe::{Receiver, Sender};
 use mio::{Interest, Registry};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -16,6 +16,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpgid};
 use rustix::io::ioctl_fionread;
 
+use self::turn::{Buffer, hand_over};
 use super::guard::{Guard, Slot};
 use super::poll::{Source, Stream};
 use super::spawn::Started;
@@ -24,8 +25,8 @@ use super::{Alarm as ShellAlarm, Shell};
 use amber_core::Core;
 use amber_core::gate::Gate;
 use amber_core::limits::{
-    AHEAD_LOOK, DRIVER_TURN, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, JUNK_PAUSE,
-    PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES, WRITE_PIECES,
+    AHEAD_LOOK, JUNK_PAUSE, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES,
+    WRITE_PIECES,
 };
 use amber_core::queue::Queue;
 use amber_core::router::DriverKey;
@@ -617,106 +618,5 @@ fn describe(status: ExitStatus) -> Exit {
     Exit {
         text,
         success: status.success(),
-    }
-}
-
-/// The result of one turn of a driver.
-struct Turn {
-    /// There were only valid frames.
-    sane: bool,
-    frames: usize,
-    /// Datagrams need the buffer until they are sent.
-    lends: bool,
-    /// More whole frames may be left.
-    unfinished: bool,
-    /// Many frames, none of which had any effect.
-    is_junk: bool,
-    time: Duration,
-}
-
-/// Gives whole frames from the buffer to the core, until the turn is over. `now` is when the data
-/// was read.
-fn hand_over(core: &mut Core, now: Instant, key: DriverKey, buffer: &mut Buffer) -> Turn {
-    // The clock is not read for a single frame, which is the usual case of a publication.
-    let mut start = None;
-    let (effects, datagrams) = (core.driver_effects(), core.outbox().datagrams().len());
-    let may_lend = !core.outbox().borrows();
-    let mut turn = Turn {
-        sane: true,
-        frames: 0,
-        lends: false,
-        unfinished: false,
-        is_junk: false,
-        time: Duration::ZERO,
-    };
-    while let Some(frame) = Frame::from_stream(buffer.filled()) {
-        if turn.frames > 0 {
-            let start = *start.get_or_insert_with(Instant::now);
-            if turn.frames.is_multiple_of(FRAMES_PER_LOOK) || frame.header.len() > LONG_HEADER {
-                turn.time = start.elapsed();
-            }
-        }
-        let caused = core.outbox().datagrams().len() - datagrams;
-        if caused >= DRIVER_TURN_DATAGRAMS || turn.time >= DRIVER_TURN {
-            turn.unfinished = true;
-            break;
-        }
-        let length = frame.wire_len();
-        let at = may_lend.then_some(buffer.start);
-        if !core.driver_frame_at(now, key, frame, at) {
-            turn.sane = false;
-            turn.lends = may_lend && core.outbox().borrows();
-            return turn;
-        }
-        buffer.start += length;
-        turn.frames += 1;
-    }
-    turn.lends = may_lend && core.outbox().borrows();
-    turn.is_junk = turn.frames >= JUNK_FRAMES && core.driver_effects() == effects;
-    if turn.is_junk {
-        turn.time = start.map_or(Duration::ZERO, |start| start.elapsed());
-    }
-    turn.sane = core.driver_prefix(now, key, buffer.filled());
-    turn
-}
-
-/// A header from this length on may name many clients: the clock is checked before each.
-const LONG_HEADER: usize = 1024;
-
-/// The size of a page of memory on most systems. On others, only speed depends on it.
-const PAGE_BYTES: usize = 4096;
-
-/// Bytes that were read but not used yet.
-#[derive(Debug, Default)]
-struct Buffer {
-    bytes: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// The last frame is incomplete.
-    partial: bool,
-}
-
-impl Buffer {
-    fn filled(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
-    }
-
-    /// The buffer to read into; large enough for the contents of a pipe.
-    ///
-    /// It starts where a page starts, as the contents of a pipe do, and what is left over lies just
-    /// before it: elsewhere, the system's copy takes more than twice as long on some processors
-    /// (docs/notes/performance.md).
-    fn space(&mut self) -> &mut [u8] {
-        let left = self.end - self.start;
-        // At most one frame is incomplete, so the longest frame bounds this.
-        let room = left.next_multiple_of(PAGE_BYTES);
-        let needed = PAGE_BYTES + room + READ_BYTES;
-        self.bytes.resize(self.bytes.len().max(needed), 0);
-        let page = self.bytes.as_ptr().align_offset(PAGE_BYTES);
-        let filled = self.start..self.end;
-        self.end = page + room;
-        self.start = self.end - left;
-        self.bytes.copy_within(filled, self.start);
-        &mut self.bytes[self.end..]
     }
 }

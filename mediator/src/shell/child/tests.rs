@@ -2,9 +2,11 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use super::turn::{PAGE_BYTES, Turn};
 use super::*;
 use crate::shell::strays::Strays;
 use amber_core::config::Config;
+use amber_core::limits::{DRIVER_TURN_DATAGRAMS, JUNK_FRAMES};
 
 /// A core with a running driver.
 fn core() -> Core {
