@@ -25,6 +25,10 @@ const OWN: &[Target] = &[
     target("stream", wire::stream),
     target("header", wire::header),
     target("session", wire::session),
+    Target {
+        cost: 20,
+        ..target("descriptors", tools::descriptors)
+    },
     // To the mediator.
     target("control", core::control),
     Target {
@@ -39,10 +43,6 @@ const OWN: &[Target] = &[
     // To those who look at the wire.
     target("explain", tools::explain),
     target("noise", tools::noise),
-    Target {
-        cost: 20,
-        ..target("descriptors", tools::descriptors)
-    },
     // From programs of other robot systems.
     target("gateway_apollo", gateways::apollo),
     target("gateway_galileo", gateways::galileo),
