@@ -11,6 +11,7 @@ export class Panel {
   constructor(link) {
     this.link = link;
     this.dialog = $("panel");
+    this.sparklines = new Map(); // canvas -> the values to draw in the next frame
     $("panel-close").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("close", () => this.close());
     addEventListener("keydown", (event) => {
@@ -22,6 +23,7 @@ export class Panel {
     this.device = device;
     this.isDescribed = false;
     this.streams = new Map();
+    this.sparklines.clear();
     text($("panel-title"), device);
     this.docs = el("p", {}, "Loading …");
     this.values = el("div");
@@ -130,14 +132,24 @@ export class Panel {
       text(row.shown, short(leaf) + unit);
       row.history.push(leaf);
       if (row.history.length > HISTORY) row.history.shift();
-      sparkline(row.canvas, row.history);
+      this.draw(row.canvas, row.history);
     } else if (Array.isArray(leaf)) {
       text(row.shown, `${leaf.length} values`);
-      sparkline(row.canvas, leaf);
+      this.draw(row.canvas, leaf);
     } else {
       row.shown.style.whiteSpace = "normal";
       text(row.shown, String(leaf));
     }
+  }
+
+  /** Draws a sparkline in the next frame. It needs the layout, which every text before it changes. */
+  draw(canvas, values) {
+    this.sparklines.set(canvas, values);
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = undefined;
+      for (const [canvas, values] of this.sparklines) sparkline(canvas, values);
+      this.sparklines.clear();
+    });
   }
 
   // Requests ---------------------------------------------------------------------------------
