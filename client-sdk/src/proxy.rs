@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::{Fields, Terms};
-use crate::wire::Envelope;
+use crate::wire::{Envelope, decode};
 
 mod extras;
 mod mediator;
@@ -98,7 +98,7 @@ impl Proxy {
         request.set_syn(None);
         let request = request.encode_to_vec().into();
         let answer = self.client.call(device, request, deadline).await?;
-        M::decode(answer).map_err(|error| self.bad_answer(error.to_string()))
+        decode(&answer).map_err(|error| self.bad_answer(error.to_string()))
     }
 
     /// Like [`Proxy::request`], with an encoded `DriverMsg`; synNum is appended.
@@ -162,7 +162,7 @@ impl Proxy {
     /// The client is closed. A missing device is not an error: the subscription
     /// starts when the device appears.
     pub async fn subscribe<M: DeviceMessage + 'static>(&self) -> Result<Subscription<M>> {
-        self.subscribe_as(&[], |bytes| Ok(Some(M::decode(bytes)?)))
+        self.subscribe_as(&[], |bytes| Ok(Some(decode(&bytes)?)))
             .await
     }
 
@@ -183,7 +183,7 @@ impl Proxy {
         parameters.set_syn(None);
         let terms = usual_terms(parameters.encode_to_vec().into());
         self.client
-            .subscribe(self.device, terms, &[], |bytes| Ok(Some(M::decode(bytes)?)))
+            .subscribe(self.device, terms, &[], |bytes| Ok(Some(decode(&bytes)?)))
             .await
     }
 

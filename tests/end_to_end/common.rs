@@ -18,7 +18,7 @@ use prost::Message;
 use tempfile::TempDir;
 
 /// Longer than any operation takes, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub const AMBER: &str = env!("CARGO_BIN_EXE_amber");
 

@@ -178,7 +178,9 @@ fn the_programs_in_write_a_driver_work() {
     mediator.wait_for_line("up driver=201:0");
     let address = mediator.address.to_string();
     let mut call = here(AMBER);
-    call.args(["call", "201", "--proto", "lamp.proto", "set_brightness=40"]);
+    // It is up, but Python may still be loading it.
+    call.args(["call", "201", "--timeout", "20", "--proto", "lamp.proto"]);
+    call.arg("set_brightness=40");
     call.env("AMBER_MEDIATOR", &address);
     assert_eq!(output(call), "brightness: 40 %\n");
     mediator.wait_for_line("the lamp shines with 0 percent");

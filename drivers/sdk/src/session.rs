@@ -61,7 +61,7 @@ impl<M: DeviceMessage> Session<M> {
             self.from_devices.push_back(packet);
             return;
         }
-        let Ok(message) = M::decode(packet.message.clone()) else {
+        let Ok(message) = M::decode(&packet.message[..]) else {
             return self.complaints.about(Complaint::NoDriverMsg);
         };
         let clients: Vec<_> = packet

@@ -120,7 +120,7 @@ pub struct Samples {
 }
 
 /// The minimum number of readings for a result.
-const MIN_SAMPLES: usize = 20;
+pub(super) const MIN_SAMPLES: usize = 20;
 
 /// The largest plausible bias of these gyroscopes, in degrees per second.
 const MAX_BIAS_DEG_S: f64 = 25.0;

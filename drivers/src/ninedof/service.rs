@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use amber_driver::Origin;
 use amber_proto::ninedof::{Finding, ServiceReport};
 
-use super::calibration::{Calibration, Samples};
+use super::calibration::{Calibration, MIN_SAMPLES, Samples};
 use super::registers::{Sensor, Sensors};
 use super::units::{Axes, Measured};
 
@@ -14,6 +14,10 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// Time limit for a service, whatever the request says.
 const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// A service takes longer than requested if it has too few readings, because the bus or the machine
+/// is slow. After this time it ends in any case, unless a longer one was requested.
+const SLOW_TIME: Duration = Duration::from_secs(5);
 
 /// The number of readings of a turn between two checks whether they are sufficient.
 const LOOK_EVERY: usize = 50;
@@ -36,7 +40,10 @@ pub(super) struct Service {
     /// The client's request; `None` for a service that the driver started.
     pub(super) origin: Option<Origin>,
     due: Instant,
+    /// The requested end.
     ends: Instant,
+    /// The end with too few readings.
+    gives_up: Instant,
     samples: Samples,
     taken: usize,
 }
@@ -69,11 +76,13 @@ impl Service {
         origin: Option<Origin>,
         time: Option<Duration>,
     ) -> Self {
+        let ends = now + time.unwrap_or(kind.usual_time()).min(MAX_TIME);
         Self {
             kind,
             origin,
             due: now,
-            ends: now + time.unwrap_or(kind.usual_time()).min(MAX_TIME),
+            ends,
+            gives_up: ends.max(now + SLOW_TIME),
             samples: Samples::default(),
             taken: 0,
         }
@@ -102,7 +111,11 @@ impl Service {
 
     /// The latest time at which it ends.
     pub(super) fn ends(&self) -> Instant {
-        self.ends
+        match self.taken {
+            1..MIN_SAMPLES => self.gives_up,
+            // Without any reading, the bus is gone.
+            _ => self.ends,
+        }
     }
 
     /// Adds an uncalibrated reading.
@@ -114,7 +127,7 @@ impl Service {
 
     /// The result, once the service has ended.
     pub(super) fn outcome(&self, now: Instant, calibration: &Calibration) -> Option<Outcome> {
-        let is_over = now >= self.ends;
+        let is_over = now >= self.ends();
         let looks = self.kind == ServiceKind::Magnet && self.taken.is_multiple_of(LOOK_EVERY);
         if !is_over && !looks {
             return None;
@@ -171,5 +184,37 @@ fn finding(about: &str, found: Result<String, String>) -> Finding {
         about: Some(about.to_owned()),
         good: Some(found.is_ok()),
         text: Some(found.unwrap_or_else(|why| why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SELF_TEST_MS: u64 = 1000;
+    const NEVER_MS: u64 = 100_000;
+
+    #[test]
+    fn a_service_on_a_slow_bus_waits_for_enough_readings() {
+        // Milliseconds per reading, and the end.
+        for (period_ms, ends_ms) in [
+            (10, SELF_TEST_MS),
+            (50, SELF_TEST_MS),
+            (100, 2000),
+            (400, 5000),
+            (NEVER_MS, SELF_TEST_MS),
+        ] {
+            let start = Instant::now();
+            let mut service = Service::new(start, ServiceKind::SelfTest, None, None);
+            let calibration = Calibration::default();
+            let ended = (1..=10_000).find(|time_ms| {
+                let now = start + Duration::from_millis(*time_ms);
+                if time_ms % period_ms == 0 {
+                    service.push(now, Measured::default());
+                }
+                service.outcome(now, &calibration).is_some()
+            });
+            assert_eq!(ended, Some(ends_ms), "{period_ms} ms");
+        }
     }
 }
