@@ -104,16 +104,16 @@ fn every_command_that_only_reads_works() {
     }
     let folder = tempfile::tempdir().unwrap();
     prepare(&demo, folder.path());
-    let failed = Mutex::new(Vec::new());
+    let again = Mutex::new(Vec::new());
     let left = Mutex::new(left.into_iter());
+    let run = |command: &str| run(&demo, devices.path(), folder.path(), command);
     let work = || {
         loop {
             let Some((place, command)) = left.lock().unwrap().next() else {
                 return;
             };
-            if let Err(error) = run(&demo, devices.path(), folder.path(), &command) {
-                let message = format!("{place}: {command}: {error}");
-                failed.lock().unwrap().push(message);
+            if run(&command).is_err() {
+                again.lock().unwrap().push((place, command));
             }
         }
     };
@@ -122,7 +122,13 @@ fn every_command_that_only_reads_works() {
             scope.spawn(work);
         }
     });
-    let failed = failed.into_inner().unwrap();
+    // A busy machine may delay the simulated robot, but a real error is repeatable.
+    let failed: Vec<_> = (again.into_inner().unwrap().into_iter())
+        .filter_map(|(place, command)| {
+            let error = run(&command).err()?;
+            Some(format!("{place}: {command}: {error}"))
+        })
+        .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
