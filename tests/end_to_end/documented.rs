@@ -112,7 +112,8 @@ fn every_command_that_only_reads_works() {
             let Some((place, command)) = left.lock().unwrap().next() else {
                 return;
             };
-            if run(&command).is_err() {
+            if let Err(error) = run(&command) {
+                eprintln!("{place}: {command}: {error}: to be run again alone");
                 again.lock().unwrap().push((place, command));
             }
         }
