@@ -58,6 +58,7 @@ pub use self::port_holder::of as port_holder;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;
+pub use self::spawn::{NO_FILES, is_out_of_files};
 use self::starts::Starts;
 use self::strays::Strays;
 use self::timer::Timer;
@@ -154,6 +155,7 @@ impl Mediator {
             batch: Batch::new(),
             own_addresses: OwnAddresses::new(&self.addresses),
             sender,
+            dropped_to_groups: vec![0; self.addresses.len()],
             children: Map::default(),
             lender: None,
             starts: Starts::without_pauses(),
@@ -192,6 +194,8 @@ struct Shell {
     batch: Batch,
     own_addresses: OwnAddresses,
     sender: Sender,
+    /// What is known of [`Sender::dropped_to_groups`], for each listening address.
+    dropped_to_groups: Vec<u32>,
     children: Map<DriverKey, Child>,
     /// The driver whose buffer is lent to the outbox.
     lender: Option<DriverKey>,

@@ -152,6 +152,9 @@ kinds! {
         /// A copy for a client that one frame names more often than a client subscribes to one
         /// device.
         DuplicateClient = "client_named_too_often",
+        /// A copy for a client that has not proved its address, because its host has got as much as
+        /// it may get without that.
+        UnprovedStream = "stream_to_unproved_address",
         /// A driver's message of more than 32 767 bytes.
         DriverTooLong = "driver_message_over_32767",
         /// A driver frame that names a device it does not serve.
@@ -171,6 +174,9 @@ kinds! {
         /// Datagrams that the system dropped before the mediator received them, because the
         /// receive buffer was full or, rarely, because they were damaged.
         ReceiveBufferFull = "receive_buffer_full",
+        /// Datagrams to several machines (broadcast, multicast), which the system drops for the
+        /// mediator.
+        DatagramToGroup = "datagram_to_several_machines",
         /// Frames that were not shown to a tracer because there were too many.
         TraceFrames = "trace_frames_not_shown",
         /// Lines of the mediator's log that were not written, because there were too many.
@@ -222,7 +228,7 @@ impl DropReason {
             | Self::DriverTooLong
             | Self::WrongDevice
             | Self::DriverStopping => Stage::Input,
-            Self::UnknownClient | Self::DuplicateClient => Stage::Copy,
+            Self::UnknownClient | Self::DuplicateClient | Self::UnprovedStream => Stage::Copy,
             Self::QueueFull | Self::ClientGone | Self::DriverGone => Stage::Queue,
             Self::SendBufferFull | Self::SendFailed => Stage::Socket,
             Self::AnswerRateLimited
@@ -231,6 +237,7 @@ impl DropReason {
             | Self::EventRateLimited
             | Self::MediatorMessage
             | Self::ReceiveBufferFull
+            | Self::DatagramToGroup
             | Self::LogLines
             | Self::DriverStderrLines
             | Self::HealthEvents

@@ -47,6 +47,7 @@ use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Counters, DropReason};
 use crate::feeds::{Feed, FeedKey};
 use crate::limits;
+use crate::links::Interface;
 use crate::queue::Queue;
 use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Event, ProcessAction, State};
@@ -169,6 +170,11 @@ impl Core {
     /// The addresses on which the mediator listens: datagrams from them are its own.
     pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
         self.router.set_listening(addresses);
+    }
+
+    /// The addresses and networks of this machine, which may change.
+    pub fn set_interfaces(&mut self, interfaces: &[Interface]) {
+        self.router.set_interfaces(interfaces);
     }
 
     /// Sets the id of the next client, to test the wrap-around of ids.

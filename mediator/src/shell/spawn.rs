@@ -24,8 +24,8 @@ pub(super) struct SpawnError {
     pub(super) hint: String,
 }
 
-/// The hint if a driver could not get its pipes.
-pub(super) const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
+/// The hint if there is no file descriptor left, for example for the pipes of a driver.
+pub const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
      `ulimit -n`; of a service it is `LimitNOFILE=`";
 
 /// A process that was just started.
@@ -140,7 +140,8 @@ fn explain(error: &io::Error, program: &Path) -> SpawnError {
     SpawnError { error: what, hint }
 }
 
-fn is_out_of_files(error: &io::Error) -> bool {
+/// Whether there is no file descriptor left.
+pub fn is_out_of_files(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw);
     matches!(code, Some(Errno::EMFILE | Errno::ENFILE))
 }

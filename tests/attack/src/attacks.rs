@@ -1,6 +1,7 @@
 //! All attacks, by topic.
 
 pub mod control;
+pub mod edge;
 pub mod fairness;
 pub mod files;
 pub mod forged;

@@ -52,6 +52,12 @@ pub enum Driver {
     LeaveGroup,
     /// Writes tiny frames for nobody without end
     Junk,
+    /// No driver: ends as soon as it has taken a port of this machine that another program has
+    Steal {
+        /// The port
+        #[arg(long)]
+        port: u16,
+    },
     /// Writes a line for each frame to a file
     Record {
         /// The file
@@ -89,6 +95,7 @@ pub fn run(driver: &Driver) -> io::Result<()> {
             // Empty headers and empty messages.
             say(&[0; 1 << 16])?;
         },
+        Driver::Steal { port } => steal(*port),
         Driver::Record { file, work_us } => record(file, Duration::from_micros(*work_us)),
     }
 }
@@ -227,6 +234,32 @@ fn record(file: &PathBuf, time: Duration) -> io::Result<()> {
             input.kind.unwrap_or(MsgType::Data)
         )
     })
+}
+
+/// Binds 127.0.0.1 again and again, until that works after it has failed.
+fn steal(port: u16) -> io::Result<()> {
+    use nix::sys::socket::{
+        AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt,
+    };
+    use std::os::fd::AsRawFd;
+    let own = SockaddrIn::new(127, 0, 0, 1, port);
+    let (mut in_use, end) = (false, Instant::now() + Duration::from_secs(60));
+    while Instant::now() < end {
+        let kind = SockType::Datagram;
+        let thief = socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC, None)?;
+        setsockopt(&thief, sockopt::ReuseAddr, &true)?;
+        match bind(thief.as_raw_fd(), &own) {
+            Ok(()) if in_use => return Ok(()),
+            // Others need a moment to take it.
+            Ok(()) => drop(thief),
+            Err(_) => in_use = true,
+        }
+        if !in_use {
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+    thread::sleep(Duration::from_secs(60));
+    Ok(())
 }
 
 /// Does what it can to survive, for two minutes at most.

@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::problem::{At, ConfigError, Wrong};
 use super::{Bounds, Limits};
 use crate::access::{Action, Network, Rule};
+use crate::router::StreamRates;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -19,6 +20,8 @@ pub(super) struct LimitsEntry {
     queue_frames: usize,
     queue_bytes: usize,
     datagrams_per_second: Spanned<u32>,
+    stream_bytes_per_second: Spanned<u32>,
+    distant_stream_bytes_per_second: Spanned<u32>,
     log_lines_per_second: Spanned<u32>,
     stderr_lines_per_second: Spanned<u32>,
     deaths: Spanned<usize>,
@@ -39,6 +42,8 @@ impl From<&Limits> for LimitsEntry {
             queue_frames: limits.queue.frames,
             queue_bytes: limits.queue.bytes,
             datagrams_per_second: unplaced(limits.datagrams_per_second),
+            stream_bytes_per_second: unplaced(limits.streams.near),
+            distant_stream_bytes_per_second: unplaced(limits.streams.distant),
             log_lines_per_second: unplaced(limits.log_lines_per_second),
             stderr_lines_per_second: unplaced(limits.stderr_lines_per_second),
             deaths: unplaced(limits.deaths),
@@ -58,6 +63,14 @@ impl LimitsEntry {
                 ..Bounds::default()
             },
             datagrams_per_second: above_0("datagrams_per_second", self.datagrams_per_second, at)?,
+            streams: StreamRates {
+                near: above_0("stream_bytes_per_second", self.stream_bytes_per_second, at)?,
+                distant: above_0(
+                    "distant_stream_bytes_per_second",
+                    self.distant_stream_bytes_per_second,
+                    at,
+                )?,
+            },
             log_lines_per_second: above_0("log_lines_per_second", self.log_lines_per_second, at)?,
             stderr_lines_per_second: above_0(
                 "stderr_lines_per_second",

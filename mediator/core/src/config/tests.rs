@@ -97,6 +97,17 @@ fn the_printed_configuration_means_the_same() {
 }
 
 #[test]
+fn a_file_can_say_that_there_are_no_drivers() {
+    for (text, says_so) in [("", false), ("[limits]\n", false), ("driver = []\n", true)] {
+        let config = parse(text).unwrap();
+        assert_eq!(config.no_drivers, says_so, "{text}");
+        assert_eq!(parse(&config.to_toml()).unwrap(), config, "{text}");
+    }
+    let some = parse("[[driver]]\ndevice = '77:3'\ncommand = ['x']\n").unwrap();
+    assert!(!some.no_drivers);
+}
+
+#[test]
 fn invalid_files_are_reported_with_place_and_hint() {
     check_error(
         "\n[[driver]]\ndevise = \"5:0\"\n",

@@ -17,7 +17,7 @@ use crate::config::DriverConfig;
 use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::rate::Rate;
-use crate::router::DriverKey;
+use crate::router::{DriverKey, Portion};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// A configured driver.
@@ -61,6 +61,19 @@ impl Core {
         frame: Frame<'_>,
         at: Option<usize>,
     ) -> bool {
+        let mut whole = Portion::WHOLE;
+        self.driver_frame_portion(now, key, frame, at, &mut whole)
+    }
+
+    /// The same for a portion of the frame: see [`Router::driver_frame`](crate::router::Router::driver_frame).
+    pub fn driver_frame_portion(
+        &mut self,
+        now: Instant,
+        key: DriverKey,
+        frame: Frame<'_>,
+        at: Option<usize>,
+        portion: &mut Portion,
+    ) -> bool {
         let header = match Header::parse(frame.header) {
             Ok(header) => header,
             Err(error) => {
@@ -75,9 +88,9 @@ impl Core {
         if !driver.supervisor.heard() {
             self.driver_event(now, key, Event::Frame);
         }
-        let message = self
-            .router
-            .driver_frame(now, key, &header, frame, at, &mut self.outbox);
+        let message =
+            self.router
+                .driver_frame(now, key, &header, frame, at, portion, &mut self.outbox);
         if let Some(message) = message {
             self.for_mediator(now, message);
         }

@@ -16,6 +16,13 @@ use crate::router::DriverKey;
 use crate::supervise::{Event, State, Supervisor};
 
 impl Core {
+    /// Whether a configuration would remove all drivers without saying that it means to. Editors
+    /// empty a file for a moment before they write it.
+    pub fn would_lose_all_drivers(&self, config: &Config) -> bool {
+        let has_drivers = self.drivers.values().any(|driver| !driver.obsolete);
+        has_drivers && config.drivers.is_empty() && !config.no_drivers
+    }
+
     /// Applies another configuration. Unchanged drivers are not affected. Returns a summary.
     pub fn apply(&mut self, now: Instant, config: &Config) -> String {
         self.take_rules(config);
@@ -158,6 +165,7 @@ impl Core {
             .set_datagram_rate(config.limits.datagrams_per_second);
         self.router
             .set_clients_per_host(config.limits.clients_per_host);
+        self.router.set_stream_rates(config.limits.streams);
         self.router
             .set_access(config.access.clone(), &mut self.outbox);
     }

@@ -83,6 +83,11 @@ impl Clients {
         self.epoch.moment(time)
     }
 
+    /// The start of the moments that clients store.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// The time since a client was last heard.
     pub fn silent_for(&self, now: Instant, client: &Client) -> Duration {
         self.moment(now).duration_since(client.heard)

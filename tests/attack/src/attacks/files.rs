@@ -40,6 +40,12 @@ pub const ATTACKS: &[Attack] = &[
         run: fifo_config,
     },
     Attack {
+        name: "emptied-config",
+        expected: "a reload of a configuration that was emptied is refused, and the driver answers \
+                   on",
+        run: emptied_config,
+    },
+    Attack {
         name: "big-reload",
         expected: "a reload with 1000 new drivers (400 in the short form): no answer to others \
                    takes longer than 250 ms",
@@ -232,6 +238,21 @@ fn fifo_config(context: &Context) -> anyhow::Result<Seen> {
     );
     let holds = word(&with_fifo) == "refused" && word(&then) == "done";
     Ok(Seen::new(holds, text))
+}
+
+fn emptied_config(context: &Context) -> anyhow::Result<Seen> {
+    let (site, local) = one_driver(&context.programs)?;
+    let path = site.folder().join("amber.toml");
+    fs::write(&path, "")?;
+    let emptied = local.ask_for(request::What::Reload(Reload {}), Duration::from_secs(5));
+    let refused = matches!(&emptied, Ok(reply::What::Refused(_)));
+    let answers = local.wait_for_echo(ECHO).is_ok();
+    let text = format!(
+        "the reload is {}, the driver {}",
+        if refused { "refused" } else { "carried out" },
+        if answers { "answers" } else { "is gone" }
+    );
+    Ok(Seen::new(refused && answers, text))
 }
 
 fn big_reload(context: &Context) -> anyhow::Result<Seen> {
