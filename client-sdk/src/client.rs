@@ -71,6 +71,10 @@ impl Client {
     /// [`Client::announcement`] tells the two apart after 0.6 s at most. If a
     /// host has several addresses, the first one that answers is used.
     ///
+    /// The client survives changes of the network: when this computer gets another
+    /// address, or the name of the host stands for another one, it connects again,
+    /// announces itself and subscribes again. It is a new client to the drivers then.
+    ///
     /// Dropping the future cancels the attempt and leaves nothing behind.
     ///
     /// # Errors
@@ -90,8 +94,8 @@ impl Client {
             .map_err(unknown_host)?;
         let mut silent = None;
         let mut failed = None;
-        for address in addresses {
-            match Self::connect_to(address).await {
+        for socket in addresses {
+            match Self::connect_to(socket, &address).await {
                 Ok(client) if client.announcement() == Announcement::Answered => {
                     return Ok(client);
                 }
@@ -286,12 +290,13 @@ impl Client {
         let _ = self.shared.cancellations.send(cancellation);
     }
 
-    async fn connect_to(address: SocketAddr) -> Result<Self> {
+    async fn connect_to(address: SocketAddr, name: &MediatorAddress) -> Result<Self> {
         let unreachable = |error| Error::Unreachable {
             mediator: address.to_string(),
             source: Arc::new(error),
         };
         let transport = UdpTransport::connect(address).await.map_err(unreachable)?;
+        let transport = transport.named(name);
         let (client, dispatch) = Self::with_task(transport, address.to_string());
         tokio::spawn(dispatch.run());
         client.announce().await?;

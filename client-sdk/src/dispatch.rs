@@ -13,6 +13,7 @@
 //! The task ends when the last handle is dropped or the transport has ended. Then all
 //! waiting callers get the cause.
 
+mod commands;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;
 
@@ -20,8 +21,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -29,15 +30,16 @@ use amber_proto::mediator::{self, Unavailable, reply, request};
 use amber_proto::{ClientId, Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 use tracing::{debug, trace};
 
+pub(crate) use self::commands::{Cancellation, Command, Status};
 use crate::error::{Error, Result, Unavailability};
-use crate::liveness::{Answer, Liveness, PATIENCE, Verdict};
+use crate::liveness::{Answer, Liveness, PATIENCE, Renewal, Verdict};
 use crate::pending::{Call, CallId, Pending};
 use crate::subscription::{Interruption, Queue, Signal};
-use crate::subscriptions::{Ask, Delivery, FeedKey, Fields, ListenerId, Subscriptions, Terms};
+use crate::subscriptions::{Ask, Delivery, FeedKey, ListenerId, Subscriptions};
 use crate::transport::{Role, Transport, TransportError};
 use crate::wire::{Envelope, packet, sender, with_syn};
 
@@ -47,51 +49,6 @@ const MAX_OUTBOX: usize = 64;
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Far enough away for "no timeout".
 const NEVER: Duration = Duration::from_secs(86_400);
-
-/// Commands of handles.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Call {
-        id: CallId,
-        device: Device,
-        message: Bytes,
-        started: Instant,
-        deadline: Instant,
-        answer: oneshot::Sender<Result<Bytes>>,
-    },
-    Send {
-        device: Device,
-        message: Bytes,
-        sent: oneshot::Sender<Result<()>>,
-    },
-    Subscribe {
-        device: Device,
-        listener: ListenerId,
-        terms: Terms,
-        fields: Fields,
-        queue: Arc<Queue>,
-        sent: oneshot::Sender<Result<()>>,
-    },
-    Close,
-}
-
-/// Commands that handles cancel.
-#[derive(Debug)]
-pub(crate) enum Cancellation {
-    Call(CallId),
-    Listener(Device, ListenerId),
-}
-
-/// The state that the task shares with its handles.
-#[derive(Debug, Default)]
-pub(crate) struct Status {
-    /// The reason why the task has ended.
-    pub(crate) cause: OnceLock<Arc<str>>,
-    /// Whether the mediator itself has ever sent a message.
-    pub(crate) heard: AtomicBool,
-    /// Notified once, when the task has ended.
-    pub(crate) ended: Notify,
-}
 
 pub(crate) struct Dispatch<T> {
     transport: T,
@@ -133,6 +90,8 @@ enum Wakeup {
     Received(std::result::Result<Packet, TransportError>),
     Command(Option<Command>),
     Cancellation(Cancellation),
+    /// Packets take another way to the mediator now.
+    Moved,
     Timeout,
 }
 
@@ -213,6 +172,7 @@ impl<T: Transport> Dispatch<T> {
             Wakeup::Command(None | Some(Command::Close)) => return Turn::Leave,
             Wakeup::Command(Some(command)) => self.handle_command(now, command),
             Wakeup::Cancellation(cancellation) => self.handle_cancellation(now, cancellation),
+            Wakeup::Moved => self.handle_moved(now),
             Wakeup::Timeout => self.handle_timeout(now),
         }
         Turn::GoOn
@@ -396,11 +356,30 @@ impl<T: Transport> Dispatch<T> {
             self.tell(feed, || Signal::Interrupted(Interruption::MediatorLost));
         }
         self.liveness.unreachable(now);
+        self.transport.look_for_another_way();
         error
     }
 
+    /// The mediator knows this client by another address, or is itself another one.
+    fn handle_moved(&mut self, now: Instant) {
+        let ping = Envelope::new(MsgType::Ping, None, None).bytes();
+        self.send(Device::MEDIATOR, ping, None);
+        let interrupted = match self.liveness.moved(now) {
+            // Its answer renews the subscriptions.
+            Renewal::WithAnswer => self.subscriptions.mediator_lost(now),
+            Renewal::Now => self.subscriptions.mediator_back(now),
+        };
+        for feed in interrupted {
+            self.tell(feed, || Signal::Interrupted(Interruption::MediatorLost));
+        }
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
-        for call in self.pending.take_overdue(now) {
+        let overdue = self.pending.take_overdue(now);
+        if !overdue.is_empty() {
+            self.transport.look_for_another_way();
+        }
+        for call in overdue {
             self.fail(now, call, |call, waited| Error::TimedOut {
                 device: call.device,
                 waited,
@@ -444,7 +423,7 @@ impl<T: Transport> Dispatch<T> {
         match call.waiter {
             Waiter::Caller(answer) => drop(answer.send(Err(error))),
             Waiter::Liveness => {
-                if self.liveness.missed(now) {
+                if self.liveness.missed(call.started, now) {
                     for feed in self.subscriptions.mediator_lost(now) {
                         self.tell(feed, || Signal::Interrupted(Interruption::MediatorLost));
                     }
@@ -626,6 +605,9 @@ fn poll_transport<T: Transport>(
     outbox: &VecDeque<Outgoing>,
     cx: &mut Context<'_>,
 ) -> Poll<Wakeup> {
+    if transport.poll_moved(cx).is_ready() {
+        return Poll::Ready(Wakeup::Moved);
+    }
     if let Some(outgoing) = outbox.front()
         && let Poll::Ready(sent) = transport.poll_send(cx, &outgoing.packet)
     {

@@ -21,6 +21,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 const INTERVAL_SILENT: Duration = Duration::from_secs(10);
 const INTERVAL_UNREACHABLE: Duration = Duration::from_millis(250);
+/// During an outage, requests do not wait for the answers to earlier ones: data continues this soon
+/// after the network does.
+const INTERVAL_OUTAGE: Duration = Duration::from_millis(500);
 /// Missing answers that count as an outage: one may get lost.
 const MISSES: u32 = 2;
 /// The tolerance: the uptime is in whole milliseconds, and clocks drift.
@@ -32,6 +35,8 @@ pub(crate) struct Liveness {
     last: Option<Sample>,
     known_as: Option<ClientId>,
     missed: u32,
+    /// When the last request with an answer was sent.
+    answered_request: Option<Instant>,
     ever_answered: bool,
     outage: bool,
 }
@@ -50,6 +55,15 @@ pub(crate) enum Verdict {
     Restarted,
     Forgotten,
     BackAfterOutage,
+}
+
+/// When to renew the subscriptions after this client has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    /// When the mediator answers, which it is asked to.
+    WithAnswer,
+    /// Immediately: this mediator may be one that never answers.
+    Now,
 }
 
 /// The content of an answer.
@@ -86,8 +100,11 @@ impl Liveness {
         if self.next_at.is_none_or(|at| at > now) {
             return false;
         }
-        // The result of the request sets the next time.
-        self.next_at = Some(now + 2 * PATIENCE);
+        self.next_at = Some(match self.outage && self.ever_answered {
+            true => now + INTERVAL_OUTAGE,
+            // The result of the request sets the next time.
+            false => now + 2 * PATIENCE,
+        });
         true
     }
 
@@ -104,6 +121,7 @@ impl Liveness {
     pub(crate) fn answered(&mut self, asked: Instant, now: Instant, answer: Answer) -> Verdict {
         self.heard();
         self.missed = 0;
+        self.answered_request = self.answered_request.max(Some(asked));
         self.next_at = self.next_at.map(|_| now + INTERVAL);
         let restarted = (answer.uptime).is_some_and(|up| self.has_restarted(asked, now, up));
         let before = self.known_as;
@@ -135,20 +153,35 @@ impl Liveness {
     }
 
     /// The answer is missing. Returns whether this is an outage.
-    pub(crate) fn missed(&mut self, now: Instant) -> bool {
+    pub(crate) fn missed(&mut self, asked: Instant, now: Instant) -> bool {
         if !self.ever_answered {
             self.next_at = self.next_at.map(|_| now + INTERVAL_SILENT);
             return false;
         }
+        // Requests of an outage may be overdue after it has ended.
+        if self.outage || self.answered_request.is_some_and(|last| asked <= last) {
+            return false;
+        }
         self.next_at = self.next_at.map(|_| now);
         self.missed += 1;
-        self.missed >= MISSES && !std::mem::replace(&mut self.outage, true)
+        self.outage = self.missed >= MISSES;
+        self.outage
     }
 
     /// The network reports that nothing listens at the address.
     pub(crate) fn unreachable(&mut self, now: Instant) {
         self.next_at = self.next_at.map(|_| now + INTERVAL_UNREACHABLE);
         self.outage = self.next_at.is_some();
+    }
+
+    /// Packets take another way to the mediator.
+    pub(crate) fn moved(&mut self, now: Instant) -> Renewal {
+        self.next_at = self.next_at.map(|_| now);
+        self.outage = self.next_at.is_some();
+        match self.ever_answered {
+            true => Renewal::WithAnswer,
+            false => Renewal::Now,
+        }
     }
 }
 
@@ -200,23 +233,66 @@ mod tests {
     #[test]
     fn two_misses_or_a_refusal_are_an_outage_and_end_with_an_answer() {
         let now = Instant::now();
+        let later = now + MS;
         let mut liveness = Liveness::default();
         liveness.watch(now, true);
         liveness.answered(now, now, up(SECOND));
-        assert!(!liveness.missed(now));
-        assert!(liveness.missed(now));
-        assert!(!liveness.missed(now));
-        assert_eq!(
-            liveness.answered(now, now, up(SECOND)),
-            Verdict::BackAfterOutage
-        );
-        assert_eq!(liveness.answered(now, now, up(SECOND)), Verdict::Same);
+        assert!(!liveness.missed(later, later));
+        assert!(liveness.missed(later, later));
+        assert!(!liveness.missed(later, later));
+        let back = liveness.answered(later, later, up(SECOND));
+        assert_eq!(back, Verdict::BackAfterOutage);
+        let same = liveness.answered(later, later, up(SECOND));
+        assert_eq!(same, Verdict::Same);
         liveness.unreachable(now);
         assert_eq!(liveness.next_timeout(), Some(now + INTERVAL_UNREACHABLE));
-        assert_eq!(
-            liveness.answered(now, now, up(SECOND)),
-            Verdict::BackAfterOutage
-        );
+        let back = liveness.answered(later, later, up(SECOND));
+        assert_eq!(back, Verdict::BackAfterOutage);
+    }
+
+    #[test]
+    fn requests_are_frequent_in_an_outage_and_those_without_answers_do_not_prolong_it() {
+        let start = Instant::now();
+        let mut liveness = Liveness::default();
+        liveness.watch(start, true);
+        liveness.answered(start, start, up(SECOND));
+        let mut now = start + INTERVAL;
+        for _ in 0..MISSES {
+            assert!(liveness.handle_timeout(now));
+            now += PATIENCE;
+            liveness.missed(now - PATIENCE, now);
+        }
+        let mut asked = Vec::new();
+        for _ in 0..4 {
+            assert!(liveness.handle_timeout(now));
+            asked.push(now);
+            now += INTERVAL_OUTAGE;
+            assert_eq!(liveness.next_timeout(), Some(now));
+        }
+        let last = asked[3];
+        let verdict = liveness.answered(last, now, up(10 * SECOND));
+        assert_eq!(verdict, Verdict::BackAfterOutage);
+        for asked in asked {
+            assert!(!liveness.missed(asked, asked + PATIENCE));
+        }
+        assert_eq!(liveness.next_timeout(), Some(now + INTERVAL));
+    }
+
+    #[test]
+    fn after_a_move_the_mediator_is_asked_at_once() {
+        let now = Instant::now();
+        let mut liveness = Liveness::default();
+        liveness.watch(now, true);
+        assert_eq!(liveness.moved(now), Renewal::Now, "it may never answer");
+        liveness.answered(now, now, up(SECOND));
+        assert_eq!(liveness.moved(now + SECOND), Renewal::WithAnswer);
+        assert!(liveness.handle_timeout(now + SECOND));
+        let verdict = liveness.answered(now + SECOND, now + SECOND, up(2 * SECOND));
+        assert_eq!(verdict, Verdict::BackAfterOutage);
+        // Without subscriptions, nobody waits for data.
+        liveness.watch(now, false);
+        liveness.moved(now);
+        assert_eq!(liveness.next_timeout(), None);
     }
 
     #[test]
@@ -225,7 +301,7 @@ mod tests {
         let mut liveness = Liveness::default();
         liveness.watch(now, true);
         for _ in 0..5 {
-            assert!(!liveness.missed(now));
+            assert!(!liveness.missed(now, now));
             assert_eq!(liveness.next_timeout(), Some(now + INTERVAL_SILENT));
         }
     }

@@ -4,19 +4,16 @@
 //! uses its stdin and stdout through a [`ChannelTransport`]. All other code is the same
 //! for both.
 
+mod udp;
+
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use amber_proto::Packet;
-use amber_proto::limits::MAX_DATAGRAM;
-use bytes::Bytes;
-use tokio::io::{Interest, ReadBuf};
-use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
+
+pub use self::udp::UdpTransport;
 
 /// A connection to the mediator.
 ///
@@ -39,6 +36,15 @@ pub trait Transport: Send + 'static {
 
     /// The role of this process towards the mediator.
     fn role(&self) -> Role;
+
+    /// Answers are missing: the way to the mediator may be another one now.
+    fn look_for_another_way(&mut self) {}
+
+    /// Resolves each time that packets have begun to take another way. The mediator does not
+    /// know this client by its new address, so the client must announce itself again.
+    fn poll_moved(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
 }
 
 /// The role of a process towards the mediator. It determines how the process
@@ -65,95 +71,6 @@ pub enum TransportError {
     /// This transport has ended for good.
     #[error("{0}")]
     Closed(String),
-}
-
-/// A UDP socket that is connected to the mediator.
-pub struct UdpTransport {
-    socket: Arc<UdpSocket>,
-    buffer: Box<[u8]>,
-    encoded: Option<Bytes>,
-    failure: Failure,
-}
-
-/// Resolves when the socket has an error to report. An ICMP refusal makes a
-/// socket neither readable nor writable, so it needs its own wait.
-type Failure = Pin<Box<dyn Future<Output = io::Error> + Send>>;
-
-impl UdpTransport {
-    /// A socket of the mediator's address family on its own port.
-    ///
-    /// # Errors
-    /// The system cannot open a socket, or has no route to that address.
-    pub async fn connect(mediator: SocketAddr) -> io::Result<Self> {
-        let local: SocketAddr = match mediator {
-            SocketAddr::V4(_) => ([0; 4], 0).into(),
-            SocketAddr::V6(_) => ([0; 16], 0).into(),
-        };
-        let socket = UdpSocket::bind(local).await?;
-        socket.connect(mediator).await?;
-        let socket = Arc::new(socket);
-        Ok(Self {
-            failure: Box::pin(failure(socket.clone())),
-            socket,
-            buffer: vec![0; MAX_DATAGRAM].into(),
-            encoded: None,
-        })
-    }
-}
-
-impl Transport for UdpTransport {
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        packet: &Packet,
-    ) -> Poll<Result<(), TransportError>> {
-        let bytes = match self.encoded.take() {
-            Some(bytes) => bytes,
-            None => packet.encode().map_err(TransportError::Malformed)?,
-        };
-        match self.socket.poll_send(cx, &bytes) {
-            Poll::Pending => {
-                self.encoded = Some(bytes);
-                Poll::Pending
-            }
-            Poll::Ready(sent) => Poll::Ready(sent.map(drop).map_err(TransportError::Unreachable)),
-        }
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, TransportError>> {
-        let mut buffer = ReadBuf::new(&mut self.buffer);
-        let received = match self.socket.poll_recv(cx, &mut buffer) {
-            Poll::Ready(received) => received,
-            Poll::Pending => {
-                let error = ready!(self.failure.as_mut().poll(cx));
-                self.failure = Box::pin(failure(self.socket.clone()));
-                Err(error)
-            }
-        };
-        received.map_err(TransportError::Unreachable)?;
-        let datagram = Bytes::copy_from_slice(buffer.filled());
-        Poll::Ready(Packet::from_datagram(&datagram).map_err(TransportError::Malformed))
-    }
-
-    fn role(&self) -> Role {
-        Role::Client
-    }
-}
-
-async fn failure(socket: Arc<UdpSocket>) -> io::Error {
-    loop {
-        if let Err(error) = socket.ready(Interest::ERROR).await {
-            return error;
-        }
-        // Clears the readiness, so that the next wait is for the next error.
-        let _ = socket.try_io(Interest::ERROR, || -> io::Result<()> {
-            Err(io::ErrorKind::WouldBlock.into())
-        });
-        match socket.take_error() {
-            Ok(None) => {}
-            Ok(Some(error)) | Err(error) => return error,
-        }
-    }
 }
 
 /// Two channels: for drivers, where other code reads stdin and writes stdout.
@@ -217,6 +134,7 @@ mod tests {
     use std::future::poll_fn;
 
     use amber_proto::DriverHdr;
+    use bytes::Bytes;
 
     use super::*;
 
@@ -228,48 +146,6 @@ mod tests {
                 client_ids: vec![],
             },
             message: Bytes::from_static(b"\x10\x01"),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_frame_travels_over_udp_and_back() {
-        let mediator = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let mut transport = UdpTransport::connect(mediator.local_addr().unwrap())
-            .await
-            .unwrap();
-        poll_fn(|cx| transport.poll_send(cx, &packet()))
-            .await
-            .unwrap();
-        let mut buffer = [0; 100];
-        let (length, client) = mediator.recv_from(&mut buffer).await.unwrap();
-        assert_eq!(&buffer[..length], b"\0\x04\x08\x05\x10\0\0\x02\x10\x01");
-        mediator.send_to(&buffer[..length], client).await.unwrap();
-        assert_eq!(
-            poll_fn(|cx| transport.poll_receive(cx)).await.unwrap(),
-            packet()
-        );
-        mediator.send_to(b"?", client).await.unwrap();
-        assert!(matches!(
-            poll_fn(|cx| transport.poll_receive(cx)).await,
-            Err(TransportError::Malformed(_))
-        ));
-    }
-
-    #[tokio::test]
-    async fn a_port_without_a_listener_is_noticed() {
-        let address = {
-            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            socket.local_addr().unwrap()
-        };
-        let mut transport = UdpTransport::connect(address).await.unwrap();
-        poll_fn(|cx| transport.poll_send(cx, &packet()))
-            .await
-            .unwrap();
-        match poll_fn(|cx| transport.poll_receive(cx)).await {
-            Err(TransportError::Unreachable(error)) => {
-                assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-            }
-            other => panic!("{other:?}"),
         }
     }
 

@@ -18,7 +18,7 @@ class Gauge(battery.BatteryGaugeDriver):
     def set_capacity(self, capacity):
         if capacity > 1000:
             raise amber.Refused("too much")
-        self.capacity = capacity
+        self.capacity = 1000 * capacity // capacity
         return {"percent": 70}, self.history
 
     def charge(self):

@@ -316,9 +316,9 @@ class Addresses(unittest.TestCase):
             ("[::1]", ("::1", 26233)),
             ("::1", ("::1", 26233)),
         ]:
-            self.assertEqual(amber.aio._host_and_port(text), expected)
+            self.assertEqual(amber.udp.host_and_port(text), expected)
         with self.assertRaises(ValueError):
-            amber.aio._host_and_port("robot:x")
+            amber.udp.host_and_port("robot:x")
 
     def test_no_mediator_is_listening(self):
         unused = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

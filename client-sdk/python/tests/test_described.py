@@ -1,6 +1,7 @@
 """Tests of clients and drivers that come from descriptions."""
 
 import asyncio
+import importlib.util
 import inspect
 import os
 import pydoc
@@ -21,12 +22,7 @@ from test_driver import ENVIRONMENT, SOURCE, Bench
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROTO = os.path.join(HERE, "..", "..", "..", "proto")
 
-try:
-    import grpc_tools  # noqa: F401
-
-    HAS_COMPILER = True
-except ImportError:
-    HAS_COMPILER = False
+HAS_COMPILER = bool(importlib.util.find_spec("grpc_tools") or shutil.which("protoc"))
 
 #: Has the numbers and names of battery.proto.
 LAMP = """
@@ -90,7 +86,7 @@ class Surfaces(unittest.TestCase):
             with open(os.path.join(SOURCE, "amber", name), encoding="utf-8") as file:
                 self.assertEqual(file.read(), text, name)
 
-    @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+    @unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
     @unittest.skipUnless(os.path.isdir(PROTO), "not in the repository")
     def test_the_comments_match_the_repository(self):
         for interface in OURS:
@@ -323,7 +319,7 @@ class Mediators(unittest.TestCase):
         self.assertIsInstance(caught.exception, amber.BadAnswer)
 
 
-@unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+@unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
 class Files(unittest.TestCase):
     """Files of users."""
 
@@ -473,7 +469,7 @@ amber.serve(Shade())
 """
 
 
-@unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+@unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
 class Drivers(unittest.TestCase):
     """The driver of the battery gauge, as the mediator runs it."""
 
@@ -549,6 +545,15 @@ class Drivers(unittest.TestCase):
     def test_refusals(self):
         with self.assertRaisesRegex(amber.Refused, "210:0 refused the request: too much"):
             self.answer("set_capacity", capacity_kj=5000)
+
+    def test_a_driver_that_fails_says_so(self):
+        words = (
+            "210:0 refused the request: the driver failed: ZeroDivisionError: .*amber logs 210:0"
+        )
+        with self.assertRaisesRegex(amber.Refused, words):
+            self.answer("set_capacity", capacity_kj=0)
+        # It goes on.
+        self.assertEqual(self.answer("set_capacity", capacity_kj=500)[1].charge.percent, 70)
 
     def test_the_outcome_of_a_command(self):
         outcome = self.battery.aio.BatteryGauge.interface.outcome

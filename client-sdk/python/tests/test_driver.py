@@ -201,6 +201,16 @@ class Drivers(unittest.TestCase):
         self.assertIn("ValueError: a mistake", words)
         self.assertIn("a stray line", words)
 
+    def test_a_client_that_asks_for_the_outcome_learns_that_the_driver_failed(self):
+        message = DriverMsg(type=DriverMsg.DATA, synNum=3)
+        message.Extensions[schemas.dummy.message] = "crash"
+        message.Extensions[schemas.mediator.want_outcome] = True
+        self.bench.send(message)
+        answer = self.bench.receive()[1]
+        refused = answer.Extensions[schemas.mediator.outcome].refused
+        self.assertEqual(answer.ackNum, 3)
+        self.assertRegex(refused, "the driver failed: ValueError: a mistake; `amber logs dummy:0`")
+
     def test_subscribers(self):
         self.bench.send(DriverMsg(type=DriverMsg.SUBSCRIBE), (7,))
         self.bench.send(DriverMsg(type=DriverMsg.SUBSCRIBE), (9,))

@@ -1,8 +1,10 @@
 """Tests that the schemas in the package match those of the repository."""
 
+import importlib.util
 import os
 import pkgutil
 import pydoc
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,16 +13,11 @@ import unittest
 from google.protobuf import descriptor_pb2
 
 import amber
-from amber import schemas
+from amber import requires, schemas
 
 PROTO = os.path.join(os.path.dirname(__file__), "..", "..", "..", "proto")
 
-try:
-    import grpc_tools  # noqa: F401
-
-    HAS_COMPILER = True
-except ImportError:
-    HAS_COMPILER = False
+HAS_COMPILER = bool(importlib.util.find_spec("grpc_tools") or shutil.which("protoc"))
 
 MINE = """
 syntax = "proto2";
@@ -45,6 +42,25 @@ service Tank {
 """
 
 
+class Protobuf(unittest.TestCase):
+    def test_versions_that_are_too_old_are_named_with_a_remedy(self):
+        for version in ("3.20.0", "3.20.3", "4.21.0", "4.22.5", "7.36.2", "8.1rc1", "main"):
+            self.assertIsNone(requires.problem(version), version)
+        for version in ("3.19.6", "3.6.1", "2.6.1"):
+            words = f"protobuf 3.20 or newer, not {version}: pip install --upgrade protobuf"
+            self.assertIn(words, requires.problem(version))
+
+    def test_a_missing_protobuf_is_named_with_a_remedy(self):
+        source = os.path.dirname(os.path.dirname(amber.__file__))
+        run = subprocess.run(
+            [sys.executable, "-S", "-c", "import amber"],
+            env={**os.environ, "PYTHONPATH": source},
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        self.assertIn(b"ImportError: amber needs the package protobuf: pip install", run.stderr)
+
+
 class Schemas(unittest.TestCase):
     def test_help_works_for_the_package_and_its_modules(self):
         self.assertIn("claim_stdout", pydoc.render_doc(amber))
@@ -60,7 +76,7 @@ class Schemas(unittest.TestCase):
         again = schemas.DriverMsg.FromString(raw)
         self.assertEqual(again.Extensions[schemas.roboclaw.motorsCommand].frontLeftSpeed, 5)
 
-    @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+    @unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
     @unittest.skipUnless(os.path.isdir(PROTO), "not in the repository")
     def test_the_bundle_matches_the_repository(self):
         """If this fails, run scripts/python-schemas."""
@@ -79,7 +95,7 @@ class Schemas(unittest.TestCase):
             {file.name: file for file in bundled.file}, {file.name: file for file in made_set.file}
         )
 
-    @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+    @unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
     def test_a_file_with_a_description(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "described.proto")
@@ -90,7 +106,7 @@ class Schemas(unittest.TestCase):
             message.Extensions[described.level] = 5
             self.assertEqual(message.SerializeToString().hex(), "1001f80705")
 
-    @unittest.skipUnless(HAS_COMPILER, "grpcio-tools is missing")
+    @unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
     def test_a_user_defined_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "mine.proto")

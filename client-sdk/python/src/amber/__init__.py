@@ -16,6 +16,10 @@ from .wire import claim_stdout, claim_stdout_of_driver
 
 claim_stdout_of_driver()
 
+from .requires import check_protobuf  # noqa: E402
+
+check_protobuf()
+
 # ruff: noqa: E402
 from . import aio, drivers, schemas
 from .client import Client, Subscription

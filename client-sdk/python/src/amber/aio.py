@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import itertools
+import contextlib
+import logging
 import os
 import random
-import socket
 import time
 from collections.abc import AsyncIterator
 from typing import (
@@ -32,19 +32,32 @@ from typing import (
 
 from . import proxies, schemas
 from .device import MEDIATOR, Device
-from .errors import AmberError, BadAnswer, Closed, DriverDied, FrameError, NoAnswer, Unreachable
+from .errors import (
+    AmberError,
+    BadAnswer,
+    Closed,
+    DriverDied,
+    FrameError,
+    NoAnswer,
+    Refused,
+    Unreachable,
+)
 from .frame import Frame, Header, decode, encode
+from .liveness import Liveness
+from .udp import PORT, UdpTransport
 
-#: The default port of mediators.
-PORT = 26233
+__all__ = ["BUFFER", "DEADLINE", "PORT", "Client", "Proxy", "Subscription", "Transport"]
+
 #: The time to wait for an answer, in seconds.
 DEADLINE = 1.0
 #: The maximum number of queued values; then the oldest is dropped.
 BUFFER = 64
 
-_LIVENESS_PERIOD = 2.0
-_MISSES_FOR_AN_OUTAGE = 2
-_CLOCK_SLACK = 0.05
+#: How long a command waits for the report of its driver, in seconds. Drivers of this project
+#: report at once; those of the original system never do.
+_OUTCOME_WAIT = 0.25
+
+_LOG = logging.getLogger("amber")
 
 T = TypeVar("T")
 DriverMsg = schemas.DriverMsg
@@ -56,7 +69,7 @@ class Transport(Protocol):
     """The connection to the mediator: UDP, or the pipe of a driver."""
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame, or drops it. Never blocks."""
+        """Sends a frame. Never blocks. Raises Unreachable if it could not be sent."""
 
     def close(self) -> None:
         """Ends it."""
@@ -94,58 +107,89 @@ class Client(proxies.Devices):
         #: The number of invalid datagrams.
         self.malformed = 0
         self._transport: Transport | None = None
-        self._numbers = itertools.count(random.randrange(1, 1 << 20))
+        self._last_number = random.randrange(1 << 20)
         self._pending: dict[int, _Asked] = {}
         self._feeds: dict[_FeedKey, list[Subscription[Any]]] = {}
         self._used: set[Device] = set()
-        self._liveness: asyncio.Task[None] | None = None
+        #: Whether the driver of a device reports outcomes of commands, as far as it is known.
+        self._reports: dict[Device, bool] = {}
+        self._liveness: Liveness | None = None
         self._mediator_answers = False
+        self._has_waited_for_mediator = False
         self._is_driver = False
+        self._pid = os.getpid()
 
     # Connecting
 
     async def connect(self) -> Client:
-        """Opens the socket. Does not wait for the mediator, which may start later."""
+        """Opens the socket. Waits neither for the mediator nor for a network, which may come later.
+
+        A client that was used in an event loop that has ended begins anew.
+        Raises Unreachable if there is no such host.
+        """
+        self._leave_ended_loop()
         if self._transport is None:
-            host, port = _host_and_port(self.mediator_address)
-            loop = asyncio.get_running_loop()
-            found: Any = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-            endpoint, _ = await loop.create_datagram_endpoint(
-                lambda: _Udp(self), remote_addr=found[0][4][:2], family=found[0][0]
-            )
-            self.over(_Endpoint(endpoint))
+            self._pid = os.getpid()
+            self.over(await UdpTransport(self.mediator_address, _Owner(self)).open())
         return self
 
     def over(self, transport: Transport, is_driver: bool = False) -> Client:
         """Uses your own transport; pass its frames to :meth:`handle`."""
         self._transport = transport
         self._is_driver = is_driver
-        # The mediator notifies clients that have contacted it when drivers die.
-        self._send(MEDIATOR, DriverMsg(type=DriverMsg.PING, synNum=next(self._numbers)))
+        self._announce()
         return self
 
     async def close(self) -> None:
         """Tells the mediator and all used devices that this client leaves."""
         if self._transport is None:
             return
+        if os.getpid() != self._pid:  # the parent still uses it
+            self._transport = None
+            return
         if not self._is_driver:
             for device in [*(self._used - {MEDIATOR}), MEDIATOR]:
-                self._send(device, DriverMsg(type=DriverMsg.CLIENT_DIED))
-        if self._liveness is not None:
-            self._liveness.cancel()
-            await asyncio.gather(self._liveness, return_exceptions=True)
-        transport, self._transport = self._transport, None
-        transport.close()
-        self._fail_all(Closed("the client has been closed"))
-        for subscription in self._subscriptions():
-            subscription._end()
-        self._feeds.clear()
+                self._try_send(device, DriverMsg(type=DriverMsg.CLIENT_DIED))
+        liveness, self._liveness = self._liveness, None
+        if liveness is not None:
+            await liveness.end()
+        if self._transport is not None:
+            transport, self._transport = self._transport, None
+            transport.close()
+        self._forget(Closed("the client has been closed"))
 
     async def __aenter__(self) -> Client:
         return await self.connect()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def _announce(self) -> None:
+        """The mediator notifies clients that have contacted it when drivers die."""
+        self._try_send(MEDIATOR, DriverMsg(type=DriverMsg.PING, synNum=self._next_number()))
+
+    def _leave_ended_loop(self) -> None:
+        transport = self._transport
+        if not isinstance(transport, UdpTransport):
+            return
+        if transport.loop is asyncio.get_running_loop():
+            return
+        if not transport.loop.is_closed():
+            raise Closed("another event loop uses this client")
+        transport.abandon()
+        self._transport = self._liveness = None
+        self._used.clear()
+        # Nobody can wait for these any more.
+        self._pending.clear()
+        for subscription in self._subscriptions():
+            subscription._changed, subscription._ended = None, True
+        self._feeds.clear()
+
+    def _forget(self, error: AmberError) -> None:
+        self._fail_all(error)
+        for subscription in self._subscriptions():
+            subscription._end()
+        self._feeds.clear()
 
     # Devices
 
@@ -169,7 +213,7 @@ class Client(proxies.Devices):
         if device == MEDIATOR:
             self._mediator_answers = True
         if envelope.type == DriverMsg.PING:
-            self._send(device, DriverMsg(type=DriverMsg.PONG, ackNum=envelope.synNum))
+            self._try_send(device, DriverMsg(type=DriverMsg.PONG, ackNum=envelope.synNum))
         elif envelope.type == DriverMsg.DRIVER_DIED:
             self._driver_died(device, envelope.ackNum)
         elif envelope.ackNum != 0:
@@ -211,6 +255,7 @@ class Client(proxies.Devices):
             return None
 
     def _driver_died(self, device: Device, number: int) -> None:
+        self._reports.pop(device, None)
         error = DriverDied(f"{device} is unavailable; `amber status {device}` shows the reason")
         for key, asked in list(self._pending.items()):
             if asked.device == device and number in (0, key) and not asked.future.done():
@@ -221,33 +266,78 @@ class Client(proxies.Devices):
             if not asked.future.done():
                 asked.future.set_exception(error)
 
+    def _moved(self) -> None:
+        """The mediator does not know this client by its new address."""
+        self._announce()
+        if self._liveness is not None and self._mediator_answers:
+            self._liveness.moved()
+        else:
+            self._renew()
+
     # Outgoing messages
 
     def _send(self, device: Device, message: Any) -> None:
-        if self._transport is None:
+        transport = self._transport
+        if transport is None:
             raise Closed("the client is not connected; use `async with`, or connect()")
+        if os.getpid() != self._pid:
+            raise Closed("the client belongs to the parent of this process; connect another one")
+        if isinstance(transport, UdpTransport) and transport.loop.is_closed():
+            raise Closed("the event loop of the client has ended; use `async with`, or connect()")
         header = Header(device.type, device.id)
-        self._transport.send(encode(header, message.SerializeToString()))
+        transport.send(encode(header, message.SerializeToString()))
 
-    async def _ask(self, device: Device, message: Any, deadline: float) -> Any:
-        number = message.synNum = next(self._numbers) & 0xFFFF_FFFF
+    def _try_send(self, device: Device, message: Any) -> None:
+        """Sends what is sent again later, or is of no use later."""
+        with contextlib.suppress(Unreachable):
+            self._send(device, message)
+
+    def _next_number(self) -> int:
+        """A number that no request without an answer has; 0 marks published data."""
+        while True:
+            self._last_number = self._last_number % 0xFFFF_FFFF + 1
+            if self._last_number not in self._pending:
+                return self._last_number
+
+    def _sent(self, device: Device, message: Any, deadline: float) -> asyncio.Future[Any]:
+        """Sends a request, and returns its answer: a future that ends with the deadline."""
+        number = message.synNum = self._next_number()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         # Not wait_for: before Python 3.12 it may swallow a cancellation.
         timer = loop.call_later(deadline, self._give_up, future, device, deadline)
+
+        def end(_: asyncio.Future[Any]) -> None:
+            timer.cancel()
+            self._pending.pop(number, None)
+
         self._pending[number] = _Asked(device, type(message), future)
+        future.add_done_callback(end)
         if device != MEDIATOR:
             self._used.add(device)
         try:
             self._send(device, message)
-            return await future
-        finally:
-            timer.cancel()
-            del self._pending[number]
+        except BaseException:
+            future.cancel()
+            raise
+        return future
+
+    async def _ask(self, device: Device, message: Any, deadline: float) -> Any:
+        return await self._sent(device, message, deadline)
 
     def _give_up(self, future: asyncio.Future[Any], device: Device, deadline: float) -> None:
         if not future.done():
             future.set_exception(NoAnswer(self._no_answer(device, deadline)))
+            if isinstance(self._transport, UdpTransport):
+                self._transport.look_for_another_way()
+
+    async def _hear_mediator(self) -> bool:
+        """Whether the mediator answers. Waits for it once."""
+        if not self._mediator_answers and not self._has_waited_for_mediator:
+            self._has_waited_for_mediator = True
+            with contextlib.suppress(NoAnswer, Unreachable):
+                await self._ask(MEDIATOR, DriverMsg(type=DriverMsg.PING), _OUTCOME_WAIT)
+        return self._mediator_answers
 
     def _no_answer(self, device: Device, deadline: float) -> str:
         text = f"no answer from {device} within {deadline:g} s"
@@ -266,11 +356,11 @@ class Client(proxies.Devices):
         feed.append(subscription)
         self._used.add(subscription.device)
         if len(feed) == 1:
-            self._send(subscription.device, subscription._start)
+            self._try_send(subscription.device, subscription._start)
         else:
             self._change(feed[-2], subscription)
         if self._liveness is None:
-            self._liveness = asyncio.get_running_loop().create_task(self._watch_mediator())
+            self._liveness = Liveness(self)
 
     def _remove(self, subscription: Subscription[Any]) -> None:
         feed = self._feeds.get(subscription._feed, [])
@@ -282,84 +372,97 @@ class Client(proxies.Devices):
             del self._feeds[subscription._feed]
         if self._transport is not None:
             if not feed:
-                self._send(subscription.device, subscription._stop)
+                self._try_send(subscription.device, subscription._stop)
             elif was_latest:
                 self._change(subscription, feed[-1])
 
     def _change(self, old: Subscription[Any], new: Subscription[Any]) -> None:
         """The driver knows one subscription of a feed: the latest one."""
         if old._start.SerializeToString() != new._start.SerializeToString():
-            self._send(old.device, old._stop)
-            self._send(new.device, new._start)
+            self._try_send(old.device, old._stop)
+            self._try_send(new.device, new._start)
 
-    def _subscribe_again(self, device: Device) -> None:
+    def _is_up(self, device: Device) -> None:
         """The driver is a new process."""
+        self._reports.pop(device, None)
         for key, feed in self._feeds.items():
             if key.device == device:
-                self._send(device, feed[-1]._start)
+                self._try_send(device, feed[-1]._start)
 
     def _renew(self) -> None:
         """Drivers may or may not have forgotten this client."""
         for key, feed in self._feeds.items():
             # An old driver would keep a second subscription in addition to the first one.
-            self._send(key.device, feed[-1]._stop)
-            self._send(key.device, feed[-1]._start)
+            self._try_send(key.device, feed[-1]._stop)
+            self._try_send(key.device, feed[-1]._start)
 
-    async def _watch_mediator(self) -> None:
-        """Subscribes again if the mediator or a driver was restarted or forgot this client."""
-        events = self.mediator().events()
-        if self._is_driver:  # a driver ends with its mediator
-            await self._follow(events)
-        reader = asyncio.get_running_loop().create_task(self._follow(events.open()))
-        started: float | None = None
-        known_as = 0
-        missed = 0
-        try:
-            while True:
-                try:
-                    uptime, client_id = await self._uptime_and_id()
-                except (AmberError, OSError):
-                    missed += 1
-                    await asyncio.sleep(_LIVENESS_PERIOD / 2)
-                    continue
-                now = time.monotonic() - uptime
-                restarted = started is not None and now > started + _CLOCK_SLACK + DEADLINE
-                forgotten = known_as != 0 and client_id not in (0, known_as)
-                if restarted or forgotten or missed >= _MISSES_FOR_AN_OUTAGE:
-                    self._renew()
-                started, missed = now, 0
-                known_as = client_id or known_as
-                await asyncio.sleep(_LIVENESS_PERIOD)
-        finally:
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
 
-    async def _uptime_and_id(self) -> tuple[float, int]:
-        request = DriverMsg(type=DriverMsg.DATA)
-        request.Extensions[schemas.mediator.request].get_statistics.SetInParent()
-        answer = await self._ask(MEDIATOR, request, _LIVENESS_PERIOD)
-        statistics = answer.Extensions[schemas.mediator.reply].statistics
-        return float(statistics.uptime_ms) / 1000.0, int(statistics.client_id)
+#: Called with the reason why a command was not carried out.
+Report = Callable[[AmberError], None]
 
-    async def _follow(self, events: Subscription[Any]) -> None:
-        async for event in events:
-            if event.kind == schemas.mediator.Event.DEVICE_UP:
-                self._subscribe_again(Device(event.device.type, event.device.id))
+
+def _warn(error: AmberError) -> None:
+    _LOG.warning("a command was not carried out: %s", error)
+
+
+class _Outcome(NamedTuple):
+    """Reads what a driver reports about a command."""
+
+    client: Client
+    device: Device
+    outcome: Any
+    report: Report = _warn
+
+    def read(self, answer: asyncio.Future[Any]) -> None:
+        """Takes note that the driver reports."""
+        if not answer.cancelled() and answer.exception() is None:
+            self.client._reports[self.device] = True
+
+    def error(self, answer: asyncio.Future[Any]) -> AmberError | None:
+        """The reason why the command is not carried out."""
+        if answer.cancelled() or isinstance(answer.exception(), (NoAnswer, Closed)):
+            return None
+        failed = answer.exception()
+        if failed is not None:
+            return failed if isinstance(failed, AmberError) else None
+        refused = answer.result().Extensions[self.outcome].refused
+        return Refused(f"{self.device} refused the command: {refused}") if refused else None
+
+    def pass_on(self, answer: asyncio.Future[Any]) -> None:
+        error = self.error(answer)
+        if error is not None:
+            self.report(error)
 
 
 class Proxy:
     """One device, in its own messages. The typed proxies are built on this."""
 
-    def __init__(self, client: Client, device: Device, deadline: float | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        device: Device,
+        deadline: float | None = None,
+        report: Report | None = None,
+    ) -> None:
         self.client = client
         self.device = device
         #: Whether :meth:`with_deadline` was called.
         self.has_own_deadline = deadline is not None
         self.deadline = client.deadline if deadline is None else deadline
+        self._report = report
 
     def with_deadline(self, seconds: float) -> Proxy:
         """The same device with another deadline."""
-        return Proxy(self.client, self.device, seconds)
+        return Proxy(self.client, self.device, seconds, self._report)
+
+    def without_waiting(self, on_refusal: Report | None = None) -> Proxy:
+        """The same device, whose commands do not wait for the driver.
+
+        If the driver then reports that it refuses a command, ``on_refusal`` is called with the
+        error; without it, the logger ``amber`` writes a warning.
+        """
+        own = self.deadline if self.has_own_deadline else None
+        return Proxy(self.client, self.device, own, on_refusal or _warn)
 
     async def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
@@ -384,6 +487,33 @@ class Proxy:
         message.type = DriverMsg.DATA
         self.client._used.add(self.device)
         self.client._send(self.device, message)
+
+    async def command(self, message: Any, want_outcome: Any, outcome: Any) -> None:
+        """Sends a command, and asks the driver whether it carries the command out.
+
+        ``want_outcome`` and ``outcome`` are the extensions of ``mediator.proto`` in the class of
+        the message. Raises Refused. A driver that does not report is waited for once, for a
+        quarter of a second. A missing report is no error: it or the command may be lost.
+        """
+        client, device, report = self.client, self.device, self._report
+        message.type = DriverMsg.DATA
+        if not (client._mediator_answers if report else await client._hear_mediator()):
+            return await self.send(message)  # to the original system
+        message.Extensions[want_outcome] = True
+        answer = client._sent(device, message, max(self.deadline, _OUTCOME_WAIT))
+        answer.add_done_callback(_Outcome(client, device, outcome).read)
+        if report is not None:
+            return answer.add_done_callback(_Outcome(client, device, outcome, report).pass_on)
+        if client._reports.get(device) is False:
+            return answer.add_done_callback(_Outcome(client, device, outcome, _warn).pass_on)
+        await asyncio.wait({answer}, timeout=_OUTCOME_WAIT)
+        if answer.done():
+            error = _Outcome(client, device, outcome).error(answer)
+            if error is not None:
+                raise error
+        else:
+            client._reports.setdefault(device, False)
+            answer.add_done_callback(_Outcome(client, device, outcome, _warn).pass_on)
 
     def subscription(
         self,
@@ -518,42 +648,10 @@ def _request_of(start: Any) -> int | None:
     return min((field.number for field, _ in start.ListFields() if field.is_extension), default=0)
 
 
-def _host_and_port(text: str) -> tuple[str, int]:
-    """``HOST``, ``HOST:PORT``, ``[V6]:PORT`` or a bare IPv6 address."""
-    if text.startswith("["):
-        host, _, port = text[1:].partition("]")
-        port = port.lstrip(":")
-    elif text.count(":") > 1:
-        host, port = text, ""
-    else:
-        host, _, port = text.partition(":")
-    try:
-        return host, int(port or PORT)
-    except ValueError:
-        raise ValueError(f"{text!r} is not HOST or HOST:PORT") from None
+class _Owner:
+    """Connects the socket to its client."""
 
-
-class _Endpoint:
-    def __init__(self, endpoint: asyncio.DatagramTransport) -> None:
-        self._endpoint = endpoint
-
-    def send(self, frame: bytes) -> None:
-        self._endpoint.sendto(frame)
-
-    def close(self) -> None:
-        self._endpoint.close()
-
-
-class _Udp(asyncio.DatagramProtocol):
     def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        self._client._handle_datagram(data)
-
-    def error_received(self, exc: Exception) -> None:
-        if isinstance(exc, ConnectionRefusedError):
-            where = self._client.mediator_address
-            self._client._fail_all(
-                Unreachable(f"no mediator is listening at {where}; start one with `amber demo`")
-            )
+        self.received = client._handle_datagram
+        self.unreachable = client._fail_all
+        self.moved = client._moved

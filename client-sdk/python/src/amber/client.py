@@ -14,6 +14,9 @@ thread. Errors, deadlines and values are the same.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
+import os
 import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any, Generic, TypeVar
@@ -24,35 +27,30 @@ from .devices import *  # noqa: F403  (their names were here before)
 from .errors import Closed
 
 T = TypeVar("T")
+#: Seconds for work that goes on although the client is closed.
+_LAST_WORDS = 0.5
 
 
 class Client(devices.Devices):
     """A connection to a mediator; see :class:`amber.aio.Client`.
 
-    Raises OSError if the host name cannot be resolved.
+    Raises Unreachable if there is no such host. Belongs to the process that made it: after a
+    fork, the child needs a client of its own.
     """
 
     def __init__(self, mediator: str | None = None, *, deadline: float = aio.DEADLINE) -> None:
-        self._aio = aio.Client(mediator, deadline=deadline)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="amber", daemon=True)
-        self._closed = False
-        self._thread.start()
+        self._start(aio.Client(mediator, deadline=deadline))
         try:
             self._run(self._aio.connect())
         except BaseException:
-            self._end()
+            self.close()
             raise
 
     @classmethod
     def _over(cls, transport: aio.Transport) -> Client:
         """For drivers: uses their own pipe."""
         self = cls.__new__(cls)
-        self._aio = aio.Client("", deadline=aio.DEADLINE)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="amber", daemon=True)
-        self._closed = False
-        self._thread.start()
+        self._start(aio.Client("", deadline=aio.DEADLINE))
 
         async def start() -> None:
             self._aio.over(transport, is_driver=True)
@@ -60,31 +58,64 @@ class Client(devices.Devices):
         self._run(start())
         return self
 
+    def _start(self, client: aio.Client) -> None:
+        self._aio = client
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="amber", daemon=True)
+        self._pid = os.getpid()
+        self._closed = False
+        #: Held while work is handed over, so that none comes after the end.
+        self._handing_over = threading.Lock()
+        self._thread.start()
+
     def _handle(self, frame: Any) -> None:
         self._loop.call_soon_threadsafe(self._aio.handle, frame)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._closed:
+        if os.getpid() != self._pid:
             work.close()
-            raise Closed("the client has been closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise Closed("the client belongs to the parent of this process; make another one")
+        with self._handing_over:
+            if self._closed:
+                work.close()
+                raise Closed("the client has been closed")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise Closed("the client has been closed") from None
         except BaseException:
             future.cancel()
             raise
 
     def close(self) -> None:
-        """Tells the mediator and all used devices that this client leaves."""
-        if not self._closed:
-            self._run(self._aio.close())
-            self._end()
+        """Tells the mediator and all used devices that this client leaves.
 
-    def _end(self) -> None:
-        self._closed = True
+        Other threads that read or wait for an answer return at once: subscriptions end, and
+        requests raise Closed.
+        """
+        if os.getpid() != self._pid:  # the parent still uses it
+            self._closed = True
+            return
+        with self._handing_over:
+            if self._closed:
+                return
+            self._closed = True
+            ended = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        ended.result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _end(self) -> None:
+        await self._aio.close()
+        # Threads wait for the results of these.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            _, late = await asyncio.wait(others, timeout=_LAST_WORDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def __enter__(self) -> Client:
         return self
@@ -131,8 +162,16 @@ class Subscription(Generic[T]):
 
         Raises TimeoutError after ``timeout`` seconds.
         """
+
+        async def work() -> T | None:
+            return await asyncio.wait_for(self._inner.next(), timeout)
+
         try:
-            return self._client._run(asyncio.wait_for(self._inner.next(), timeout))
+            return self._client._run(work())
+        except Closed:
+            if self._client._closed:
+                return None
+            raise
         except asyncio.TimeoutError:
             raise TimeoutError(f"nothing from {self._inner.device} within {timeout:g} s") from None
 
@@ -142,7 +181,7 @@ class Subscription(Generic[T]):
         async def work() -> None:
             self._inner.close()
 
-        if not self._client._closed:
+        with contextlib.suppress(Closed):
             self._client._run(work())
 
     def __enter__(self) -> Subscription[T]:

@@ -27,12 +27,15 @@ class Options:
             name: pool.extension(f"amber.{name}") for name in (*names, "value", "columns")
         }
         for file in pool.files.values():
-            self._add(read(file.SerializeToString()))
+            # The options of a file are extensions in the pool, so its classes must read them. They
+            # must not read lists of numbers: that crashes protobuf 4.22 to 4.24 with upb.
+            bare = type(file)()
+            bare.CopyFrom(file)
+            bare.ClearField("source_code_info")
+            self._add(read(bare.SerializeToString()), file.source_code_info.location)
 
-    def _add(self, file: Any) -> None:
-        comments = {
-            tuple(place.path): place.leading_comments for place in file.source_code_info.location
-        }
+    def _add(self, file: Any, places: Any) -> None:
+        comments = {tuple(place.path): place.leading_comments for place in places}
 
         def note(outer: str, declared: Any, place: tuple[int, ...]) -> str:
             name = f"{outer}.{declared.name}" if outer else str(declared.name)
@@ -253,10 +256,10 @@ def _number(field: Any, value: Any) -> Any:
     """The number of an enum's value."""
     if field.enum_type is None or not isinstance(value, str):
         return value
-    known = field.enum_type.values_by_name
+    known = {each.name: each.number for each in field.enum_type.values}
     if value not in known:
         raise ValueError(f"{value!r} is not one of {', '.join(known)}")
-    return known[value].number
+    return known[value]
 
 
 def _fill_rows(message: Any, value: Any, rows: Any) -> None:

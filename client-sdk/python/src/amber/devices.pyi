@@ -97,7 +97,7 @@ class Mediator(PlainTyped):
         """Sends the description of a device. From a driver only, without clientIDs. The header names the
         device; without one, the description applies to all devices of the driver.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``files``: A serialized google.protobuf.FileDescriptorSet: the file with the
         `service` of the device, and the files that it imports, except drivermsg.proto,
@@ -107,7 +107,7 @@ class Mediator(PlainTyped):
     def health(self, state: int | str, text: str | None = None) -> None:
         """Reports whether a device works. From a driver only, without clientIDs.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``text``: The problem, as a sentence, such as "/dev/ttyACM0 does not exist"; the
         mediator keeps 200 bytes of it.
@@ -185,7 +185,7 @@ class Roboclaw(PlainTyped):
         """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
         (1200 mm/s unless configured otherwise).
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
@@ -220,12 +220,12 @@ class Dummy(PlainTyped):
     def enable(self, enable: bool) -> None:
         """Sets the flag.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def message(self, message: str) -> None:
         """Sets the text.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def messages(self) -> Subscription[str]:
         """A text ten times a second: "Response N"."""
@@ -251,7 +251,7 @@ class LocationService(PlainTyped):
     def upload_map(self, upload_map: str) -> None:
         """Replaces the map by this .roson text of at most 32 kB. An invalid map changes nothing.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
 
 class Maestro(PlainTyped):
@@ -262,7 +262,7 @@ class Maestro(PlainTyped):
     def set_angle(self, servo_address: int, angle_deg: int) -> None:
         """Turns one servo.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_address``: At most 23.
 
@@ -271,7 +271,7 @@ class Maestro(PlainTyped):
     def set_same_angle(self, servo_addresses: Iterable[int], angle_deg: int) -> None:
         """Turns several servos to the same angle; all or none.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_addresses``: At most 23.
 
@@ -283,7 +283,7 @@ class Maestro(PlainTyped):
     ) -> None:
         """Turns several servos, each to its own angle; all or none.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def angles(self) -> list[tuple[int, int]]:
         """The last angle that the driver sent to each servo since its start. Hobby servos do not report
@@ -293,7 +293,7 @@ class Maestro(PlainTyped):
     def set_speed(self, servo_address: int, speed: int) -> None:
         """Sets the speed of a servo.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_address``: At most 23.
 
@@ -306,7 +306,7 @@ class DriveToPoint(PlainTyped):
     def set_targets(self, targets: Iterable[Target]) -> None:
         """Replaces all targets and starts. An empty list stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def next_target(self) -> DriveToPointNextTarget:
         """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
@@ -343,7 +343,7 @@ class CollisionAvoidance(PlainTyped):
     def drive(self, motors_speed: WheelSpeeds) -> None:
         """Sets the speeds of the wheels. The driver reduces them near obstacles.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
@@ -356,7 +356,7 @@ class CollisionAvoidance(PlainTyped):
     def drive_as_roboclaw(self, motors_command: WheelSpeeds) -> None:
         """The same as Drive, with the message of Roboclaw.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def speeds_as_roboclaw(self) -> WheelSpeeds:
         """The same as Speeds, with the messages of Roboclaw."""
@@ -368,7 +368,7 @@ class PidFollowTrajectory(PlainTyped):
     def set_targets(self, targets: Iterable[TrajectoryPoint], configuration: Any = None) -> None:
         """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def next_targets(self) -> list[TrajectoryPoint]:
         """The points that are still to be reached."""
@@ -377,17 +377,17 @@ class PidFollowTrajectory(PlainTyped):
     def start(self) -> None:
         """Starts to follow the trajectory.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def stop(self) -> None:
         """Stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def step(self) -> None:
         """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def progress_updates(self) -> Subscription[Any]:
         """The activity of the robot, five times per second. The original does not publish."""
@@ -415,7 +415,7 @@ class Gateway(PlainTyped):
     ) -> None:
         """Sends an image to the peers, if the protocol has images.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``source``: The peer that sent the image; absent in a request.
 
@@ -529,7 +529,7 @@ class RoboclawDriver(TypedDriver):
         """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
         (1200 mm/s unless configured otherwise).
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def speeds(self) -> WheelSpeeds:
@@ -572,13 +572,13 @@ class DummyDriver(TypedDriver):
     def enable(self, enable: bool, /) -> None:
         """Sets the flag.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def message(self, message: str, /) -> None:
         """Sets the text.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def messages(self) -> str | None:
         """A text ten times a second: "Response N"."""
@@ -609,7 +609,7 @@ class LocationServiceDriver(TypedDriver):
     def upload_map(self, upload_map: str, /) -> None:
         """Replaces the map by this .roson text of at most 32 kB. An invalid map changes nothing.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
 
 class MaestroDriver(TypedDriver):
@@ -621,7 +621,7 @@ class MaestroDriver(TypedDriver):
     def set_angle(self, servo_address: int, angle_deg: int, /) -> None:
         """Turns one servo.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_address``: At most 23.
 
@@ -631,7 +631,7 @@ class MaestroDriver(TypedDriver):
     def set_same_angle(self, servo_addresses: list[int], angle_deg: int, /) -> None:
         """Turns several servos to the same angle; all or none.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_addresses``: At most 23.
 
@@ -641,7 +641,7 @@ class MaestroDriver(TypedDriver):
     def set_angles(self, set_different_angles_command: list[tuple[int, int]], /) -> None:
         """Turns several servos, each to its own angle; all or none.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def angles(self) -> list[tuple[int, int]]:
@@ -653,7 +653,7 @@ class MaestroDriver(TypedDriver):
     def set_speed(self, servo_address: int, speed: int, /) -> None:
         """Sets the speed of a servo.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_address``: At most 23.
 
@@ -667,7 +667,7 @@ class DriveToPointDriver(TypedDriver):
     def set_targets(self, targets: list[Target], /) -> None:
         """Replaces all targets and starts. An empty list stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def next_target(self) -> DriveToPointNextTarget:
@@ -703,7 +703,7 @@ class CollisionAvoidanceDriver(TypedDriver):
     def drive(self, motors_speed: WheelSpeeds, /) -> None:
         """Sets the speeds of the wheels. The driver reduces them near obstacles.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def speeds(self) -> WheelSpeeds:
@@ -722,7 +722,7 @@ class CollisionAvoidanceDriver(TypedDriver):
     def drive_as_roboclaw(self, motors_command: WheelSpeeds, /) -> None:
         """The same as Drive, with the message of Roboclaw.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def speeds_as_roboclaw(self) -> WheelSpeeds:
@@ -734,7 +734,7 @@ class PidFollowTrajectoryDriver(TypedDriver):
     def set_targets(self, targets: list[TrajectoryPoint], configuration: Any, /) -> None:
         """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def next_targets(self) -> list[TrajectoryPoint]:
@@ -746,19 +746,19 @@ class PidFollowTrajectoryDriver(TypedDriver):
     def start_(self) -> None:
         """Starts to follow the trajectory.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def stop_(self) -> None:
         """Stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
     def step(self) -> None:
         """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def progress_updates(self) -> Any:
         """The activity of the robot, five times per second. The original does not publish."""
@@ -787,7 +787,7 @@ class GatewayDriver(TypedDriver):
     ) -> None:
         """Sends an image to the peers, if the protocol has images.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``source``: The peer that sent the image; absent in a request.
 

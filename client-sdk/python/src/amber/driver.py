@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from . import aio, schemas
-from .errors import FrameError
+from .errors import FrameError, Refused
 from .frame import Frame, FrameReader, Header, encode
 from .schemas import DriverMsg
 from .wire import claim_stdout
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 WAITING = 256
 #: The maximum size of a description that a mediator keeps.
 DESCRIPTION_BYTES = 16_000
+#: The longest reason of a refusal, in characters.
+REASON = 200
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,24 @@ def serve(driver: Driver) -> None:
         signal.signal(signal.SIGTERM, lambda *_: pipe.end())
         signal.signal(signal.SIGINT, lambda *_: pipe.end())
     pipe.run(sys.stdin.fileno())
+
+
+def failure(error: Exception) -> Refused:
+    """The refusal of a request that the driver could not handle."""
+    device = os.environ.get("AMBER_DEVICE", "DEVICE")
+    hint = f"`amber logs {device}` shows where"
+    told = f"the driver failed: {type(error).__name__}: {error}"[: REASON - len(hint) - 2]
+    return Refused(f"{told}; {hint}", "FAILED")
+
+
+def _outcome_of_failure(message: Any, error: Exception) -> Any:
+    """The answer for clients that ask for the outcome of their requests."""
+    known = DriverMsg.FromString(message.SerializeToString())
+    if not known.Extensions[schemas.mediator.want_outcome]:
+        return None
+    answer = DriverMsg(type=DriverMsg.DATA)
+    answer.Extensions[schemas.mediator.outcome].refused = str(failure(error))
+    return answer
 
 
 def log(*words: object) -> None:
@@ -321,7 +341,13 @@ class _Pipe:
     def _answer(self, header: Header, message: Any) -> None:
         wants_answer = bool(message.HasField("synNum"))
         client = header.clients[0] if header.clients else 0
-        answer = self._driver.request(Request(message, client, wants_answer))
+        try:
+            answer = self._driver.request(Request(message, client, wants_answer))
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            log(traceback.format_exc().strip())
+            answer = _outcome_of_failure(message, error)
         if answer is not None and wants_answer:
             answer.type = DriverMsg.DATA
             answer.ackNum = message.synNum

@@ -124,7 +124,7 @@ class Mediator(Typed):
         """Sends the description of a device. From a driver only, without clientIDs. The header names the
         device; without one, the description applies to all devices of the driver.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``files``: A serialized google.protobuf.FileDescriptorSet: the file with the
         `service` of the device, and the files that it imports, except drivermsg.proto,
@@ -134,7 +134,7 @@ class Mediator(Typed):
     async def health(self, state: int | str, text: str | None = None) -> None:
         """Reports whether a device works. From a driver only, without clientIDs.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``text``: The problem, as a sentence, such as "/dev/ttyACM0 does not exist"; the
         mediator keeps 200 bytes of it.
@@ -212,7 +212,7 @@ class Roboclaw(Typed):
         """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
         (1200 mm/s unless configured otherwise).
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
@@ -247,12 +247,12 @@ class Dummy(Typed):
     async def enable(self, enable: bool) -> None:
         """Sets the flag.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def message(self, message: str) -> None:
         """Sets the text.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def messages(self) -> Subscription[str]:
         """A text ten times a second: "Response N"."""
@@ -278,7 +278,7 @@ class LocationService(Typed):
     async def upload_map(self, upload_map: str) -> None:
         """Replaces the map by this .roson text of at most 32 kB. An invalid map changes nothing.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
 
 class Maestro(Typed):
@@ -289,7 +289,7 @@ class Maestro(Typed):
     async def set_angle(self, servo_address: int, angle_deg: int) -> None:
         """Turns one servo.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_address``: At most 23.
 
@@ -298,7 +298,7 @@ class Maestro(Typed):
     async def set_same_angle(self, servo_addresses: Iterable[int], angle_deg: int) -> None:
         """Turns several servos to the same angle; all or none.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_addresses``: At most 23.
 
@@ -310,7 +310,7 @@ class Maestro(Typed):
     ) -> None:
         """Turns several servos, each to its own angle; all or none.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def angles(self) -> list[tuple[int, int]]:
         """The last angle that the driver sent to each servo since its start. Hobby servos do not report
@@ -320,7 +320,7 @@ class Maestro(Typed):
     async def set_speed(self, servo_address: int, speed: int) -> None:
         """Sets the speed of a servo.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``servo_address``: At most 23.
 
@@ -333,7 +333,7 @@ class DriveToPoint(Typed):
     async def set_targets(self, targets: Iterable[Target]) -> None:
         """Replaces all targets and starts. An empty list stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def next_target(self) -> DriveToPointNextTarget:
         """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
@@ -370,7 +370,7 @@ class CollisionAvoidance(Typed):
     async def drive(self, motors_speed: WheelSpeeds) -> None:
         """Sets the speeds of the wheels. The driver reduces them near obstacles.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
@@ -383,7 +383,7 @@ class CollisionAvoidance(Typed):
     async def drive_as_roboclaw(self, motors_command: WheelSpeeds) -> None:
         """The same as Drive, with the message of Roboclaw.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def speeds_as_roboclaw(self) -> WheelSpeeds:
         """The same as Speeds, with the messages of Roboclaw."""
@@ -399,7 +399,7 @@ class PidFollowTrajectory(Typed):
     ) -> None:
         """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def next_targets(self) -> list[TrajectoryPoint]:
         """The points that are still to be reached."""
@@ -408,17 +408,17 @@ class PidFollowTrajectory(Typed):
     async def start(self) -> None:
         """Starts to follow the trajectory.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def stop(self) -> None:
         """Stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     async def step(self) -> None:
         """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
         """
     def progress_updates(self) -> Subscription[Any]:
         """The activity of the robot, five times per second. The original does not publish."""
@@ -446,7 +446,7 @@ class Gateway(Typed):
     ) -> None:
         """Sends an image to the peers, if the protocol has images.
 
-        No answer.
+        No answer. Raises Refused if the driver reports that it refuses.
 
         ``source``: The peer that sent the image; absent in a request.
 

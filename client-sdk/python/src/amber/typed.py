@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from .convert import snake
-from .device import Device
+from .device import MEDIATOR, Device
+from .errors import Refused
 from .interface import REQUIRED, Interface, Method, read
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class Typed:
         """The same device with another deadline for all requests."""
         return type(self)(self.proxy.with_deadline(seconds))
 
+    def without_waiting(self: Self, on_refusal: aio.Report | None = None) -> Self:
+        """The same device, whose commands do not wait for the driver.
+
+        If the driver then reports that it refuses a command, ``on_refusal`` is called with the
+        error; without it, the logger ``amber`` writes a warning.
+        """
+        return type(self)(self.proxy.without_waiting(on_refusal))
+
     async def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
         return await self.proxy.ping()
@@ -71,6 +80,14 @@ class PlainTyped:
     def with_deadline(self: SelfPlain, seconds: float) -> SelfPlain:
         """The same device with another deadline for all requests."""
         return type(self)(self._client, _inner=self._inner.with_deadline(seconds))
+
+    def without_waiting(self: SelfPlain, on_refusal: aio.Report | None = None) -> SelfPlain:
+        """The same device, whose commands do not wait for the driver.
+
+        If the driver then reports that it refuses a command, ``on_refusal`` is called with the
+        error, in the thread of the client; without it, the logger ``amber`` writes a warning.
+        """
+        return type(self)(self._client, _inner=self._inner.without_waiting(on_refusal))
 
     def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
@@ -135,10 +152,19 @@ def _client_method(method: Method) -> Any:
         seconds = method.timeout_s if duration_ms is None else duration_ms / 1000 + 2.0
         if seconds is not None and not proxy.has_own_deadline:
             proxy = proxy.with_deadline(seconds)
-        return method.answer(await proxy.request(method.order(given)), proxy.device)
+        order = method.order(given)
+        # A driver that fails has no other way to say so.
+        if method.refusal is None and proxy.device != MEDIATOR and proxy.client._mediator_answers:
+            order.Extensions[self.interface.want_outcome] = True
+        answer = await proxy.request(order)
+        refused = answer.Extensions[self.interface.outcome].refused
+        if refused:
+            raise Refused(f"{proxy.device} refused the request: {refused}")
+        return method.answer(answer, proxy.device)
 
     async def tell(self: Typed, *args: Any, **kwargs: Any) -> None:
-        await self.proxy.send(method.order(arguments(self, args, kwargs)))
+        order = method.order(arguments(self, args, kwargs))
+        await self.proxy.command(order, self.interface.want_outcome, self.interface.outcome)
 
     def subscribe(self: Typed) -> Any:
         kinds = proxy_message.SUBSCRIBE, proxy_message.UNSUBSCRIBE
@@ -229,7 +255,7 @@ def docs_of(method: Method) -> str:
     """The comment on a method, and those on its arguments."""
     paragraphs = [method.docs] if method.docs else []
     if method.kind == "tell":
-        paragraphs.append("No answer.")
+        paragraphs.append("No answer. Raises Refused if the driver reports that it refuses.")
     told = [f"``{it.name}``: {it.docs}" for it in method.arguments if it.docs]
     paragraphs += ["\n".join(textwrap.wrap(it, 80)) for it in told]
     return "\n\n".join(paragraphs)

@@ -20,7 +20,7 @@ Python refuses to create a driver in which a request is missing, and names it.
 
 - *ask* and *tell* are methods with the arguments of the request. The result of an *ask* is the
   answer: a single value, or a tuple or dict if there are several. Raise :class:`amber.Refused`
-  to refuse a request.
+  to refuse a request. Any other exception refuses it as well, with "the driver failed".
 - A *stream* by SUBSCRIBE is a method without arguments, called every ``period`` seconds while
   there are subscribers. None publishes nothing. Instead of it, or in addition, call
   ``send_STREAM(value)`` whenever there is something to publish.
@@ -34,15 +34,13 @@ from __future__ import annotations
 import abc
 import inspect
 import time
+import traceback
 from typing import Any
 
-from .driver import Driver, Request, Timer, log
+from .driver import REASON, Driver, Request, Timer, failure, log
 from .errors import BadAnswer, Refused
 from .interface import Interface, Method
 from .typed import docs_of, dressed, signature_of
-
-#: The longest reason of a refusal, in characters.
-_REASON = 200
 
 
 class TypedDriver(Driver):
@@ -73,6 +71,11 @@ class TypedDriver(Driver):
             except Refused as error:
                 refusal = error
                 reply = method.refuse(error)
+            except Exception as error:
+                if method.refusal is None:
+                    raise  # the caller gets the outcome, if it asked for it
+                log(traceback.format_exc().strip())
+                reply = method.refuse(failure(error))
             answer = reply if answer is None else answer
         if refusal is not None and answer is None:
             log(f"refused {fitting[0].name}: {refusal}")
@@ -144,7 +147,7 @@ class TypedDriver(Driver):
         outcome = answer.Extensions[self.interface.outcome]
         outcome.SetInParent()
         if refusal is not None:
-            outcome.refused = str(refusal)[:_REASON]
+            outcome.refused = str(refusal)[:REASON]
         return answer
 
 
