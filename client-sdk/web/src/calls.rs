@@ -7,33 +7,43 @@ use amber_proto::{Device, DeviceType};
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
 use amber_schema::{Harmless, Interface, Kind, Method};
-use amber_terminal::note;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::limits::{ANSWER_MARGIN, MEDIATOR_DEADLINE};
 
+/// The known descriptions.
+#[derive(Debug)]
+pub struct Known {
+    /// The descriptions of Amber, and that of the device.
+    pub schemas: Schemas,
+    /// Why that of the device cannot be used, if it has one.
+    pub problem: Option<String>,
+}
+
 /// The descriptions of Amber, and that of the device from the mediator if it is another one.
-pub async fn schemas(client: &Client, device: Device) -> Schemas {
-    let mut schemas = Schemas::built_in();
-    let is_known = schemas.interface(device.device_type).is_some();
+pub async fn schemas(client: &Client, device: Device) -> Known {
+    let mut known = Known {
+        schemas: Schemas::built_in(),
+        problem: None,
+    };
+    let is_known = known.schemas.interface(device.device_type).is_some();
     if is_known || client.announcement() == Announcement::Silent {
-        return schemas;
+        return known;
     }
     let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
     let found = mediator.get_description(device.device_type.0, device.id.0);
     // Most drivers have sent none.
     let Ok(found) = found.await else {
-        return schemas;
+        return known;
     };
     match Schemas::from_descriptors(&found.files) {
-        Ok(served) => schemas.add(served),
-        Err(error) => note(format_args!(
-            "{device}: invalid description: {}",
-            error.text
-        )),
+        Ok(served) => known.schemas.add(served),
+        Err(error) => {
+            known.problem = Some(format!("{device}: invalid description: {}", error.text));
+        }
     }
-    schemas
+    known
 }
 
 /// Whether a request changes nothing.
