@@ -62,6 +62,7 @@ impl World {
                 .collect()
         });
         let call = Call {
+            now,
             cause,
             before: &before,
             core,
