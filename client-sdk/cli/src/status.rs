@@ -39,17 +39,36 @@ struct MediatorStatus {
     uptime_ms: u64,
     listening: Vec<String>,
     clients: u32,
+    /// The most that the mediator knows at once; an older one does not tell.
+    most_clients: Option<u32>,
+    fullest_host: Option<FullestHost>,
     counters: BTreeMap<String, u64>,
     dropped: BTreeMap<String, u64>,
     #[serde(flatten)]
     devices: Devices,
 }
 
+/// The host with the most clients.
+#[derive(Debug, Serialize)]
+struct FullestHost {
+    host: String,
+    clients: u32,
+    most_clients: u32,
+}
+
 impl MediatorStatus {
     fn new(statistics: Statistics, drivers: &[Driver]) -> Self {
+        let most_clients = statistics.most_clients_per_host;
+        let fullest_host = statistics.fullest_host.clone().zip(most_clients);
         Self {
             uptime_ms: statistics.uptime_ms(),
             clients: statistics.clients(),
+            most_clients: statistics.most_clients,
+            fullest_host: fullest_host.map(|(host, most_clients)| FullestHost {
+                host,
+                clients: statistics.fullest_host_clients(),
+                most_clients,
+            }),
             version: statistics.version,
             listening: statistics.listening,
             counters: by_name(statistics.counters),
@@ -59,13 +78,28 @@ impl MediatorStatus {
     }
 }
 
+impl MediatorStatus {
+    /// How full the tables of clients are.
+    fn clients_of_most(&self) -> String {
+        let mut text = self.clients.to_string();
+        if let Some(most) = self.most_clients {
+            text.push_str(&format!(" of {most}"));
+        }
+        if let Some(of) = &self.fullest_host {
+            let (host, clients, most) = (&of.host, of.clients, of.most_clients);
+            text.push_str(&format!("; most from {host}: {clients} of {most}"));
+        }
+        text
+    }
+}
+
 impl Human for MediatorStatus {
     fn human(&self) -> String {
         let mut out = fields(&[
             ("version", self.version.clone()),
             ("uptime", Some(millis(self.uptime_ms))),
             ("listening", Some(self.listening.join(", "))),
-            ("clients", Some(self.clients.to_string())),
+            ("clients", Some(self.clients_of_most())),
         ]);
         for (title, counters) in [("counted", &self.counters), ("dropped", &self.dropped)] {
             // People see only counters above 0; programs get all.
@@ -240,11 +274,21 @@ mod tests {
             drivers: Some(0),
             counters: vec![counter("from_clients", 7)],
             dropped: vec![counter("empty", 0), counter("trailing", 2)],
-            client_id: None,
+            ..Statistics::default()
+        };
+        let older = MediatorStatus::new(statistics.clone(), &[]).human();
+        assert!(older.contains("clients:   1\n"), "{older}");
+        let statistics = Statistics {
+            most_clients: Some(4096),
+            most_clients_per_host: Some(1024),
+            fullest_host: Some("this machine".into()),
+            fullest_host_clients: Some(1),
+            ..statistics
         };
         let status = MediatorStatus::new(statistics, &[]);
         let json = serde_json::to_value(&status).unwrap();
         assert_eq!(json["dropped"]["empty"], 0);
+        assert_eq!(json["fullest_host"]["most_clients"], 1024);
         assert_eq!(json["devices"], serde_json::json!([]));
         assert_eq!(
             status.human(),
@@ -252,7 +296,7 @@ mod tests {
 version:   0.1.0
 uptime:    1m 1s
 listening: 127.0.0.1:26233
-clients:   1
+clients:   1 of 4096; most from this machine: 1 of 1024
 
 counted:
   from_clients  7

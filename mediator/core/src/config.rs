@@ -75,6 +75,8 @@ pub struct Limits {
     /// Maximum number of known clients of one host: one IPv4 address, one IPv6 network of 64 bits,
     /// or this machine.
     pub clients_per_host: NonZeroUsize,
+    /// A client that is silent for this long and holds nothing is forgotten.
+    pub forget_clients: Duration,
     /// Bounds of the queue of each driver.
     pub queue: Bounds,
     /// Datagrams per second that one client may send.
@@ -130,6 +132,7 @@ impl Default for Limits {
             clients: NonZeroUsize::new(limits::CLIENTS).unwrap_or(NonZeroUsize::MIN),
             clients_per_host: NonZeroUsize::new(limits::CLIENTS_PER_HOST)
                 .unwrap_or(NonZeroUsize::MIN),
+            forget_clients: limits::FORGET,
             queue: Bounds::default(),
             datagrams_per_second: limits::DATAGRAMS_PER_SECOND,
             streams: StreamRates::default(),

@@ -73,12 +73,16 @@ kinds! {
         ForMediator = "messages_for_mediator",
         /// Clients that became known.
         ClientsSeen = "clients_seen",
-        /// Clients that left, were lost or were evicted.
+        /// Clients that left, were lost, were evicted or were forgotten.
         ClientsGone = "clients_gone",
         /// Evicted clients, among those gone.
         ClientsEvicted = "clients_evicted",
         /// Clients evicted because their host had too many, among the evicted.
         ClientsEvictedForHost = "clients_evicted_for_their_host",
+        /// Clients evicted for a new client on this machine, among the evicted.
+        ClientsEvictedForLocal = "clients_evicted_for_local_clients",
+        /// Clients that were silent for long and held nothing, among those gone.
+        ClientsForgotten = "clients_forgotten",
         /// Clients whose port was closed or that were unreachable, among those gone.
         ClientsUnreachable = "clients_unreachable",
         /// Network errors about addresses of clients.

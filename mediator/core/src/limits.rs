@@ -17,6 +17,15 @@ pub const CLIENTS_PER_HOST: usize = 1024;
 /// Forged addresses replace each other much faster.
 pub const NEWCOMER: Duration = Duration::from_secs(10);
 
+/// A client is silent if nothing came from it for this long. It may be evicted for a new client
+/// of its host although its address is genuine. This is longer than a client needs to answer
+/// the PINGs of the mediator, and longer than a burst of new clients.
+pub const SILENT: Duration = Duration::from_secs(5);
+
+/// A client that is silent for this long and holds nothing is forgotten. A person may come back
+/// to a program after a night; a robot that runs for weeks never reaches the limit of a host.
+pub const FORGET: Duration = Duration::from_secs(12 * 3600);
+
 /// Datagrams that one client may send per second, and at once. Programs on this machine are not
 /// limited, because they share it anyway. A joystick sends fifty, a gateway that sends requests
 /// to twenty devices a thousand times a second this many, and a Raspberry Pi can handle some

@@ -78,6 +78,8 @@ pub struct Core {
     random: fastrand::Rng,
     /// When to check for silent clients.
     client_tick: Option<Instant>,
+    /// When to forget clients that were silent for long.
+    forget_tick: Option<Instant>,
     timers_changed: bool,
     stopping: bool,
 }
@@ -132,11 +134,12 @@ impl Core {
             started_ms: 0,
             random,
             client_tick: None,
+            forget_tick: None,
             timers_changed: false,
             stopping: false,
         };
         core.started_ms = core.moment(now).time_ms;
-        core.take_rules(config);
+        core.take_rules(now, config);
         for driver in &config.drivers {
             core.add_driver(now, driver.clone());
         }
@@ -303,6 +306,9 @@ impl Core {
         if self.client_tick.is_some_and(|tick| tick <= now) {
             self.look_for_silent_clients(now);
         }
+        if self.forget_tick.is_some_and(|tick| tick <= now) {
+            self.forget_abandoned_clients(now);
+        }
         self.tend(now);
     }
 
@@ -313,7 +319,10 @@ impl Core {
             news.chain(driver.supervisor.next_timeout()).min()
         };
         let drivers = self.drivers.values().filter_map(of_driver);
-        drivers.chain(self.client_tick).min()
+        drivers
+            .chain(self.client_tick)
+            .chain(self.forget_tick)
+            .min()
     }
 
     /// Whether [`Core::next_timeout`] may have changed since the last call.
@@ -353,8 +362,9 @@ impl Core {
 
     /// Handles the observations of the router.
     fn tend(&mut self, now: Instant) {
-        while let Some((client, room)) = self.router.poll_evicted() {
-            self.say_client_gone(now, &client, Gone::Evicted(room));
+        while let Some(evicted) = self.router.poll_evicted() {
+            let why = Gone::Evicted(evicted.room, evicted.newcomer);
+            self.say_client_gone(now, &evicted.client, why);
         }
         while let Some(key) = self.router.poll_deaf() {
             // It may have been stopped already.

@@ -51,7 +51,7 @@ use tracing::warn;
 
 use self::admission::Admission;
 pub use self::client::{Client, Silence, Unreachable};
-pub use self::clients::{Clients, RoomFor};
+pub use self::clients::{Clients, Evicted, Fullness, RoomFor};
 pub use self::delivery::Portion;
 pub use self::outbox::{ClientAddress, Message, Outbox, Run, Written};
 pub use self::packed_address::{Host, PackedAddress};
@@ -114,7 +114,7 @@ pub struct Router {
     /// Drivers that leave too many frames unread.
     deaf: Vec<DriverKey>,
     /// Evicted clients.
-    evicted: Vec<(Client, RoomFor)>,
+    evicted: Vec<Evicted>,
     next_id: i32,
     bounds: Bounds,
     admission: Admission,
@@ -411,7 +411,7 @@ impl Router {
     }
 
     /// The next evicted client. Its drivers were already told.
-    pub fn poll_evicted(&mut self) -> Option<(Client, RoomFor)> {
+    pub fn poll_evicted(&mut self) -> Option<Evicted> {
         self.evicted.pop()
     }
 
@@ -489,17 +489,25 @@ impl Router {
 
     fn new_client(&mut self, now: Instant, address: ClientAddress, bytes: usize) -> ClientId {
         let address = PackedAddress::from(address);
-        while let Some((id, room)) = self.clients.to_evict(&address) {
+        let now = self.clients.moment(now);
+        while let Some((id, room)) = self.clients.to_evict(now, &address) {
             self.counters.count(Count::ClientsEvicted);
             if room == RoomFor::ItsHost {
                 self.counters.count(Count::ClientsEvictedForHost);
             }
-            let evicted = self.client_gone(id);
-            self.evicted.extend(evicted.map(|client| (client, room)));
+            if address.is_loopback() {
+                self.counters.count(Count::ClientsEvictedForLocal);
+            }
+            let newcomer = address.address();
+            let evicted = self.client_gone(id).map(|client| Evicted {
+                client,
+                room,
+                newcomer,
+            });
+            self.evicted.extend(evicted);
         }
         self.counters.count(Count::ClientsSeen);
         let id = self.free_id();
-        let now = self.clients.moment(now);
         self.clients.add(now, id, address, bytes);
         if self.feeds.is_open() {
             let address = address.address().to_string();

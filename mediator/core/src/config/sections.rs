@@ -17,6 +17,7 @@ use crate::router::StreamRates;
 pub(super) struct LimitsEntry {
     clients: Spanned<usize>,
     clients_per_host: Spanned<usize>,
+    forget_clients_s: Spanned<u64>,
     queue_frames: usize,
     queue_bytes: usize,
     datagrams_per_second: Spanned<u32>,
@@ -39,6 +40,7 @@ impl From<&Limits> for LimitsEntry {
         Self {
             clients: unplaced(limits.clients.get()),
             clients_per_host: unplaced(limits.clients_per_host.get()),
+            forget_clients_s: unplaced(limits.forget_clients.as_secs()),
             queue_frames: limits.queue.frames,
             queue_bytes: limits.queue.bytes,
             datagrams_per_second: unplaced(limits.datagrams_per_second),
@@ -57,6 +59,11 @@ impl LimitsEntry {
         Ok(Limits {
             clients: count("clients", self.clients, at)?,
             clients_per_host: count("clients_per_host", self.clients_per_host, at)?,
+            forget_clients: Duration::from_secs(above_0(
+                "forget_clients_s",
+                self.forget_clients_s,
+                at,
+            )?),
             queue: Bounds {
                 frames: self.queue_frames,
                 bytes: self.queue_bytes,

@@ -182,6 +182,10 @@ fn invalid_files_are_reported_with_place_and_hint() {
         "[limits]\nclients_per_host = 0\n",
         "/robot/amber.toml:2:20: [limits] clients_per_host must be above 0",
     );
+    check_error(
+        "[limits]\nforget_clients_s = 0\n",
+        "/robot/amber.toml:2:20: [limits] forget_clients_s must be above 0",
+    );
 }
 
 #[test]
@@ -244,6 +248,7 @@ fn limits_are_the_defaults_of_drivers() {
         [limits]
         clients = 7
         clients_per_host = 6
+        forget_clients_s = 12
         datagrams_per_second = 8
         log_lines_per_second = 9
         stderr_lines_per_second = 10
@@ -264,6 +269,7 @@ fn limits_are_the_defaults_of_drivers() {
     let limits = config.limits;
     assert_eq!((limits.clients.get(), limits.datagrams_per_second), (7, 8));
     assert_eq!(limits.clients_per_host.get(), 6);
+    assert_eq!(limits.forget_clients, Duration::from_secs(12));
     assert_eq!(
         (limits.log_lines_per_second, limits.stderr_lines_per_second),
         (9, 10)

@@ -515,6 +515,8 @@ impl Core {
             name: name.into(),
             value,
         };
+        let fullness = self.router.clients.fullness();
+        let fullest = fullness.fullest_host;
         Statistics {
             version: Some(env!("CARGO_PKG_VERSION").into()),
             uptime_ms: Some(millis(now.duration_since(self.started))),
@@ -528,6 +530,27 @@ impl Core {
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
             client_id: self.router.id_of(asker).map(|id| id.0),
+            most_clients: Some(wire_count(fullness.limit)),
+            most_clients_per_host: Some(wire_count(fullness.per_host)),
+            fullest_host: fullest.map(|(address, _)| name_of_host(address.ip())),
+            fullest_host_clients: fullest.map(|(_, clients)| wire_count(clients)),
+        }
+    }
+}
+
+/// A number that may be a setting, and so of any size.
+fn wire_count(count: usize) -> u32 {
+    count.try_into().unwrap_or(u32::MAX)
+}
+
+/// What counts as one host: see [`Host`](crate::router::Host).
+fn name_of_host(ip: IpAddr) -> String {
+    match ip {
+        ip if is_loopback(ip) => "this machine".into(),
+        IpAddr::V4(_) => ip.to_string(),
+        IpAddr::V6(v6) => {
+            let network = std::net::Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64);
+            format!("{network}/64")
         }
     }
 }

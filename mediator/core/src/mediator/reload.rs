@@ -25,7 +25,7 @@ impl Core {
 
     /// Applies another configuration. Unchanged drivers are not affected. Returns a summary.
     pub fn apply(&mut self, now: Instant, config: &Config) -> String {
-        self.take_rules(config);
+        self.take_rules(now, config);
         let (mut changed, mut unchanged, mut added) = (0, 0, 0);
         let mut keep = BTreeSet::new();
         for driver in &config.drivers {
@@ -158,9 +158,10 @@ impl Core {
     }
 
     /// Applies the settings that can change while the mediator runs.
-    pub(super) fn take_rules(&mut self, config: &Config) {
+    pub(super) fn take_rules(&mut self, now: Instant, config: &Config) {
         self.admin = config.admin;
         self.limits = config.limits;
+        self.forget_at(now);
         self.router
             .set_datagram_rate(config.limits.datagrams_per_second);
         self.router

@@ -24,6 +24,13 @@ pub(super) struct Tracer {
     shown: u32,
 }
 
+impl Tracer {
+    /// Whether this client traces.
+    pub(super) fn is(&self, client: ClientId) -> bool {
+        self.client == client
+    }
+}
+
 impl Core {
     /// Starts or ends a trace.
     pub(super) fn trace(
