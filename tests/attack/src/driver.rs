@@ -236,29 +236,25 @@ fn record(file: &PathBuf, time: Duration) -> io::Result<()> {
     })
 }
 
-/// Binds 127.0.0.1 again and again, until that works after it has failed.
+/// Waits until another program has a port, and binds it with `SO_REUSEADDR` as soon as that works.
 fn steal(port: u16) -> io::Result<()> {
     use nix::sys::socket::{
         AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt,
     };
     use std::os::fd::AsRawFd;
     let own = SockaddrIn::new(127, 0, 0, 1, port);
-    let (mut in_use, end) = (false, Instant::now() + Duration::from_secs(60));
-    while Instant::now() < end {
+    let is_bound = |shares| {
         let kind = SockType::Datagram;
-        let thief = socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC, None)?;
-        setsockopt(&thief, sockopt::ReuseAddr, &true)?;
-        match bind(thief.as_raw_fd(), &own) {
-            Ok(()) if in_use => return Ok(()),
-            // Others need a moment to take it.
-            Ok(()) => drop(thief),
-            Err(_) => in_use = true,
-        }
-        if !in_use {
-            thread::sleep(Duration::from_micros(50));
+        let socket = socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC, None)?;
+        setsockopt(&socket, sockopt::ReuseAddr, &shares)?;
+        io::Result::Ok(bind(socket.as_raw_fd(), &own).is_ok())
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < end {
+        if !is_bound(false)? && is_bound(true)? {
+            return Ok(());
         }
     }
-    thread::sleep(Duration::from_secs(60));
     Ok(())
 }
 

@@ -179,6 +179,7 @@ fn finish(steps: &[libc::sock_filter]) -> Vec<SockFilter> {
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
+    use std::os::fd::AsFd;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
@@ -224,16 +225,18 @@ mod tests {
         assert_eq!(group_drops(), 20);
     }
 
-    /// Takes the address with `SO_REUSEADDR` as soon as another program has it, until `done`.
+    /// Takes the address with `SO_REUSEADDR` while another program has it, until `done`.
     fn steal(address: SocketAddr, done: &AtomicBool) -> Option<socket2::Socket> {
-        let mut in_use = false;
-        while !done.load(Ordering::Relaxed) {
+        let bind = |shares| {
             let thief = super::super::open(address, 1000, 1000).unwrap();
-            thief.set_reuse_address(true).unwrap();
-            match thief.bind(&address.into()) {
-                Ok(()) if in_use => return Some(thief),
-                Ok(()) => {}
-                Err(_) => in_use = true,
+            thief.set_reuse_address(shares).unwrap();
+            thief.bind(&address.into()).map(|()| thief)
+        };
+        while !done.load(Ordering::Relaxed) {
+            if bind(false).is_err()
+                && let Ok(thief) = bind(true)
+            {
+                return Some(thief);
             }
         }
         None

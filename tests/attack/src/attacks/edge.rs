@@ -186,7 +186,7 @@ fn forged_subscriptions(context: &Context) -> anyhow::Result<Seen> {
         let [first, later] = rates;
         holds &= later <= most && first > 0.0;
         texts.push(format!(
-            "{place} {:.1} MB/s, then {:.3} MB/s",
+            "{place} {:.3} MB/s, then {:.3} MB/s",
             first / 1e6,
             later / 1e6
         ));
