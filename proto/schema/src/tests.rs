@@ -569,7 +569,7 @@ fn no_field_of_a_device_is_left_out() {
         }
     }
     // These explain a DRIVER_DIED, and belong to requests to any device.
-    for name in ["unavailable", "want_outcome", "outcome"] {
+    for name in ["unavailable", "want_outcome", "outcome", "max_answer_bytes"] {
         described.insert(format!("amber.mediator_proto.{name}"));
     }
     for extension in pool.all_extensions() {

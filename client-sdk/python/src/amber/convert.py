@@ -27,15 +27,12 @@ class Options:
             name: pool.extension(f"amber.{name}") for name in (*names, "value", "columns")
         }
         for file in pool.files.values():
-            # The options of a file are extensions in the pool, so its classes must read them. They
-            # must not read lists of numbers: that crashes protobuf 4.22 to 4.24 with upb.
-            bare = type(file)()
-            bare.CopyFrom(file)
-            bare.ClearField("source_code_info")
-            self._add(read(bare.SerializeToString()), file.source_code_info.location)
+            self._add(read(file.SerializeToString()))
 
-    def _add(self, file: Any, places: Any) -> None:
-        comments = {tuple(place.path): place.leading_comments for place in places}
+    def _add(self, file: Any) -> None:
+        comments = {
+            tuple(place.path): place.leading_comments for place in file.source_code_info.location
+        }
 
         def note(outer: str, declared: Any, place: tuple[int, ...]) -> str:
             name = f"{outer}.{declared.name}" if outer else str(declared.name)

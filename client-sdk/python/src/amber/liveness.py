@@ -19,6 +19,8 @@ PERIOD = 2.0
 _MISSES = 2
 #: During an outage, requests do not wait for the answers to earlier ones.
 _PERIOD_IN_OUTAGE = 0.5
+#: A datagram of so many bytes passes every network whole.
+_UNFRAGMENTED = 1200
 #: The answer may take this long, and clocks drift.
 _SLACK = 1.05
 
@@ -99,6 +101,8 @@ class Liveness:
     async def _uptime_and_id(self) -> tuple[float, int]:
         request = schemas.DriverMsg(type=schemas.DriverMsg.DATA)
         request.Extensions[schemas.mediator.request].get_statistics.SetInParent()
+        # Whether the mediator lives must not depend on whether the network loses fragments.
+        request.Extensions[schemas.mediator.max_answer_bytes] = _UNFRAGMENTED
         answer = await self._client._ask(MEDIATOR, request, PERIOD)
         statistics = answer.Extensions[schemas.mediator.reply].statistics
         return float(statistics.uptime_ms) / 1000.0, int(statistics.client_id)
