@@ -62,6 +62,7 @@ pub mod fake;
 #[doc(hidden)]
 pub mod generated;
 #[cfg(feature = "picture")]
+pub mod lease;
 pub mod picture;
 pub mod proxy;
 pub mod sources;
@@ -97,6 +98,7 @@ pub use amber_values as values;
 pub use amber_values::scan::{self, Point, Scan, ScanError};
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
+pub use lease::Lease;
 pub use log::{LogEntry, LogReader, LogStart};
 #[doc(inline)]
 pub use proxy::*;

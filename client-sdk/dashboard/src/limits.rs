@@ -6,6 +6,10 @@ use std::time::Duration;
 /// six may get lost; including the braking time of the wheels, the robot stops within 0.5 s.
 pub const MOTION_LIFE: Duration = Duration::from_millis(350);
 
+/// How long the wheels themselves obey a command, for the case that this program has frozen: a little
+/// longer than [`MOTION_LIFE`], because commands take some time to arrive.
+pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
+
 /// Messages per second from one page: a stick sends 20, the rest are clicks.
 pub const MESSAGE_RATE: u32 = 60;
 

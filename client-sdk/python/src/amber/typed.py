@@ -44,9 +44,20 @@ class Typed:
         """The same device with another deadline for all requests."""
         return type(self)(self.proxy.with_deadline(seconds))
 
+    def with_validity(self: Self, seconds: float | None) -> Self:
+        """The same device; commands that move it hold only for this time, in seconds."""
+        return type(self)(self.proxy.with_validity(seconds))
+
     async def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
         return await self.proxy.ping()
+
+    def _limited(self, method: Method, message: Any) -> Any:
+        """The message; if it moves something, with the time for which it holds."""
+        validity = self.proxy.validity
+        if method.moves is not None and not method.moves.errand and validity is not None:
+            message.Extensions[self.interface.valid_ms] = int(validity * 1000)
+        return message
 
 
 class PlainTyped:
@@ -71,6 +82,10 @@ class PlainTyped:
     def with_deadline(self: SelfPlain, seconds: float) -> SelfPlain:
         """The same device with another deadline for all requests."""
         return type(self)(self._client, _inner=self._inner.with_deadline(seconds))
+
+    def with_validity(self: SelfPlain, seconds: float | None) -> SelfPlain:
+        """The same device; commands that move it hold only for this time, in seconds."""
+        return type(self)(self._client, _inner=self._inner.with_validity(seconds))
 
     def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
@@ -135,10 +150,12 @@ def _client_method(method: Method) -> Any:
         seconds = method.timeout_s if duration_ms is None else duration_ms / 1000 + 2.0
         if seconds is not None and not proxy.has_own_deadline:
             proxy = proxy.with_deadline(seconds)
-        return method.answer(await proxy.request(method.order(given)), proxy.device)
+        message = self._limited(method, method.order(given))
+        return method.answer(await proxy.request(message), proxy.device)
 
     async def tell(self: Typed, *args: Any, **kwargs: Any) -> None:
-        await self.proxy.send(method.order(arguments(self, args, kwargs)))
+        message = method.order(arguments(self, args, kwargs))
+        await self.proxy.send(self._limited(method, message))
 
     def subscribe(self: Typed) -> Any:
         kinds = proxy_message.SUBSCRIBE, proxy_message.UNSUBSCRIBE
