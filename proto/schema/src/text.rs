@@ -58,7 +58,7 @@ pub fn markdown(interfaces: &[Interface]) -> String {
             }
             let _ = writeln!(out, "Kind: {}.", kind(method));
             if let Some(words) = moves(method) {
-                let _ = writeln!(out, "It {words}.");
+                let _ = writeln!(out, "It {}.", words.replace("; stops", ".\nIt stops"));
             }
             if interface.device_type != 0 && method.harmless == Harmless::Unknown {
                 let _ = writeln!(
