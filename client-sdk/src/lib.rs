@@ -82,6 +82,7 @@ mod wire;
 #[doc = include_str!("../../README.md")]
 #[doc = include_str!("../../docs/navigation.md")]
 #[doc = include_str!("../../docs/driving.md")]
+#[doc = include_str!("../../docs/who-drives.md")]
 struct Pages;
 
 /// The client's task without tokio, for `tests/simulation`. Not a part of the
