@@ -126,12 +126,12 @@ impl Terms {
 /// the client's task must also run.
 ///
 /// Dropping it releases the lease, which stops the device if this client moved it. It does not
-/// wait; [`Lease::release`] does.
+/// wait; [`Lease::release`] does. Use that before you take the lease of the same device again.
 #[derive(Debug)]
 pub struct Lease {
     device: Proxy,
-    /// Its end tells the task to release the lease.
-    alive: Option<mpsc::Sender<()>>,
+    /// Its end tells the task to release the lease; a message tells it only to end.
+    alive: mpsc::Sender<()>,
     /// The reason why the lease was lost.
     lost: watch::Receiver<Option<String>>,
 }
@@ -143,7 +143,7 @@ impl Lease {
         tokio::spawn(keep(terms, device.clone(), dropped, lose));
         Self {
             device: device.clone(),
-            alive: Some(alive),
+            alive,
             lost,
         }
     }
@@ -170,7 +170,9 @@ impl Lease {
     ///
     /// # Errors
     /// Those of [`Proxy::request`].
-    pub async fn release(mut self) -> Result<()> {
+    pub async fn release(self) -> Result<()> {
+        // The task must not release a lease that this client takes later.
+        let _ = self.alive.try_send(());
         let message = DriverMsg {
             lease_request: Some(LeaseRequest {
                 action: Action::Release.into(),
@@ -178,9 +180,7 @@ impl Lease {
             }),
             ..DriverMsg::data()
         };
-        let released = self.device.request(message).await;
-        self.alive = None;
-        released.map(drop)
+        self.device.request(message).await.map(drop)
     }
 }
 
@@ -196,18 +196,12 @@ async fn keep(
     let mut kept = Instant::now();
     let why = loop {
         tokio::select! {
-            _ = dropped.recv() => {
-                let _ = device.send(terms.message(Action::Release)).await;
-                return;
-            }
+            told = dropped.recv() => return end(&terms, &device, told).await,
             () = sleep(pause) => {}
         }
         let asked = Instant::now();
         let answer = tokio::select! {
-            _ = dropped.recv() => {
-                let _ = device.send(terms.message(Action::Release)).await;
-                return;
-            }
+            told = dropped.recv() => return end(&terms, &device, told).await,
             answer = terms.ask(&device, Action::Keep) => answer,
         };
         match answer {
@@ -219,6 +213,13 @@ async fn keep(
         }
     };
     lose.send_replace(Some(why));
+}
+
+/// The handle was dropped, or has released the lease itself.
+async fn end(terms: &Terms, device: &Proxy, told: Option<()>) {
+    if told.is_none() {
+        let _ = device.send(terms.message(Action::Release)).await;
+    }
 }
 
 impl Proxy {

@@ -87,13 +87,18 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     };
     let mut screen = Screen::new(json);
     let lease = lease(&client.device(options.device), options.force).await?;
+    let mut is_taken = false;
     let driven = tokio::select! {
         driven = drive_there(&drive, options.device, target, &mut screen) => driven,
-        error = lost(lease.as_ref()) => Err(error.into()),
+        error = lost(lease.as_ref()) => {
+            is_taken = true;
+            Err(error.into())
+        }
         () = end.wait() => Err(Failure::new("interrupted; the robot was stopped")),
     };
     screen.end()?;
-    if driven.is_err() {
+    // The robot obeys everybody who stops it: do not stop it for the client that has taken over.
+    if driven.is_err() && !is_taken {
         // Only the reason for the end matters. The driver also stops when this client leaves.
         let _ = drive.set_targets(&[]).await;
     }

@@ -79,6 +79,10 @@ async fn hold(mut holder: watch::Receiver<Option<Holder>>, wheels: Proxy, refuse
         if changed.is_err() {
             return;
         }
+        // Before the next one: a late release would end it.
+        if let Ok(Some(lease)) = lease {
+            let _ = lease.release().await;
+        }
     }
 }
 
