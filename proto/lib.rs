@@ -49,6 +49,10 @@ pub use prost;
 /// languages see them. For tools that use reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
+// The fields that the messages of every device may have; see proto/motion.proto.
+pub use generated::amber::motion_proto as motion;
+device_message!(motion::DriverMsg);
+
 // `DeviceType`'s constants, and a module of messages for each device.
 include!(concat!(env!("OUT_DIR"), "/devices.rs"));
 

@@ -10,7 +10,7 @@ use amber_terminal::{Failure, Human, fields, millis, show};
 use serde::Serialize;
 
 use self::gateway::Gateway;
-use super::devices::{Devices, name, state_name, trouble};
+use super::devices::{Devices, motion, name, state_name, trouble};
 
 mod gateway;
 
@@ -139,6 +139,9 @@ struct DriverStatus {
     hint: Option<String>,
     /// Devices that do not work although their driver is up.
     troubles: Vec<DeviceTrouble>,
+    /// Devices with a lease or a halt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    motions: Vec<DeviceMotion>,
     counters: BTreeMap<&'static str, u64>,
     last_words: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,6 +153,14 @@ struct DeviceTrouble {
     device: String,
     text: String,
     since_ms: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceMotion {
+    device: String,
+    driven_by: Option<String>,
+    halted_by: Option<String>,
+    waiting: u32,
 }
 
 impl DriverStatus {
@@ -175,6 +186,14 @@ impl DriverStatus {
                     since_ms: trouble.since_ms,
                 })
                 .collect(),
+            motions: (driver.motions.into_iter())
+                .map(|motion| DeviceMotion {
+                    device: name(&motion.device),
+                    waiting: motion.waiting(),
+                    driven_by: motion.holder,
+                    halted_by: motion.halted_by,
+                })
+                .collect(),
             counters: driver.counters.as_ref().map(counters).unwrap_or_default(),
             last_words: driver.last_words,
             gateway: None,
@@ -197,6 +216,18 @@ impl Human for DriverStatus {
                 }
             })
             .collect();
+        let motions = self.motions.iter().filter_map(|of| {
+            let what = motion(of.driven_by.as_deref(), of.halted_by.as_deref())?;
+            let what = match of.waiting {
+                0 => what,
+                waiting => format!("{what} ({waiting} waiting)"),
+            };
+            Some(match &self.devices[..] {
+                [_] => what,
+                _ => format!("{}: {what}", of.device),
+            })
+        });
+        let motions: Vec<_> = motions.collect();
         let list = |list: &[String], between| (!list.is_empty()).then(|| list.join(between));
         let mut out = fields(&[
             ("device", list(&self.devices, ", ")),
@@ -205,6 +236,7 @@ impl Human for DriverStatus {
                 Some(format!("{} for {}", self.state, millis(self.state_ms))),
             ),
             ("but", list(&troubles, "; ")),
+            ("motion", list(&motions, "; ")),
             ("next start in", self.next_start_ms.map(millis)),
             ("reason", self.reason.clone()),
             ("hint", self.hint.clone()),
@@ -336,6 +368,26 @@ no drivers are configured
         let json = serde_json::to_value(&status).unwrap();
         assert_eq!(json["troubles"][1]["device"], "hokuyo:1");
         assert_eq!(json["troubles"][1]["since_ms"], 1_000);
+    }
+
+    #[test]
+    fn a_device_that_moves_says_who_drives_it_and_who_has_halted_it() {
+        let status = DriverStatus::new(Driver {
+            devices: vec![WireDevice { r#type: 2, id: 0 }],
+            state: DriverState::Up.into(),
+            motions: vec![amber_proto::mediator::DeviceMotion {
+                device: WireDevice { r#type: 2, id: 0 },
+                holder: Some("amber goto".into()),
+                halted_by: Some("the operator".into()),
+                waiting: Some(2),
+            }],
+            ..Driver::default()
+        });
+        let human = status.human();
+        let line = "halted by the operator, driven by amber goto (2 waiting)";
+        assert!(human.contains(line), "{human}");
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["motions"][0]["driven_by"], "amber goto");
     }
 
     #[test]

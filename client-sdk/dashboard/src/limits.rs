@@ -9,6 +9,10 @@ pub const MOTION_LIFE: Duration = Duration::from_millis(350);
 /// A motion that the network has delayed by more is not carried out. Pages say when they send.
 pub const MOTION_LAG: Duration = Duration::from_millis(500);
 
+/// How long the wheels themselves obey a command, for the case that this program has frozen: a little
+/// longer than [`MOTION_LIFE`], because commands take some time to arrive.
+pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
+
 /// Messages per second from one page: a stick sends 20, the rest are clicks.
 pub const MESSAGE_RATE: u32 = 60;
 

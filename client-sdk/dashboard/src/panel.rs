@@ -246,7 +246,7 @@ fn described(interface: &Interface) -> Value {
             json!({
                 "name": method.command, "docs": method.docs, "stream": method.is_stream(),
                 "reads": calls::only_reads(method), "arguments": arguments,
-                "refused": refusal_of(interface, method),
+                "refused": refusal_of(method),
                 "answer": method.answer.iter().chain(&method.may_answer).collect::<Vec<_>>(),
             })
         })
@@ -255,8 +255,8 @@ fn described(interface: &Interface) -> Value {
 }
 
 /// The reason why the dashboard rejects a request, if it does: motion must end with its page.
-fn refusal_of(interface: &Interface, method: &Method) -> Option<&'static str> {
-    let moves = calls::turns_wheels(interface, method);
+fn refusal_of(method: &Method) -> Option<&'static str> {
+    let moves = calls::keeps_moving(method);
     moves.then_some("use the stick, because it stops the wheels when the page closes")
 }
 
@@ -280,7 +280,7 @@ pub(crate) async fn call(
     if let (Permission::OnlyRead(why), false) = (permission, calls::only_reads(method)) {
         return Err(why.to_owned());
     }
-    if let Some(why) = refusal_of(interface, method) {
+    if let Some(why) = refusal_of(method) {
         return Err(why.to_owned());
     }
     calls::call(client, device, &schemas, method, words).await

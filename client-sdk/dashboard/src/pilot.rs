@@ -19,7 +19,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::hub::{Permission, Ticket, ViewerId};
 use crate::input::Input;
-use crate::limits::{BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, PROOF_PERIOD, STOPS};
+use crate::limits::{
+    BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, MOTION_VALIDITY, PROOF_PERIOD, STOPS,
+};
 use crate::panel;
 use crate::parts::Parts;
 
@@ -173,6 +175,7 @@ impl Pilot {
     ) {
         // CollisionAvoidance accepts the same message.
         let wheels = Roboclaw::new(client.device(device)).with_deadline(MOTION_DEADLINE);
+        let wheels = wheels.with_validity(MOTION_VALIDITY);
         let times = if speeds == WheelSpeeds::STOP {
             STOPS
         } else {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use amber_client::{Announcement, Client, Error};
-use amber_proto::{Device, DeviceType};
+use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
 use amber_schema::{Harmless, Interface, Kind, Method};
+use amber_terminal::note;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -52,15 +53,12 @@ pub fn only_reads(method: &Method) -> bool {
     method.harmless == Harmless::Any && matches!(method.kind, Kind::Ask { .. })
 }
 
-/// Whether a request makes the wheels turn until another one comes. Its sender must stop them, which a
-/// program that only passes requests on cannot know.
+/// Whether a request makes something move until another one comes, such as wheels. Its sender must
+/// stop it, which a program that only passes requests on cannot know.
 #[must_use]
-pub fn turns_wheels(interface: &Interface, method: &Method) -> bool {
-    let has_wheels = matches!(
-        DeviceType(interface.device_type),
-        DeviceType::ROBOCLAW | DeviceType::COLLISION_AVOIDANCE
-    );
-    has_wheels && matches!(method.kind, Kind::Tell) && method.command.starts_with("drive")
+pub fn keeps_moving(method: &Method) -> bool {
+    let moves = method.moves.as_ref();
+    moves.is_some_and(|moves| !moves.errand && moves.stop.is_some() && !method.request.is_empty())
 }
 
 /// Sends a request with arguments as on the command line, and returns the answer by name; null if the

@@ -190,6 +190,9 @@ kinds! {
         /// Health reports of drivers that caused no event: repetitions, or too many in a short
         /// time.
         HealthEvents = "driver_health_events",
+        /// Reports of drivers about who moves a device that caused no event, because there were too
+        /// many.
+        MotionEvents = "driver_motion_events",
         /// Descriptions of devices that were too long.
         Description = "device_description_too_long",
     }
@@ -245,6 +248,7 @@ impl DropReason {
             | Self::LogLines
             | Self::DriverStderrLines
             | Self::HealthEvents
+            | Self::MotionEvents
             | Self::Description
             | Self::TraceFrames => Stage::Beside,
         }

@@ -409,6 +409,12 @@ pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
 /// bytes.
 pub const TROUBLES: usize = 10;
 
+/// Events per second about who moves one device: people take and release a lease now and then.
+pub const MOTION_EVENTS_PER_SECOND: u32 = 10;
+
+/// The longest text about who moves a device, in bytes: one sentence.
+pub const MOTION_TEXT: usize = 200;
+
 /// Clients that may trace drivers at once: tracing is for people, not programs.
 pub const TRACERS: usize = 16;
 

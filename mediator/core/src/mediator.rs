@@ -22,6 +22,7 @@ mod feed;
 mod health;
 mod lists;
 mod log;
+mod motion;
 mod reload;
 #[cfg(test)]
 mod tests;

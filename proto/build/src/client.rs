@@ -21,7 +21,15 @@ mod fields;
 mod types;
 
 /// Names of methods that each client has in any case.
-const TAKEN: [&str; 5] = ["new", "of", "address", "with_deadline", "ping"];
+const TAKEN: [&str; 7] = [
+    "new",
+    "of",
+    "address",
+    "with_deadline",
+    "with_validity",
+    "for_client",
+    "ping",
+];
 
 /// The clients of some devices.
 ///
@@ -199,6 +207,27 @@ impl {name} {{
             DURATION = types::DURATION,
             device_type = self.interface.device_type,
         );
+        if self.has_validity() {
+            let _ = write!(
+                out,
+                "
+    /// The same device; commands that move it hold only for this time. The driver stops it then,
+    /// unless a later command came, whatever has frozen on the way. See
+    /// [`Client::with_validity`](::amber_client::Client::with_validity).
+    #[must_use]
+    pub fn with_validity(self, validity: {DURATION}) -> Self {{
+        Self {{ proxy: self.proxy.with_validity(validity) }}
+    }}
+
+    /// The same device, for a driver that moves it for a client of its own.
+    #[must_use]
+    pub fn for_client(self, client: ::core::option::Option<::amber_proto::ClientId>) -> Self {{
+        Self {{ proxy: self.proxy.for_client(client) }}
+    }}
+",
+                DURATION = types::DURATION,
+            );
+        }
         for method in &self.methods {
             method.write(out, &self.driver_msg);
         }
@@ -250,10 +279,29 @@ impl {name} {{
 ",
             DURATION = types::DURATION,
         );
+        if self.has_validity() {
+            let _ = write!(
+                out,
+                "
+        /// The same device; commands that move it hold only for this time. See
+        /// [`Client::with_validity`](::amber_client::Client::with_validity).
+        #[must_use]
+        pub fn with_validity(self, validity: {DURATION}) -> Self {{
+            Self {{ device: self.device.map(|device| device.with_validity(validity)) }}
+        }}
+",
+                DURATION = types::DURATION,
+            );
+        }
         for method in &self.methods {
             method.write_blocking(out);
         }
         out.push_str("    }\n");
+    }
+
+    /// Whether a command holds for a limited time.
+    fn has_validity(&self) -> bool {
+        self.methods.iter().any(ClientMethod::has_validity)
     }
 
     fn write_docs(&self, out: &mut String, indent: &str) {
@@ -274,6 +322,19 @@ impl {name} {{
 }
 
 impl ClientMethod<'_> {
+    /// Whether it moves something until the next command.
+    fn has_validity(&self) -> bool {
+        (self.method.moves.as_ref()).is_some_and(|moves| !moves.errand)
+    }
+
+    /// The proxy that sends it.
+    fn proxy(&self) -> &'static str {
+        match self.has_validity() {
+            true => "self.proxy.moving()",
+            false => "self.proxy",
+        }
+    }
+
     /// The struct that it returns if it has several values.
     fn write_struct(&self, out: &mut String) {
         let Some(answer) = &self.answer else { return };
@@ -317,10 +378,11 @@ impl ClientMethod<'_> {
                 let _ = write!(
                     out,
                     "        let request_ = {};\n        let wait_ = {wait};\n        \
-                     ::amber_client::generated::ask(&self.proxy, request_, wait_, |message_: {driver_msg}| {{\n{}\n        \
+                     ::amber_client::generated::ask(&{proxy}, request_, wait_, |message_: {driver_msg}| {{\n{}\n        \
                      }}).await\n",
                     request.start,
                     indented(&answer.body, 12),
+                    proxy = self.proxy(),
                 );
             }
             (Kind::Subscribe, Some(answer)) => {
@@ -347,7 +409,12 @@ impl ClientMethod<'_> {
                 );
             }
             _ => {
-                let _ = writeln!(out, "        self.proxy.send({}).await", request.start);
+                let _ = writeln!(
+                    out,
+                    "        {}.send({}).await",
+                    self.proxy(),
+                    request.start
+                );
             }
         }
         out.push_str("    }\n");

@@ -13,7 +13,7 @@ use amber_proto::mediator::{
     self, Counter, CounterHelp, CounterList, DriverList, DriverState, ProcessUsage, Refusal, Reply,
     Statistics, change_driver, refusal, reply, request,
 };
-use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType};
+use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType, motion};
 use prost::Message;
 use tracing::info;
 
@@ -113,8 +113,15 @@ impl Core {
                     (None, Some(description)) => {
                         self.driver_describes(key, said.about, &description.files);
                     }
-                    (Some(Err(_)), _) | (None, None) => {
+                    (Some(Err(_)), _) => {
                         self.router.counters.drop(DropReason::MediatorMessage);
+                    }
+                    (None, None) => {
+                        let message = motion::DriverMsg::decode(said.message).ok();
+                        match message.and_then(|message| message.motion_report) {
+                            Some(report) => self.driver_moves(now, key, said.about, &report),
+                            None => self.router.counters.drop(DropReason::MediatorMessage),
+                        }
                     }
                 }
             }
@@ -448,6 +455,7 @@ impl Core {
         });
         let mut description = mediator::Driver {
             troubles: troubles.take(limits::TROUBLES).collect(),
+            motions: super::motion::list(driver),
             devices: driver
                 .config
                 .devices

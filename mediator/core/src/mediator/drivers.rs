@@ -11,6 +11,7 @@ use prost::Message;
 use tracing::{debug, error, info, warn};
 
 use super::health::{Health, News};
+use super::motion::Motion;
 use super::words::{Words, level_of};
 use super::{Core, absence, device_notice, log};
 use crate::config::DriverConfig;
@@ -30,6 +31,8 @@ pub(super) struct Driver {
     pub(super) health: Vec<Health>,
     /// The description of each of its devices, in the same order, as its process has sent it.
     pub(super) descriptions: Vec<Option<Bytes>>,
+    /// Who moves each of its devices, in the same order.
+    pub(super) motions: Vec<Motion>,
     /// Its clients were told that it is unavailable.
     pub(super) gone: bool,
     /// What to check after a failure.
@@ -262,6 +265,7 @@ impl Core {
                         warn!(driver = %devices[0], hint = driver.hint, "{reason}");
                     }
                     driver.descriptions.fill(None);
+                    driver.motions.iter_mut().for_each(Motion::forget_lease);
                     let untold = driver.health.iter_mut().map(Health::forget).sum();
                     let (level, text) = match (driver.supervisor.is_asked_to_end(), &driver.hint) {
                         (true, _) => (Level::Info, "stopping".to_owned()),

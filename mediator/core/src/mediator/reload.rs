@@ -9,6 +9,7 @@ use amber_proto::mediator::log_line::Level;
 use tracing::info;
 
 use super::health::Health;
+use super::motion::Motion;
 use super::words::Words;
 use super::{Core, Driver, notice};
 use crate::config::{Config, DriverConfig};
@@ -108,12 +109,14 @@ impl Core {
         let supervisor = Supervisor::new(now, config.policy);
         let health = config.devices.iter().map(|_| Health::new(now)).collect();
         let descriptions = vec![None; config.devices.len()];
+        let motions = config.devices.iter().map(|_| Motion::default()).collect();
         let driver = Driver {
             config,
             supervisor,
             words: Words::default(),
             health,
             descriptions,
+            motions,
             gone: false,
             hint: None,
             last_exit_hint: None,
