@@ -1,11 +1,14 @@
 import com.google.protobuf.ExtensionRegistry;
 import com.google.protobuf.InvalidProtocolBufferException;
+import java.io.IOException;
 import java.net.DatagramPacket;
 import java.net.DatagramSocket;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.PortUnreachableException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
+import java.security.Security;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import pl.edu.agh.amber.common.proto.CommonProto.DriverHdr;
@@ -17,7 +20,7 @@ import thermometer.ThermometerProto;
 /**
  * Queries a Dummy and a thermometer, if they are available.
  *
- * <pre>./run Client [HOST [PORT]]</pre>
+ * <pre>./run Client [HOST [PORT [TIMES]]]</pre>
  *
  * The default address is AMBER_MEDIATOR: HOST, HOST:PORT or [IPV6]:PORT.
  */
@@ -28,18 +31,54 @@ final class Client {
     /** HOST, HOST:PORT or [IPV6]:PORT; an IPv6 address without brackets does not match. */
     private static final Pattern ADDRESS = Pattern.compile("(\\[.*\\]|[^:]*)(?::(\\d+))?");
 
-    private final DatagramSocket socket = new DatagramSocket();
+    private final String host;
+    private final int port;
+    private DatagramSocket socket;
     private final ExtensionRegistry registry = ExtensionRegistry.newInstance();
     private int lastNumber;
 
     private Client(String host, int port) throws Exception {
-        socket.connect(new InetSocketAddress(host, port));
-        socket.setSoTimeout(1000);
+        this.host = host;
+        this.port = port;
         DummyProto.registerAllExtensions(registry);
         ThermometerProto.registerAllExtensions(registry);
+        connect();
     }
 
-    private void send(int deviceType, DriverMsg message) throws Exception {
+    /**
+     * Connects, also again. A connected socket keeps the local address that it got first. When this
+     * computer gets another one (Wi-Fi, DHCP, a VPN), or the name of the mediator does, only another
+     * socket helps. It makes this program another client, so it must announce itself; one with
+     * subscriptions also subscribes again.
+     */
+    private void connect() throws IOException {
+        DatagramSocket opened = new DatagramSocket();
+        try {
+            // Looks the name up.
+            opened.connect(new InetSocketAddress(InetAddress.getByName(host), port));
+            opened.setSoTimeout(1000);
+        } catch (IOException | RuntimeException error) {
+            opened.close();
+            throw error;
+        }
+        if (socket != null) {
+            socket.close();
+        }
+        socket = opened;
+        // After this, the mediator reports missing devices at once, so no request waits for a
+        // timeout.
+        send(MEDIATOR, MsgType.PING);
+    }
+
+    private void connectAgain() {
+        try {
+            connect();
+        } catch (IOException | RuntimeException error) {
+            System.err.println("error: " + error.getMessage());
+        }
+    }
+
+    private void send(int deviceType, DriverMsg message) throws IOException {
         byte[] header = DriverHdr.newBuilder().setDeviceType(deviceType).setDeviceID(0).build().toByteArray();
         byte[] body = message.toByteArray();
         ByteBuffer frame = ByteBuffer.allocate(4 + header.length + body.length);
@@ -47,7 +86,7 @@ final class Client {
         socket.send(new DatagramPacket(frame.array(), frame.capacity()));
     }
 
-    private void send(int deviceType, MsgType type) throws Exception {
+    private void send(int deviceType, MsgType type) throws IOException {
         send(deviceType, DriverMsg.newBuilder().setType(type).build());
     }
 
@@ -68,24 +107,62 @@ final class Client {
         }
     }
 
-    /** The answer to a request; null if the device is missing or UDP lost a packet. */
+    /** The answer to a request; null if it could not be sent, the device is missing or UDP lost a packet. */
     private DriverMsg request(int deviceType, DriverMsg.Builder question) throws Exception {
         int number = ++lastNumber;
+        DriverMsg message = question.setType(MsgType.DATA).setSynNum(number).build();
         try {
-            send(deviceType, question.setType(MsgType.DATA).setSynNum(number).build());
-            while (true) {
-                DriverMsg message = receive();
-                if (message.getType() == MsgType.PING) { // the mediator checks that this client is alive
-                    DriverMsg.Builder pong = DriverMsg.newBuilder().setType(MsgType.PONG);
-                    send(MEDIATOR, (message.hasSynNum() ? pong.setAckNum(message.getSynNum()) : pong).build());
-                } else if (message.getAckNum() == number) {
-                    // DRIVER_DIED instead of an answer: the device is not available.
-                    return message.getType() == MsgType.DATA ? message : null;
-                }
+            send(deviceType, message);
+        } catch (IOException unsent) {
+            connectAgain();
+            try {
+                send(deviceType, message);
+            } catch (IOException error) {
+                System.err.println("error: not sent: " + error.getMessage());
+                return null;
             }
-        } catch (SocketTimeoutException | PortUnreachableException unreachable) {
+        }
+        try {
+            return answer(number);
+        } catch (SocketTimeoutException | PortUnreachableException silent) {
+            connectAgain();
             return null;
         }
+    }
+
+    private DriverMsg answer(int number) throws Exception {
+        while (true) {
+            DriverMsg message = receive();
+            if (message.getType() == MsgType.PING) { // the mediator checks that this client is alive
+                DriverMsg.Builder pong = DriverMsg.newBuilder().setType(MsgType.PONG);
+                send(MEDIATOR, (message.hasSynNum() ? pong.setAckNum(message.getSynNum()) : pong).build());
+            } else if (message.getAckNum() == number) {
+                // DRIVER_DIED instead of an answer: the device is not available.
+                return message.getType() == MsgType.DATA ? message : null;
+            }
+        }
+    }
+
+    /** Queries both devices, and prints the answers. Returns their number. */
+    private int query() throws Exception {
+        int answers = 0;
+        DriverMsg.Builder status = DriverMsg.newBuilder().setExtension(DummyProto.getStatus, true);
+        DriverMsg dummy = request(DUMMY, status);
+        if (dummy != null && dummy.hasExtension(DummyProto.message)) {
+            answers++;
+            System.out.println("the dummy says: " + dummy.getExtension(DummyProto.message));
+        }
+        DriverMsg.Builder question =
+                DriverMsg.newBuilder().setExtension(ThermometerProto.getTemperature, true);
+        DriverMsg thermometer = request(THERMOMETER, question);
+        if (thermometer != null && thermometer.hasExtension(ThermometerProto.temperature)) {
+            answers++;
+            ThermometerProto.Temperature temperature = thermometer.getExtension(ThermometerProto.temperature);
+            System.out.println(temperature.hasCelsius()
+                    ? String.format("the thermometer says: %.1f degrees", temperature.getCelsius())
+                    : "the thermometer has no sensor");
+        }
+        return answers;
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -99,27 +176,14 @@ final class Client {
         if (arguments.length > 1) {
             port = arguments[1];
         }
+        int times = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 1;
+        // The name of the mediator may get another address.
+        Security.setProperty("networkaddress.cache.ttl", "1");
         Client client = new Client(host, port == null ? 26233 : Integer.parseInt(port));
-        // After this, the mediator reports missing devices at once, so no request waits for a
-        // timeout.
-        client.send(MEDIATOR, MsgType.PING);
-        int answers = 0;
-
-        DriverMsg.Builder status = DriverMsg.newBuilder().setExtension(DummyProto.getStatus, true);
-        DriverMsg dummy = client.request(DUMMY, status);
-        if (dummy != null && dummy.hasExtension(DummyProto.message)) {
-            answers++;
-            System.out.println("the dummy says: " + dummy.getExtension(DummyProto.message));
-        }
-        DriverMsg.Builder question =
-                DriverMsg.newBuilder().setExtension(ThermometerProto.getTemperature, true);
-        DriverMsg thermometer = client.request(THERMOMETER, question);
-        if (thermometer != null && thermometer.hasExtension(ThermometerProto.temperature)) {
-            answers++;
-            ThermometerProto.Temperature temperature = thermometer.getExtension(ThermometerProto.temperature);
-            System.out.println(temperature.hasCelsius()
-                    ? String.format("the thermometer says: %.1f degrees", temperature.getCelsius())
-                    : "the thermometer has no sensor");
+        int answers = client.query();
+        while (--times > 0) {
+            Thread.sleep(1000);
+            answers += client.query();
         }
         if (answers == 0) {
             System.err.println("error: no answer; is a mediator with a dummy or a thermometer running there?");
