@@ -207,14 +207,17 @@ pub(crate) fn first_record(records: &[u8]) -> Option<(u8, &[u8], usize)> {
     (opcode != 0).then_some((opcode, content, HEAD + length))
 }
 
-/// The number of messages in a chunk, as far as its records follow each other.
+/// The number of messages in a chunk, or 0 if its records do not follow each other up to its end.
 pub(crate) fn count_messages(mut records: &[u8]) -> u64 {
     let mut count = 0;
     while let Some((opcode, _, length)) = first_record(records) {
         count += u64::from(opcode == op::MESSAGE);
         records = &records[length..];
     }
-    count
+    match records.is_empty() {
+        true => count,
+        false => 0,
+    }
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ Examples:
   amber export drive.mcap --csv --topic currentSpeed -o speeds.csv
   amber export drive.mcap --csv roboclaw
 
-In a table, text that a spreadsheet would take for a formula gets a ' before it, and control characters
-are escaped; --raw leaves all text as it was sent.
+In a table, text that a spreadsheet would take for a formula gets a ' before it, and control
+characters are escaped; --raw leaves all text as it was sent.
 
 A table has one column for each field that occurs; a list fills one cell. Choose a single topic for
 a table without empty cells. `amber info` lists the topics.";

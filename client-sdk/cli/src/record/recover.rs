@@ -15,9 +15,9 @@ Examples:
   amber recover drive.mcap                 (writes drive-recovered.mcap)
   amber recover drive.mcap -o drive.mcap   (replaces the file, if nothing is lost)
 
-A damaged part of the file is left out, and everything else is copied. The command lists the times
-of which messages are lost, and the new file has them in /amber/gaps. If something is lost, the exit
-code is 1.
+A damaged part of the file is left out, and everything else is copied. The command lists the
+times of which messages are lost, and the new file has them in /amber/gaps. If something is
+lost, the exit code is 1.
 
 `amber info` and `amber export` also read unfinished and damaged files. `amber play` and other
 programs need the index that this command adds.";
