@@ -41,7 +41,7 @@ pub use generated::amber::{DriverHdr, DriverMsg, driver_msg::MsgType};
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;
-pub use printable::{printable, printable_line};
+pub use printable::{printable, printable_cell, printable_json, printable_line};
 /// The runtime of the generated code.
 pub use prost;
 

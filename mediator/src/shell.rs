@@ -17,6 +17,7 @@ mod feeds;
 mod guard;
 mod hooks;
 mod neighbours;
+mod owner;
 mod poll;
 mod port_holder;
 mod process;
@@ -490,8 +491,17 @@ impl Shell {
         match order {
             ShellTask::Reload(ticket) => self.reload(Some(ticket)),
             ShellTask::OpenFeed(ticket, devices) => {
-                let made = self.make_feed(devices);
+                // The socket is closed to others, too, if that cannot be found out.
+                let made = match ticket.client().and_then(owner::is_ours) {
+                    Some(false) => Err(feeds::of_another_user()),
+                    Some(true) | None => self.make_feed(devices),
+                };
                 self.core.answer_feed(ticket, made);
+            }
+            ShellTask::Trace(ticket, wanted) => {
+                let is_ours = ticket.client().and_then(owner::is_ours).unwrap_or(false);
+                let now = Instant::now();
+                self.core.begin_trace(now, ticket, &wanted, is_ours);
             }
             ShellTask::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use amber_client::{Client, Error, Roboclaw, WheelSpeeds};
 use amber_proto::roboclaw::DriverMsg;
 use amber_proto::{Device, DeviceMessage, DeviceType, motion};
-use amber_terminal::{Failure, Human, print, show};
+use amber_terminal::{Failure, Human, print, print_over, show};
 use prost::Message;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -122,7 +122,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         print(format!("{KEYS}\r\n").as_bytes())?;
         let driven = tokio::select! {
             driven = hands.drive(&roboclaw, options.speed, |line| {
-                print(format!("\r{}\x1b[K", fit(line)).as_bytes())
+                print_over(fit(line))
             }) => driven,
             () = end.wait() => Ok(()),
         };

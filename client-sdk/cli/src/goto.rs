@@ -12,7 +12,7 @@ use amber_client::values::Target;
 use amber_client::{Client, DriveEnd, DriveToPoint, Error, Lease, Proxy};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
-use amber_terminal::{Failure, Human, print, show};
+use amber_terminal::{Failure, Human, print, print_over, print_text, show};
 use serde::Serialize;
 
 use super::end::End;
@@ -187,13 +187,13 @@ impl Screen {
         }
         if self.is_terminal {
             self.line = shown.human();
-            return print(format!("\r{}\x1b[K", self.line).as_bytes());
+            return print_over(&self.line);
         }
         if self.line == shown.state {
             return Ok(());
         }
         self.line.clone_from(&shown.state);
-        print(format!("{}\n", shown.human()).as_bytes())
+        print_text(&format!("{}\n", shown.human()))
     }
 
     fn end(&self) -> Result<(), Failure> {

@@ -432,6 +432,10 @@ pub const TRACE_BYTES: usize = 12_000;
 /// Feeds for recorders at once: each costs a copy of every frame.
 pub const FEEDS: usize = 4;
 
+/// Sockets that wait for a recorder: more than are started at once. A further one takes the place of
+/// the oldest, which a recorder would have opened long ago.
+pub const FEED_SOCKETS: usize = 16;
+
 /// Devices that one request for a feed may name: more than a robot has, and looked through for
 /// every frame.
 pub const FEED_DEVICES: usize = 64;

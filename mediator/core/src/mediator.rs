@@ -97,6 +97,9 @@ pub enum ShellTask {
     /// Create a socket for a recorder of these devices, or of all; then call
     /// [`Core::answer_feed`], and [`Core::open_feed`] when it connects.
     OpenFeed(Ticket, Vec<Device>),
+    /// Find out whether the client is a program of the mediator's user; then call
+    /// [`Core::begin_trace`].
+    Trace(Ticket, mediator::Trace),
 }
 
 /// The sender of a request that waits for an answer.
@@ -106,6 +109,16 @@ pub struct Ticket {
     /// Detects that another client now has the address.
     id: Option<ClientId>,
     syn: SynNum,
+}
+
+impl Ticket {
+    /// The address of the client, unless a driver sent the request.
+    pub fn client(&self) -> Option<SocketAddr> {
+        match self.to {
+            Sender::Client(client) => Some(client.address),
+            Sender::Driver(_) | Sender::DriverAsClient(_) => None,
+        }
+    }
 }
 
 impl Core {

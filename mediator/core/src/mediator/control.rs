@@ -165,7 +165,7 @@ impl Core {
         self.answer_with(ticket, reply);
     }
 
-    fn answer_with(&mut self, ticket: Ticket, reply: reply::What) {
+    pub(super) fn answer_with(&mut self, ticket: Ticket, reply: reply::What) {
         if self.router.id_of(ticket.to) == ticket.id {
             self.reply(ticket, reply);
         } else {
@@ -269,7 +269,10 @@ impl Core {
                 self.tasks.push_back(ShellTask::Reload(ticket));
                 return Ok(None);
             }
-            request::What::Trace(wanted) => reply::What::Done(self.trace(now, ticket, &wanted)?),
+            request::What::Trace(wanted) => {
+                self.want_trace(ticket, wanted)?;
+                return Ok(None);
+            }
             request::What::OpenFeed(wanted) => {
                 self.want_feed(ticket, &wanted)?;
                 return Ok(None);

@@ -381,6 +381,13 @@ impl World {
                 self.call(Cause::Other, |core| core.answer_feed(ticket, Err(refused)))?;
                 Ok(())
             }
+            ShellTask::Trace(ticket, wanted) => {
+                let now = self.agenda.now();
+                self.call(Cause::Other, |core| {
+                    core.begin_trace(now, ticket, &wanted, true)
+                })?;
+                Ok(())
+            }
         }
     }
 
