@@ -300,11 +300,23 @@ impl Shell {
                     _ => {}
                 }
             }
+            // Then drivers, then datagrams: clients that get their replies first may send their next
+            // requests in time, so that these are received and written together with the others.
+            let is_socket = |source: &Source| matches!(source, Source::Socket(_));
             for event in &events {
                 let source = event.token().into();
                 again.retain(|other| *other != source);
-                if !is_error(&source) {
+                if !is_error(&source) && !is_socket(&source) {
                     self.ready(source, event.is_read_closed() || event.is_write_closed());
+                }
+            }
+            for source in again.extract_if(.., |source| !is_socket(source)) {
+                self.ready(source, false);
+            }
+            for event in &events {
+                let source = event.token().into();
+                if is_socket(&source) {
+                    self.ready(source, false);
                 }
             }
             for source in again {

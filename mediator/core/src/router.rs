@@ -15,7 +15,8 @@
 //! Clients and drivers share one number space. A driver has an id while its process runs; the
 //! next process gets a new id.
 //!
-//! The router looks into two kinds of messages for others. It decodes a short message that
+//! The router looks into three kinds of messages for others. It notes by the first two bytes
+//! whether a request is SUBSCRIBE or UNSUBSCRIBE. It decodes a short message that
 //! begins like CLIENT_DIED, so that a driver is told only once that a client leaves it. And it
 //! reads the number of a request that cannot be forwarded, so that the answer reaches the
 //! caller.
