@@ -6,8 +6,7 @@ use amber_client::{Announcement, Client, Error};
 use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
-use amber_schema::{Harmless, Interface, Kind, Method};
-use amber_terminal::note;
+use amber_schema::{Harmless, Kind, Method};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
