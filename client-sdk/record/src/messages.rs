@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 
 use mcap::records::{self, ChunkIndex, MessageHeader, Record, SchemaHeader, op};
-use prost_reflect::DescriptorPool;
 
 use crate::Error;
 use crate::chunk::{self, Check, Chunk, Header, first_record};
@@ -12,7 +11,6 @@ use crate::damage::{Damage, Effect};
 use crate::payload::{self, Form, Framing};
 use crate::record::MESSAGE_HEADER;
 use crate::scan::{Attached, Found, Scan};
-use crate::writer::PROTOBUF;
 
 /// A channel with its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -325,8 +323,8 @@ impl<F: Read + Seek> Messages<F> {
     fn add_schema(&mut self, header: SchemaHeader, data: Vec<u8>, check: Check) {
         let id = header.id;
         let is_known = self.schemas.contains_key(&id);
-        let is_usable = check != Check::Wrong || is_usable(&header, &data);
-        if !is_usable || !self.is_better(Defined::Schema(id), is_known, check) {
+        // A damaged schema can be one that some readers accept and others do not.
+        if check == Check::Wrong || !self.is_better(Defined::Schema(id), is_known, check) {
             return;
         }
         self.schemas.insert(id, (header, data));
@@ -369,13 +367,6 @@ impl<F: Read + Seek> Messages<F> {
         self.schema_of.insert(channel.id, channel.schema_id);
         self.channels.insert(channel.id, stored);
     }
-}
-
-/// Whether readers can use this schema.
-fn is_usable(header: &SchemaHeader, data: &[u8]) -> bool {
-    header.encoding == PROTOBUF
-        && DescriptorPool::decode(data)
-            .is_ok_and(|pool| pool.get_message_by_name(&header.name).is_some())
 }
 
 impl Stored {

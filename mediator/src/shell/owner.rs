@@ -71,10 +71,10 @@ mod tests {
         let found = |table, client: &str| users(table, client.parse().unwrap());
         assert_eq!(found(TABLE, "127.0.0.1:4096"), [1001]);
         assert_eq!(found(TABLE, "127.0.0.1:4097"), [1002]);
-        assert_eq!(found(TABLE, "127.0.0.1:4098"), []);
+        assert!(found(TABLE, "127.0.0.1:4098").is_empty());
         assert_eq!(found(TABLE_6, "[::1]:4098"), [1004]);
         assert_eq!(found(TABLE_6, "127.0.0.1:4099"), [1005]);
-        assert_eq!(found("\n: x\n\u{1F600}:1 2", "127.0.0.1:4099"), []);
+        assert!(found("\n: x\n\u{1F600}:1 2", "127.0.0.1:4099").is_empty());
     }
 
     #[cfg(target_os = "linux")]
