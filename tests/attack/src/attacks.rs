@@ -4,6 +4,7 @@ pub mod control;
 pub mod fairness;
 pub mod files;
 pub mod forged;
+pub mod pages;
 pub mod ports;
 pub mod processes;
 pub mod receivers;
