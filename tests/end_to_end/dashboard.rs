@@ -249,6 +249,28 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
 }
 
 #[test]
+fn a_panel_tells_why_a_description_is_invalid() {
+    // A frame to the mediator with the description "hello".
+    let frame = r"\0\0\0\014\020\001\342\013\007\012\005hello";
+    let driver = format!(r#"211:0=bash -c "printf '{frame}'; exec cat > /dev/null""#);
+    let mediator = Mediator::start(&[&driver]);
+    mediator.wait_for_line("up driver=211:0");
+    let mut process = Running::start(&mediator, &["dashboard", "--listen", "127.0.0.1:0"]);
+    let mut page = Page::open(address_of(&process.line()), None);
+    page.say(&json!({ "t": "open", "device": "211:0" }));
+    let about = page.until("the panel", |it| it["t"] == "about");
+    let problem = about["problem"].as_str().unwrap();
+    assert!(
+        problem.starts_with("211:0: invalid description: "),
+        "{problem}"
+    );
+    page.say(&json!({ "t": "call", "id": 1, "device": "211:0", "method": "fly", "args": [] }));
+    let answer = page.until("a refusal", |it| it["t"] == "answer");
+    assert_eq!(answer["error"].as_str(), Some(problem));
+    process.interrupt();
+}
+
+#[test]
 fn without_a_mediator_the_page_says_so_and_recovers() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let mediator = taken.local_addr().unwrap().to_string();

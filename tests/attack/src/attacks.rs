@@ -5,6 +5,7 @@ pub mod edge;
 pub mod fairness;
 pub mod files;
 pub mod forged;
+pub mod pages;
 pub mod ports;
 pub mod processes;
 pub mod receivers;

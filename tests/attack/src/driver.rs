@@ -9,9 +9,9 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use amber_proto::{ClientId, DeviceMessage, Frame, Header, MsgType, mediator};
+use amber_proto::{ClientId, DeviceMessage, Frame, Header, MsgType, mediator, roboclaw};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpgid, getppid, setpgid};
@@ -67,6 +67,13 @@ pub enum Driver {
         #[arg(long, default_value_t = 0)]
         work_us: u64,
     },
+    /// Writes the time, in ms since 1970, and the speed of the left front wheel of each motion command
+    /// to a file
+    Wheels {
+        /// The file
+        #[arg(long)]
+        file: PathBuf,
+    },
 }
 
 /// Runs a driver until its stdin ends.
@@ -97,6 +104,7 @@ pub fn run(driver: &Driver) -> io::Result<()> {
         },
         Driver::Steal { port } => steal(*port),
         Driver::Record { file, work_us } => record(file, Duration::from_micros(*work_us)),
+        Driver::Wheels { file } => wheels(file),
     }
 }
 
@@ -256,6 +264,26 @@ fn steal(port: u16) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn wheels(file: &PathBuf) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    each_frame(|input| {
+        let message = roboclaw::DriverMsg::decode(&input.message[..]).unwrap_or_default();
+        let Some(command) = message.motors_command else {
+            return Ok(());
+        };
+        let (ms, speed) = (unix_ms(), command.front_left_speed());
+        writeln!(file, "{ms} {speed}")
+    })
+}
+
+/// The time in ms since 1970.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 /// Does what it can to survive, for two minutes at most.

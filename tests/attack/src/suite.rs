@@ -103,6 +103,7 @@ pub fn all() -> Vec<Attack> {
         attacks::control::ATTACKS,
         attacks::files::ATTACKS,
         attacks::ports::ATTACKS,
+        attacks::pages::ATTACKS,
     ];
     topics.concat()
 }
