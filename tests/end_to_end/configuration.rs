@@ -224,7 +224,7 @@ fn drivers_that_are_removed_before_their_start_are_not_started() {
     folder.write(&format!("{LISTEN}{many}"));
     mediator.reload();
     // Most of them are still waiting.
-    folder.write(LISTEN);
+    folder.write(&format!("driver = []\n{LISTEN}"));
     let reply::What::Done(_) = mediator.reload() else {
         panic!("the second reload failed");
     };
