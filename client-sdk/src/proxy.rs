@@ -14,6 +14,7 @@ use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::{Fields, Terms};
 use crate::wire::{Envelope, decode};
 
+mod command;
 mod extras;
 mod mediator;
 #[cfg(test)]
@@ -41,6 +42,10 @@ pub struct Proxy {
     deadline: Duration,
     /// Whether the caller has set the deadline of this proxy, and not only that of the client.
     has_own_deadline: bool,
+    /// Gets the outcomes of commands that do not wait for them.
+    report: Option<command::Report>,
+    /// The longest useful answer of the mediator.
+    max_answer_bytes: Option<u32>,
 }
 
 impl Proxy {
@@ -51,6 +56,8 @@ impl Proxy {
             device,
             deadline,
             has_own_deadline: false,
+            report: None,
+            max_answer_bytes: None,
         }
     }
 
@@ -96,8 +103,15 @@ impl Proxy {
             request.set_kind(MsgType::Data);
         }
         request.set_syn(None);
-        let request = request.encode_to_vec().into();
-        let answer = self.client.call(device, request, deadline).await?;
+        let mut request = request.encode_to_vec();
+        if let Some(bytes) = self.max_answer_bytes {
+            let wish = amber_proto::mediator::DriverMsg {
+                max_answer_bytes: Some(bytes),
+                ..Default::default()
+            };
+            request.extend(wish.encode_to_vec());
+        }
+        let answer = self.client.call(device, request.into(), deadline).await?;
         decode(&answer).map_err(|error| self.bad_answer(error.to_string()))
     }
 
