@@ -41,13 +41,17 @@ pub use generated::amber::{DriverHdr, DriverMsg, driver_msg::MsgType};
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;
-pub use printable::{printable, printable_line};
+pub use printable::{printable, printable_cell, printable_json, printable_line};
 /// The runtime of the generated code.
 pub use prost;
 
 /// The schemas as a serialized `FileDescriptorSet`, not folded: with `extend`, as other
 /// languages see them. For tools that use reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+// The fields that the messages of every device may have; see proto/motion.proto.
+pub use generated::amber::motion_proto as motion;
+device_message!(motion::DriverMsg);
 
 // `DeviceType`'s constants, and a module of messages for each device.
 include!(concat!(env!("OUT_DIR"), "/devices.rs"));

@@ -37,3 +37,16 @@ pub const HEALTH_TEXT: usize = 200;
 /// The longest record of a feed after its length, in bytes: a frame with a message of 65 535
 /// bytes for 65 535 clients needs 328 000.
 pub const MAX_FEED_RECORD: usize = 512 * 1024;
+
+/// The time without a sign of the holder after which a lease ends, in milliseconds, if its client
+/// says nothing: a few lost datagrams do not end it.
+pub const LEASE_MS: u32 = 2_000;
+
+/// The shortest period of a lease: below, a busy computer would lose its leases.
+pub const LEASE_MIN_MS: u32 = 200;
+
+/// The longest period of a lease: nobody waits longer for a client that has frozen.
+pub const LEASE_MAX_MS: u32 = 10_000;
+
+/// The maximum length of the name of a client in a lease or a halt, in bytes: one line for people.
+pub const LEASE_NAME: usize = 100;

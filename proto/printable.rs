@@ -16,6 +16,33 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\t' | '\n'))
 }
 
+/// A line of JSON in which control characters and those that change the direction of text are
+/// escaped. JSON itself escapes only those below U+0020.
+pub fn printable_json(line: String) -> String {
+    if !line.contains(|c| is_unsafe(c) && c >= '\x7f') {
+        return line;
+    }
+    let mut out = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        // They occur only within strings, and all of them have four digits.
+        let _ = match c {
+            c if is_unsafe(c) && c >= '\x7f' => write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.write_char(c),
+        };
+    }
+    out
+}
+
+/// A text for a cell of a table: [`printable_line`], with an apostrophe before what a spreadsheet
+/// would take for a formula.
+pub fn printable_cell(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '\'']);
+    match is_formula {
+        true => format!("'{}", escaped(text, |_| false)).into(),
+        false => escaped(text, |_| false),
+    }
+}
+
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_unsafe = |c: char| is_unsafe(c) && !stays(c);
     if !text.contains(is_unsafe) {
@@ -36,7 +63,9 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Control characters, and characters that change the direction of the surrounding text.
 fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let is_direction = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_direction
 }
 
 #[cfg(test)]
@@ -60,5 +89,32 @@ mod tests {
         assert_eq!(printable("two\nlines\r\n"), "two\nlines\\r\n");
         // Safe text is not copied.
         assert!(matches!(printable("safe\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_has_no_control_characters() {
+        let line = r#"{"a":"tab \t ż"}"#.to_owned();
+        assert_eq!(printable_json(line.clone()), line);
+        let line = "{\"a\":\"\u{9b}2J\u{202e}\u{7f}\u{200f}\"}".to_owned();
+        assert_eq!(
+            printable_json(line),
+            r#"{"a":"\u009b2J\u202e\u007f\u200f"}"#
+        );
+    }
+
+    #[test]
+    fn cells_are_no_formulas() {
+        for (text, cell) in [
+            ("wall", "wall"),
+            ("a=1", "a=1"),
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\\t=1"),
+            ("two\nlines\u{9b}", "two\\nlines\\x9b"),
+        ] {
+            assert_eq!(printable_cell(text), cell);
+        }
     }
 }

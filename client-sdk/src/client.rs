@@ -41,6 +41,7 @@ const ANNOUNCE_PATIENCE: Duration = Duration::from_millis(200);
 pub struct Client {
     shared: Arc<Shared>,
     deadline: Duration,
+    validity: Option<Duration>,
 }
 
 struct Shared {
@@ -135,6 +136,23 @@ impl Client {
         self
     }
 
+    /// Returns the same client; everything made from it says with each command that moves something
+    /// that it holds only for this time. The driver stops the device then, unless a later command
+    /// came: also if this program has frozen or the network is cut. Repeat commands at least three
+    /// times in this time. Errands, such as a target to drive to, are not limited by it.
+    ///
+    /// Drivers without Amber's harness ignore it.
+    #[must_use]
+    pub fn with_validity(mut self, validity: Duration) -> Self {
+        self.validity = Some(validity);
+        self
+    }
+
+    /// For how long commands hold, if that is limited.
+    pub(crate) fn validity(&self) -> Option<Duration> {
+        self.validity
+    }
+
     /// The time to wait for an answer.
     pub fn deadline(&self) -> Duration {
         self.deadline
@@ -195,6 +213,7 @@ impl Client {
         let client = Self {
             shared: Arc::new(shared),
             deadline: DEFAULT_DEADLINE,
+            validity: None,
         };
         (client, dispatch)
     }

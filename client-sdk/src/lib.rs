@@ -62,6 +62,7 @@ pub mod fake;
 #[doc(hidden)]
 pub mod generated;
 #[cfg(feature = "picture")]
+pub mod lease;
 pub mod picture;
 pub mod proxy;
 pub mod sources;
@@ -81,6 +82,7 @@ mod wire;
 #[doc = include_str!("../../README.md")]
 #[doc = include_str!("../../docs/navigation.md")]
 #[doc = include_str!("../../docs/driving.md")]
+#[doc = include_str!("../../docs/who-drives.md")]
 struct Pages;
 
 /// The client's task without tokio, for `tests/simulation`. Not a part of the
@@ -97,6 +99,7 @@ pub use amber_values as values;
 pub use amber_values::scan::{self, Point, Scan, ScanError};
 pub use client::{Announcement, Client, DEFAULT_DEADLINE};
 pub use error::{Error, Result};
+pub use lease::Lease;
 pub use log::{LogEntry, LogReader, LogStart};
 #[doc(inline)]
 pub use proxy::*;

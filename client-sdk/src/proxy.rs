@@ -5,8 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use amber_proto::{Device, DeviceMessage, MsgType};
+use amber_proto::{ClientId, Device, DeviceMessage, MsgType, motion};
 use bytes::Bytes;
+use prost::Message;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -44,20 +45,67 @@ pub struct Proxy {
     has_own_deadline: bool,
     /// Gets the outcomes of commands that do not wait for them.
     report: Option<command::Report>,
-    /// The longest useful answer of the mediator.
-    max_answer_bytes: Option<u32>,
+    /// For how long commands that move something hold.
+    validity: Option<Duration>,
+    /// The client for which a driver moves the device.
+    for_client: Option<ClientId>,
+    /// Encoded fields that each message gets.
+    terms: Bytes,
 }
 
 impl Proxy {
     pub(crate) fn new(client: Client, device: Device) -> Self {
         let deadline = client.deadline();
+        let validity = client.validity();
         Self {
             client,
             device,
             deadline,
             has_own_deadline: false,
             report: None,
-            max_answer_bytes: None,
+            validity,
+            for_client: None,
+            terms: Bytes::new(),
+        }
+    }
+
+    /// The same device; commands that move it hold only for this time. See
+    /// [`Client::with_validity`].
+    #[must_use]
+    pub fn with_validity(mut self, validity: Duration) -> Self {
+        self.validity = Some(validity);
+        self
+    }
+
+    /// The same device, for a driver that moves it for a client of its own: if that client holds the
+    /// lease, the driver may move it.
+    #[must_use]
+    pub fn for_client(mut self, client: Option<ClientId>) -> Self {
+        self.for_client = client;
+        self
+    }
+
+    /// The same device, for messages of your own that move it: they say for how long they hold.
+    /// Typed proxies do so by themselves.
+    #[must_use]
+    pub fn moving(&self) -> Self {
+        let terms = motion::DriverMsg {
+            valid_ms: (self.validity).map(|it| it.as_millis().try_into().unwrap_or(u32::MAX)),
+            for_client: self.for_client.map(|client| client.0),
+            ..motion::DriverMsg::default()
+        };
+        let terms = terms.encode_to_vec().into();
+        Self {
+            terms,
+            ..self.clone()
+        }
+    }
+
+    /// A message with the terms of this proxy. Protobuf merges the fields.
+    fn with_terms(&self, message: Bytes) -> Bytes {
+        match self.terms.is_empty() {
+            true => message,
+            false => [message, self.terms.clone()].concat().into(),
         }
     }
 
@@ -103,15 +151,8 @@ impl Proxy {
             request.set_kind(MsgType::Data);
         }
         request.set_syn(None);
-        let mut request = request.encode_to_vec();
-        if let Some(bytes) = self.max_answer_bytes {
-            let wish = amber_proto::mediator::DriverMsg {
-                max_answer_bytes: Some(bytes),
-                ..Default::default()
-            };
-            request.extend(wish.encode_to_vec());
-        }
-        let answer = self.client.call(device, request.into(), deadline).await?;
+        let request = self.with_terms(request.encode_to_vec().into());
+        let answer = self.client.call(device, request, deadline).await?;
         decode(&answer).map_err(|error| self.bad_answer(error.to_string()))
     }
 
@@ -122,6 +163,7 @@ impl Proxy {
     /// # Errors
     /// The same errors.
     pub async fn request_raw(&self, request: Bytes) -> Result<Bytes> {
+        let request = self.with_terms(request);
         self.client.call(self.device, request, self.deadline).await
     }
 
@@ -149,6 +191,7 @@ impl Proxy {
     /// # Errors
     /// The same errors.
     pub async fn send_raw(&self, message: Bytes) -> Result<()> {
+        let message = self.with_terms(message);
         self.client.send(self.device, message, self.deadline).await
     }
 

@@ -15,7 +15,6 @@
 //! - The robot stops while its pose is unknown, after a jump of the pose until the pose is reliable
 //!   again, and without scans or wheel speeds. `amber events` shows the reason.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use amber_driver::Driver;
@@ -128,7 +127,7 @@ fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner
         let hint = "use --planner grid, or link the nodes of the map: docs/maps.md describes how";
         unsuitable(problem, hint)
     };
-    let map = match MapFile::read(path, |path| fs::read(path))? {
+    let map = match MapFile::open(path)? {
         MapFile::Roson { map, .. } => map,
         MapFile::Grid(_) if plans == Plans::Graph => {
             return Err(no_graph("a map of ROS has no graph of nodes".into()));
@@ -157,6 +156,8 @@ fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use amber_map::{Graph, Layout, Link, Map, Occupancy, ros_map};
 
     use super::*;

@@ -7,12 +7,14 @@
 //! ```
 //!
 //! `convert`, `links`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
-//! `robot` (the task that owns the wheels) and `guarded` (wheels that clients command) are IO.
+//! `robot` (the task that owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
+//! command) are IO.
 
 pub(crate) mod convert;
 pub(crate) mod feeds;
 pub(crate) mod guard;
 pub(crate) mod guarded;
+mod lease;
 pub(crate) mod links;
 pub(crate) mod pilot;
 pub(crate) mod robot;

@@ -152,9 +152,9 @@ pub(crate) fn run() -> ExitCode {
         Ok(cli) => cli.run(),
         // Help and version go to stdout.
         Err(error) if !error.use_stderr() => match device_help(&error) {
-            Some(help) => amber_terminal::exit_code(
-                help.and_then(|help| amber_terminal::print(help.as_bytes())),
-            ),
+            Some(help) => {
+                amber_terminal::exit_code(help.and_then(|help| amber_terminal::print_text(&help)))
+            }
             None => {
                 let _ = error.print();
                 ExitCode::SUCCESS
@@ -228,9 +228,13 @@ impl Cli {
             Verb::Complete { words } => {
                 let found = amber_cli::complete::candidates(&words, &options.mediator).into_iter();
                 let lines: String = found
-                    .map(|candidate| format!("{}\t{}\n", candidate.word, candidate.about))
+                    .map(|candidate| {
+                        let [word, about] =
+                            [&*candidate.word, &*candidate.about].map(amber_proto::printable_line);
+                        format!("{word}\t{about}\n")
+                    })
                     .collect();
-                amber_terminal::print(lines.as_bytes())
+                amber_terminal::print_text(&lines)
             }
             Verb::Reference(reference) => reference.run(Self::command()),
             Verb::Guard => return amber_mediator::shell::guard(),

@@ -2,7 +2,6 @@
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -37,8 +36,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let found = File::from(found);
     check(&found.metadata()?)?;
-    // The path may name another file by now, so this opens the file that was checked.
-    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    // The path may name another file by now, so it is opened without waiting and checked again.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    check(&file.metadata()?)?;
     let mut bytes = Vec::new();
     file.take(CONFIG_BYTES + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > CONFIG_BYTES {

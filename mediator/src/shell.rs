@@ -17,6 +17,7 @@ mod feeds;
 mod guard;
 mod hooks;
 mod neighbours;
+mod owner;
 mod poll;
 mod port_holder;
 mod process;
@@ -58,6 +59,7 @@ pub use self::port_holder::of as port_holder;
 use self::reload::Reloads;
 use self::sender::Sender;
 use self::service::Service;
+pub use self::spawn::{NO_FILES, is_out_of_files};
 use self::starts::Starts;
 use self::strays::Strays;
 use self::timer::Timer;
@@ -154,6 +156,7 @@ impl Mediator {
             batch: Batch::new(),
             own_addresses: OwnAddresses::new(&self.addresses),
             sender,
+            dropped_to_groups: vec![0; self.addresses.len()],
             children: Map::default(),
             lender: None,
             starts: Starts::without_pauses(),
@@ -192,6 +195,8 @@ struct Shell {
     batch: Batch,
     own_addresses: OwnAddresses,
     sender: Sender,
+    /// What is known of [`Sender::dropped_to_groups`], for each listening address.
+    dropped_to_groups: Vec<u32>,
     children: Map<DriverKey, Child>,
     /// The driver whose buffer is lent to the outbox.
     lender: Option<DriverKey>,
@@ -295,11 +300,23 @@ impl Shell {
                     _ => {}
                 }
             }
+            // Then drivers, then datagrams: clients that get their replies first may send their next
+            // requests in time, so that these are received and written together with the others.
+            let is_socket = |source: &Source| matches!(source, Source::Socket(_));
             for event in &events {
                 let source = event.token().into();
                 again.retain(|other| *other != source);
-                if !is_error(&source) {
+                if !is_error(&source) && !is_socket(&source) {
                     self.ready(source, event.is_read_closed() || event.is_write_closed());
+                }
+            }
+            for source in again.extract_if(.., |source| !is_socket(source)) {
+                self.ready(source, false);
+            }
+            for event in &events {
+                let source = event.token().into();
+                if is_socket(&source) {
+                    self.ready(source, false);
                 }
             }
             for source in again {
@@ -486,8 +503,17 @@ impl Shell {
         match order {
             ShellTask::Reload(ticket) => self.reload(Some(ticket)),
             ShellTask::OpenFeed(ticket, devices) => {
-                let made = self.make_feed(devices);
+                // The socket is closed to others, too, if that cannot be found out.
+                let made = match ticket.client().and_then(owner::is_ours) {
+                    Some(false) => Err(feeds::of_another_user()),
+                    Some(true) | None => self.make_feed(devices),
+                };
                 self.core.answer_feed(ticket, made);
+            }
+            ShellTask::Trace(ticket, wanted) => {
+                let is_ours = ticket.client().and_then(owner::is_ours).unwrap_or(false);
+                let now = Instant::now();
+                self.core.begin_trace(now, ticket, &wanted, is_ours);
             }
             ShellTask::SetLogLevel(ticket, filter) => {
                 let outcome = (self.hooks.set_log_level)(&filter)

@@ -1,5 +1,6 @@
 //! Tests of the command line: its output for people and programs, and its exit codes.
 
+use std::fs;
 use std::net::UdpSocket;
 use std::process::{Command, Output};
 
@@ -402,4 +403,39 @@ fn devices_are_described_without_a_mediator() {
         err.contains("no description of device type 77\nhint: "),
         "{err}"
     );
+}
+
+#[test]
+fn a_description_cannot_command_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string("drivers/examples/thermometer.proto")
+        .or_else(|_| fs::read_to_string("../drivers/examples/thermometer.proto"))
+        .unwrap();
+    // A window title, a cleared screen, an 8-bit control sequence, and text from right to left.
+    let hostile = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{202e}";
+    let text = text.replace(
+        "The temperature of",
+        &format!("The {hostile} temperature of"),
+    );
+    let text = text.replace("The same, once", &format!("The {hostile} same, once"));
+    let text = text.replace("The name of", &format!("The {hostile} name of"));
+    let proto = folder.path().join("hostile.proto");
+    fs::write(&proto, text).unwrap();
+    let proto = proto.to_str().unwrap();
+    for words in [
+        &["call", "201:0", "--proto", proto, "--help"][..],
+        &["call", "201:0", "--proto", proto],
+        &["watch", "201:0", "--proto", proto, "--help"],
+        &["describe", "--proto", proto, "201"],
+        &["describe", "--proto", proto, "201", "--markdown"],
+        &["describe", "--proto", proto, "201", "--as", "proto"],
+        &["describe", "--proto", proto, "201", "--json"],
+    ] {
+        let (_, out, err) = run(Command::new(AMBER).args(words));
+        let all = out + &err;
+        let is_command = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+        assert!(!all.contains(is_command), "{words:?}: {all:?}");
+        // What was escaped is there.
+        assert!(all.contains("owned"), "{words:?}: {all}");
+    }
 }

@@ -1,8 +1,8 @@
 //! A mediator process, and peers that exchange raw datagrams with it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -483,4 +483,36 @@ pub fn message(kind: MsgType) -> Vec<u8> {
 
 pub fn device(text: &str) -> Device {
     text.parse().unwrap()
+}
+
+/// The folder of the tests in a browser; `None` if there is no browser here.
+pub(crate) fn browser_tests() -> Option<PathBuf> {
+    let script = root().join("client-sdk/dashboard/tests/browser");
+    let works = Command::new("node")
+        .arg("check.mjs")
+        .current_dir(&script)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !works {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP pages in a browser: needs chromium and `npm install` in \
+             client-sdk/dashboard/tests/browser"
+        );
+    }
+    works.then_some(script)
+}
+
+/// Whether a server answers a close frame. Without the answer, a browser reports a lost connection.
+pub(crate) fn is_close_answered(socket: &mut tungstenite::WebSocket<TcpStream>) -> bool {
+    socket.close(None).unwrap();
+    loop {
+        match socket.read() {
+            Ok(tungstenite::Message::Close(_)) | Err(tungstenite::Error::ConnectionClosed) => {
+                return true;
+            }
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
 }

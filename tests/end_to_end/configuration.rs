@@ -80,6 +80,29 @@ fn a_reload_leaves_unchanged_drivers_alone() {
 }
 
 #[test]
+fn a_reload_of_an_emptied_file_keeps_the_drivers() {
+    let folder = Folder::with(&format!("{LISTEN}{}", driver("5:0", "'cat'")));
+    let mediator = folder.start();
+    let kept = mediator.wait_for_state("5:0", DriverState::Up).pid();
+    for text in ["", LISTEN] {
+        folder.write(text);
+        let reply::What::Refused(refusal) = mediator.reload() else {
+            panic!("refused")
+        };
+        assert!(refusal.message.contains("no drivers"), "{refusal:?}");
+        assert!(refusal.hint().contains("`driver = []`"), "{refusal:?}");
+        assert_eq!(mediator.describe("5:0").pid(), kept);
+    }
+    folder.write(&format!("driver = []\n{LISTEN}"));
+    let reply::What::Done(_) = mediator.reload() else {
+        panic!("a file that says so removes all drivers")
+    };
+    wait_for("the removal", || {
+        (!crate::common::is_running(kept)).then_some(())
+    });
+}
+
+#[test]
 fn paths_are_relative_to_the_file() {
     let folder = Folder::with(&(LISTEN.to_owned() + &driver("5:0", "'./bin/echo.sh', 'data'")));
     fs::create_dir(folder.folder.path().join("bin")).unwrap();

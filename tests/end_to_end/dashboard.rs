@@ -9,7 +9,10 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use crate::common::{AMBER, Mediator, Running, is_running, lines_of, root, signal, wait_for};
+use crate::common::{
+    AMBER, Mediator, Running, browser_tests, is_close_answered, is_running, lines_of, signal,
+    wait_for,
+};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 /// The life of a motion command, with a margin for a busy machine.
@@ -183,8 +186,47 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     looking.until("a refusal", |it| {
         it["t"] == "notice" && it["text"] == "this page is view-only"
     });
-    let driving = Page::open(address, Some(&drive));
+    let mut driving = Page::open(address, Some(&drive));
     assert_eq!(driving.hello["role"], "drive");
+    // Command lines may contain secrets.
+    for (page, command) in [(&mut driving, "amber driver dummy"), (&mut looking, "")] {
+        page.say(&json!({ "t": "open", "device": "dummy:0" }));
+        let about = page.until("about dummy", |it| it["t"] == "about");
+        let shown = about["driver"]["command"].as_str().unwrap_or_default();
+        assert!(shown.ends_with(command), "{about}");
+        assert_eq!(shown.is_empty(), command.is_empty(), "{about}");
+        assert!(about["driver"]["pid"].is_number(), "{about}");
+    }
+    assert!(is_close_answered(&mut driving.socket));
+
+    // Connections without a token take no places.
+    let silent: Vec<_> = (0..100)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .map(|stream| tungstenite::client(format!("ws://{address}/socket"), stream).unwrap())
+        .collect();
+    let mut driving = Page::open(address, Some(&drive));
+    let told = wait_for("the reason", || {
+        Some(process.note()).filter(|it| it.contains("without a token"))
+    });
+    assert!(told.contains("127.0.0.1"), "{told}");
+    drop(silent);
+    // The last place is for a page that may drive, and the others are told.
+    let mut pages = Vec::new();
+    let full = wait_for("the last place", || {
+        let mut socket = Page::connect(address, Some(&look));
+        match socket.read().unwrap() {
+            Message::Close(Some(close)) => Some(close),
+            _ => {
+                pages.push(socket);
+                None
+            }
+        }
+    });
+    assert_eq!(u16::from(full.code), 1013);
+    assert!(full.reason.contains("too many pages are open"), "{full}");
+    assert_eq!(Page::open(address, Some(&drive)).hello["role"], "drive");
+    driving.say(&json!({ "t": "stop" }));
+    drop(pages);
 
     let ask = |path: &str, host: &str, lines: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -203,6 +245,28 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     let foreign = ask("/socket", &own, "Origin: https://evil.example\r\n");
     assert!(foreign.starts_with("HTTP/1.1 403 "), "{foreign}");
     assert!(ask("/none", &own, "").starts_with("HTTP/1.1 404 "));
+    process.interrupt();
+}
+
+#[test]
+fn a_panel_tells_why_a_description_is_invalid() {
+    // A frame to the mediator with the description "hello".
+    let frame = r"\0\0\0\014\020\001\342\013\007\012\005hello";
+    let driver = format!(r#"211:0=bash -c "printf '{frame}'; exec cat > /dev/null""#);
+    let mediator = Mediator::start(&[&driver]);
+    mediator.wait_for_line("up driver=211:0");
+    let mut process = Running::start(&mediator, &["dashboard", "--listen", "127.0.0.1:0"]);
+    let mut page = Page::open(address_of(&process.line()), None);
+    page.say(&json!({ "t": "open", "device": "211:0" }));
+    let about = page.until("the panel", |it| it["t"] == "about");
+    let problem = about["problem"].as_str().unwrap();
+    assert!(
+        problem.starts_with("211:0: invalid description: "),
+        "{problem}"
+    );
+    page.say(&json!({ "t": "call", "id": 1, "device": "211:0", "method": "fly", "args": [] }));
+    let answer = page.until("a refusal", |it| it["t"] == "answer");
+    assert_eq!(answer["error"].as_str(), Some(problem));
     process.interrupt();
 }
 
@@ -235,20 +299,9 @@ fn without_a_mediator_the_page_says_so_and_recovers() {
 
 #[test]
 fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
-    let script = root().join("client-sdk/dashboard/tests/browser");
-    let works = Command::new("node")
-        .arg("check.mjs")
-        .current_dir(&script)
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !works {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIP dashboard in a browser: needs chromium and `npm install` in \
-             client-sdk/dashboard/tests/browser"
-        );
+    let Some(script) = browser_tests() else {
         return;
-    }
+    };
     let (robot, dashboard) = start();
     let mut browser = Command::new("node")
         .arg("drive.mjs")
@@ -270,6 +323,12 @@ fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
         stands_at_once(&robot, held);
         next();
     }
+    expect("held after a click on a button");
+    robot.until("a button has the focus", drives);
+    next();
+    expect("stopped by the space bar");
+    stands_at_once(&robot, "space bar");
+    next();
     expect("hidden while held");
     robot.until("it stands", stands);
     next();

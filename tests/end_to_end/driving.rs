@@ -13,8 +13,8 @@ use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 const DRIVER: &str = "drive-to-point:0";
 /// A place in another room, and one in a room that is two doors away.
-const NEAR: [&str; 3] = ["goto", "1.4", "1"];
-const FAR: [&str; 3] = ["goto", "5.7", "4.4"];
+pub const NEAR: [&str; 3] = ["goto", "1.4", "1"];
+pub const FAR: [&str; 3] = ["goto", "5.7", "4.4"];
 
 /// A robot that knows where it is.
 pub fn robot() -> Robot {
@@ -32,7 +32,7 @@ fn knowing(robot: Robot) -> Robot {
 }
 
 /// Starts to drive to a point.
-fn going(robot: &Robot, to: &[&str]) -> Child {
+pub fn going(robot: &Robot, to: &[&str]) -> Child {
     let mut command = robot.demo.amber(to);
     let going = command.stdout(Stdio::null()).spawn().unwrap();
     robot.until("it drives", drives);

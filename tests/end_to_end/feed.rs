@@ -114,3 +114,25 @@ fn a_recorder_that_stalls_delays_nobody_and_is_told_what_is_missing() {
     assert!(gaps.iter().all(|gap| gap.first_ns <= gap.last_ns));
     mediator.wait_for_line("it was too slow for some frames");
 }
+
+#[test]
+fn sockets_that_nobody_opens_do_not_keep_a_recorder_out() {
+    let mediator = mediator();
+    let wanted = || request::What::OpenFeed(OpenFeed::default());
+    for _ in 0..40 {
+        assert!(matches!(
+            mediator.peer().ask(wanted()),
+            reply::What::Feed(_)
+        ));
+    }
+    let streams: Vec<_> = (0..4).map(|_| record(&mediator)).collect();
+    // These count.
+    let reply::What::Refused(refused) = mediator.peer().ask(wanted()) else {
+        panic!("a fifth recorder")
+    };
+    assert!(
+        refused.message.contains("already 4 recorders"),
+        "{refused:?}"
+    );
+    drop(streams);
+}

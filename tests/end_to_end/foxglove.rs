@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};
 
-use crate::common::{Mediator, Running, root, wait_for};
+use crate::common::{Mediator, Running, is_close_answered, root, wait_for};
 use crate::robot::Robot;
 
 #[test]
@@ -123,7 +123,21 @@ fn a_viewer_gets_the_messages_to_which_it_subscribes() {
         _ => None,
     });
     assert_eq!(status["op"], "status");
-    viewer.close(None).unwrap();
+    assert!(is_close_answered(&mut viewer));
+    // One viewer too many is told why.
+    let mut viewers = Vec::new();
+    let full = wait_for("the last place", || {
+        let mut viewer = connected(address, "/", &[]).unwrap();
+        match viewer.read().unwrap() {
+            Message::Close(Some(close)) => Some(close),
+            _ => {
+                viewers.push(viewer);
+                None
+            }
+        }
+    });
+    assert_eq!(u16::from(full.code), 1013);
+    assert!(full.reason.contains("too many viewers"), "{full}");
     server.interrupt();
 }
 

@@ -121,6 +121,64 @@ fn the_client_limit_per_host_holds_and_changes_with_a_reload() {
 }
 
 #[test]
+fn clients_that_arrive_together_at_a_full_host_are_all_served() {
+    let (mediator, _folder) = Mediator::configured(
+        "
+        [limits]
+        clients_per_host = 100
+
+        [[driver]]
+        device = '77:3'
+        command = ['cat']
+        ",
+    );
+    // They never say goodbye.
+    let old: Vec<_> = (0..120).map(|_| mediator.peer()).collect();
+    for peer in &old {
+        peer.wait_for_echo(device("77:3"), b"old");
+    }
+    let before = mediator.counted("clients_evicted_for_local_clients");
+    assert!(before >= 20, "{before}");
+    let new: Vec<_> = (0..64).map(|_| mediator.peer()).collect();
+    for peer in &new {
+        peer.send(device("77:3"), b"new");
+    }
+    for peer in &new {
+        let answer = peer.receive();
+        assert_eq!(Frame::from_datagram(&answer).unwrap().message, b"new");
+    }
+    let shown = mediator.amber(&["status"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let full = "clients:   100 of 4096; most from this machine: 100 of 100";
+    assert!(shown.contains(full), "{shown}");
+}
+
+#[test]
+fn silent_clients_that_hold_nothing_are_forgotten_after_the_configured_time() {
+    let (mediator, _folder) = Mediator::configured(
+        "
+        [limits]
+        forget_clients_s = 1
+
+        [[driver]]
+        device = '77:3'
+        command = ['cat']
+        ",
+    );
+    let peers: Vec<_> = (0..5).map(|_| mediator.peer()).collect();
+    for peer in &peers {
+        peer.wait_for_echo(device("77:3"), b"x");
+    }
+    wait_for("them to be forgotten", || {
+        (mediator.counted("clients_forgotten") >= 5).then_some(())
+    });
+    // They are served again.
+    for peer in &peers {
+        peer.wait_for_echo(device("77:3"), b"y");
+    }
+}
+
+#[test]
 fn the_log_rate_is_limited_and_dropped_lines_are_counted() {
     let (mediator, _folder) = Mediator::configured(
         "

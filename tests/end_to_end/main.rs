@@ -66,3 +66,4 @@ mod terminal;
 mod tidy;
 mod tours;
 mod trouble;
+mod who_drives;

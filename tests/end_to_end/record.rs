@@ -92,7 +92,10 @@ fn numbered(number: u32, bytes: usize) -> Vec<u8> {
 
 /// Topic and message of each frame.
 fn frames(path: &Path) -> Vec<(String, Vec<u8>)> {
-    let (mut messages, mut all) = (Messages::new(File::open(path).unwrap()), Vec::new());
+    let (mut messages, mut all) = (
+        Messages::new(File::open(path).unwrap()).unwrap(),
+        Vec::new(),
+    );
     while messages
         .next(|channels, entry| {
             if let Entry::Message { channel, data, .. } = entry {
@@ -327,6 +330,88 @@ fn a_killed_recorder_leaves_a_file_that_is_recovered() {
 }
 
 #[test]
+fn two_stop_signals_a_moment_apart_are_one() {
+    let (mediator, folder) = echo();
+    // At each of these times the recorder was at another place when the second one came.
+    for (number, apart_ms) in (0_u32..).zip([0, 1, 3, 10]) {
+        let name = format!("{apart_ms}.mcap");
+        let recorder = Recorder::start(&mediator, &folder, &["-o", &name]);
+        let peer = mediator.peer();
+        for message in 0..50 {
+            exchange(&peer, 50 * number + message, 100);
+        }
+        let process = recorder.child.id();
+        signal(process, Signal::SIGINT);
+        // A pause, not a wait: the second signal must come while the recorder finishes.
+        thread::sleep(Duration::from_millis(apart_ms));
+        // It may have ended already.
+        let pid = nix::unistd::Pid::from_raw(process.cast_signed());
+        let _ = nix::sys::signal::kill(pid, Signal::SIGINT);
+        let mut recorder = recorder;
+        assert!(recorder.child.wait().unwrap().success(), "{apart_ms} ms");
+        assert!(info(&folder.path().join(name)).is_complete());
+    }
+}
+
+#[test]
+fn a_damaged_recording_keeps_what_is_intact_and_the_loss_is_said() {
+    let (mediator, folder) = echo();
+    let recorder = Recorder::start(&mediator, &folder, &["-o", "drive.mcap"]);
+    let peer = mediator.peer();
+    // About three chunks.
+    for number in 0..1000 {
+        exchange(&peer, number, 2000);
+    }
+    recorder.finish();
+    let path = folder.path().join("drive.mcap");
+    let mut bytes = fs::read(&path).unwrap();
+    let wanted = numbered(600, 2000);
+    let at = bytes
+        .windows(wanted.len())
+        .position(|it| *it == wanted)
+        .unwrap();
+    bytes[at + 100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+
+    // Readers say it.
+    let (_, out, _) = run(&folder, &["info", "drive.mcap"]);
+    assert!(out.contains("damage:") && out.contains("checksum"), "{out}");
+    assert!(out.contains("complete:  no: it is damaged"), "{out}");
+    let (_, _, err) = run(&folder, &["export", "drive.mcap", "--jsonl"]);
+    assert!(err.contains("drive.mcap is damaged"), "{err}");
+
+    // The source stays, because something would be lost.
+    let (is_done, out, err) = run(&folder, &["recover", "drive.mcap", "-o", "drive.mcap"]);
+    assert!(!is_done && err.contains("was not replaced"), "{out}{err}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+
+    let (is_done, out, err) = run(&folder, &["recover", "drive.mcap"]);
+    assert!(!is_done && err.contains("is lost"), "{out}{err}");
+    assert!(
+        out.contains("damage: the checksum of a chunk is wrong"),
+        "{out}"
+    );
+    let new = folder.path().join("drive-recovered.mcap");
+    let kept = frames(&new);
+    assert!(kept.len() > 800 && kept.len() < 2000, "{}", kept.len());
+    let all = both_ways(0..1000, 2000);
+    assert!(kept.iter().all(|frame| all.contains(frame)));
+    let (_, out, _) = run(&folder, &["info", "drive-recovered.mcap"]);
+    assert!(out.contains("complete:  no: recovered"), "{out}");
+    assert!(out.contains("gap: "), "{out}");
+
+    // A file that loses nothing is replaced, in one step.
+    let (is_done, out, _) = run(
+        &folder,
+        &["recover", "drive-recovered.mcap", "-o", "drive.mcap"],
+    );
+    assert!(is_done, "{out}");
+    let same = ["recover", "drive.mcap", "-o", "drive.mcap"];
+    assert!(run(&folder, &same).0);
+    assert!(frames(&path) == kept);
+}
+
+#[test]
 fn a_disk_that_stalls_delays_nobody_and_the_gap_is_exact() {
     let (mediator, folder) = echo();
     let path = folder.path().join("pipe");
@@ -354,7 +439,7 @@ fn a_disk_that_stalls_delays_nobody_and_the_gap_is_exact() {
     go.send(()).unwrap();
     let report = recorder.finish();
     let file = disk.join().unwrap();
-    let info = Info::read(&file[..]).unwrap();
+    let info = Info::read(io::Cursor::new(&file[..])).unwrap();
     let missing: u64 = info.gaps.iter().map(|gap| gap.messages).sum();
     let missing_bytes: u64 = info.gaps.iter().map(|gap| gap.bytes).sum();
     let topics = info

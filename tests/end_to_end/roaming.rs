@@ -146,7 +146,7 @@ fn all_go_on(listeners: &mut [Listener], what: &str, within: Option<Duration>) {
         for listener in listeners {
             scope.spawn(move || {
                 let gap = listener.next(listener.data);
-                println!("{what}: {} after {gap:?}", listener.name);
+                eprintln!("{what}: {} after {gap:?}", listener.name);
                 // The example in C is not told of changes: it asks once per second, and waits a
                 // second for each of two answers.
                 let own = if listener.name == "C" {
@@ -204,4 +204,70 @@ fn clients_go_on_when_the_network_changes() {
     network.robot("addr add 10.77.0.9/24 dev r0");
     network.name(NAME, "10.77.0.9");
     all_go_on(&mut listeners, "another address of the robot", None);
+}
+
+#[test]
+fn a_network_that_loses_long_datagrams_is_named_and_lists_still_work() {
+    let Some(network) = Network::new("long") else {
+        eprintln!("SKIP a network that loses long datagrams: needs root and the program ip");
+        return;
+    };
+    let _robot = start_robot(&network);
+    let run = |words: &[&str]| {
+        let mut command = Network::on(&network.laptop, &["-m", ROBOT]);
+        command.args(words).output().unwrap()
+    };
+    let said = |words: &[&str]| {
+        let done = run(words);
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    let doctor = || String::from_utf8_lossy(&run(&["doctor"]).stdout).into_owned();
+    let whole = format!("100, 1400, 7000 bytes pass to {ROBOT}:26233 and back");
+    let judged = doctor();
+    assert!(judged.contains(&whole), "{judged}");
+
+    // The laptop drops longer packets without a word, as such networks do.
+    network.laptop("link set l0 mtu 1260");
+    let judged = doctor();
+    let lost = format!("7000 bytes from {ROBOT}:26233");
+    for words in ["your network loses fragments", &*lost] {
+        assert!(judged.contains(words), "{judged}");
+    }
+    assert!(said(&["devices"]).contains("dummy:0"));
+    let status = said(&["status"]);
+    assert!(status.contains("counted: nothing"), "{status}");
+    said(&["logs"]);
+}
+
+#[test]
+fn commands_that_run_for_long_wait_for_a_network() {
+    let Some(network) = Network::new("later") else {
+        eprintln!("SKIP a network that comes later: needs root and the program ip");
+        return;
+    };
+    let _robot = start_robot(&network);
+    network.laptop(&format!("addr del {LAPTOP}/24 dev l0"));
+    let mut waiting = Vec::new();
+    for (words, then) in [
+        (
+            vec!["metrics", "--listen", "127.0.0.1:0"],
+            "metrics are at http://",
+        ),
+        // It has reached the mediator, which lets only its own machine record.
+        (vec!["record", "dummy"], "machine"),
+    ] {
+        let mut command = Network::on(&network.laptop, &["-m", ROBOT]);
+        command.args(words).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = lines_of(child.stderr.take().unwrap());
+        let line = lines.recv_timeout(PATIENCE).unwrap();
+        assert!(line.starts_with("waiting for the network: "), "{line}");
+        waiting.push((Killed(child), lines, then));
+    }
+    network.laptop(&format!("addr add {LAPTOP}/24 dev l0"));
+    for (_process, lines, then) in &waiting {
+        let line = lines.recv_timeout(PATIENCE).unwrap();
+        assert!(line.contains(then), "{line}");
+    }
 }

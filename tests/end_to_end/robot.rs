@@ -263,7 +263,7 @@ impl Robot {
     }
 
     /// A process that makes the robot turn on the spot for a long time.
-    fn turning(&self) -> Child {
+    pub fn turning(&self) -> Child {
         let mut command = self.demo.amber(&["drive", "--for", "600s"]);
         let child = command
             .args(["--left", "250", "--right", "-250"])

@@ -1,14 +1,14 @@
 //! Programs written for rosbridge drive the demo's robot, and the robot stops without them.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tungstenite::WebSocket;
 
-use crate::common::{demo_with, root, wait_for};
+use crate::common::{browser_tests, demo_with, is_close_answered, root, wait_for};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 /// The time of a motion command, with a margin for a busy machine.
@@ -106,12 +106,61 @@ fn foreign_web_pages_cannot_connect() {
     };
     let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    assert!(ask("").starts_with("HTTP/1.1 200 "));
+    let page = ask("");
+    assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
+    // A foreign page that shows it in a frame could move clicks to it.
+    let head = page.split("\r\n\r\n").next().unwrap();
+    for header in [
+        "content-security-policy: default-src 'self'",
+        "frame-ancestors 'none'",
+        "x-frame-options: DENY",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
     let foreign = ask(&format!("{upgrade}Origin: https://evil.example\r\n"));
     assert!(foreign.starts_with("HTTP/1.1 403 "), "{foreign}");
     let own = ask(&format!("{upgrade}Origin: http://{address}\r\n"));
     // The accepted key of RFC 6455, section 1.3.
     assert!(own.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{own}");
+}
+
+#[test]
+fn a_client_that_closes_gets_an_answer() {
+    let (_robot, address) = start();
+    assert!(is_close_answered(&mut connect(address)));
+}
+
+/// The page of the gateway: a key that is still held after a stop must not drive again.
+#[test]
+fn the_page_of_the_gateway_stops_until_the_key_is_released() {
+    let Some(script) = browser_tests() else {
+        return;
+    };
+    let (robot, address) = start();
+    let mut browser = Command::new("node")
+        .arg("gateway.mjs")
+        .arg(format!("http://{address}"))
+        .current_dir(&script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut steps = BufReader::new(browser.stdout.take().unwrap()).lines();
+    let mut go_on = browser.stdin.take().unwrap();
+    let mut expect = |step: &str| assert_eq!(steps.next().unwrap().unwrap(), step);
+    let mut next = || go_on.write_all(b"\n").unwrap();
+    for stop in ["button", "space", "escape"] {
+        expect(&format!("drives before {stop}"));
+        robot.until(stop, drives);
+        next();
+        expect(&format!("stopped by {stop}"));
+        robot.until("it stands", stands);
+        next();
+    }
+    expect("closed");
+    assert!(browser.wait().unwrap().success());
 }
 
 type Client = WebSocket<TcpStream>;

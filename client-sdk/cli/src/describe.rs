@@ -6,7 +6,7 @@ use amber_client::MediatorAddress;
 use amber_proto::{Device, DeviceType};
 use amber_reflect::Schemas;
 use amber_schema::Interface;
-use amber_terminal::{Failure, Human, print, show, table};
+use amber_terminal::{Failure, Human, print_text, show, table};
 use serde::Serialize;
 
 use super::descriptions;
@@ -73,8 +73,8 @@ impl Options {
             None => Form::Text,
         };
         match form {
-            Form::Proto => print(source(&schemas, &found)?.as_bytes()),
-            Form::Markdown => print(amber_schema::markdown(&found).as_bytes()),
+            Form::Proto => print_text(&source(&schemas, &found)?),
+            Form::Markdown => print_text(&amber_schema::markdown(&found)),
             Form::Text | Form::Json => {
                 let json = form == Form::Json;
                 match <[Interface; 1]>::try_from(found) {

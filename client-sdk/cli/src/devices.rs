@@ -52,6 +52,12 @@ struct Row {
     /// The problem of the device while its driver is up.
     trouble: Option<String>,
     trouble_ms: Option<u64>,
+    /// The holder of its lease, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driven_by: Option<String>,
+    /// Who halted it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halted_by: Option<String>,
 }
 
 impl Devices {
@@ -60,6 +66,7 @@ impl Devices {
             driver.devices.iter().map(|device| {
                 let of_device = |trouble: &&Trouble| trouble.device == *device;
                 let trouble = driver.troubles.iter().find(of_device);
+                let motion = driver.motions.iter().find(|it| it.device == *device);
                 Row {
                     device: name(device),
                     state: state_name(driver.state()),
@@ -71,6 +78,8 @@ impl Devices {
                     reason: driver.reason.clone(),
                     trouble: trouble.map(|trouble| trouble.text.clone()),
                     trouble_ms: trouble.map(|trouble| trouble.since_ms),
+                    driven_by: motion.and_then(|it| it.holder.clone()),
+                    halted_by: motion.and_then(|it| it.halted_by.clone()),
                 }
             })
         });
@@ -116,6 +125,11 @@ impl Human for Devices {
                 out.push_str(&printable_line(&line));
                 out.push('\n');
             }
+            if let Some(words) = motion(row.driven_by.as_deref(), row.halted_by.as_deref()) {
+                let line = format!("{} is {words}", row.device);
+                out.push_str(&printable_line(&line));
+                out.push('\n');
+            }
         }
         out
     }
@@ -135,6 +149,14 @@ const MAX_LAST_EXIT_CHARS: usize = 60;
 /// The problem and its duration.
 pub(super) fn trouble(text: &str, since_ms: u64) -> String {
     format!("{text} (since {})", millis(since_ms))
+}
+
+/// Who moves a device, or keeps it from moving.
+pub(super) fn motion(driven_by: Option<&str>, halted_by: Option<&str>) -> Option<String> {
+    let driven = driven_by.map(|holder| format!("driven by {holder}"));
+    let halted = halted_by.map(|by| format!("halted by {by}"));
+    let words: Vec<_> = halted.into_iter().chain(driven).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 pub(super) fn name(device: &WireDevice) -> String {

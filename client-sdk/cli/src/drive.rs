@@ -1,8 +1,8 @@
 //! `amber drive`: drives with the keyboard, or at given speeds for a given time. IO.
 //!
 //! The wheels are stopped before the command ends: by a key, Ctrl-C, SIGTERM, SIGHUP
-//! (a closed terminal) or an error. If this process is killed, the driver stops the
-//! wheels, because it gets no more commands.
+//! (a closed terminal) or an error. If this process is killed or freezes, the driver stops the
+//! wheels within half a second, because each command holds only for that time.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use amber_client::{Client, Error, Roboclaw, WheelSpeeds};
 use amber_proto::roboclaw::DriverMsg;
-use amber_proto::{Device, DeviceMessage, DeviceType};
-use amber_terminal::{Failure, Human, print, show};
+use amber_proto::{Device, DeviceMessage, DeviceType, motion};
+use amber_terminal::{Failure, Human, print, print_over, show};
 use prost::Message;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -76,6 +76,8 @@ pub struct Options {
 /// The time between repeated commands: some get lost, and drivers stop wheels
 /// without commands.
 const REPEAT: Duration = Duration::from_millis(200);
+/// How long a command holds at the wheels, whatever freezes on the way: two of three may get lost.
+pub(super) const VALIDITY: Duration = Duration::from_millis(500);
 /// The time between requests for the speeds.
 const MEASURE: Duration = Duration::from_millis(250);
 /// If the wheels stand still for longer than this after a command, they do not start.
@@ -110,7 +112,7 @@ impl Options {
 }
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
-    let roboclaw = client.roboclaw(options.device.id.0);
+    let roboclaw = client.roboclaw(options.device.id.0).with_validity(VALIDITY);
     // From here on, signals stop the wheels before this process ends.
     let mut end = End::new()?;
     // Commands have no answer. This shows whether the driver works.
@@ -120,7 +122,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         print(format!("{KEYS}\r\n").as_bytes())?;
         let driven = tokio::select! {
             driven = hands.drive(&roboclaw, options.speed, |line| {
-                print(format!("\r{}\x1b[K", fit(line)).as_bytes())
+                print_over(fit(line))
             }) => driven,
             () = end.wait() => Ok(()),
         };
@@ -136,7 +138,12 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         motors_command: Some(speeds.into()),
         ..DriverMsg::data()
     };
-    let command = command.encode_to_vec().into();
+    let terms = motion::DriverMsg {
+        valid_ms: u32::try_from(VALIDITY.as_millis()).ok(),
+        ..motion::DriverMsg::default()
+    };
+    let command = [command.encode_to_vec(), terms.encode_to_vec()].concat();
+    let command = command.into();
     let measured = Cell::new(None);
     let started = Instant::now();
     let driven = tokio::select! {

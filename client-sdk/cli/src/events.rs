@@ -58,6 +58,11 @@ impl Shown {
             Ok(Kind::DeviceRecovered) => "recovered",
             Ok(Kind::ClientGone) => "gone",
             Ok(Kind::ConfigurationReloaded) => "reloaded",
+            Ok(Kind::DeviceLease) => "lease",
+            Ok(Kind::DeviceHalted) => "halted",
+            Ok(Kind::DeviceHaltReleased) => "released",
+            Ok(Kind::DeviceMotionRefused) => "refused",
+            Ok(Kind::DeviceMotionStopped) => "stopped",
             // A newer mediator has sent an unknown event.
             Err(_) => "unknown",
         };

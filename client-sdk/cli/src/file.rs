@@ -89,6 +89,20 @@ impl Output {
         Ok(Self { to, path })
     }
 
+    /// The same for a copy of `source`: if the path is its own, the new file must replace it at the
+    /// end.
+    ///
+    /// # Errors
+    /// It cannot be written, or is `source` and can only be written directly.
+    pub(super) fn create_from(source: &File, path: &Path) -> Result<Self, Failure> {
+        if is_same(source, path) && !can_be_replaced(path) {
+            let shown = path.display();
+            let text = format!("{shown} cannot be replaced while it is read");
+            return Err(Failure::new(text).hint("name another file: `-o FILE`"));
+        }
+        Self::create(path)
+    }
+
     /// Completes the file and reports it.
     ///
     /// # Errors
@@ -126,6 +140,30 @@ impl Write for Output {
             To::File(file) => file.flush(),
         }
     }
+}
+
+/// Whether a path is that of an open file.
+#[cfg(feature = "record")]
+pub(super) fn is_same(file: &File, path: &Path) -> bool {
+    let (Ok(file), Ok(other)) = (file.metadata(), fs::metadata(path)) else {
+        return false;
+    };
+    #[cfg(unix)]
+    let is_same = {
+        use std::os::unix::fs::MetadataExt;
+        (file.dev(), file.ino()) == (other.dev(), other.ino())
+    };
+    #[cfg(not(unix))]
+    let is_same = (file.len(), file.modified().ok()) == (other.len(), other.modified().ok());
+    is_same
+}
+
+/// Whether a new file can take the place of this one.
+#[cfg(feature = "record")]
+fn can_be_replaced(path: &Path) -> bool {
+    let target = fs::canonicalize(path).and_then(|target| Ok((fs::metadata(&target)?, target)));
+    target
+        .is_ok_and(|(old, target)| is_replaceable(&old) && replacement(&target, Some(old)).is_ok())
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -337,6 +375,26 @@ mod tests {
         begun().finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new content");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(feature = "record")]
+    #[test]
+    fn a_file_that_is_read_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
+        fs::write(&path, "old").unwrap();
+        let source = File::open(&path).unwrap();
+        let mut output = Output::create_from(&source, &path).unwrap();
+        output.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        drop(output);
+        // All names of a file keep its content, so it would be written directly.
+        fs::hard_link(&path, &other).unwrap();
+        for name in [&path, &other] {
+            assert!(is_same(&source, name) && Output::create_from(&source, name).is_err());
+            assert_eq!(fs::read(name).unwrap(), b"old");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! therefore waits until the robot has arrived, and killing it also stops the robot.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
+use amber_client::lease::Terms;
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
-use amber_client::{Client, DriveEnd, DriveToPoint};
+use amber_client::{Client, DriveEnd, DriveToPoint, Error, Lease, Proxy};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
-use amber_terminal::{Failure, Human, print, show};
+use amber_terminal::{Failure, Human, print, print_over, print_text, show};
 use serde::Serialize;
 
 use super::end::End;
@@ -24,6 +26,13 @@ Examples:
   amber goto 3.5 1
   amber goto 3.5 1 --radius 0.1 --json";
 
+/// Who drives, for people.
+const NAME: &str = "amber goto";
+/// The robot stops if this program gives no sign of life for this time.
+const PERIOD: Duration = Duration::from_millis(500);
+/// Drivers that keep leases answer sooner.
+const PATIENCE: Duration = Duration::from_millis(300);
+
 /// Options of `amber goto`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -36,6 +45,9 @@ pub struct Options {
     /// The robot has arrived when it is closer than this
     #[arg(long, value_name = "METRES", default_value_t = Target::RADIUS_M)]
     radius: f64,
+    /// Take over from a program that drives the robot
+    #[arg(long)]
+    force: bool,
     /// The driver that finds the path
     #[arg(long, default_value = "drive_to_point:0")]
     device: Device,
@@ -74,17 +86,51 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         radius_m: options.radius,
     };
     let mut screen = Screen::new(json);
+    let lease = lease(&client.device(options.device), options.force).await?;
+    let mut is_taken = false;
     let driven = tokio::select! {
         driven = drive_there(&drive, options.device, target, &mut screen) => driven,
+        error = lost(lease.as_ref()) => {
+            is_taken = true;
+            Err(error.into())
+        }
         () = end.wait() => Err(Failure::new("interrupted; the robot was stopped")),
     };
     screen.end()?;
-    if driven.is_err() {
+    // The robot obeys everybody who stops it: do not stop it for the client that has taken over.
+    if driven.is_err() && !is_taken {
         // Only the reason for the end matters. The driver also stops when this client leaves.
         let _ = drive.set_targets(&[]).await;
     }
     let at = driven?;
     show(&at, json)
+}
+
+/// Takes the lease of the device, so that the robot stops if this program freezes, and so that no
+/// other program drives it. `None`: the driver keeps no leases.
+async fn lease(device: &Proxy, force: bool) -> Result<Option<Lease>, Failure> {
+    let terms = Terms::new(NAME).with_period(PERIOD);
+    let device = device.clone().with_deadline(PATIENCE);
+    let taken = match force {
+        true => terms.take_by_force(&device).await,
+        false => terms.take(&device).await,
+    };
+    match taken {
+        Ok(lease) => Ok(Some(lease)),
+        // A driver without Amber's harness.
+        Err(Error::TimedOut { .. }) => Ok(None),
+        Err(error @ Error::Refused { .. }) => Err(Failure::from(error)
+            .hint("wait until it has finished, or take over with `amber goto --force`")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Resolves when the lease is lost.
+async fn lost(lease: Option<&Lease>) -> Error {
+    match lease {
+        Some(lease) => lease.lost().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until the robot is at the target.
@@ -141,13 +187,13 @@ impl Screen {
         }
         if self.is_terminal {
             self.line = shown.human();
-            return print(format!("\r{}\x1b[K", self.line).as_bytes());
+            return print_over(&self.line);
         }
         if self.line == shown.state {
             return Ok(());
         }
         self.line.clone_from(&shown.state);
-        print(format!("{}\n", shown.human()).as_bytes())
+        print_text(&format!("{}\n", shown.human()))
     }
 
     fn end(&self) -> Result<(), Failure> {
@@ -348,6 +394,7 @@ mod tests {
             x,
             y: 0.0,
             radius,
+            force: false,
             device: device.parse().unwrap(),
         };
         assert!(options(1.0, 0.2, "8:3").checked().is_ok());

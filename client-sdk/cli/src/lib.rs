@@ -32,6 +32,7 @@ mod end;
 mod events;
 mod file;
 mod goto;
+mod halt;
 mod logs;
 mod map;
 mod metrics;
@@ -142,6 +143,9 @@ pub enum Verb {
     /// Drive to a point on the map, around obstacles
     #[command(after_help = goto::HELP)]
     Goto(goto::Options),
+    /// Stop devices, and keep them from moving until the halt is released
+    #[command(after_help = halt::HELP)]
+    Halt(halt::Options),
     /// Make a map, or show it
     Map(map::Options),
     /// Start the driver of a device
@@ -268,6 +272,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
             let options = options.checked()?;
             goto::run(session.client().await?, options, json).await
         }
+        Verb::Halt(options) => halt::run(session.client().await?, &options, json).await,
         Verb::Map(options) => map::run(session, options, json).await,
         Verb::Start { device } => change::start(&session.mediator().await?, device, json).await,
         Verb::Stop { device } => {

@@ -6,7 +6,7 @@ use amber_client::{LogEntry, LogReader, LogStart, Mediator};
 use amber_proto::mediator::LogLine;
 use amber_proto::mediator::log_line::{Level, Source};
 use amber_proto::{Device, printable_line};
-use amber_terminal::{Failure, has_colours, local_time, note, print, utc_time};
+use amber_terminal::{Failure, has_colours, local_time, note, print, print_json, utc_time};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tokio::time::sleep;
@@ -51,7 +51,7 @@ pub(super) async fn run(mediator: Mediator, options: &Options, json: bool) -> Re
     let mut reader = LogReader::new(mediator, start);
     let colours = has_colours();
     let show = |entry: &LogEntry| match json {
-        true => print(&as_json(entry)?),
+        true => print_json(&as_json(entry)),
         false => print(as_text(entry, colours).as_bytes()),
     };
     let mut is_any = false;
@@ -104,8 +104,8 @@ enum Shown<'a> {
     },
 }
 
-fn as_json(entry: &LogEntry) -> Result<Vec<u8>, Failure> {
-    let shown = match entry {
+fn as_json(entry: &LogEntry) -> Shown<'_> {
+    match entry {
         LogEntry::Line(line) => Shown::Line {
             time: utc_time(line.time_ms),
             number: line.number,
@@ -126,11 +126,7 @@ fn as_json(entry: &LogEntry) -> Result<Vec<u8>, Failure> {
         LogEntry::Restarted => Shown::Restarted {
             restarted: "mediator",
         },
-    };
-    let json = serde_json::to_vec(&shown);
-    let mut json = json.map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
-    json.push(b'\n');
-    Ok(json)
+    }
 }
 
 /// The text of drivers is escaped here, because the colours are not.
@@ -218,7 +214,7 @@ mod tests {
 
     #[test]
     fn programs_get_one_object_per_line_in_utc() {
-        let json = |entry| String::from_utf8(as_json(&entry).unwrap()).unwrap();
+        let json = |entry| serde_json::to_string(&as_json(&entry)).unwrap() + "\n";
         let up = line(Source::Mediator, Some(Level::Info), "up");
         let expected = "{\"time\":\"2023-11-14T22:23:01.042Z\",\"number\":3,\
             \"device\":\"hokuyo:0\",\"source\":\"mediator\",\"level\":\"info\",\"text\":\"up\"}\n";

@@ -5,7 +5,7 @@ mod text;
 mod web;
 
 use amber_client::{Client, Error};
-use amber_terminal::{Failure, print};
+use amber_terminal::{Failure, print_text};
 
 use self::text::{Help, text};
 use super::overview::Overview;
@@ -41,7 +41,7 @@ pub(super) async fn run(
         return web::serve(client, address).await;
     }
     let _ = options;
-    print(page(session.client().await?).await?.as_bytes())
+    print_text(&page(session.client().await?).await?)
 }
 
 async fn page(client: &Client) -> Result<String, Error> {

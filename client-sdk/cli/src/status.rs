@@ -10,7 +10,7 @@ use amber_terminal::{Failure, Human, fields, millis, show};
 use serde::Serialize;
 
 use self::gateway::Gateway;
-use super::devices::{Devices, name, state_name, trouble};
+use super::devices::{Devices, motion, name, state_name, trouble};
 use super::overview;
 
 mod gateway;
@@ -40,17 +40,36 @@ struct MediatorStatus {
     uptime_ms: u64,
     listening: Vec<String>,
     clients: u32,
+    /// The most that the mediator knows at once; an older one does not tell.
+    most_clients: Option<u32>,
+    fullest_host: Option<FullestHost>,
     counters: BTreeMap<String, u64>,
     dropped: BTreeMap<String, u64>,
     #[serde(flatten)]
     devices: Devices,
 }
 
+/// The host with the most clients.
+#[derive(Debug, Serialize)]
+struct FullestHost {
+    host: String,
+    clients: u32,
+    most_clients: u32,
+}
+
 impl MediatorStatus {
     fn new(statistics: Statistics, drivers: &[Driver]) -> Self {
+        let most_clients = statistics.most_clients_per_host;
+        let fullest_host = statistics.fullest_host.clone().zip(most_clients);
         Self {
             uptime_ms: statistics.uptime_ms(),
             clients: statistics.clients(),
+            most_clients: statistics.most_clients,
+            fullest_host: fullest_host.map(|(host, most_clients)| FullestHost {
+                host,
+                clients: statistics.fullest_host_clients(),
+                most_clients,
+            }),
             version: statistics.version,
             listening: statistics.listening,
             counters: by_name(statistics.counters),
@@ -60,13 +79,28 @@ impl MediatorStatus {
     }
 }
 
+impl MediatorStatus {
+    /// How full the tables of clients are.
+    fn clients_of_most(&self) -> String {
+        let mut text = self.clients.to_string();
+        if let Some(most) = self.most_clients {
+            text.push_str(&format!(" of {most}"));
+        }
+        if let Some(of) = &self.fullest_host {
+            let (host, clients, most) = (&of.host, of.clients, of.most_clients);
+            text.push_str(&format!("; most from {host}: {clients} of {most}"));
+        }
+        text
+    }
+}
+
 impl Human for MediatorStatus {
     fn human(&self) -> String {
         let mut out = fields(&[
             ("version", self.version.clone()),
             ("uptime", Some(millis(self.uptime_ms))),
             ("listening", Some(self.listening.join(", "))),
-            ("clients", Some(self.clients.to_string())),
+            ("clients", Some(self.clients_of_most())),
         ]);
         for (title, counters) in [("counted", &self.counters), ("dropped", &self.dropped)] {
             // People see only counters above 0; programs get all.
@@ -106,6 +140,9 @@ struct DriverStatus {
     hint: Option<String>,
     /// Devices that do not work although their driver is up.
     troubles: Vec<DeviceTrouble>,
+    /// Devices with a lease or a halt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    motions: Vec<DeviceMotion>,
     counters: BTreeMap<&'static str, u64>,
     last_words: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +154,14 @@ struct DeviceTrouble {
     device: String,
     text: String,
     since_ms: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceMotion {
+    device: String,
+    driven_by: Option<String>,
+    halted_by: Option<String>,
+    waiting: u32,
 }
 
 impl DriverStatus {
@@ -142,6 +187,14 @@ impl DriverStatus {
                     since_ms: trouble.since_ms,
                 })
                 .collect(),
+            motions: (driver.motions.into_iter())
+                .map(|motion| DeviceMotion {
+                    device: name(&motion.device),
+                    waiting: motion.waiting(),
+                    driven_by: motion.holder,
+                    halted_by: motion.halted_by,
+                })
+                .collect(),
             counters: driver.counters.as_ref().map(counters).unwrap_or_default(),
             last_words: driver.last_words,
             gateway: None,
@@ -164,6 +217,18 @@ impl Human for DriverStatus {
                 }
             })
             .collect();
+        let motions = self.motions.iter().filter_map(|of| {
+            let what = motion(of.driven_by.as_deref(), of.halted_by.as_deref())?;
+            let what = match of.waiting {
+                0 => what,
+                waiting => format!("{what} ({waiting} waiting)"),
+            };
+            Some(match &self.devices[..] {
+                [_] => what,
+                _ => format!("{}: {what}", of.device),
+            })
+        });
+        let motions: Vec<_> = motions.collect();
         let list = |list: &[String], between| (!list.is_empty()).then(|| list.join(between));
         let mut out = fields(&[
             ("device", list(&self.devices, ", ")),
@@ -172,6 +237,7 @@ impl Human for DriverStatus {
                 Some(format!("{} for {}", self.state, millis(self.state_ms))),
             ),
             ("but", list(&troubles, "; ")),
+            ("motion", list(&motions, "; ")),
             ("next start in", self.next_start_ms.map(millis)),
             ("reason", self.reason.clone()),
             ("hint", self.hint.clone()),
@@ -241,11 +307,21 @@ mod tests {
             drivers: Some(0),
             counters: vec![counter("from_clients", 7)],
             dropped: vec![counter("empty", 0), counter("trailing", 2)],
-            client_id: None,
+            ..Statistics::default()
+        };
+        let older = MediatorStatus::new(statistics.clone(), &[]).human();
+        assert!(older.contains("clients:   1\n"), "{older}");
+        let statistics = Statistics {
+            most_clients: Some(4096),
+            most_clients_per_host: Some(1024),
+            fullest_host: Some("this machine".into()),
+            fullest_host_clients: Some(1),
+            ..statistics
         };
         let status = MediatorStatus::new(statistics, &[]);
         let json = serde_json::to_value(&status).unwrap();
         assert_eq!(json["dropped"]["empty"], 0);
+        assert_eq!(json["fullest_host"]["most_clients"], 1024);
         assert_eq!(json["devices"], serde_json::json!([]));
         assert_eq!(
             status.human(),
@@ -253,7 +329,7 @@ mod tests {
 version:   0.1.0
 uptime:    1m 1s
 listening: 127.0.0.1:26233
-clients:   1
+clients:   1 of 4096; most from this machine: 1 of 1024
 
 counted:
   from_clients  7
@@ -293,6 +369,26 @@ no drivers are configured
         let json = serde_json::to_value(&status).unwrap();
         assert_eq!(json["troubles"][1]["device"], "hokuyo:1");
         assert_eq!(json["troubles"][1]["since_ms"], 1_000);
+    }
+
+    #[test]
+    fn a_device_that_moves_says_who_drives_it_and_who_has_halted_it() {
+        let status = DriverStatus::new(Driver {
+            devices: vec![WireDevice { r#type: 2, id: 0 }],
+            state: DriverState::Up.into(),
+            motions: vec![amber_proto::mediator::DeviceMotion {
+                device: WireDevice { r#type: 2, id: 0 },
+                holder: Some("amber goto".into()),
+                halted_by: Some("the operator".into()),
+                waiting: Some(2),
+            }],
+            ..Driver::default()
+        });
+        let human = status.human();
+        let line = "halted by the operator, driven by amber goto (2 waiting)";
+        assert!(human.contains(line), "{human}");
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["motions"][0]["driven_by"], "amber goto");
     }
 
     #[test]

@@ -17,7 +17,7 @@ Examples:
   amber trace 110:0 --proto my_device.proto
 
 `>` marks frames to the driver, `<` frames from it. Times are UTC. Tracing works only on the
-machine of the mediator.";
+machine of the mediator, for its user and root.";
 
 /// Options of `amber trace`.
 #[derive(Clone, Debug, clap::Args)]

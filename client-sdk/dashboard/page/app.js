@@ -7,7 +7,7 @@ import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
-import { Stick, isTyping, showSpeed } from "./stick.js";
+import { Stick, showSpeed, stopKeys } from "./stick.js";
 
 const state = { you: null, role: null, seat: {}, parts: {} };
 const link = new Link();
@@ -158,11 +158,7 @@ for (const button of document.querySelectorAll("nav button")) {
     for (const other of document.querySelectorAll("nav button")) other.setAttribute("aria-pressed", String(other === button));
   });
 }
-addEventListener("keydown", (event) => {
-  if (event.code !== "Space" || isTyping(event) || event.target.matches?.("button, summary")) return;
-  event.preventDefault();
-  stop();
-});
+stopKeys(stop);
 for (const name of ["gamepadconnected", "gamepaddisconnected"]) addEventListener(name, () => setTimeout(settle, 100));
 
 const themes = ["light dark", "light", "dark"];

@@ -23,7 +23,7 @@ export class Link extends EventTarget {
     this.socket = socket;
     socket.onopen = () => {
       this.heard = performance.now();
-      socket.send(JSON.stringify({ t: "hello", token: this.token }));
+      socket.send(JSON.stringify({ t: "hello", token: this.token, at: performance.now() }));
     };
     socket.onmessage = ({ data }) => {
       this.heard = performance.now();
@@ -35,7 +35,8 @@ export class Link extends EventTarget {
       this.socket = null;
       for (const { fail } of this.waiting.values()) fail("connection lost");
       this.waiting.clear();
-      this.dispatchEvent(new CustomEvent("lost", { detail: code === 1008 ? reason : null }));
+      // 1013: try again later.
+      this.dispatchEvent(new CustomEvent("lost", { detail: code === 1008 || code === 1013 ? reason : null }));
       // A rejected token stays invalid.
       if (code === 1008) return;
       const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)];
@@ -67,7 +68,8 @@ export class Link extends EventTarget {
   /** Sends a message, unless older ones still wait for the network: commands must not queue up. */
   send(message) {
     if (!this.isOpen || this.socket.bufferedAmount > 16384) return false;
-    this.socket.send(JSON.stringify(message));
+    // The dashboard does not carry out motions that a failing network has delayed.
+    this.socket.send(JSON.stringify({ ...message, at: performance.now() }));
     return true;
   }
 

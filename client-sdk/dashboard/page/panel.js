@@ -55,14 +55,14 @@ export class Panel {
 
   takeAbout(about) {
     if (about.device !== this.device) return;
-    if (!this.isDescribed) this.describe(about.interface);
+    if (!this.isDescribed) this.describe(about.interface, about.problem);
     this.showDriver(about.driver);
   }
 
-  describe(description) {
+  describe(description, problem) {
     this.isDescribed = true;
     if (!description) {
-      text(this.docs, "This device has no description, so its values and requests are unknown. docs/write-a-driver.md says how a driver provides one.");
+      text(this.docs, problem ?? "This device has no description, so its values and requests are unknown. docs/write-a-driver.md says how a driver provides one.");
       this.valuesTitle.hidden = true;
       this.values.hidden = true;
       this.methodsTitle.hidden = true;

@@ -127,8 +127,10 @@ export class Stick {
     for (const pad of pads) {
       const [x = 0, y = 0] = pad.axes;
       const isCentred = Math.hypot(x, y) <= DEAD_ZONE;
-      // After a stop, the stick must return to the middle first.
-      if (isCentred) this.mustCentre = false;
+      // After a stop, the stick must return to the middle first. Browsers show a gamepad to all
+      // windows, but its operator looks at the one that has the focus.
+      if (!document.hasFocus()) this.mustCentre = true;
+      else if (isCentred) this.mustCentre = false;
       else if (this.isAllowed && !this.mustCentre) this.padded = [x, -y];
     }
     return pads.length > 0;
@@ -168,10 +170,37 @@ export class Stick {
   }
 }
 
-export function isTyping(event) {
-  const { target } = event;
-  return event.ctrlKey || event.metaKey || event.altKey
-    || target.matches?.("input:not([type=range]):not([type=checkbox]), textarea, select, dialog *");
+/** Whether a key belongs to the control that has the focus, or to the browser, and not to the stick. */
+function isTyping(event) {
+  return event.ctrlKey || event.metaKey || event.altKey || isTextField(event.target)
+    || event.target.matches?.("select, dialog *");
+}
+
+function isTextField(element) {
+  return element.matches?.("input:not([type=range]):not([type=checkbox]), textarea");
+}
+
+/**
+ * Space and Escape stop the robot, whatever has the focus. Only Space in a text field is a letter.
+ * So Space does not press buttons, check boxes and lists: Enter does.
+ */
+export function stopKeys(stop) {
+  const isStop = ({ code, key, target }) => key === "Escape" || ((code === "Space" || key === " ") && !isTextField(target));
+  addEventListener("keydown", (event) => {
+    // An input method uses these keys itself.
+    if (event.isComposing) return;
+    if (isStop(event)) {
+      event.preventDefault();
+      if (!event.repeat) stop();
+    } else if (event.key === "Enter" && event.target.matches?.("input[type=checkbox], select")) {
+      event.preventDefault();
+      if (event.repeat) return;
+      if (event.target.matches("select")) event.target.showPicker?.();
+      else event.target.click();
+    }
+  }, { capture: true });
+  // Some browsers press a button when Space is released.
+  addEventListener("keyup", (event) => isStop(event) && event.preventDefault(), { capture: true });
 }
 
 export function showSpeed() {

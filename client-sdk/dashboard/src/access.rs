@@ -7,7 +7,7 @@
 
 use std::net::SocketAddr;
 
-use amber_web::{Reach, Token};
+use amber_web::{Origins, Own, Reach, Token};
 use serde::Serialize;
 
 /// The permission of a page.
@@ -26,6 +26,13 @@ pub struct Access {
     reach: Reach,
     tokens: Option<Tokens>,
 }
+
+/// Pages of the dashboard itself.
+const OWN_PAGES: Origins = Origins {
+    listed: Vec::new(),
+    of_this_machine: false,
+    own: Own::ByAnyHost,
+};
 
 /// The secrets of pages that are not on this machine.
 #[derive(Clone, Debug)]
@@ -89,13 +96,7 @@ impl Access {
         if !self.reach.admits(host) {
             return Err(Refusal::Host);
         }
-        let Some(origin) = origin else {
-            return Ok(());
-        };
-        let authority = origin.split_once("://").map(|(_, authority)| authority);
-        let is_same =
-            |authority: &str| host.is_some_and(|host| host.eq_ignore_ascii_case(authority));
-        match authority.is_some_and(is_same) {
+        match OWN_PAGES.admit(origin, host) {
             true => Ok(()),
             false => Err(Refusal::Origin),
         }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::feeds;
 use crate::frames::{self, Points};
-use crate::hub::{Action, Hub, Output, Ticket, ViewerId};
+use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
 use crate::outbox::Channel;
 use crate::panel;
@@ -103,14 +103,20 @@ impl App {
         let now = self.now();
         match input {
             Input::Opened(role, address, opened) => {
+                // Without an answer, the page is told that there is no place.
+                let Some(id) = self.hub.open(role, address) else {
+                    return;
+                };
                 let mailbox = Arc::new(Mailbox::default());
-                let id = self.hub.open(role, address);
                 self.mailboxes.insert(id, mailbox.clone());
                 if opened.send((id, mailbox)).is_err() {
                     self.hub.close(now, id);
                 }
             }
-            Input::Said(id, said) => self.hub.handle(now, id, said),
+            Input::Said(id, Message { at, said }) => {
+                self.hub.sent_at(now, id, at);
+                self.hub.handle(now, id, said);
+            }
             Input::Closed(id) => self.hub.close(now, id),
             Input::Drivers(drivers) => {
                 self.hub.handle_drivers(now, drivers);
@@ -118,7 +124,9 @@ impl App {
             }
             Input::Event(frame) => self.hub.handle_event(frame),
             Input::Measured(measured) => self.take(measured),
-            Input::Panel(device, channel, frame) => self.hub.show_panel(device, &channel, &frame),
+            Input::Panel(device, channel, frames) => {
+                self.hub.show_panel(device, &channel, &frames);
+            }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::Notice(id, text) => self.hub.notice(id, &text),
         }

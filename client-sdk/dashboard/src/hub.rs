@@ -3,6 +3,7 @@
 //! Inputs come with a time, and the actions to perform are [`Output`]s: take all of them after each
 //! call. [`Controls`] of the gateways keeps the seat and ends commands.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -10,92 +11,28 @@ use amber_client::WheelSpeeds;
 use amber_client::values::Target;
 use amber_gateways::shared::controls::{Controls, Seat};
 use amber_gateways::shared::gate::Bucket;
+use amber_gateways::shared::lag::Lag;
 use amber_proto::mediator::Driver;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Drive, Part};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::Role;
 use crate::frames;
-use crate::limits::{MAX_EVENTS, MAX_PANELS, MESSAGE_RATE, MOTION_LIFE};
+use crate::limits::{
+    FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
+    MOTION_LIFE,
+};
 use crate::outbox::{Channel, Frame};
 use crate::parts::{Parts, is_up};
+
+mod said;
+
+pub use self::said::{Action, Message, Said};
 
 /// A page that is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ViewerId(pub u32);
-
-/// A message from a page.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "t", rename_all = "snake_case")]
-pub enum Said {
-    /// The first message: the token of the address, if it has one.
-    Hello {
-        /// The token.
-        token: Option<String>,
-    },
-    /// Turn the wheels of both sides at these speeds. Valid for [`MOTION_LIFE`].
-    Drive {
-        /// In mm/s.
-        left: f64,
-        /// In mm/s.
-        right: f64,
-        /// Whether to stop before obstacles.
-        guard: bool,
-    },
-    /// Stop the robot, no matter which page drives it.
-    Stop,
-    /// Drive to a point on the map.
-    Goal {
-        /// In metres.
-        x: f64,
-        /// In metres, down.
-        y: f64,
-    },
-    /// Start, stop or restart a driver.
-    Change {
-        /// The number of the request, for its answer.
-        id: u32,
-        /// The device.
-        device: String,
-        /// The action.
-        action: Action,
-    },
-    /// Show the panel of a device.
-    Open {
-        /// The device.
-        device: String,
-    },
-    /// Close the panel of a device.
-    Close {
-        /// The device.
-        device: String,
-    },
-    /// Send a request to a device.
-    Call {
-        /// The number of the request, for its answer.
-        id: u32,
-        /// The device.
-        device: String,
-        /// The name of the request on the command line.
-        method: String,
-        /// The arguments as on the command line: `name=value`.
-        args: Vec<String>,
-    },
-}
-
-/// A change of a driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Start it.
-    Start,
-    /// Stop it.
-    Stop,
-    /// Restart it.
-    Restart,
-}
 
 /// A request of a page that gets an answer by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +109,32 @@ struct Viewer {
     panels: BTreeSet<(i32, i32)>,
     messages: Bucket,
     ignored: u64,
+    lag: Lag,
+    /// How much longer than usual its last message took.
+    late: Duration,
+    /// Motions that came too late.
+    delayed: u64,
+}
+
+/// Why a page cannot be opened.
+pub const FULL: &str = "too many pages are open: close one of them";
+
+/// A value in the panel of a device, for pages that may drive and for those that may only look.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PanelFrame {
+    /// For pages that may drive.
+    pub drive: Frame,
+    /// For view-only pages.
+    pub look: Frame,
+}
+
+impl From<Frame> for PanelFrame {
+    fn from(frame: Frame) -> Self {
+        Self {
+            drive: frame.clone(),
+            look: frame,
+        }
+    }
 }
 
 impl Hub {
@@ -215,8 +178,16 @@ impl Hub {
         self.viewers.len()
     }
 
-    /// A page has connected, and may do this.
-    pub fn open(&mut self, role: Role, address: String) -> ViewerId {
+    /// A page has connected, and may do this. `None` if all places are taken: the last ones are for pages
+    /// that may drive.
+    pub fn open(&mut self, role: Role, address: String) -> Option<ViewerId> {
+        let places = match role {
+            Role::Drive => MAX_VIEWERS,
+            Role::Look => MAX_VIEWERS - FOR_DRIVING,
+        };
+        if self.viewers.len() >= places {
+            return None;
+        }
         self.last_id += 1;
         let id = ViewerId(self.last_id);
         let viewer = Viewer {
@@ -225,6 +196,9 @@ impl Hub {
             panels: BTreeSet::new(),
             messages: Bucket::new(MESSAGE_RATE),
             ignored: 0,
+            lag: Lag::default(),
+            late: Duration::ZERO,
+            delayed: 0,
         };
         self.viewers.insert(id, viewer);
         if self.viewers.len() == 1 {
@@ -243,7 +217,16 @@ impl Hub {
         let shown = newest.map(|(channel, frame)| Output::Show(id, channel, frame));
         self.outputs.extend(shown);
         self.show_seat();
-        id
+        Some(id)
+    }
+
+    /// When the next message of a page was sent, in ms on its clock. The page says hello with it.
+    pub fn sent_at(&mut self, now: Duration, id: ViewerId, at_ms: Option<f64>) {
+        if let Some(viewer) = self.viewers.get_mut(&id) {
+            // Casts from floating point saturate.
+            let sent_ns = at_ms.map(|ms| (ms * 1e6) as u64);
+            viewer.late = sent_ns.map_or(Duration::ZERO, |ns| viewer.lag.arrived(now, ns));
+        }
     }
 
     /// A page is gone.
@@ -282,8 +265,25 @@ impl Hub {
             return;
         }
         let may_drive = viewer.role == Role::Drive;
+        let is_late = viewer.late > MOTION_LAG;
+        if is_late && said.moves() {
+            viewer.delayed += 1;
+            tracing::debug!(
+                page = id.0,
+                delayed = viewer.delayed,
+                "a motion came too late"
+            );
+            self.notice(
+                id,
+                "the network delays this page: its old commands are dropped",
+            );
+            return self.settle(now);
+        }
         match said {
             Said::Hello { .. } => {}
+            Said::Open { device } if !may_drive && said::is_mediator(&device) => {
+                self.notice(id, NO_MEDIATOR);
+            }
             Said::Open { device } => self.open_panel(id, &device),
             Said::Close { device } => self.close_panel(id, &device),
             Said::Call {
@@ -296,14 +296,20 @@ impl Hub {
                     viewer: id,
                     id: number,
                 };
+                if !may_drive && said::is_mediator(&device) {
+                    return self.answer(ticket, Err(NO_MEDIATOR.to_owned()));
+                }
                 let permission = match may_drive {
                     false => Permission::OnlyRead("this page is view-only"),
+                    true if is_late => {
+                        Permission::OnlyRead("the network has delayed this request: send it again")
+                    }
                     true if self.is_taken_from(now, id) => {
                         Permission::OnlyRead("another page is driving the robot")
                     }
                     true => Permission::All,
                 };
-                match read_device(&device) {
+                match said::read_device(&device) {
                     Ok(device) => {
                         let call = Output::Call(ticket, device, method, args, permission);
                         self.outputs.push_back(call);
@@ -324,7 +330,7 @@ impl Hub {
                     viewer: id,
                     id: number,
                 };
-                match read_device(&device) {
+                match said::read_device(&device) {
                     Ok(device) => self
                         .outputs
                         .push_back(Output::Change(ticket, device, action)),
@@ -389,10 +395,14 @@ impl Hub {
     }
 
     /// Data of a device that has a panel.
-    pub fn show_panel(&mut self, device: Device, channel: &Channel, frame: &Frame) {
+    pub fn show_panel(&mut self, device: Device, channel: &Channel, frames: &PanelFrame) {
         let key = (device.device_type.0, device.id.0);
         for (&id, viewer) in &self.viewers {
             if viewer.panels.contains(&key) {
+                let frame = match viewer.role {
+                    Role::Drive => &frames.drive,
+                    Role::Look => &frames.look,
+                };
                 let shown = Output::Show(id, channel.clone(), frame.clone());
                 self.outputs.push_back(shown);
             }
@@ -414,7 +424,7 @@ impl Hub {
     pub fn answer(&mut self, ticket: Ticket, answer: Result<Value, String>) {
         let shown = match answer {
             Ok(value) => json!({ "t": "answer", "id": ticket.id, "value": value }),
-            Err(why) => json!({ "t": "answer", "id": ticket.id, "error": why }),
+            Err(why) => json!({ "t": "answer", "id": ticket.id, "error": shortened(&why) }),
         };
         let line = Output::Line(ticket.viewer, frames::text(&shown));
         self.outputs.push_back(line);
@@ -544,7 +554,7 @@ impl Hub {
     }
 
     fn open_panel(&mut self, id: ViewerId, device: &str) {
-        let device = match read_device(device) {
+        let device = match said::read_device(device) {
             Ok(device) => device,
             Err(why) => return self.notice(id, &why),
         };
@@ -565,7 +575,7 @@ impl Hub {
     }
 
     fn close_panel(&mut self, id: ViewerId, device: &str) {
-        let Ok(device) = read_device(device) else {
+        let Ok(device) = said::read_device(device) else {
             return;
         };
         let key = (device.device_type.0, device.id.0);
@@ -589,14 +599,20 @@ impl Hub {
 
     /// Shows a notice on a page.
     pub fn notice(&mut self, id: ViewerId, text: &str) {
-        let line = frames::text(&json!({ "t": "notice", "text": text }));
+        let line = frames::text(&json!({ "t": "notice", "text": shortened(text) }));
         self.outputs.push_back(Output::Line(id, line));
     }
 }
 
-fn read_device(text: &str) -> Result<Device, String> {
-    let device = text.parse::<Device>();
-    device.map_err(|_| format!("'{text}' is not a device"))
+/// View-only pages see no command lines, and the mediator knows those of all drivers.
+const NO_MEDIATOR: &str = "view-only pages do not show the mediator itself";
+
+/// A text that may contain parts of a message of the page, which may be long.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_NOTICE) {
+        Some((end, _)) => format!("{} …", &text[..end]).into(),
+        None => text.into(),
+    }
 }
 
 #[cfg(test)]

@@ -10,19 +10,20 @@ use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
 use crate::access::Role;
-use crate::hub::{Said, Ticket, ViewerId};
+use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
 use crate::outbox::{Channel, Frame};
 
 /// An input of the hub.
 pub(crate) enum Input {
     /// A page has connected. Its number goes back, with the place for its frames.
+    /// Without one, all places are taken.
     Opened(
         Role,
         String,
         tokio::sync::oneshot::Sender<(ViewerId, Arc<crate::viewer::Mailbox>)>,
     ),
     /// A page has sent a message.
-    Said(ViewerId, Said),
+    Said(ViewerId, Message),
     /// A page is gone.
     Closed(ViewerId),
     /// The drivers of the mediator.
@@ -32,7 +33,7 @@ pub(crate) enum Input {
     /// A measurement.
     Measured(Measured),
     /// Data of a device with a panel.
-    Panel(Device, Channel, Frame),
+    Panel(Device, Channel, PanelFrame),
     /// The answer to a request of a page.
     Answer(Ticket, Result<Value, String>),
     /// A notice for a page.

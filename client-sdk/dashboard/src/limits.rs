@@ -6,6 +6,13 @@ use std::time::Duration;
 /// six may get lost; including the braking time of the wheels, the robot stops within 0.5 s.
 pub const MOTION_LIFE: Duration = Duration::from_millis(350);
 
+/// A motion that the network has delayed by more is not carried out. Pages say when they send.
+pub const MOTION_LAG: Duration = Duration::from_millis(500);
+
+/// How long the wheels themselves obey a command, for the case that this program has frozen: a little
+/// longer than [`MOTION_LIFE`], because commands take some time to arrive.
+pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
+
 /// Messages per second from one page: a stick sends 20, the rest are clicks.
 pub const MESSAGE_RATE: u32 = 60;
 
@@ -26,6 +33,12 @@ pub const FRAME_PERIOD: Duration = Duration::from_millis(40);
 /// Lines (events, answers) that wait for one page. Then the oldest are dropped.
 pub const MAX_LINES: usize = 256;
 
+/// The bytes of these lines. Most have less than 1 kB; values of devices have more.
+pub const MAX_LINE_BYTES: usize = 1024 * 1024;
+
+/// The longest text in a notice or an error, in characters: it may repeat what the page has sent.
+pub const MAX_NOTICE: usize = 500;
+
 /// Events that are kept for pages that come later.
 pub const MAX_EVENTS: usize = 200;
 
@@ -35,11 +48,15 @@ pub const MAX_PANELS: usize = 4;
 /// Maximum number of open pages. Each costs a few hundred kB per second at most.
 pub const MAX_VIEWERS: usize = 32;
 
-/// Maximum number of HTTP connections. Browsers open up to six, and further pages wait.
-pub const MAX_CONNECTIONS: usize = 128;
+/// Places for pages that may drive, if all view-only ones are taken.
+pub const FOR_DRIVING: usize = 1;
 
-/// HTTP connections of one IP address, so that one does not keep out all others.
-pub const MAX_CONNECTIONS_PER_IP: usize = 64;
+/// Maximum number of connections without a token: those that load the page, and those that have not
+/// said hello.
+pub const MAX_GUESTS: usize = 128;
+
+/// The same of one IP address. Browsers open up to six. Then its oldest one is closed.
+pub const MAX_GUESTS_PER_IP: usize = 24;
 
 /// How long a page may take for its first message.
 pub const HELLO_TIME: Duration = Duration::from_secs(5);

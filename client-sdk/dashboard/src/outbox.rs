@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use amber_proto::Device;
 use bytes::Bytes;
 
-use crate::limits::MAX_LINES;
+use crate::limits::{MAX_LINE_BYTES, MAX_LINES};
 
 /// A message to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,17 @@ impl From<Device> for PanelKey {
 pub struct Outbox {
     newest: BTreeMap<Channel, Frame>,
     lines: VecDeque<Frame>,
+    line_bytes: usize,
     dropped: u64,
+}
+
+impl Frame {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl Outbox {
@@ -74,18 +84,24 @@ impl Outbox {
         }
     }
 
-    /// Adds a line. If too many wait, the oldest is dropped.
+    /// Adds a line. If too many wait, or too long ones, the oldest are dropped.
     pub fn line(&mut self, frame: Frame) {
-        if self.lines.len() >= MAX_LINES {
-            self.lines.pop_front();
+        self.line_bytes += frame.len();
+        self.lines.push_back(frame);
+        // The newest always has room: it may be the answer to a large request.
+        while self.lines.len() > 1
+            && (self.lines.len() > MAX_LINES || self.line_bytes > MAX_LINE_BYTES)
+        {
+            let dropped = self.lines.pop_front();
+            self.line_bytes -= dropped.map_or(0, |it| it.len());
             self.dropped += 1;
         }
-        self.lines.push_back(frame);
     }
 
     /// Takes all frames: the lines in their order, then the newest of each channel.
     pub fn take(&mut self) -> Vec<Frame> {
         let newest = std::mem::take(&mut self.newest);
+        self.line_bytes = 0;
         self.lines.drain(..).chain(newest.into_values()).collect()
     }
 
@@ -122,6 +138,20 @@ mod tests {
         assert!(outbox.is_empty() && outbox.take().is_empty());
         outbox.show(Channel::Pose, text("5"));
         assert_eq!(outbox.dropped(), 4, "the last one was taken");
+    }
+
+    #[test]
+    fn long_lines_of_a_page_that_does_not_read_take_bounded_memory() {
+        let mut outbox = Outbox::default();
+        for _ in 0..MAX_LINES {
+            outbox.line(text(&"x".repeat(60_000)));
+        }
+        let kept: usize = outbox.take().iter().map(Frame::len).sum();
+        assert!(kept <= MAX_LINE_BYTES, "{kept}");
+        assert!(kept > MAX_LINE_BYTES / 2, "{kept}");
+        // One that is longer alone still comes.
+        outbox.line(text(&"x".repeat(2 * MAX_LINE_BYTES)));
+        assert_eq!(outbox.take().len(), 1);
     }
 
     #[test]

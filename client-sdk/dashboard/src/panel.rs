@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::feeds;
 use crate::frames::{self, state_name};
-use crate::hub::Permission;
+use crate::hub::{PanelFrame, Permission};
 use crate::input::Input;
 use crate::limits::{DRIVERS_PERIOD, MAX_VALUE, PANEL_PERIOD, PANEL_POLL};
 use crate::outbox::Channel;
@@ -37,7 +37,7 @@ pub(crate) async fn watch(mediator: String, device: Device, inputs: mpsc::Sender
         device,
         inputs,
     };
-    let schemas = calls::schemas(&panel.client, device).await;
+    let calls::Known { schemas, problem } = calls::schemas(&panel.client, device).await;
     let interface = schemas.interface(device.device_type);
     let streams = async {
         let Some(interface) = interface else {
@@ -47,7 +47,7 @@ pub(crate) async fn watch(mediator: String, device: Device, inputs: mpsc::Sender
             .values(interface, schemas.for_device(Some(device.device_type)))
             .await;
     };
-    tokio::join!(panel.about(interface), streams);
+    tokio::join!(panel.about(interface, problem), streams);
 }
 
 struct Panel {
@@ -57,15 +57,15 @@ struct Panel {
 }
 
 impl Panel {
-    /// The driver once a second, with the description.
-    async fn about(&self, interface: Option<&Interface>) {
+    /// The driver once a second, with the description or the problem with it.
+    async fn about(&self, interface: Option<&Interface>, problem: Option<String>) {
         let mediator = self.client.mediator().with_deadline(MEDIATOR_DEADLINE);
         let requests = interface.map(described);
         let mut ticks = interval(DRIVERS_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let driver = match mediator.driver(self.device).await {
+            let mut driver = match mediator.driver(self.device).await {
                 Ok(driver) => json!({
                     "state": state_name(driver.state()),
                     "pid": driver.pid,
@@ -80,12 +80,20 @@ impl Panel {
                 }),
                 Err(error) => json!({ "error": in_words(&error) }),
             };
-            let about = json!({
-                "t": "about", "device": self.device.to_string(),
-                "interface": requests, "driver": driver,
-            });
+            let about = |driver: &Value| {
+                frames::text(&json!({
+                    "t": "about", "device": self.device.to_string(),
+                    "interface": requests, "problem": problem, "driver": driver,
+                }))
+            };
+            let drive = about(&driver);
+            // A command line may contain secrets.
+            driver
+                .as_object_mut()
+                .map(|driver| driver.remove("command"));
+            let look = about(&driver);
             let channel = Channel::About(self.device.into());
-            self.send(channel, &about).await;
+            self.send(channel, PanelFrame { drive, look }).await;
         }
     }
 
@@ -210,11 +218,11 @@ impl Panel {
             });
         }
         let channel = Channel::Value(self.device.into(), name.clone());
-        self.send(channel, &shown).await;
+        self.send(channel, frames::text(&shown).into()).await;
     }
 
-    async fn send(&self, channel: Channel, value: &Value) {
-        let input = Input::Panel(self.device, channel, frames::text(value));
+    async fn send(&self, channel: Channel, frames: PanelFrame) {
+        let input = Input::Panel(self.device, channel, frames);
         let _ = self.inputs.send(input).await;
     }
 }
@@ -238,7 +246,7 @@ fn described(interface: &Interface) -> Value {
             json!({
                 "name": method.command, "docs": method.docs, "stream": method.is_stream(),
                 "reads": calls::only_reads(method), "arguments": arguments,
-                "refused": refusal_of(interface, method),
+                "refused": refusal_of(method),
                 "answer": method.answer.iter().chain(&method.may_answer).collect::<Vec<_>>(),
             })
         })
@@ -247,8 +255,8 @@ fn described(interface: &Interface) -> Value {
 }
 
 /// The reason why the dashboard rejects a request, if it does: motion must end with its page.
-fn refusal_of(interface: &Interface, method: &Method) -> Option<&'static str> {
-    let moves = calls::turns_wheels(interface, method);
+fn refusal_of(method: &Method) -> Option<&'static str> {
+    let moves = calls::keeps_moving(method);
     moves.then_some("use the stick, because it stops the wheels when the page closes")
 }
 
@@ -263,15 +271,16 @@ pub(crate) async fn call(
     words: &[String],
     permission: Permission,
 ) -> Result<Value, String> {
-    let schemas = calls::schemas(client, device).await;
+    let calls::Known { schemas, problem } = calls::schemas(client, device).await;
     let interface = schemas.interface(device.device_type);
-    let interface = interface.ok_or_else(|| format!("{device} has no description"))?;
+    let why = || problem.unwrap_or_else(|| format!("{device} has no description"));
+    let interface = interface.ok_or_else(why)?;
     let method = interface.method(name).filter(|it| !it.is_stream());
     let method = method.ok_or_else(|| format!("{device} has no request '{name}'"))?;
     if let (Permission::OnlyRead(why), false) = (permission, calls::only_reads(method)) {
         return Err(why.to_owned());
     }
-    if let Some(why) = refusal_of(interface, method) {
+    if let Some(why) = refusal_of(method) {
         return Err(why.to_owned());
     }
     calls::call(client, device, &schemas, method, words).await

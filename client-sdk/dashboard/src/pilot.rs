@@ -21,7 +21,8 @@ use tokio::time::{sleep, timeout};
 use crate::hub::{Permission, Ticket, ViewerId};
 use crate::input::Input;
 use crate::limits::{
-    BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, PROOF_PERIOD, STOPS, TELL_AGAIN,
+    BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, MOTION_VALIDITY, PROOF_PERIOD, STOPS,
+    TELL_AGAIN,
 };
 use crate::panel;
 use crate::parts::Parts;
@@ -188,6 +189,7 @@ impl Pilot {
         };
         let wheels = Roboclaw::new(client.device(device))
             .with_deadline(MOTION_DEADLINE)
+            .with_validity(MOTION_VALIDITY)
             .without_waiting(refused);
         let times = if speeds == WheelSpeeds::STOP {
             STOPS

@@ -3,51 +3,38 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use amber_web::{Answer, Counts, Limits, Request, StatusCode, head, page, plain, socket};
+use amber_web::websocket::Refusal;
+use amber_web::{Answer, Limits, Request, StatusCode, head, headers, page, plain, socket};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::assets;
+use crate::hub::FULL;
 use crate::input::Input;
-use crate::limits::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, MAX_MESSAGE, MAX_VIEWERS};
-use crate::viewer::{self, Admission};
+use crate::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE};
+use crate::viewer::{self, Admission, Ended};
 
 /// The path of the WebSocket.
 const SOCKET: &str = "/socket";
-
-/// A page may load only files of the dashboard itself.
-const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
-
-/// The headers of all files of the page, besides the type.
-const HEADERS: [(&str, &str); 4] = [
-    // A newer program has newer files.
-    ("cache-control", "no-cache"),
-    ("content-security-policy", POLICY),
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
-];
 
 /// The state that all connections share.
 pub(crate) struct Server {
     access: Access,
     inputs: mpsc::Sender<Input>,
     connections: Arc<amber_web::Server>,
-    viewers: Arc<Counts>,
 }
 
 impl Server {
     pub(crate) fn new(access: Access, inputs: mpsc::Sender<Input>) -> Self {
         let limits = Limits {
-            total: MAX_CONNECTIONS,
-            per_ip: MAX_CONNECTIONS_PER_IP,
+            total: MAX_GUESTS,
+            per_ip: MAX_GUESTS_PER_IP,
         };
         Self {
             access,
             inputs,
             connections: Arc::new(amber_web::Server::new(limits)),
-            viewers: Arc::default(),
         }
     }
 
@@ -69,9 +56,12 @@ impl Server {
             SOCKET => self.upgrade(request, peer),
             path => match assets::find(path) {
                 Some(asset) => {
-                    let mut headers = vec![("content-type", asset.content_type)];
-                    headers.extend(HEADERS);
-                    page(asset.bytes, &headers)
+                    let mut all = vec![
+                        ("content-type", asset.content_type),
+                        (headers::POLICY_NAME, headers::POLICY),
+                    ];
+                    all.extend(headers::ALWAYS);
+                    page(asset.bytes, &all)
                 }
                 None => plain(StatusCode::NOT_FOUND, "the dashboard is at /"),
             },
@@ -81,18 +71,18 @@ impl Server {
     /// Opens a WebSocket.
     fn upgrade(self: Arc<Self>, request: Request, peer: SocketAddr) -> Answer {
         let ip = peer.ip().to_canonical();
-        let limits = Limits {
-            total: MAX_VIEWERS,
-            per_ip: MAX_VIEWERS,
-        };
-        let Some(place) = self.viewers.enter(ip, limits) else {
-            return plain(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
-        };
-        socket::upgrade(request, None, MAX_MESSAGE, move |socket| async move {
-            let admit = |token: Option<&str>| self.admit(token, ip);
-            viewer::serve(socket, ip.to_string(), admit, self.inputs.clone()).await;
-            drop(place);
-        })
+        socket::upgrade(
+            request,
+            None,
+            MAX_MESSAGE,
+            move |socket, guest| async move {
+                let admit = |token: Option<&str>| self.admit(token, ip);
+                let served = viewer::serve(socket, guest, ip.to_string(), admit, &self.inputs);
+                if served.await == Ended::Full {
+                    self.connections.refused(ip, FULL);
+                }
+            },
+        )
     }
 
     /// The permission of a page with this token.
@@ -100,7 +90,10 @@ impl Server {
         self.access.role(token).ok_or_else(|| {
             self.connections
                 .refused(ip, "its token is wrong or missing");
-            "wrong or missing token: open the address that `amber dashboard` printed"
+            (
+                Refusal::Forbidden,
+                "wrong or missing token: open the address that `amber dashboard` printed",
+            )
         })
     }
 }

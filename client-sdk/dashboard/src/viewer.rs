@@ -3,19 +3,19 @@
 //! The page says hello with its token first. After that, its messages go to the hub, and the frames
 //! that wait for it are sent at a bounded rate.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use amber_web::Guest;
 use amber_web::socket::Socket;
+use amber_web::websocket::{Refusal, answer_close, refuse};
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
-use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::access::Role;
-use crate::hub::{Said, ViewerId};
+use crate::hub::{self, FULL, Said, ViewerId};
 use crate::input::Input;
 use crate::limits::{FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, WRITE_TIME};
 use crate::outbox::{Channel, Frame, Outbox};
@@ -59,48 +59,79 @@ impl Mailbox {
 }
 
 /// The permission of a new page, or the reason why it is refused.
-pub(crate) type Admission = Result<Role, &'static str>;
+pub(crate) type Admission = Result<Role, (Refusal, &'static str)>;
 
-/// Serves a page until it is gone.
+/// How the conversation with a page has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The page is gone, or may not connect.
+    Gone,
+    /// All places are taken.
+    Full,
+}
+
+/// Serves a page until it is gone. It is a guest until it has shown its token.
 pub(crate) async fn serve(
     mut socket: Socket,
+    guest: Option<Arc<Guest>>,
     address: String,
     admit: impl FnOnce(Option<&str>) -> Admission,
-    inputs: mpsc::Sender<Input>,
-) {
-    let role = match hello(&mut socket, admit).await {
-        Ok(role) => role,
-        Err(why) => {
-            let close = CloseFrame {
-                code: CloseCode::Policy,
-                reason: why.into(),
-            };
-            let _ = timeout(WRITE_TIME, socket.close(Some(close))).await;
-            return;
+    inputs: &mpsc::Sender<Input>,
+) -> Ended {
+    let must_leave = async {
+        match &guest {
+            Some(guest) => guest.must_leave().await,
+            None => std::future::pending().await,
         }
     };
+    let said = tokio::select! {
+        said = hello(&mut socket, admit) => said,
+        () = must_leave => Err((Refusal::Full, "too many connections wait: try again")),
+    };
+    let (role, at) = match said {
+        Ok(admitted) => admitted,
+        Err((refusal, why)) => {
+            refuse(socket, refusal, why).await;
+            return Ended::Gone;
+        }
+    };
+    drop(guest);
     let (opened, page) = oneshot::channel();
     if inputs
         .send(Input::Opened(role, address, opened))
         .await
         .is_err()
     {
-        return;
+        return Ended::Gone;
     }
     let Ok((id, mailbox)) = page.await else {
-        return;
+        refuse(socket, Refusal::Full, FULL).await;
+        return Ended::Full;
+    };
+    // The first time on the clock of the page.
+    let hello = hub::Message {
+        at,
+        said: Said::Hello { token: None },
     };
     let (sink, stream) = socket.split();
     // Commands are read even while a slow network takes no scans.
     tokio::select! {
-        () = read(stream, id, &inputs) => {}
+        () = async {
+            if inputs.send(Input::Said(id, hello)).await.is_ok() {
+                read(stream, id, inputs).await;
+            }
+        } => {}
         () = write(sink, &mailbox) => {}
     }
     let _ = inputs.send(Input::Closed(id)).await;
+    Ended::Gone
 }
 
-/// The first message.
-async fn hello(socket: &mut Socket, admit: impl FnOnce(Option<&str>) -> Admission) -> Admission {
+/// The first message: the permission of the page, and the time on its clock.
+async fn hello(
+    socket: &mut Socket,
+    admit: impl FnOnce(Option<&str>) -> Admission,
+) -> Result<(Role, Option<f64>), (Refusal, &'static str)> {
     let first = async {
         loop {
             match socket.next().await {
@@ -111,13 +142,16 @@ async fn hello(socket: &mut Socket, admit: impl FnOnce(Option<&str>) -> Admissio
         }
     };
     match timeout(HELLO_TIME, first).await {
-        Ok(Some(Said::Hello { token })) => admit(token.as_deref()),
-        _ => Err("the first message must be hello"),
+        Ok(Some(hub::Message {
+            at,
+            said: Said::Hello { token },
+        })) => admit(token.as_deref()).map(|role| (role, at)),
+        _ => Err((Refusal::Forbidden, "the first message must be hello")),
     }
 }
 
 async fn read(
-    mut stream: impl StreamExt<Item = Result<Message, tungstenite::Error>> + Unpin,
+    mut stream: impl Stream<Item = Result<Message, tungstenite::Error>> + Unpin,
     id: ViewerId,
     inputs: &mpsc::Sender<Input>,
 ) {
@@ -125,11 +159,11 @@ async fn read(
     while let Ok(Some(Ok(message))) = timeout(SILENT_PAGE, stream.next()).await {
         let text = match message {
             Message::Text(text) => text,
-            Message::Close(_) => return,
+            Message::Close(_) => return answer_close(&mut stream).await,
             _ => continue,
         };
         let input = match serde_json::from_str(&text) {
-            Ok(said) => Input::Said(id, said),
+            Ok(message) => Input::Said(id, message),
             Err(error) => Input::Notice(id, format!("invalid message: {error}")),
         };
         if inputs.send(input).await.is_err() {

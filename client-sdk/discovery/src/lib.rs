@@ -8,6 +8,8 @@
 //! The crate `mdns-sd` implements the protocol, in its own thread.
 
 mod robot;
+#[cfg(target_os = "linux")]
+mod sockets;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,6 +22,13 @@ pub use self::robot::Robot;
 
 /// The type of the service.
 const SERVICE: &str = "_amber._udp.local.";
+
+/// The port of all programs that answer and search by mDNS.
+#[cfg(target_os = "linux")]
+const MDNS_PORT: u16 = 5353;
+
+/// The longest time that the daemon takes to open its sockets.
+const START: Duration = Duration::from_secs(5);
 
 /// The reason why robots cannot be announced or found: no network interface, no permission for
 /// multicast.
@@ -41,8 +50,16 @@ impl Announcement {
     /// # Errors
     /// See [`Error`].
     pub fn new(name: &str, port: u16) -> Result<Self, Error> {
+        let daemon = ServiceDaemon::new()?;
+        // Its sockets exist when it answers.
+        if let Ok(status) = daemon.status() {
+            let _ = status.recv_timeout(START);
+        }
+        // An old system answers more than it needs to.
+        #[cfg(target_os = "linux")]
+        let _ = sockets::take_from_own_port_only(MDNS_PORT);
         Ok(Self {
-            daemon: ServiceDaemon::new()?,
+            daemon,
             name: name.to_owned(),
             port,
             announced: None,

@@ -16,6 +16,11 @@ pub(crate) fn line(event: &Event, time_ns: u64) -> Log {
         Ok(Kind::DeviceRecovered) => (Level::Info, "works again"),
         Ok(Kind::ClientGone) => (Level::Debug, "gone"),
         Ok(Kind::ConfigurationReloaded) => (Level::Info, "configuration reloaded"),
+        Ok(Kind::DeviceLease) => (Level::Info, "lease"),
+        Ok(Kind::DeviceHalted) => (Level::Warning, "halted"),
+        Ok(Kind::DeviceHaltReleased) => (Level::Info, "halt released"),
+        Ok(Kind::DeviceMotionRefused) => (Level::Warning, "motion refused"),
+        Ok(Kind::DeviceMotionStopped) => (Level::Warning, "motion stopped"),
         // A newer mediator has sent an unknown event.
         Err(_) => (Level::Unknown, "event of an unknown kind"),
     };

@@ -4,6 +4,7 @@ import asyncio
 import queue
 import socket
 import threading
+import time
 import unittest
 
 import amber
@@ -116,6 +117,46 @@ class Clients(unittest.TestCase):
                 break
             found.append(message)
         return found
+
+    def test_commands_say_how_long_they_hold_if_that_is_wanted(self):
+        forward, valid_ms = amber.WheelSpeeds.all(100), schemas.motion.valid_ms
+        wheels = self.robot.roboclaw()
+        for device, expected in ((wheels, None), (wheels.with_validity(0.3), 300)):
+            device.drive(forward)
+            (command,) = self.sent("roboclaw")
+            told = command.Extensions[valid_ms] if command.HasExtension(valid_ms) else None
+            self.assertEqual(told, expected)
+        # An errand is not limited.
+        self.robot.drive_to_point().with_validity(0.3).set_targets([(1.0, 2.0, 0.1)])
+        (command,) = self.sent("drive-to-point")
+        self.assertFalse(command.HasExtension(valid_ms))
+
+    def test_a_lease_is_kept_and_its_refusal_names_the_holder(self):
+        asked, holder = [], None
+
+        def device(message):
+            if not message.HasExtension(schemas.motion.lease_request):
+                return []
+            asked.append(message.Extensions[schemas.motion.lease_request].action)
+            reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
+            state = reply.Extensions[schemas.motion.motion_state]
+            state.yours = holder is None
+            if holder is not None:
+                state.refused = f"{holder} holds the lease of this device"
+            return [reply]
+
+        self.mediator.answers[(2, 0)] = device
+        action = schemas.motion.LeaseRequest
+        with self.robot.device("roboclaw").lease("me", period=0.2) as lease:
+            end = time.monotonic() + PATIENCE
+            while asked.count(action.KEEP) < 3 and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertIsNone(lease.lost)
+        self.assertEqual((asked[0], asked[-1]), (action.TAKE, action.RELEASE))
+        self.assertEqual(set(asked[1:-1]), {action.KEEP})
+        holder = "amber goto"
+        with self.assertRaisesRegex(amber.Refused, "amber goto holds the lease"):
+            self.robot.device("roboclaw").lease("me").take()
 
     def test_it_announces_itself(self):
         self.mediator.wait_for((0, 0), DriverMsg.PING)

@@ -18,8 +18,11 @@ pub(crate) const PACKAGE: &str = "amber.recorded";
 /// The file that comes with Amber and has the outcome of requests to any device.
 const COMMON: &str = "mediator.proto";
 
-/// Fields in [`COMMON`] that messages of any device may have.
-const OF_ANY_DEVICE: [u32; 3] = [184, 186, 187];
+/// The file that comes with Amber and has the fields of any device that moves.
+const MOTION: &str = "motion.proto";
+
+/// Fields in [`COMMON`] and [`MOTION`] that messages of any device may have.
+const OF_ANY_DEVICE: [u32; 9] = [184, 186, 187, 189, 193, 194, 195, 197, 198];
 
 /// A schema with the names of the channels that use it.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +51,8 @@ impl Descriptors {
         }
         let is_own = |field: &ExtensionDescriptor| {
             let file = field.parent_file();
-            let is_common = file.name() == COMMON && OF_ANY_DEVICE.contains(&field.number());
+            let is_common =
+                [COMMON, MOTION].contains(&file.name()) && OF_ANY_DEVICE.contains(&field.number());
             file.name() == interface.file || is_common
         };
         let mut extensions: Vec<_> = base.extensions().filter(is_own).collect();

@@ -1,7 +1,9 @@
 //! Messages of a recording as text: JSON, or rows of a table. PURE.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use amber_proto::{printable_cell, printable_json};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
 use serde_json::Value;
 
@@ -12,12 +14,27 @@ use crate::messages::Stored;
 pub struct Table {
     messages: HashMap<u16, Option<MessageDescriptor>>,
     columns: Vec<String>,
+    is_raw: bool,
 }
 
 impl Table {
     /// A table without columns.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether rows have text exactly as it was sent: see [`Table::text`].
+    pub fn set_raw(&mut self, is_raw: bool) {
+        self.is_raw = is_raw;
+    }
+
+    /// A text as a cell. Unless it is raw, nothing in it is a formula for a spreadsheet or a command
+    /// for a terminal: see [`printable_cell`].
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.is_raw {
+            true => Cow::Borrowed(text),
+            false => printable_cell(text),
+        }
     }
 
     /// A message as JSON; `None` if its schema is not usable.
@@ -51,7 +68,8 @@ impl Table {
 
     /// One row of a message: a cell for each column.
     pub fn row(&self, value: &Value) -> Vec<String> {
-        let mut cells: HashMap<_, _> = flat(value).into_iter().collect();
+        let cells = flat(value).into_iter();
+        let mut cells: HashMap<_, _> = cells.map(|(name, cell)| (name, cell.shown(self))).collect();
         let cell = |name: &String| cells.remove(name).unwrap_or_default();
         self.columns.iter().map(cell).collect()
     }
@@ -60,12 +78,38 @@ impl Table {
 /// One line of JSON for a message.
 pub fn json_line(time_ns: u64, topic: &str, value: &Value) -> String {
     let topic = Value::from(topic);
-    format!(r#"{{"time_ns":{time_ns},"topic":{topic},"message":{value}}}"#)
+    let line = format!(r#"{{"time_ns":{time_ns},"topic":{topic},"message":{value}}}"#);
+    printable_json(line)
+}
+
+/// The content of a cell.
+enum Cell {
+    /// Numbers and the like.
+    Plain(String),
+    /// Text of a device.
+    Text(String),
+}
+
+impl Cell {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Null => Self::Plain(String::new()),
+            other => Self::Plain(other.to_string()),
+        }
+    }
+
+    fn shown(self, table: &Table) -> String {
+        match self {
+            Self::Plain(text) => text,
+            Self::Text(text) => table.text(&text).into_owned(),
+        }
+    }
 }
 
 /// `{"scan": {"angles": [1, 2]}}` as `scan.angles` and `1 2`.
-fn flat(value: &Value) -> Vec<(String, String)> {
-    fn add(path: &str, value: &Value, cells: &mut Vec<(String, String)>) {
+fn flat(value: &Value) -> Vec<(String, Cell)> {
+    fn add(path: &str, value: &Value, cells: &mut Vec<(String, Cell)>) {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -77,23 +121,26 @@ fn flat(value: &Value) -> Vec<(String, String)> {
                 }
             }
             Value::Array(all) => {
-                let all: Vec<_> = all.iter().map(cell).collect();
-                cells.push((path.to_owned(), all.join(" ")));
+                let has_numbers = all.iter().all(|it| it.is_number() || it.is_boolean());
+                let all = all.iter().map(|it| match it {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                });
+                let all: Vec<_> = all.collect();
+                let all = all.join(" ");
+                let cell = if has_numbers {
+                    Cell::Plain(all)
+                } else {
+                    Cell::Text(all)
+                };
+                cells.push((path.to_owned(), cell));
             }
-            other => cells.push((path.to_owned(), cell(other))),
+            other => cells.push((path.to_owned(), Cell::of(other))),
         }
     }
     let mut cells = Vec::new();
     add("", value, &mut cells);
     cells
-}
-
-fn cell(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]
@@ -115,5 +162,28 @@ mod tests {
         let row: HashMap<_, _> = table.columns().iter().zip(table.row(&first)).collect();
         assert_eq!(row[&"scan.angles".to_owned()], "1 2.5");
         assert_eq!(row[&"ackNum".to_owned()], "");
+    }
+
+    #[test]
+    fn text_of_devices_is_no_formula_and_no_command() {
+        let value = json!({"name": "=HYPERLINK(\"http://x\")", "speed": -5, "list": [-1, 2],
+            "words": ["+1", "\u{1b}[2J"], "plain": "a-b"});
+        let mut table = Table::new();
+        table.add_columns(&value);
+        let row = |table: &Table| -> HashMap<_, _> {
+            table
+                .columns()
+                .iter()
+                .cloned()
+                .zip(table.row(&value))
+                .collect()
+        };
+        let safe = row(&table);
+        assert_eq!(safe["name"], "'=HYPERLINK(\"http://x\")");
+        assert_eq!(safe["words"], "'+1 \\x1b[2J");
+        assert_eq!((&*safe["speed"], &*safe["list"]), ("-5", "-1 2"));
+        assert_eq!(safe["plain"], "a-b");
+        table.set_raw(true);
+        assert_eq!(row(&table)["words"], "+1 \u{1b}[2J");
     }
 }

@@ -1,14 +1,15 @@
 //! The contents of a recording. PURE except for the file.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Seek};
 
 use prost::Message;
 use serde::Serialize;
 
-use crate::Error;
+use crate::damage::{Damage, Effect};
 use crate::messages::{Entry, Messages};
 use crate::recording::{END, GAPS, GapFact};
+use crate::{Error, limits};
 
 /// The content of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,9 +22,13 @@ pub struct Info {
     pub last_ns: Option<u64>,
     /// Whether the file was finished. Otherwise `amber recover` finishes it.
     pub finished: bool,
-    /// The damage that ended reading.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub damage: Option<String>,
+    /// The damaged parts, at most 1000 of them. Messages whose checksum is wrong are counted as
+    /// messages, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<Damage>,
+    /// Attachments: their names and lengths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<(String, u64)>,
     /// The channels, by topic.
     pub channels: Vec<ChannelInfo>,
     /// The times of which messages are missing because the recorder was too slow.
@@ -56,7 +61,7 @@ pub struct GapInfo {
     pub first_ns: u64,
     /// The last missing message, in nanoseconds since 1970.
     pub last_ns: u64,
-    /// The number of missing messages.
+    /// The number of missing messages, or 0 if it is not known.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -78,51 +83,47 @@ impl Info {
     ///
     /// # Errors
     /// The file cannot be read, or is not an MCAP file.
-    pub fn read(file: impl Read) -> Result<Self, Error> {
-        let mut messages = Messages::new(file);
+    pub fn read(file: impl Read + Seek) -> Result<Self, Error> {
+        let mut messages = Messages::new(file)?;
         let (mut info, mut channels) = (Self::default(), BTreeMap::<u16, ChannelInfo>::new());
-        let mut read_any = false;
-        loop {
-            let next = messages.next(|stored, entry| {
-                read_any = true;
-                match entry {
-                    Entry::Message {
-                        channel,
-                        header,
-                        data,
-                    } => {
-                        let time_ns = header.log_time;
-                        let known = channels.entry(channel).or_default();
-                        known.messages += 1;
-                        known.bytes += data.len() as u64;
-                        span(&mut known.first_ns, &mut known.last_ns, time_ns);
-                        info.messages += 1;
-                        span(&mut info.first_ns, &mut info.last_ns, time_ns);
-                        let is_gap = stored.get(&channel).is_some_and(|it| it.topic == GAPS);
-                        let gap = is_gap.then(|| GapFact::decode(data).ok()).flatten();
-                        info.gaps.extend(gap.as_ref().map(GapInfo::from));
-                    }
-                    Entry::Metadata(metadata) => {
-                        info.metadata.insert(metadata.name, metadata.metadata);
-                    }
-                    Entry::End => info.finished = true,
-                }
-            });
-            match next {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error @ Error::Io(_)) => return Err(error),
-                Err(error) if read_any => {
-                    info.damage = Some(error.to_string());
-                    break;
-                }
-                Err(error) => return Err(error),
+        while messages.next(|stored, entry| match entry {
+            Entry::Message {
+                channel,
+                header,
+                data,
+                ..
+            } => {
+                let time_ns = header.log_time;
+                let known = channels.entry(channel).or_default();
+                known.messages += 1;
+                known.bytes += data.len() as u64;
+                span(&mut known.first_ns, &mut known.last_ns, time_ns);
+                info.messages += 1;
+                span(&mut info.first_ns, &mut info.last_ns, time_ns);
+                let is_gap = stored.get(&channel).is_some_and(|it| it.topic == GAPS);
+                let gap = is_gap.then(|| GapFact::decode(data).ok()).flatten();
+                info.gaps.extend(gap.as_ref().map(GapInfo::from));
             }
-        }
+            Entry::Metadata(metadata) => {
+                info.metadata.insert(metadata.name, metadata.metadata);
+            }
+            Entry::Attachment(attached) => {
+                info.attachments
+                    .push((attached.header.name, attached.bytes));
+            }
+            Entry::Damage(damage) if info.damage.len() < limits::LISTED => {
+                info.damage.push(damage);
+            }
+            Entry::Damage(_) => {}
+            Entry::End => info.finished = true,
+        })? {}
+        info.finished |= messages.has_ending();
         for (id, mut channel) in channels {
             if let Some(stored) = messages.channels().get(&id) {
                 channel.topic.clone_from(&stored.topic);
                 channel.schema.clone_from(&stored.schema);
+            } else {
+                channel.topic = format!("channel {id} without a name");
             }
             info.channels.push(channel);
         }
@@ -134,7 +135,8 @@ impl Info {
     pub fn is_complete(&self) -> bool {
         let end = self.metadata.get(END);
         let complete = end.and_then(|end| end.get("complete"));
-        self.finished && complete.is_some_and(|complete| complete == "yes")
+        let is_whole = self.damage.iter().all(|it| it.effect == Effect::Harmless);
+        self.finished && is_whole && complete.is_some_and(|complete| complete == "yes")
     }
 }
 

@@ -28,14 +28,17 @@
 //! Foxglove draws. They are not frames: [`Stored::message`] ignores them.
 //!
 //! **Files stay readable.** Chunks are written whole, at least every second. A file that was not
-//! finished has them all; [`recover`] copies them to a finished file.
+//! finished has them all; [`recover`] copies them to a finished file. Where a file is damaged, all
+//! readers continue at the next record, and say what is damaged.
 //!
 //! - [`Recording`] writes a file from the records of a feed. PURE except for the file.
 //! - [`Ring`] keeps the last seconds of a feed in memory. PURE.
 //! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
 //! - [`play`] finds the messages of a time, and the recorded answers.
 
+mod chunk;
 mod companion;
+mod damage;
 mod descriptors;
 mod export;
 mod info;
@@ -44,15 +47,21 @@ mod limits;
 mod messages;
 mod payload;
 pub mod play;
+mod record;
 mod recording;
 mod recover;
 mod ring;
+mod scan;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod window;
 mod writer;
 
+pub use chunk::Check;
 pub use companion::{Beside, Companion};
+pub use damage::{Damage, Effect};
 pub use descriptors::Descriptors;
 pub use export::{Table, json_line};
 pub use info::{ChannelInfo, GapInfo, Info};
@@ -60,8 +69,9 @@ pub use known::Known;
 pub use messages::{Entry, Messages, Stored};
 pub use payload::Framing;
 pub use recording::{Recording, Totals};
-pub use recover::{Recovered, recover};
+pub use recover::{Recovered, Unverified, recover};
 pub use ring::{Ring, Snapshot};
+pub use scan::Attached;
 
 /// The reason why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +79,7 @@ pub enum Error {
     /// The file cannot be read or written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is not an MCAP file, or damaged.
+    /// The file is not an MCAP file.
     #[error("{0}")]
     Mcap(mcap::McapError),
 }

@@ -12,6 +12,7 @@ mod answers;
 mod clock;
 mod limits;
 mod player;
+mod reader;
 mod recorded;
 #[cfg(test)]
 mod tests;

@@ -547,9 +547,7 @@ impl<W: Write> Recording<W> {
     }
 
     fn gap(&mut self, time_ns: u64, gap: &Gap) -> Result<(), Error> {
-        let names = ["first_ns", "last_ns", "messages", "bytes"];
-        let fields = names.map(|name| (name, Type::Uint64));
-        let channel = self.fact(GAPS, || Descriptors::facts("gap", &fields))?;
+        let channel = self.fact(GAPS, gaps)?;
         let fact = GapFact {
             first_ns: Some(gap.first_ns),
             last_ns: Some(gap.last_ns),
@@ -558,4 +556,10 @@ impl<W: Write> Recording<W> {
         };
         self.write(channel, time_ns, &fact.encode_to_vec())
     }
+}
+
+/// The schema of [`GAPS`].
+pub(crate) fn gaps() -> Descriptors {
+    let names = ["first_ns", "last_ns", "messages", "bytes"];
+    Descriptors::facts("gap", &names.map(|name| (name, Type::Uint64)))
 }

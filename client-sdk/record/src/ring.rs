@@ -198,7 +198,7 @@ mod tests {
         let mut recording = Recording::new(&mut file, Arc::new(Schemas::built_in())).unwrap();
         ring.snapshot().write(&mut recording).unwrap();
         recording.finish(None).unwrap();
-        Info::read(&file.into_inner()[..]).unwrap()
+        Info::read(&mut file).unwrap()
     }
 
     fn messages(info: &Info, topic: &str) -> u64 {

@@ -18,8 +18,8 @@ pub(crate) enum Kind {
 /// The fields of `DriverMsg` itself, and that before it: see [`crate::payload`].
 const OUTER: u32 = 9;
 
-/// The fields that accompany others: `want_outcome`.
-const BESIDE: u32 = 186;
+/// The fields that accompany others: `want_outcome`, `valid_ms` and `for_client`.
+pub(crate) const BESIDE: [u32; 3] = [186, 189, 197];
 
 /// Looks at the outer fields of a message.
 ///
@@ -43,7 +43,7 @@ fn outer_fields(mut message: &[u8]) -> Option<Kind> {
                 msg_type = Some(varint(&mut message)? as i32);
                 continue;
             }
-            (BESIDE, _) => beside = beside.or(Some(number)),
+            (number, _) if BESIDE.contains(&number) => beside = beside.or(Some(number)),
             (number, _) if number > OUTER => first = first.or(Some(number)),
             _ => {}
         }
@@ -129,7 +129,7 @@ mod tests {
                     msg_type = Some(number as i32);
                     continue;
                 }
-                (BESIDE, _) => beside = beside.or(Some(number)),
+                (number, _) if BESIDE.contains(&number) => beside = beside.or(Some(number)),
                 (number, _) if number > OUTER => first = first.or(Some(number)),
                 _ => {}
             }

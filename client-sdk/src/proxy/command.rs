@@ -83,6 +83,7 @@ impl Proxy {
         if device == Device::MEDIATOR || !self.client.may_ask_for_outcomes() {
             return self.send_raw(message).await;
         }
+        let message = self.with_terms(message);
         let call = (self.client)
             .begin(device, wanting_outcome(&message), self.deadline, WAIT)
             .await?;

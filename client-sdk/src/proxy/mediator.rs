@@ -2,6 +2,7 @@
 
 use amber_proto::mediator::{ClientInfo, Driver, ProcessUsage, Traced, change_driver::Action};
 use amber_proto::{Device, mediator};
+use prost::Message;
 
 use super::{Mediator, blocking};
 use crate::client::Announcement;
@@ -38,7 +39,11 @@ impl Mediator {
     /// where long answers do not arrive.
     pub fn with_short_answers(&self) -> Self {
         let mut short = self.clone();
-        short.proxy.max_answer_bytes = Some(UNFRAGMENTED);
+        let wish = mediator::DriverMsg {
+            max_answer_bytes: Some(UNFRAGMENTED),
+            ..mediator::DriverMsg::default()
+        };
+        short.proxy.terms = wish.encode_to_vec().into();
         short
     }
 
@@ -48,7 +53,7 @@ impl Mediator {
     /// # Errors
     /// Otherwise, the error itself.
     pub fn with_short_answers_after(&self, error: Error) -> Result<Self> {
-        let is_short = self.proxy.max_answer_bytes.is_some();
+        let is_short = !self.proxy.terms.is_empty();
         let lives = self.proxy.client.announcement() == Announcement::Answered;
         match error {
             Error::TimedOut { .. } if lives && !is_short => Ok(self.with_short_answers()),

@@ -9,5 +9,8 @@ mod output;
 mod time;
 
 pub use failure::{Failure, exit_code};
-pub use output::{Human, fields, has_colours, note, print, show, table, terminal_columns};
+pub use output::{
+    Human, fields, has_colours, note, print, print_json, print_over, print_text, show, table,
+    terminal_columns,
+};
 pub use time::{age, duration, local_time, millis, seconds, utc_time};

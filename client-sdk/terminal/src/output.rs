@@ -1,12 +1,13 @@
 //! Results as text for people or as JSON for programs. IO.
 //!
-//! Text for people may include text of drivers and other programs. Its control
-//! characters are escaped here, and nowhere else.
+//! Text for people and JSON may include text of drivers, devices and other programs. Its control
+//! characters are escaped here, by the functions of `amber_proto::printable`. Only [`print()`] writes
+//! bytes as they are: files, and our own drawings.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use amber_proto::{printable, printable_line};
+use amber_proto::{printable, printable_json, printable_line};
 use serde::Serialize;
 
 use crate::Failure;
@@ -23,16 +24,38 @@ pub trait Human {
 /// As [`print()`].
 pub fn show(result: &(impl Serialize + Human), json: bool) -> Result<(), Failure> {
     match json {
-        true => {
-            let line = serde_json::to_string(result);
-            let line = line.map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
-            print(format!("{line}\n").as_bytes())
-        }
-        false => print(printable(&result.human()).as_bytes()),
+        true => print_json(result),
+        false => print_text(&result.human()),
     }
 }
 
-/// Writes data to stdout immediately.
+/// Writes text to stdout, which may have parts of others.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_text(text: &str) -> Result<(), Failure> {
+    print(printable(text).as_bytes())
+}
+
+/// Writes a line over the current one of a terminal; the cursor stays behind it.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_over(line: &str) -> Result<(), Failure> {
+    print(format!("\r{}\x1b[K", printable_line(line)).as_bytes())
+}
+
+/// Writes a value to stdout, as JSON in one line.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let line = serde_json::to_string(value);
+    let line = line.map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
+    print((printable_json(line) + "\n").as_bytes())
+}
+
+/// Writes data to stdout immediately, as they are.
 ///
 /// # Errors
 /// It cannot be written. A closed pipe gives a failure that shows nothing and

@@ -42,14 +42,72 @@ impl Reach {
 /// Whether a host, perhaps with a port, is a loopback address or the name of this machine.
 #[must_use]
 pub fn is_this_machine(host: &str) -> bool {
+    match address_of(host) {
+        Some(address) => address.to_canonical().is_loopback(),
+        None => name_of(host).eq_ignore_ascii_case("localhost"),
+    }
+}
+
+/// The IP address of a host, perhaps with a port; `None` if it is a name.
+fn address_of(host: &str) -> Option<IpAddr> {
+    name_of(host).parse().ok()
+}
+
+/// A host without its port.
+fn name_of(host: &str) -> &str {
     let without_port = match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
     };
-    let name = without_port.trim_start_matches('[').trim_end_matches(']');
-    match name.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    without_port.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// The pages that may connect. Browsers let any page in the world open a WebSocket to this machine, and
+/// tell only the page's origin. Programs send none (RFC 6455, section 10.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origins {
+    /// These, such as `https://robots.example`.
+    pub listed: Vec<String>,
+    /// All pages of this machine.
+    pub of_this_machine: bool,
+    /// Pages of the server itself.
+    pub own: Own,
+}
+
+/// Which pages count as those of the server itself: their origin has the host and port of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// None: it has no pages.
+    Never,
+    /// Those at an IP address. A name could belong to a foreign site that has pointed it to this host.
+    ByAddress,
+    /// Those at any host, because the page also needs a token or a host of this machine.
+    ByAnyHost,
+}
+
+impl Origins {
+    /// Whether a request with these headers `Origin` and `Host` may be answered.
+    #[must_use]
+    pub fn admit(&self, origin: Option<&str>, host: Option<&str>) -> bool {
+        let Some(origin) = origin else {
+            return true;
+        };
+        let mut listed = self.listed.iter();
+        if listed.any(|it| it.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let Some((_, authority)) = origin.split_once("://") else {
+            return false;
+        };
+        if self.of_this_machine && is_this_machine(authority) {
+            return true;
+        }
+        let is_own = host.is_some_and(|host| host.eq_ignore_ascii_case(authority));
+        match self.own {
+            Own::Never => false,
+            Own::ByAddress => is_own && address_of(authority).is_some(),
+            Own::ByAnyHost => is_own,
+        }
     }
 }
 

@@ -3,37 +3,47 @@
 use std::time::Duration;
 
 use amber_client::{Announcement, Client, Error};
-use amber_proto::{Device, DeviceType};
+use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
-use amber_schema::{Harmless, Interface, Kind, Method};
-use amber_terminal::note;
+use amber_schema::{Harmless, Kind, Method};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::limits::{ANSWER_MARGIN, MEDIATOR_DEADLINE};
 
+/// The known descriptions.
+#[derive(Debug)]
+pub struct Known {
+    /// The descriptions of Amber, and that of the device.
+    pub schemas: Schemas,
+    /// Why that of the device cannot be used, if it has one.
+    pub problem: Option<String>,
+}
+
 /// The descriptions of Amber, and that of the device from the mediator if it is another one.
-pub async fn schemas(client: &Client, device: Device) -> Schemas {
-    let mut schemas = Schemas::built_in();
-    let is_known = schemas.interface(device.device_type).is_some();
+pub async fn schemas(client: &Client, device: Device) -> Known {
+    let mut known = Known {
+        schemas: Schemas::built_in(),
+        problem: None,
+    };
+    let is_known = known.schemas.interface(device.device_type).is_some();
     if is_known || client.announcement() == Announcement::Silent {
-        return schemas;
+        return known;
     }
     let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
     let found = mediator.get_description(device.device_type.0, device.id.0);
     // Most drivers have sent none.
     let Ok(found) = found.await else {
-        return schemas;
+        return known;
     };
     match Schemas::from_descriptors(&found.files) {
-        Ok(served) => schemas.add(served),
-        Err(error) => note(format_args!(
-            "{device}: invalid description: {}",
-            error.text
-        )),
+        Ok(served) => known.schemas.add(served),
+        Err(error) => {
+            known.problem = Some(format!("{device}: invalid description: {}", error.text));
+        }
     }
-    schemas
+    known
 }
 
 /// Whether a request changes nothing.
@@ -42,15 +52,12 @@ pub fn only_reads(method: &Method) -> bool {
     method.harmless == Harmless::Any && matches!(method.kind, Kind::Ask { .. })
 }
 
-/// Whether a request makes the wheels turn until another one comes. Its sender must stop them, which a
-/// program that only passes requests on cannot know.
+/// Whether a request makes something move until another one comes, such as wheels. Its sender must
+/// stop it, which a program that only passes requests on cannot know.
 #[must_use]
-pub fn turns_wheels(interface: &Interface, method: &Method) -> bool {
-    let has_wheels = matches!(
-        DeviceType(interface.device_type),
-        DeviceType::ROBOCLAW | DeviceType::COLLISION_AVOIDANCE
-    );
-    has_wheels && matches!(method.kind, Kind::Tell) && method.command.starts_with("drive")
+pub fn keeps_moving(method: &Method) -> bool {
+    let moves = method.moves.as_ref();
+    moves.is_some_and(|moves| !moves.errand && moves.stop.is_some() && !method.request.is_empty())
 }
 
 /// Sends a request with arguments as on the command line, and returns the answer by name; null if the

@@ -9,6 +9,21 @@ pub const MAX_HEAD: usize = 16 * 1024;
 /// How long a connection may take for its request. Idle connections also end after this time.
 pub const HELLO_TIME: Duration = Duration::from_secs(5);
 
+/// How long a connection may ask for pages. All files of a page take a second; browsers and scrapers
+/// connect again for the next ones.
+pub const CONNECTION_LIFE: Duration = Duration::from_secs(20);
+
+/// How long the last answer of a connection may take.
+pub const LAST_ANSWER: Duration = Duration::from_secs(4);
+
+/// How long a peer may take to receive the answer to its close frame.
+pub const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// The size of a read of a WebSocket. The library clears such a buffer before each read, and 128 KB
+/// by default: with that, each command of a hundred bytes costs more time for clearing than for all
+/// the rest.
+pub const READ_BUFFER: usize = 4 * 1024;
+
 /// The time until connections are accepted again when the system has no file descriptors left.
 pub const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 

@@ -16,12 +16,15 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 pub use hyper::StatusCode;
 
-use crate::limits::{ACCEPT_RETRY, HELLO_TIME, MAX_HEAD};
+use crate::limits::{ACCEPT_RETRY, CONNECTION_LIFE, HELLO_TIME, LAST_ANSWER, MAX_HEAD};
 use crate::notes::Notes;
+use crate::places::{Guests, Limits};
 
 /// A request of a browser or of another program. Its body is not read.
 pub type Request = hyper::Request<Incoming>;
@@ -29,28 +32,52 @@ pub type Request = hyper::Request<Incoming>;
 /// The answer to a request.
 pub type Answer = hyper::Response<Full<Bytes>>;
 
-/// The number of connections, of all IP addresses and of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of connections.
-    pub total: usize,
-    /// Connections of one IP address, so that one does not keep out all others.
-    pub per_ip: usize,
-}
-
 /// The state that all connections of a server share.
 pub struct Server {
-    limits: Limits,
+    guests: Arc<Mutex<Rooms>>,
     started: Instant,
     notes: Mutex<Notes>,
 }
 
+/// The connections that have not shown a token, and the way to end each.
+struct Rooms {
+    guests: Guests,
+    exits: HashMap<u64, watch::Sender<bool>>,
+}
+
+/// A connection that has not shown a token. It gives its place back when this is dropped.
+pub struct Guest {
+    rooms: Arc<Mutex<Rooms>>,
+    ip: IpAddr,
+    number: u64,
+    exit: watch::Receiver<bool>,
+}
+
+impl Guest {
+    /// Waits until this guest must leave, because its network has too many.
+    pub async fn must_leave(&self) {
+        let _ = self.exit.clone().wait_for(|must_leave| *must_leave).await;
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.guests.leave(self.ip, self.number);
+        rooms.exits.remove(&self.number);
+    }
+}
+
 impl Server {
-    /// A server without connections.
+    /// A server without connections. The limits are those of connections without a token.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
+        let rooms = Rooms {
+            guests: Guests::new(limits),
+            exits: HashMap::new(),
+        };
         Self {
-            limits,
+            guests: Arc::new(Mutex::new(rooms)),
             started: Instant::now(),
             notes: Mutex::default(),
         }
@@ -62,7 +89,6 @@ impl Server {
         S: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
         F: Future<Output = Answer> + Send + 'static,
     {
-        let counts = Arc::new(Counts::default());
         loop {
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
@@ -73,44 +99,78 @@ impl Server {
                     continue;
                 }
             };
-            let ip = peer.ip().to_canonical();
-            let Some(counted) = counts.enter(ip, self.limits) else {
-                self.refused(peer, "too many connections");
-                continue;
-            };
+            let guest = Arc::new(self.enter(peer.ip().to_canonical()));
             let _ = stream.set_nodelay(true);
-            let service = service.clone();
-            tokio::spawn(async move {
-                let answer = service_fn(move |request: Request| {
-                    let service = service.clone();
-                    async move {
-                        Ok::<_, Infallible>(match *request.method() {
-                            Method::GET | Method::HEAD => service(request, peer).await,
-                            _ => plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported"),
-                        })
-                    }
-                });
-                let mut builder = http1::Builder::new();
-                let connection = builder
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HELLO_TIME)
-                    .max_buf_size(MAX_HEAD)
-                    .serve_connection(TokioIo::new(stream), answer)
-                    .with_upgrades();
-                // An error means that the peer is gone or does not speak HTTP.
-                let _ = connection.await;
-                drop(counted);
-            });
+            tokio::spawn(serve(stream, peer, guest, service.clone()));
+        }
+    }
+
+    fn enter(&self, ip: IpAddr) -> Guest {
+        let mut rooms = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let (number, leaves) = rooms.guests.enter(ip);
+        let (exit, must_leave) = watch::channel(false);
+        if let Some(exit) = leaves.and_then(|number| rooms.exits.remove(&number)) {
+            let _ = exit.send(true);
+            self.refused(
+                ip,
+                "too many connections without a token: the oldest was closed",
+            );
+        }
+        rooms.exits.insert(number, exit);
+        Guest {
+            rooms: self.guests.clone(),
+            ip,
+            number,
+            exit: must_leave,
         }
     }
 
     /// Shows that a request was refused, at a limited rate.
-    pub fn refused(&self, who: impl Display, why: &str) {
+    pub fn refused(&self, who: impl Display, why: &'static str) {
         let now = self.started.elapsed();
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = notes.line(now, format!("refused {who}: {why}")) {
+        if let Some(line) = notes.line(now, why, format!("refused {who}: {why}")) {
             note(line);
         }
+    }
+}
+
+/// Answers the requests of a connection. It ends even if its peer reads nothing.
+async fn serve<S, F>(stream: TcpStream, peer: SocketAddr, guest: Arc<Guest>, service: S)
+where
+    S: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let visitor = guest.clone();
+    let answer = service_fn(move |mut request: Request| {
+        let service = service.clone();
+        // Its place goes to the WebSocket, if it opens one.
+        request.extensions_mut().insert(visitor.clone());
+        async move {
+            Ok::<_, Infallible>(match *request.method() {
+                Method::GET | Method::HEAD => service(request, peer).await,
+                _ => plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported"),
+            })
+        }
+    });
+    let mut builder = http1::Builder::new();
+    let connection = builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HELLO_TIME)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), answer)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let served = async {
+        // An error means that the peer is gone or does not speak HTTP.
+        if timeout(CONNECTION_LIFE, connection.as_mut()).await.is_err() {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(LAST_ANSWER, connection).await;
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        () = guest.must_leave() => {}
     }
 }
 
@@ -145,70 +205,13 @@ pub fn page(body: impl Into<Bytes>, headers: &[(&'static str, &'static str)]) ->
     answer
 }
 
-/// The number of connections per IP address.
-#[derive(Debug, Default)]
-pub struct Counts(Mutex<HashMap<IpAddr, usize>>);
-
-/// A connection that is counted until this is dropped.
-#[derive(Debug)]
-pub struct Counted {
-    counts: Arc<Counts>,
-    ip: IpAddr,
-}
-
-impl Counts {
-    /// Counts one more connection; `None` if there are as many as the limits allow.
-    #[must_use]
-    pub fn enter(self: &Arc<Self>, ip: IpAddr, limits: Limits) -> Option<Counted> {
-        let mut by_ip = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let total: usize = by_ip.values().sum();
-        let from_here = by_ip.get(&ip).copied().unwrap_or_default();
-        if total >= limits.total || from_here >= limits.per_ip {
-            return None;
-        }
-        by_ip.insert(ip, from_here + 1);
-        Some(Counted {
-            counts: self.clone(),
-            ip,
-        })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut by_ip = (self.counts.0.lock()).unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = by_ip.get_mut(&self.ip) {
-            *count -= 1;
-            if *count == 0 {
-                by_ip.remove(&self.ip);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
 
     use super::*;
-
-    #[test]
-    fn connections_are_limited_in_total_and_per_address() {
-        let counts = Arc::new(Counts::default());
-        let limits = Limits {
-            total: 3,
-            per_ip: 2,
-        };
-        let enter = |last: u8| counts.enter(IpAddr::from([127, 0, 0, last]), limits);
-        let (first, _second) = (enter(1).unwrap(), enter(1).unwrap());
-        assert!(enter(1).is_none());
-        let _third = enter(2).unwrap();
-        assert!(enter(3).is_none());
-        drop(first);
-        assert!(enter(3).is_some());
-        assert!(enter(1).is_some());
-    }
 
     async fn served() -> SocketAddr {
         let any = "127.0.0.1:0".parse().unwrap();
@@ -255,11 +258,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_above_the_limit_is_closed() {
+    async fn above_the_limit_the_oldest_connection_makes_room() {
         let address = served().await;
         let mut first = TcpStream::connect(address).await.unwrap();
         let mut second = TcpStream::connect(address).await.unwrap();
-        assert_eq!(second.read(&mut [0; 1]).await.unwrap(), 0);
-        assert!(ask(&mut first, "GET").await.starts_with("HTTP/1.1 200 OK"));
+        assert!(ask(&mut second, "GET").await.starts_with("HTTP/1.1 200 OK"));
+        assert_eq!(first.read(&mut [0; 1]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_reads_no_answers_is_gone_after_a_while() {
+        let address = served().await;
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        let requests = "GET /x HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1000);
+        // Until neither side has room, or the server has closed the connection.
+        let write = async { while peer.write_all(requests.as_bytes()).await.is_ok() {} };
+        let is_stuck = timeout(Duration::from_secs(2), write).await.is_err();
+        assert!(is_stuck, "the peer can write endlessly");
+        tokio::time::pause();
+        tokio::time::sleep(CONNECTION_LIFE + LAST_ANSWER + Duration::from_secs(1)).await;
+        tokio::time::resume();
+        // The server has closed it with unread requests, which is an error for the peer.
+        let ended = timeout(Duration::from_secs(20), async {
+            while peer.write_all(requests.as_bytes()).await.is_ok() {}
+        });
+        assert!(ended.await.is_ok(), "the connection is still open");
     }
 }

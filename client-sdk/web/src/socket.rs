@@ -1,5 +1,7 @@
 //! Opens WebSockets. IO.
 
+use std::sync::Arc;
+
 use http_body_util::Full;
 use hyper::Method;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -7,25 +9,23 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::server::{Answer, Request, StatusCode, head, plain};
+use crate::server::{Answer, Guest, Request, StatusCode, head, plain};
+use crate::websocket::config;
 
 /// A WebSocket with one peer.
 pub type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// The size of a read. The library clears such a buffer before each read, and 128 KB by default,
-/// which takes longer than all that a small message needs.
-const READ_BUFFER: usize = 4 * 1024;
-
 /// Answers a request for a WebSocket, and calls `serve` with it in a separate task. `protocol` is
-/// what peers speak there, `max_message` the largest message of a peer, in bytes. The answer to any
-/// other request is an error, and `serve` is not called.
+/// what peers speak there, `max_message` the largest message of a peer, in bytes. `serve` also gets the
+/// place of the connection among the guests, and drops it when the peer has shown a token. The answer
+/// to any other request is an error, and `serve` is not called.
 pub fn upgrade<F>(
     mut request: Request,
     protocol: Option<&'static str>,
     max_message: usize,
-    serve: impl FnOnce(Socket) -> F + Send + 'static,
+    serve: impl FnOnce(Socket, Option<Arc<Guest>>) -> F + Send + 'static,
 ) -> Answer
 where
     F: Future<Output = ()> + Send + 'static,
@@ -41,19 +41,17 @@ where
     let Ok(accept) = HeaderValue::from_str(&accept) else {
         return plain(StatusCode::BAD_REQUEST, "invalid key");
     };
+    let guest = request.extensions_mut().remove::<Arc<Guest>>();
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         // An error means that the peer is already gone.
         let Ok(upgraded) = upgraded.await else {
             return;
         };
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            .max_message_size(Some(max_message))
-            .max_frame_size(Some(max_message));
         let io = TokioIo::new(upgraded);
-        let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-        serve(socket).await;
+        let socket =
+            WebSocketStream::from_raw_socket(io, Role::Server, Some(config(max_message))).await;
+        serve(socket, guest).await;
     });
     let mut answer = Answer::new(Full::default());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

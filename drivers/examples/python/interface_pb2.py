@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0finterface.proto\x12\x05\x61mber\x1a google/protobuf/descriptor.proto\"E\n\x0f\x44\x65viceInterface\x12\x0c\n\x04type\x18\x01 \x02(\x05\x12\x0c\n\x04name\x18\x02 \x02(\t\x12\x16\n\x0e\x61lways_answers\x18\x03 \x01(\x08\"\xce\x01\n\x03\x41sk\x12\x0c\n\x04\x66lag\x18\x01 \x03(\t\x12\x0f\n\x07request\x18\x02 \x03(\t\x12\x19\n\x03set\x18\x03 \x03(\x0b\x32\x0c.amber.Value\x12\x0e\n\x06\x61nswer\x18\x04 \x03(\t\x12\x12\n\nmay_answer\x18\x05 \x03(\t\x12\x14\n\x0crepeats_flag\x18\x06 \x01(\x08\x12\x0f\n\x07refusal\x18\x07 \x01(\t\x12\r\n\x05value\x18\x08 \x01(\t\x12\x12\n\ntimeout_ms\x18\t \x01(\r\x12\x10\n\x08\x64uration\x18\n \x01(\t\x12\r\n\x05reads\x18\x0b \x01(\x08\"c\n\x04Tell\x12\x0c\n\x04\x66lag\x18\x01 \x03(\t\x12\x0f\n\x07request\x18\x02 \x03(\t\x12\x19\n\x03set\x18\x03 \x03(\x0b\x32\x0c.amber.Value\x12!\n\x08harmless\x18\x04 \x01(\x0b\x32\x0f.amber.Harmless\"%\n\x08Harmless\x12\x19\n\x03set\x18\x01 \x03(\x0b\x32\x0c.amber.Value\"\x91\x01\n\x06Stream\x12\x0c\n\x04\x64\x61ta\x18\x01 \x03(\t\x12\x10\n\x08may_have\x18\x02 \x03(\t\x12\x0f\n\x07request\x18\x03 \x01(\t\x12\x0e\n\x06period\x18\x04 \x01(\t\x12\x1b\n\x05start\x18\x05 \x03(\x0b\x32\x0c.amber.Value\x12\x1a\n\x04stop\x18\x06 \x03(\x0b\x32\x0c.amber.Value\x12\r\n\x05value\x18\x07 \x01(\t\"%\n\x05Value\x12\r\n\x05\x66ield\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\t\n\x07Nothing:I\n\x06\x64\x65vice\x12\x1f.google.protobuf.ServiceOptions\x18\xa0\x96\x03 \x01(\x0b\x32\x16.amber.DeviceInterface:9\n\x03\x61sk\x12\x1e.google.protobuf.MethodOptions\x18\xa1\x96\x03 \x01(\x0b\x32\n.amber.Ask:;\n\x04tell\x12\x1e.google.protobuf.MethodOptions\x18\xa2\x96\x03 \x01(\x0b\x32\x0b.amber.Tell:?\n\x06stream\x12\x1e.google.protobuf.MethodOptions\x18\xa3\x96\x03 \x01(\x0b\x32\r.amber.Stream:-\n\x04unit\x12\x1d.google.protobuf.FieldOptions\x18\xaa\x96\x03 \x01(\t:,\n\x03min\x12\x1d.google.protobuf.FieldOptions\x18\xab\x96\x03 \x01(\x01:,\n\x03max\x12\x1d.google.protobuf.FieldOptions\x18\xac\x96\x03 \x01(\x01:5\n\x0c\x61\x62sent_means\x12\x1d.google.protobuf.FieldOptions\x18\xad\x96\x03 \x01(\t:3\n\nalways_set\x12\x1d.google.protobuf.FieldOptions\x18\xae\x96\x03 \x01(\x08:0\n\x05value\x12\x1f.google.protobuf.MessageOptions\x18\xb4\x96\x03 \x01(\t:2\n\x07\x63olumns\x12\x1f.google.protobuf.MessageOptions\x18\xb5\x96\x03 \x01(\x08\x42/\n\x1dpl.edu.agh.amber.common.protoB\x0eInterfaceProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0finterface.proto\x12\x05\x61mber\x1a google/protobuf/descriptor.proto\"E\n\x0f\x44\x65viceInterface\x12\x0c\n\x04type\x18\x01 \x02(\x05\x12\x0c\n\x04name\x18\x02 \x02(\t\x12\x16\n\x0e\x61lways_answers\x18\x03 \x01(\x08\"\xce\x01\n\x03\x41sk\x12\x0c\n\x04\x66lag\x18\x01 \x03(\t\x12\x0f\n\x07request\x18\x02 \x03(\t\x12\x19\n\x03set\x18\x03 \x03(\x0b\x32\x0c.amber.Value\x12\x0e\n\x06\x61nswer\x18\x04 \x03(\t\x12\x12\n\nmay_answer\x18\x05 \x03(\t\x12\x14\n\x0crepeats_flag\x18\x06 \x01(\x08\x12\x0f\n\x07refusal\x18\x07 \x01(\t\x12\r\n\x05value\x18\x08 \x01(\t\x12\x12\n\ntimeout_ms\x18\t \x01(\r\x12\x10\n\x08\x64uration\x18\n \x01(\t\x12\r\n\x05reads\x18\x0b \x01(\x08\"c\n\x04Tell\x12\x0c\n\x04\x66lag\x18\x01 \x03(\t\x12\x0f\n\x07request\x18\x02 \x03(\t\x12\x19\n\x03set\x18\x03 \x03(\x0b\x32\x0c.amber.Value\x12!\n\x08harmless\x18\x04 \x01(\x0b\x32\x0f.amber.Harmless\"%\n\x08Harmless\x12\x19\n\x03set\x18\x01 \x03(\x0b\x32\x0c.amber.Value\"2\n\x05Moves\x12\x19\n\x04stop\x18\x01 \x01(\x0b\x32\x0b.amber.Stop\x12\x0e\n\x06\x65rrand\x18\x02 \x01(\x08\"!\n\x04Stop\x12\x19\n\x03set\x18\x01 \x03(\x0b\x32\x0c.amber.Value\"\x91\x01\n\x06Stream\x12\x0c\n\x04\x64\x61ta\x18\x01 \x03(\t\x12\x10\n\x08may_have\x18\x02 \x03(\t\x12\x0f\n\x07request\x18\x03 \x01(\t\x12\x0e\n\x06period\x18\x04 \x01(\t\x12\x1b\n\x05start\x18\x05 \x03(\x0b\x32\x0c.amber.Value\x12\x1a\n\x04stop\x18\x06 \x03(\x0b\x32\x0c.amber.Value\x12\r\n\x05value\x18\x07 \x01(\t\"%\n\x05Value\x12\r\n\x05\x66ield\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\t\n\x07Nothing:I\n\x06\x64\x65vice\x12\x1f.google.protobuf.ServiceOptions\x18\xa0\x96\x03 \x01(\x0b\x32\x16.amber.DeviceInterface:9\n\x03\x61sk\x12\x1e.google.protobuf.MethodOptions\x18\xa1\x96\x03 \x01(\x0b\x32\n.amber.Ask:;\n\x04tell\x12\x1e.google.protobuf.MethodOptions\x18\xa2\x96\x03 \x01(\x0b\x32\x0b.amber.Tell:?\n\x06stream\x12\x1e.google.protobuf.MethodOptions\x18\xa3\x96\x03 \x01(\x0b\x32\r.amber.Stream:=\n\x05moves\x12\x1e.google.protobuf.MethodOptions\x18\xa4\x96\x03 \x01(\x0b\x32\x0c.amber.Moves:-\n\x04unit\x12\x1d.google.protobuf.FieldOptions\x18\xaa\x96\x03 \x01(\t:,\n\x03min\x12\x1d.google.protobuf.FieldOptions\x18\xab\x96\x03 \x01(\x01:,\n\x03max\x12\x1d.google.protobuf.FieldOptions\x18\xac\x96\x03 \x01(\x01:5\n\x0c\x61\x62sent_means\x12\x1d.google.protobuf.FieldOptions\x18\xad\x96\x03 \x01(\t:3\n\nalways_set\x12\x1d.google.protobuf.FieldOptions\x18\xae\x96\x03 \x01(\x08:0\n\x05value\x12\x1f.google.protobuf.MessageOptions\x18\xb4\x96\x03 \x01(\t:2\n\x07\x63olumns\x12\x1f.google.protobuf.MessageOptions\x18\xb5\x96\x03 \x01(\x08\x42/\n\x1dpl.edu.agh.amber.common.protoB\x0eInterfaceProto')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'interface_pb2', globals())
@@ -23,6 +23,7 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   google_dot_protobuf_dot_descriptor__pb2.MethodOptions.RegisterExtension(ask)
   google_dot_protobuf_dot_descriptor__pb2.MethodOptions.RegisterExtension(tell)
   google_dot_protobuf_dot_descriptor__pb2.MethodOptions.RegisterExtension(stream)
+  google_dot_protobuf_dot_descriptor__pb2.MethodOptions.RegisterExtension(moves)
   google_dot_protobuf_dot_descriptor__pb2.FieldOptions.RegisterExtension(unit)
   google_dot_protobuf_dot_descriptor__pb2.FieldOptions.RegisterExtension(min)
   google_dot_protobuf_dot_descriptor__pb2.FieldOptions.RegisterExtension(max)
@@ -41,10 +42,14 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _TELL._serialized_end=439
   _HARMLESS._serialized_start=441
   _HARMLESS._serialized_end=478
-  _STREAM._serialized_start=481
-  _STREAM._serialized_end=626
-  _VALUE._serialized_start=628
-  _VALUE._serialized_end=665
-  _NOTHING._serialized_start=667
-  _NOTHING._serialized_end=676
+  _MOVES._serialized_start=480
+  _MOVES._serialized_end=530
+  _STOP._serialized_start=532
+  _STOP._serialized_end=565
+  _STREAM._serialized_start=568
+  _STREAM._serialized_end=713
+  _VALUE._serialized_start=715
+  _VALUE._serialized_end=752
+  _NOTHING._serialized_start=754
+  _NOTHING._serialized_end=763
 # @@protoc_insertion_point(module_scope)

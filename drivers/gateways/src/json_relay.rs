@@ -18,3 +18,4 @@ pub mod limits;
 mod pacing;
 mod pictures;
 pub mod server;
+mod stamps;

@@ -31,6 +31,9 @@ pub const MOTION_PERIOD: Duration = Duration::from_millis(20);
 /// least ten commands per second.
 pub const MOTION_LIFE: Duration = Duration::from_millis(500);
 
+/// A motion command that the network has delayed by more is not carried out: the life of a command.
+pub const MOTION_LAG: Duration = MOTION_LIFE;
+
 /// How long a session keeps the controls after its last command other than a stop.
 pub const SEAT_HOLD: Duration = Duration::from_secs(1);
 

@@ -10,8 +10,9 @@
 //! PURE: `machine` (the interface of a protocol), `robot` (its devices, and what it measures),
 //! `gate` (allowed senders and rates), `offences` (addresses ignored for a while), `controls` (the
 //! seat, and how long motion lasts), `helm` (the same for all devices of a robot), `motion` (which
-//! messages move wheels), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `sockets` (UDP),
-//! `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
+//! messages move wheels), `lag` (how late a message is), `stall` (whether a connection has just
+//! stalled), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `sockets`
+//! (UDP), `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
 
 pub mod clock;
 pub mod controls;
@@ -20,6 +21,7 @@ pub mod feeds;
 pub mod gate;
 pub mod helm;
 pub mod json;
+pub mod lag;
 pub mod machine;
 pub mod motion;
 pub mod offences;
@@ -27,6 +29,7 @@ pub mod options;
 pub mod robot;
 pub mod runner;
 mod sockets;
+pub mod stall;
 mod status;
 pub mod tally;
 mod users;

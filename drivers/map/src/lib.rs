@@ -20,9 +20,10 @@
 //! - **The plane frame** of all other types: x to the right, y up, angles counter-clockwise
 //!   from x.
 //!
-//! `From` converts between [`MapPose`] and [`Pose`]. The whole crate is PURE: it has no IO, clock
-//! or randomness. Callers read the files.
+//! `From` converts between [`MapPose`] and [`Pose`]. The crate is PURE, with no IO, clock or
+//! randomness, except that [`MapFile::open`] reads files.
 
+mod disk;
 mod file;
 mod geometry;
 mod graph;

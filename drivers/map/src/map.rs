@@ -24,7 +24,7 @@ pub const BUILT_IN: [(&str, &str); 2] = [
 ];
 
 /// The maximum size of a map.
-const MAX_EXTENT_M: f64 = 10_000.0;
+pub(crate) const MAX_EXTENT_M: f64 = 10_000.0;
 /// A wall with a larger thickness counts as a line.
 const MAX_THICKNESS_M: f64 = 10.0;
 /// The maximum number of walls.

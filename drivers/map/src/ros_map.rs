@@ -27,6 +27,7 @@ use self::image::Image;
 pub use self::image::ImageError;
 use crate::geometry::Point;
 use crate::grid::{Cell, GridError, Layout, Occupancy};
+use crate::map::MAX_EXTENT_M;
 
 /// The grey values of a written image, as map_saver of ROS writes them.
 const OCCUPIED: u8 = 0;
@@ -88,6 +89,9 @@ pub enum RosMapError {
         /// The problem.
         problem: String,
     },
+    /// The map is too large, or too far away.
+    #[error("resolution or origin: coordinates of the map must be at most {MAX_EXTENT_M} m")]
+    Extent,
     /// The image is invalid.
     #[error("image: {0}")]
     Image(#[from] ImageError),
@@ -155,6 +159,15 @@ impl Description {
             columns: image.columns,
             rows: image.rows,
         };
+        // As in a .roson file.
+        let corners = [layout.low, layout.high()];
+        let numbers = corners.into_iter().flat_map(|it| [it.x, it.y]);
+        if !numbers
+            .into_iter()
+            .all(|number| number.abs() <= MAX_EXTENT_M)
+        {
+            return Err(RosMapError::Extent);
+        }
         // The first row of an image is the upper one.
         let rows = image.pixels.chunks_exact(image.columns).rev();
         let cells = rows.flatten().map(|grey| self.cell(*grey));
@@ -307,6 +320,24 @@ mod tests {
             [0, 100, 50, 255].map(raw),
             [Cell::Free, Cell::Occupied, Cell::Unknown, Cell::Unknown]
         );
+    }
+
+    #[test]
+    fn a_map_is_as_near_as_one_of_walls() {
+        let image = b"P2 2 1 255 0 254";
+        for (from, to) in [
+            ("resolution: 0.050000", "resolution: 1e300"),
+            ("resolution: 0.050000", "resolution: 5001"),
+            ("[-1.0, 2.0", "[1e308, 2.0"),
+            ("[-1.0, 2.0", "[-1.0, -10001"),
+            ("[-1.0, 2.0", "[9999.95, 2.0"),
+        ] {
+            let description: Description = YAML.replace(from, to).parse().unwrap();
+            let found = description.occupancy(image);
+            assert!(matches!(found, Err(RosMapError::Extent)), "{to}: {found:?}");
+        }
+        let far: Description = YAML.replace("-1.0", "9999.8").parse().unwrap();
+        assert!(far.occupancy(image).is_ok());
     }
 
     #[test]

@@ -305,6 +305,19 @@ impl DriveToPoint {
         self.begin_target(now);
     }
 
+    /// The client for which it drives.
+    pub fn owner(&self) -> Option<ClientId> {
+        self.owner
+    }
+
+    /// Stops the robot. The visited targets stay.
+    pub fn stop(&mut self, now: Duration) {
+        if self.owner.take().is_some() {
+            self.next.clear();
+            self.begin_target(now);
+        }
+    }
+
     /// A client has left. The targets end with the client that set them.
     pub fn handle_client_left(&mut self, now: Duration, client: ClientId) {
         if self.owner == Some(client) || (self.config.any_client_stops && self.owner.is_some()) {

@@ -206,6 +206,11 @@ impl Trajectory {
         self.finished = false;
     }
 
+    /// The client for which it drives.
+    pub fn owner(&self) -> Option<ClientId> {
+        self.run.as_ref().map(|run| run.owner)
+    }
+
     /// A client has left. The robot stops if this client started it.
     pub fn handle_client_left(&mut self, client: ClientId) {
         if self.run.as_ref().is_some_and(|run| run.owner == client) {

@@ -191,13 +191,15 @@ fn show(report: &Report, style: Style, shown: &impl Shown) -> String {
         }
         Report::Event(event) => shown.event(event),
         Report::Gap(gap) => crate::line::gap(gap) + "\n",
+        Report::Damaged(what, gap) => crate::line::damaged(what, gap) + "\n",
         Report::Again => "the recording starts again\n".into(),
         Report::End => "the recording has ended; clients still get the last answers\n".into(),
         Report::Problem(text) => format!("cannot continue: {text}\n"),
     };
+    let text = amber_proto::printable(&text);
     match style {
         Style::Terminal => format!("{START_OF_LINE}{text}"),
-        Style::Text | Style::Json => text,
+        Style::Text | Style::Json => text.into_owned(),
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Report {
     Event(Vec<u8>),
     /// Messages are missing in the recording here.
     Gap(Gap),
+    /// A part of the recording is damaged: what is wrong, and the messages that are left out.
+    Damaged(String, Gap),
     /// The recording starts again.
     Again,
     /// The recording has ended.
@@ -84,7 +86,7 @@ impl From<GapInfo> for Gap {
 
 /// One line.
 pub(crate) fn line(value: &impl Serialize) -> String {
-    let mut line = serde_json::to_string(value).unwrap_or_default();
+    let mut line = amber_proto::printable_json(serde_json::to_string(value).unwrap_or_default());
     line.push('\n');
     line
 }

@@ -21,11 +21,24 @@ pub(crate) fn status(status: &Status) -> String {
 /// A gap.
 pub(crate) fn gap(gap: &Gap) -> String {
     let seconds = gap.last_ns.saturating_sub(gap.first_ns) as f64 / 1e9;
+    let messages = match gap.messages {
+        0 => "an unknown number of".to_owned(),
+        messages => messages.to_string(),
+    };
     format!(
-        "{} gap: {} messages ({} bytes) of {seconds:.3} s are missing in the recording",
+        "{} gap: {messages} messages ({} bytes) of {seconds:.3} s are missing in the recording",
         time_of_day(gap.first_ns),
-        gap.messages,
         gap.bytes,
+    )
+}
+
+/// A part of the file that is damaged.
+pub(crate) fn damaged(what: &str, gap: &Gap) -> String {
+    let seconds = gap.last_ns.saturating_sub(gap.first_ns) as f64 / 1e9;
+    format!(
+        "{} damaged: {what}; its messages of {seconds:.3} s are left out: `amber recover` repairs \
+         the recording",
+        time_of_day(gap.first_ns),
     )
 }
 

@@ -358,6 +358,11 @@ impl Shared {
                 tracing::info!("{}", crate::line::gap(&gap));
                 report(reports, Report::Gap(gap));
             }
+            Played::Damaged(what, gap) => {
+                let gap = gap.into();
+                tracing::warn!("{}", crate::line::damaged(&what, &gap));
+                report(reports, Report::Damaged(what, gap));
+            }
             Played::Again => report(reports, Report::Again),
             Played::End => {
                 report(reports, Report::Status(status(self)));

@@ -66,7 +66,7 @@
 //!
 //! # Where to look
 //!
-//! `session`, `subscribers`, `periodic`, `queue` and `health` make decisions
+//! `session`, `subscribers`, `periodic`, `queue`, `motion` and `health` make decisions
 //! without IO (PURE); `pipe` reads and writes any stream, `many` joins the
 //! pipes of several devices, and `stdio` is the process around it (IO). The
 //! first lines of each module contain PURE or IO.
@@ -84,6 +84,7 @@ pub mod devices;
 mod health;
 mod link;
 mod many;
+mod motion;
 pub mod periodic;
 mod pipe;
 pub mod queue;
@@ -99,6 +100,7 @@ pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
 pub use link::{Link, SendError};
 pub use many::{Devices, serve_many_until};
+pub use motion::{Holder, Motion, Moves};
 pub use periodic::Periodic;
 pub use pipe::{serve_on, serve_until};
 pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};
@@ -123,6 +125,12 @@ pub trait Driver {
     /// it after [`Driver::start`]. The generated trait of your own device has
     /// one.
     fn description(&self) -> Option<&'static [u8]> {
+        None
+    }
+
+    /// The requests that move something, for lease, halt and expiry; `None` if there are none.
+    /// Generated traits have it.
+    fn moves(&self) -> Option<Moves<Self::Message>> {
         None
     }
 

@@ -10,6 +10,7 @@ use amber_proto::{Device, DeviceMessage};
 use tokio::sync::{mpsc, watch};
 
 use crate::health::HealthTable;
+use crate::motion::Holder;
 use crate::request::Origin;
 use crate::session::MessageTooLong;
 
@@ -29,6 +30,7 @@ pub struct Link<M> {
     device: Option<Device>,
     commands: mpsc::Sender<Command<M>>,
     subscriptions: watch::Receiver<usize>,
+    holder: watch::Receiver<Option<Holder>>,
     client: Client,
     health: Arc<Mutex<HealthTable>>,
     /// Signals a change in the health table.
@@ -72,6 +74,7 @@ impl<M: DeviceMessage> Link<M> {
         device: Option<Device>,
         client: Client,
         subscriptions: watch::Receiver<usize>,
+        holder: watch::Receiver<Option<Holder>>,
     ) -> (Self, Linked<M>) {
         let (commands, received) = mpsc::channel(MAX_WAITING);
         let (health_changed, changes) = mpsc::channel(1);
@@ -79,6 +82,7 @@ impl<M: DeviceMessage> Link<M> {
             device,
             commands,
             subscriptions,
+            holder,
             client,
             health: Arc::default(),
             health_changed,
@@ -195,6 +199,12 @@ impl<M: DeviceMessage> Link<M> {
             .is_ok()
     }
 
+    /// The client that holds the lease of this device, now and after each change; `None` while nobody
+    /// holds it. For a driver that moves another device on behalf of this client.
+    pub fn holder(&self) -> watch::Receiver<Option<Holder>> {
+        self.holder.clone()
+    }
+
     /// The other devices of the robot, over our own stdin and stdout:
     /// `link.devices().dummy(0).status().await`.
     pub fn devices(&self) -> &Client {
@@ -236,6 +246,7 @@ impl<M> Clone for Link<M> {
             device: self.device,
             commands: self.commands.clone(),
             subscriptions: self.subscriptions.clone(),
+            holder: self.holder.clone(),
             client: self.client.clone(),
             health: self.health.clone(),
             health_changed: self.health_changed.clone(),

@@ -3,6 +3,7 @@
 //! One task does everything. While a handler of the driver waits, the same task continues to read
 //! and write: it answers PINGs, records subscribers, and queues requests.
 
+use std::env;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -21,6 +22,7 @@ use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
 use crate::link::{Command, Link, Linked, lock};
+use crate::motion::{Holder, read_halts};
 use crate::queue::{MAX_REQUESTS, Work};
 use crate::session::{MessageTooLong, Session};
 use crate::{Driver, ServeError};
@@ -143,6 +145,7 @@ struct Pipe<D: Driver, R, W> {
     ended: Option<oneshot::Sender<()>>,
     linked: Linked<D::Message>,
     subscriptions: watch::Sender<usize>,
+    holder: watch::Sender<Option<Holder>>,
     to_devices: mpsc::Receiver<Packet>,
     from_devices: mpsc::Sender<Packet>,
 }
@@ -167,7 +170,8 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             } => (peer, Some(device), client),
         };
         let (subscriptions, watched) = watch::channel(0);
-        let (link, linked) = Link::new(device, client, watched);
+        let (holder, held) = watch::channel(None);
+        let (link, linked) = Link::new(device, client, watched, held);
         let (ended, end) = oneshot::channel();
         let pipe = Self {
             peer,
@@ -182,6 +186,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             ended: Some(ended),
             linked,
             subscriptions,
+            holder,
             to_devices,
             from_devices,
         };
@@ -189,6 +194,11 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     }
 
     async fn serve(&mut self, driver: &mut D, link: Link<D::Message>) -> Result<(), ServeError> {
+        if let Some(moves) = driver.moves() {
+            let reports = self.peer == Peer::Amber;
+            let halted = env::var("AMBER_HALTED").unwrap_or_default();
+            self.session.set_moves(moves, read_halts(&halted), reports);
+        }
         self.during(driver.start(link))
             .await?
             .map_err(ServeError::Start)?;
@@ -218,6 +228,8 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             let may_publish = self.ended.is_some() && !(has_published && self.session.has_work());
             let period = period.filter(|_| may_publish);
             let now = Instant::now().into_std();
+            self.session.handle_timeout(now);
+            self.tell_holder();
             has_published = false;
             if let Some(device) = period.and_then(|period| self.session.take_due(now, period)) {
                 has_published = true;
@@ -225,14 +237,15 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             } else if may_publish && driver.wake_at().is_some_and(|due| due <= now) {
                 has_published = true;
                 self.during(driver.wake()).await?;
-            } else if let Some(work) = self.session.poll_work() {
+            } else if let Some(work) = self.take_work(now) {
                 self.work(driver, work).await?;
             } else if self.ended.is_none() {
                 return Ok(());
             } else {
                 batch = 0;
                 let publishes_at = period.and_then(|_| self.session.next_due());
-                let due = [publishes_at, driver.wake_at()].into_iter().flatten().min();
+                let due = [publishes_at, driver.wake_at(), self.session.next_timeout()];
+                let due = due.into_iter().flatten().min();
                 tokio::select! {
                     exchanged = self.exchange() => exchanged?,
                     () = until(due) => {}
@@ -272,6 +285,23 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         }
         self.encode_outputs();
         Ok(())
+    }
+
+    /// Tells the link who holds the lease.
+    fn tell_holder(&self) {
+        let holder = self.session.holder(self.device);
+        self.holder.send_if_modified(|before| {
+            let is_new = *before != holder;
+            *before = holder;
+            is_new
+        });
+    }
+
+    fn take_work(&mut self, now: std::time::Instant) -> Option<Work<D::Message>> {
+        let work = self.session.poll_work(now);
+        // Some requests are answered without the driver.
+        self.encode_outputs();
+        work
     }
 
     async fn work(&mut self, driver: &mut D, work: Work<D::Message>) -> Result<(), ServeError> {
@@ -435,6 +465,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             }
         }
         self.encode_outputs();
+        self.tell_holder();
         self.subscriptions.send_if_modified(|count| {
             let before = std::mem::replace(count, self.session.subscriptions());
             *count != before

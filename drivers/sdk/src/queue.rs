@@ -71,6 +71,25 @@ impl<M> Queue<M> {
         Some(work)
     }
 
+    /// Removes the requests of a client for which `is_outdated` is true.
+    pub fn drop_requests(
+        &mut self,
+        client: ClientId,
+        mut is_outdated: impl FnMut(&Request<M>) -> bool,
+    ) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for work in waiting {
+            match work {
+                Work::Request(request)
+                    if request.client() == Some(client) && is_outdated(&request) =>
+                {
+                    self.forget(Some(client));
+                }
+                work => self.waiting.push_back(work),
+            }
+        }
+    }
+
     /// Whether reading must pause until work has been taken.
     pub fn is_full(&self) -> bool {
         self.waiting.len() - self.requests >= MAX_CHANGES

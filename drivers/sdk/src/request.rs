@@ -1,5 +1,7 @@
 //! Requests to a driver. PURE.
 
+use std::time::Instant;
+
 use amber_proto::{ClientId, Device, SynNum};
 
 /// A DATA message from a client or from another driver.
@@ -27,6 +29,14 @@ pub struct Origin {
     /// [`Link::accepted`](crate::Link::accepted) and
     /// [`Link::refused`](crate::Link::refused).
     pub wants_outcome: bool,
+    /// When the request is no longer valid, if the sender said so. The harness stops the device
+    /// then.
+    pub valid_until: Option<Instant>,
+    /// The harness itself sends the request, to stop the device: for example because a lease has
+    /// ended.
+    pub is_from_harness: bool,
+    /// The client of the sender, if it is a driver that moves this device for one.
+    pub for_client: Option<ClientId>,
 }
 
 impl<M> Request<M> {

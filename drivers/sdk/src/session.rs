@@ -5,16 +5,18 @@
 //! [`Session::poll_from_device`]; take work from [`Session::poll_work`]
 //! whenever the driver is free.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use amber_proto::limits::MAX_PART;
 use amber_proto::mediator::{self, Outcome};
+use amber_proto::motion;
 use amber_proto::{ClientId, Device, DeviceId, DeviceMessage, DeviceType, DriverHdr};
 use amber_proto::{MsgType, Packet, SynNum};
 use bytes::Bytes;
 use prost::Message;
 
+use crate::motion::{Command, Holder, Motion, Motions, Moves, Refusal, Request as MotionRequest};
 use crate::queue::{Queue, Work};
 use crate::request::{Origin, Request};
 use crate::subscribers::Subscribers;
@@ -39,6 +41,19 @@ pub struct Session<M> {
     outputs: VecDeque<Packet>,
     from_devices: VecDeque<Packet>,
     complaints: Complaints,
+    /// Only for devices that move.
+    motion: Option<MotionDesk<M>>,
+}
+
+/// Lease, halt and expiry, and the requests that stop devices.
+#[derive(Debug)]
+struct MotionDesk<M> {
+    moves: Moves<M>,
+    motions: Motions,
+    /// They come before all other work.
+    stops: VecDeque<Request<M>>,
+    /// Whether the mediator understands reports.
+    reports: bool,
 }
 
 impl<M> Default for Session<M> {
@@ -49,11 +64,29 @@ impl<M> Default for Session<M> {
             outputs: VecDeque::new(),
             from_devices: VecDeque::new(),
             complaints: Complaints::default(),
+            motion: None,
         }
     }
 }
 
 impl<M: DeviceMessage> Session<M> {
+    /// From now on there are lease, halt and expiry. `halted` are the devices that were halted
+    /// before, and by whom. `reports`: the mediator understands reports about it.
+    pub(crate) fn set_moves(
+        &mut self,
+        moves: Moves<M>,
+        halted: BTreeMap<Device, String>,
+        reports: bool,
+    ) {
+        let motions = Motions::new(halted, moves.handles_gone_clients);
+        self.motion = Some(MotionDesk {
+            moves,
+            motions,
+            stops: VecDeque::new(),
+            reports,
+        });
+    }
+
     /// A frame from the mediator.
     pub fn handle_packet(&mut self, now: Instant, packet: Packet) {
         let device = device_of(&packet.header);
@@ -78,12 +111,22 @@ impl<M: DeviceMessage> Session<M> {
             }
             Some(MsgType::Data) => {
                 let syn = message.syn();
-                let origin = Origin {
+                let mut origin = Origin {
                     clients,
                     device,
                     syn,
                     wants_outcome: syn.is_some() && wants_outcome(&packet.message),
+                    ..Origin::default()
                 };
+                if self.motion.is_some() {
+                    let terms = motion::DriverMsg::decode(&packet.message[..]).unwrap_or_default();
+                    if self.handle_motion_request(now, &origin, &terms) {
+                        return;
+                    }
+                    let valid = terms.valid_ms.map(|ms| Duration::from_millis(ms.into()));
+                    origin.valid_until = valid.and_then(|valid| now.checked_add(valid));
+                    origin.for_client = terms.for_client.map(ClientId);
+                }
                 self.push(Work::Request(Request { message, origin }));
             }
             Some(MsgType::Subscribe) => {
@@ -102,8 +145,12 @@ impl<M: DeviceMessage> Session<M> {
                 // The client is gone for all devices, not only for the one in the header.
                 for client in clients {
                     self.subscribers.remove(client);
+                    if let Some(desk) = &mut self.motion {
+                        desk.motions.client_gone(now, client);
+                    }
                     self.push(Work::ClientDied(client));
                 }
+                self.settle_motion(now);
             }
             Some(MsgType::Pong | MsgType::DriverDied) => {}
             None => self.complaints.about(Complaint::UnknownType),
@@ -120,14 +167,49 @@ impl<M: DeviceMessage> Session<M> {
         self.from_devices.pop_front()
     }
 
-    /// The next work for the driver.
-    pub fn poll_work(&mut self) -> Option<Work<M>> {
-        self.queue.pop()
+    /// The next work for the driver. Requests to move a device that are not allowed are answered
+    /// instead.
+    pub fn poll_work(&mut self, now: Instant) -> Option<Work<M>> {
+        self.handle_timeout(now);
+        loop {
+            let stop = self.motion.as_mut().and_then(|it| it.stops.pop_front());
+            if let Some(stop) = stop {
+                return Some(Work::Request(stop));
+            }
+            let work = self.queue.pop()?;
+            let Work::Request(request) = &work else {
+                return Some(work);
+            };
+            match self.allow(now, request) {
+                Ok(()) => return Some(work),
+                Err(refusal) => self.refuse(request, &refusal.to_string()),
+            }
+        }
     }
 
     /// Whether there is work for the driver.
     pub fn has_work(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() || self.motion.as_ref().is_some_and(|it| !it.stops.is_empty())
+    }
+
+    /// The holder of the lease of a device.
+    pub(crate) fn holder(&self, device: Option<Device>) -> Option<Holder> {
+        self.motion.as_ref()?.motions.holder(device)
+    }
+
+    /// When a command, a lease or the wait for one ends.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.motion.as_ref()?.motions.next_timeout()
+    }
+
+    /// The time of [`Self::next_timeout`] may have come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next_timeout().is_some_and(|due| due <= now) {
+            if let Some(desk) = &mut self.motion {
+                desk.motions.timeout(now);
+            }
+            self.settle_motion(now);
+        }
     }
 
     /// Whether reading must pause until work has been taken.
@@ -212,6 +294,101 @@ impl<M: DeviceMessage> Session<M> {
         self.subscribers.count()
     }
 
+    /// Answers a request for the lease or a halt. Returns whether it is one.
+    fn handle_motion_request(
+        &mut self,
+        now: Instant,
+        origin: &Origin,
+        terms: &motion::DriverMsg,
+    ) -> bool {
+        let (Some(desk), Some(client)) = (&mut self.motion, origin.client()) else {
+            return false;
+        };
+        let request = match (&terms.halt_request, &terms.lease_request) {
+            (Some(request), _) => MotionRequest::Halt(request),
+            (None, Some(request)) => MotionRequest::Lease {
+                request,
+                for_client: terms.for_client.map(ClientId),
+            },
+            (None, None) if terms.get_motion_state() => MotionRequest::State,
+            (None, None) => return false,
+        };
+        let state = desk.motions.request(now, origin.device, client, request);
+        if let Some(syn) = origin.syn {
+            let mut answer = motion::DriverMsg::data();
+            answer.set_ack(Some(syn));
+            answer.motion_state = Some(state);
+            let answer = answer.encode_to_vec().into();
+            self.send_bytes(origin.device, &origin.clients, &answer);
+        }
+        self.settle_motion(now);
+        true
+    }
+
+    /// Whether lease, halt and validity allow a request.
+    fn allow(&mut self, now: Instant, request: &Request<M>) -> Result<(), Refusal> {
+        let Some(desk) = &mut self.motion else {
+            return Ok(());
+        };
+        let origin = &request.origin;
+        let command = Command {
+            motion: (desk.moves.motion)(&request.message),
+            client: origin.client(),
+            for_client: origin.for_client,
+            valid_until: origin.valid_until,
+        };
+        if command.motion == Motion::Nothing {
+            return Ok(());
+        }
+        let allowed = desk.motions.command(now, origin.device, command);
+        self.settle_motion(now);
+        allowed
+    }
+
+    fn refuse(&mut self, request: &Request<M>, why: &str) {
+        let origin = &request.origin;
+        let refusal = self.motion.as_ref().map(|desk| desk.moves.refusal);
+        match refusal.and_then(|refusal| refusal(&request.message, why)) {
+            // A text of this length fits.
+            Some(answer) if origin.syn.is_some() => drop(self.answer(origin, answer)),
+            _ => self.outcome(origin, Outcome::refusal(why)),
+        }
+    }
+
+    /// Carries out what lease, halt and expiry have decided.
+    fn settle_motion(&mut self, now: Instant) {
+        let Some(desk) = &mut self.motion else {
+            return;
+        };
+        while let Some((device, stop)) = desk.motions.poll_stop() {
+            let motion = desk.moves.motion;
+            for client in stop.outdated {
+                self.queue.drop_requests(client, |request| {
+                    request.origin.device == device && motion(&request.message) > Motion::Stops
+                });
+            }
+            if let Some(message) = desk.moves.stop.filter(|_| stop.is_needed) {
+                let origin = Origin {
+                    clients: stop.client.into_iter().collect(),
+                    device,
+                    is_from_harness: true,
+                    ..Origin::default()
+                };
+                let message = message();
+                desk.stops.push_back(Request { message, origin });
+            }
+        }
+        while let Some((device, report)) = desk.motions.poll_report(now) {
+            if desk.reports {
+                let mut message = motion::DriverMsg::data();
+                message.motion_report = Some(report);
+                let header = header(device, Vec::new());
+                let message = message.encode_to_vec().into();
+                self.outputs.push_back(Packet { header, message });
+            }
+        }
+    }
+
     fn pong(&mut self, header: DriverHdr, syn: Option<SynNum>) {
         let mut message = M::of_kind(MsgType::Pong);
         message.set_ack(syn);
@@ -241,14 +418,18 @@ impl<M: DeviceMessage> Session<M> {
 
     fn send_bytes(&mut self, device: Option<Device>, clients: &[ClientId], message: &Bytes) {
         for client_ids in lists(clients) {
-            let header = DriverHdr {
-                device_type: device.map(|device| device.device_type.0),
-                device_id: device.map(|device| device.id.0),
-                client_ids,
-            };
+            let header = header(device, client_ids);
             let message = message.clone();
             self.outputs.push_back(Packet { header, message });
         }
+    }
+}
+
+fn header(device: Option<Device>, client_ids: Vec<i32>) -> DriverHdr {
+    DriverHdr {
+        device_type: device.map(|device| device.device_type.0),
+        device_id: device.map(|device| device.id.0),
+        client_ids,
     }
 }
 

@@ -3,7 +3,7 @@
 mod start;
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -17,10 +17,6 @@ use crate::control::{self, Answer, Request, Servo, SimulationState};
 use crate::device::Device;
 use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
-
-/// The maximum size of a map file in bytes: enough for a building with every brick, or for an image
-/// with the maximum number of cells.
-const MAP_BYTES: u64 = 32 * 1024 * 1024;
 
 /// `amber sim`, and commands for a running simulation.
 #[derive(Args, Clone, Debug)]
@@ -328,23 +324,12 @@ pub fn map(file: &Path) -> Result<MapFile, Failure> {
     let built_in = BUILT_IN.iter().find(|(name, _)| file == Path::new(name));
     let map = match built_in.filter(|_| !file.exists()) {
         Some((_, text)) => MapFile::read(file, |_| Ok(text.as_bytes().to_vec())),
-        None => MapFile::read(file, read_bounded),
+        None => MapFile::open(file),
     };
     map.map_err(|error| Failure {
         hint: Some(format!("{}; --map also takes flat or maze", error.hint())),
         ..wrong(&error.to_string())
     })
-}
-
-fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)?
-        .take(MAP_BYTES + 1)
-        .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > MAP_BYTES {
-        true => Err(io::Error::other("it is longer than 32 MiB")),
-        false => Ok(bytes),
-    }
 }
 
 fn read_map(file: &Path) -> Result<Map, Failure> {

@@ -76,6 +76,10 @@ impl CollisionAvoidanceDriver for CollisionAvoidance {
         self.wheels.ask(Question::SpeedsAsRoboclaw(reply)).await;
     }
 
+    fn handles_gone_clients(&self) -> bool {
+        true
+    }
+
     async fn client_gone(&mut self, client: ClientId) {
         self.wheels.client_gone(client).await;
     }

@@ -43,6 +43,10 @@ impl RoboclawDriver for DriveSupport {
         self.wheels.ask(reply).await;
     }
 
+    fn handles_gone_clients(&self) -> bool {
+        true
+    }
+
     async fn client_gone(&mut self, client: ClientId) {
         self.wheels.client_gone(client).await;
     }

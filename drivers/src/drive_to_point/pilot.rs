@@ -208,6 +208,11 @@ impl Pilot for ToPoint {
 
     fn request(&mut self, now: Duration, _link: &DriveToPointLink, request: ClientRequest) {
         match request {
+            // The end of a lease, which is no list of targets of a client.
+            ClientRequest::SetTargets(outcome, _) if outcome.origin().is_from_harness => {
+                self.logic.stop(now);
+                outcome.done();
+            }
             ClientRequest::SetTargets(outcome, targets) => {
                 let done = self.set_targets(now, outcome.client(), &targets);
                 finish(outcome, done.err().as_deref());
@@ -265,6 +270,10 @@ impl Pilot for ToPoint {
             _ => return None,
         };
         Some(text.into())
+    }
+
+    fn client(&self) -> Option<ClientId> {
+        self.logic.owner().map(|owner| ClientId(owner.0))
     }
 
     fn counters(&self) -> String {

@@ -1,6 +1,5 @@
 //! The map file: read at the start, replaced by an upload. IO.
 
-use std::fs;
 use std::path::Path;
 
 use amber_driver::devices::location as message;
@@ -22,7 +21,7 @@ pub(crate) struct Loaded {
 
 /// Reads a map and prepares it for localization. The error contains a hint.
 pub(crate) fn load(path: &Path, config: &Config) -> Result<Loaded, String> {
-    let file = MapFile::read(path, |path| fs::read(path)).map_err(|error| error.to_string())?;
+    let file = MapFile::open(path).map_err(|error| error.to_string())?;
     let loaded = of_file(file, config);
     loaded.map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -64,6 +63,8 @@ pub(crate) fn store(path: Option<&Path>, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use amber_map::{Layout, Map, Occupancy, Point, Pose, ros_map};
 
     use super::*;

@@ -90,6 +90,11 @@ impl Guard {
         }
     }
 
+    /// The client that drives.
+    pub(crate) fn commander(&self) -> Option<ClientId> {
+        self.commander
+    }
+
     /// Handles data of another device.
     pub(crate) fn handle(&mut self, now: Duration, input: Input) {
         match input {

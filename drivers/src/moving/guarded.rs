@@ -146,6 +146,10 @@ impl<D: GuardedDevice> Pilot for Guarded<D> {
         }
     }
 
+    fn client(&self) -> Option<ClientId> {
+        self.guard.commander()
+    }
+
     fn trouble(&self) -> Option<Cow<'_, str>> {
         self.guard.trouble().map(Cow::Owned)
     }

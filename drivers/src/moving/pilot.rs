@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::time::Duration;
 
-use amber_driver::Link;
+use amber_driver::{ClientId, Link};
 use amber_navigation::collision::Imu;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
@@ -32,6 +32,9 @@ pub(crate) trait Pilot: Send + 'static {
 
     /// Sends answers and data to subscribers, and writes log lines. Called after each other call.
     fn tell(&mut self, now: Duration, link: &Self::Link);
+
+    /// The client for which it moves the robot.
+    fn client(&self) -> Option<ClientId>;
 
     /// The reason why the robot does not move as it should, apart from silent devices.
     fn trouble(&self) -> Option<Cow<'_, str>>;

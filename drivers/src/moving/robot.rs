@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::convert;
 use super::feeds::{Feed, follow};
+use super::lease::{Refused, follow_lease};
 use super::links::{Links, Source};
 use super::pilot::{Input, Pilot};
 use crate::desk::{Next, Owner, until};
@@ -27,6 +28,9 @@ const PERIOD: Duration = Duration::from_millis(50);
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 /// How long a stop is repeated.
 const REPEAT_STOP: Duration = Duration::from_millis(500);
+/// How long a command holds at the wheels: six decisions, so that they survive a few lost messages
+/// and a busy computer. If this driver, the mediator or the network freezes, the wheels stop then.
+const VALIDITY: Duration = Duration::from_millis(300);
 /// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
 
@@ -37,6 +41,8 @@ pub(crate) struct Robot<P> {
     links: Links,
     feeds: mpsc::Receiver<Feed>,
     wheels: Option<Roboclaw>,
+    /// Why the lease of the wheels cannot be taken.
+    refused: Refused,
     started: Instant,
     /// When to decide next.
     due: Instant,
@@ -57,8 +63,14 @@ impl<P: Pilot> Robot<P> {
     /// Starts to follow the other devices, over its own link unless the setup names a mediator.
     pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
         let started = now();
+        let refused = match setup.devices_of {
+            // Clients of another mediator have other numbers.
+            Some(_) => Refused::default(),
+            None => follow_lease(link, setup.devices.wheels),
+        };
         Self {
             pilot,
+            refused,
             links: Links::new(setup.devices),
             feeds: follow(
                 link.devices().clone(),
@@ -89,7 +101,8 @@ impl<P: Pilot> Robot<P> {
         let (source, input) = match feed {
             Feed::Connected(client) => {
                 let wheels = Roboclaw::new(client.device(self.setup.devices.wheels));
-                self.wheels = Some(wheels.with_deadline(SEND_DEADLINE));
+                let wheels = wheels.with_deadline(SEND_DEADLINE);
+                self.wheels = Some(wheels.with_validity(VALIDITY));
                 return;
             }
             Feed::Failed(source, error) => return self.links.failed(source, error),
@@ -179,6 +192,7 @@ impl<P: Pilot> Owner for Robot<P> {
         let Some(wheels) = &self.wheels else {
             return;
         };
+        let wheels = wheels.clone().for_client(self.pilot.client());
         if let Err(error) = wheels.drive(speeds).await {
             self.links.failed(Source::Wheels, error.to_string());
         }
@@ -194,7 +208,8 @@ impl<P: Pilot> Owner for Robot<P> {
     fn trouble(&self) -> Option<Cow<'_, str>> {
         let now = self.since_start(now());
         let silent = self.links.trouble(now).map(Cow::Owned);
-        silent.or_else(|| self.pilot.trouble())
+        let refused = || self.refused.get().map(Cow::Owned);
+        silent.or_else(refused).or_else(|| self.pilot.trouble())
     }
 
     fn log_counters(&self) {

@@ -71,6 +71,10 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
         self.desk.request(ClientRequest::Step(outcome)).await;
     }
 
+    fn handles_gone_clients(&self) -> bool {
+        true
+    }
+
     async fn client_gone(&mut self, client: ClientId) {
         self.desk.request(ClientRequest::ClientGone(client)).await;
     }

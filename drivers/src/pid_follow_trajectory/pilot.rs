@@ -158,6 +158,11 @@ impl Pilot for Following {
         }
     }
 
+    fn client(&self) -> Option<ClientId> {
+        let owner = self.trajectory.owner();
+        owner.map(|owner| ClientId(owner.0))
+    }
+
     fn counters(&self) -> String {
         format!("refused: {}", self.refused)
     }

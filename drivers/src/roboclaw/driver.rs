@@ -90,6 +90,10 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
         }
     }
 
+    fn handles_gone_clients(&self) -> bool {
+        true
+    }
+
     async fn client_gone(&mut self, client: ClientId) {
         self.desk.request(WheelRequest::ClientDied(client)).await;
     }

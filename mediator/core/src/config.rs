@@ -23,6 +23,7 @@ use self::sections::{AccessEntry, LimitsEntry};
 use crate::access::Access;
 use crate::limits;
 use crate::queue::Bounds;
+use crate::router::StreamRates;
 use crate::supervise::{Backoff, Policy, Restart};
 
 /// The hint if two drivers serve one device.
@@ -49,6 +50,8 @@ pub struct Config {
     pub access: Access,
     /// The drivers.
     pub drivers: Vec<DriverConfig>,
+    /// The file says that there are none: `driver = []`.
+    pub no_drivers: bool,
     /// The file that this was read from, for reloads.
     pub path: Option<PathBuf>,
 }
@@ -72,10 +75,15 @@ pub struct Limits {
     /// Maximum number of known clients of one host: one IPv4 address, one IPv6 network of 64 bits,
     /// or this machine.
     pub clients_per_host: NonZeroUsize,
+    /// A client that is silent for this long and holds nothing is forgotten.
+    pub forget_clients: Duration,
     /// Bounds of the queue of each driver.
     pub queue: Bounds,
     /// Datagrams per second that one client may send.
     pub datagrams_per_second: u32,
+    /// Bytes per second from drivers to the clients of one host that have not proved their
+    /// address.
+    pub streams: StreamRates,
     /// Log lines per second, in total.
     pub log_lines_per_second: u32,
     /// Logged lines per second of one driver's stderr.
@@ -112,6 +120,7 @@ impl Default for Config {
             limits: Limits::default(),
             access: Access::default(),
             drivers: Vec::new(),
+            no_drivers: false,
             path: None,
         }
     }
@@ -123,8 +132,10 @@ impl Default for Limits {
             clients: NonZeroUsize::new(limits::CLIENTS).unwrap_or(NonZeroUsize::MIN),
             clients_per_host: NonZeroUsize::new(limits::CLIENTS_PER_HOST)
                 .unwrap_or(NonZeroUsize::MIN),
+            forget_clients: limits::FORGET,
             queue: Bounds::default(),
             datagrams_per_second: limits::DATAGRAMS_PER_SECOND,
+            streams: StreamRates::default(),
             log_lines_per_second: limits::LOG_LINES_PER_SECOND,
             stderr_lines_per_second: limits::STDERR_LINES_PER_SECOND,
             deaths: limits::DEATHS,
@@ -157,7 +168,8 @@ impl Config {
         let limits = file.limits.check(&at)?;
         let mut drivers = Vec::new();
         let mut seen = BTreeMap::new();
-        for entry in file.driver {
+        let no_drivers = file.driver.as_ref().is_some_and(Vec::is_empty);
+        for entry in file.driver.unwrap_or_default() {
             let span = entry.span();
             let driver = entry
                 .into_inner()
@@ -186,6 +198,7 @@ impl Config {
             limits,
             access: Access(access.collect::<Result<_, _>>()?),
             drivers,
+            no_drivers,
             path: Some(path.into()),
         })
     }
@@ -236,6 +249,10 @@ impl Config {
 
     /// The configuration as a file with the same meaning.
     pub fn to_toml(&self) -> String {
+        let drivers = self.drivers.iter();
+        let drivers: Vec<_> = drivers
+            .map(|driver| Spanned::new(0..0, DriverEntry::from(driver)))
+            .collect();
         let file = File {
             mediator: MediatorEntry {
                 listen: Spanned::new(0..0, self.listen.clone()),
@@ -245,9 +262,7 @@ impl Config {
             },
             limits: LimitsEntry::from(&self.limits),
             access: self.access.0.iter().map(AccessEntry::from).collect(),
-            driver: (self.drivers.iter())
-                .map(|driver| Spanned::new(0..0, DriverEntry::from(driver)))
-                .collect(),
+            driver: (self.no_drivers || !drivers.is_empty()).then_some(drivers),
         };
         toml::to_string(&file).unwrap_or_default()
     }
@@ -268,7 +283,8 @@ struct File {
     limits: LimitsEntry,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     access: Vec<AccessEntry>,
-    driver: Vec<Spanned<DriverEntry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driver: Option<Vec<Spanned<DriverEntry>>>,
 }
 
 fn check_listen(listen: &[SocketAddr]) -> Result<(), Wrong> {

@@ -73,12 +73,16 @@ kinds! {
         ForMediator = "messages_for_mediator",
         /// Clients that became known.
         ClientsSeen = "clients_seen",
-        /// Clients that left, were lost or were evicted.
+        /// Clients that left, were lost, were evicted or were forgotten.
         ClientsGone = "clients_gone",
         /// Evicted clients, among those gone.
         ClientsEvicted = "clients_evicted",
         /// Clients evicted because their host had too many, among the evicted.
         ClientsEvictedForHost = "clients_evicted_for_their_host",
+        /// Clients evicted for a new client on this machine, among the evicted.
+        ClientsEvictedForLocal = "clients_evicted_for_local_clients",
+        /// Clients that were silent for long and held nothing, among those gone.
+        ClientsForgotten = "clients_forgotten",
         /// Clients whose port was closed or that were unreachable, among those gone.
         ClientsUnreachable = "clients_unreachable",
         /// Network errors about addresses of clients.
@@ -152,6 +156,9 @@ kinds! {
         /// A copy for a client that one frame names more often than a client subscribes to one
         /// device.
         DuplicateClient = "client_named_too_often",
+        /// A copy for a client that has not proved its address, because its host has got as much as
+        /// it may get without that.
+        UnprovedStream = "stream_to_unproved_address",
         /// A driver's message of more than 32 767 bytes.
         DriverTooLong = "driver_message_over_32767",
         /// A driver frame that names a device it does not serve.
@@ -171,6 +178,9 @@ kinds! {
         /// Datagrams that the system dropped before the mediator received them, because the
         /// receive buffer was full or, rarely, because they were damaged.
         ReceiveBufferFull = "receive_buffer_full",
+        /// Datagrams to several machines (broadcast, multicast), which the system drops for the
+        /// mediator.
+        DatagramToGroup = "datagram_to_several_machines",
         /// Frames that were not shown to a tracer because there were too many.
         TraceFrames = "trace_frames_not_shown",
         /// Lines of the mediator's log that were not written, because there were too many.
@@ -180,6 +190,9 @@ kinds! {
         /// Health reports of drivers that caused no event: repetitions, or too many in a short
         /// time.
         HealthEvents = "driver_health_events",
+        /// Reports of drivers about who moves a device that caused no event, because there were too
+        /// many.
+        MotionEvents = "driver_motion_events",
         /// Descriptions of devices that were too long.
         Description = "device_description_too_long",
     }
@@ -222,7 +235,7 @@ impl DropReason {
             | Self::DriverTooLong
             | Self::WrongDevice
             | Self::DriverStopping => Stage::Input,
-            Self::UnknownClient | Self::DuplicateClient => Stage::Copy,
+            Self::UnknownClient | Self::DuplicateClient | Self::UnprovedStream => Stage::Copy,
             Self::QueueFull | Self::ClientGone | Self::DriverGone => Stage::Queue,
             Self::SendBufferFull | Self::SendFailed => Stage::Socket,
             Self::AnswerRateLimited
@@ -231,9 +244,11 @@ impl DropReason {
             | Self::EventRateLimited
             | Self::MediatorMessage
             | Self::ReceiveBufferFull
+            | Self::DatagramToGroup
             | Self::LogLines
             | Self::DriverStderrLines
             | Self::HealthEvents
+            | Self::MotionEvents
             | Self::Description
             | Self::TraceFrames => Stage::Beside,
         }

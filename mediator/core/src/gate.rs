@@ -51,6 +51,8 @@ pub struct Gate {
     allowed: usize,
     /// Upper bound of the unread bytes.
     unread: usize,
+    /// Bytes added by the most recent write.
+    last: usize,
     /// Since when the driver has always had something to read.
     busy: Option<Busy>,
     /// Excess over the allowance, written to complete a frame. The frame is at least that long.
@@ -113,6 +115,7 @@ impl Default for Gate {
         Self {
             allowed: AHEAD_BYTES_FIRST,
             unread: 0,
+            last: 0,
             busy: None,
             beyond: 0,
             eager: None,
@@ -125,13 +128,23 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// The number of bytes that may be written now; the frame in which they end may be
-    /// completed. `look` returns the unread bytes in the pipe. It and the clock are called only
+    /// The number of bytes that may be written now, of `waiting`; the frame in which they end may
+    /// be completed. `look` returns the unread bytes in the pipe. It and the clock are called only
     /// when necessary.
-    pub fn room(&mut self, now: impl FnOnce() -> Instant, look: impl FnOnce() -> usize) -> usize {
+    pub fn room(
+        &mut self,
+        waiting: usize,
+        now: impl FnOnce() -> Instant,
+        look: impl FnOnce() -> usize,
+    ) -> usize {
         // The first check starts the pause until the next.
         if self.looked.is_some() && self.busy.is_none() && self.unread < self.allowed {
-            return self.allowed - self.unread;
+            let left = self.allowed - self.unread;
+            // If not everything fits, a check follows the write. Before the write, it may show that
+            // everything fits, which saves a second write.
+            if waiting <= left || self.unread == 0 {
+                return left;
+            }
         }
         let now = now();
         // The pipe itself holds no more. A driver that becomes slow is noticed soon enough.
@@ -147,6 +160,7 @@ impl Gate {
     pub fn wrote(&mut self, bytes: usize) {
         self.beyond = bytes.saturating_sub(self.allowed.saturating_sub(self.unread));
         self.unread += bytes;
+        self.last = bytes;
         if let Some(eager) = &mut self.eager {
             eager.wrote(bytes);
         }
@@ -162,6 +176,13 @@ impl Gate {
             eager.said = true;
         }
         self.voice.heard = true;
+    }
+
+    /// Whether another write like the last one would close the gate, so that its second half would
+    /// wait for a check. When the driver has just written frames is a better time for the check:
+    /// most likely it has read everything.
+    pub fn is_about_to_close(&self) -> bool {
+        self.unread > 0 && self.unread < self.allowed && self.unread + self.last > self.allowed
     }
 
     /// When to ask for [room](Self::room) again, if the driver writes nothing until then.

@@ -17,6 +17,15 @@ pub const CLIENTS_PER_HOST: usize = 1024;
 /// Forged addresses replace each other much faster.
 pub const NEWCOMER: Duration = Duration::from_secs(10);
 
+/// A client is silent if nothing came from it for this long. It may be evicted for a new client
+/// of its host although its address is genuine. This is longer than a client needs to answer
+/// the PINGs of the mediator, and longer than a burst of new clients.
+pub const SILENT: Duration = Duration::from_secs(5);
+
+/// A client that is silent for this long and holds nothing is forgotten. A person may come back
+/// to a program after a night; a robot that runs for weeks never reaches the limit of a host.
+pub const FORGET: Duration = Duration::from_secs(12 * 3600);
+
 /// Datagrams that one client may send per second, and at once. Programs on this machine are not
 /// limited, because they share it anyway. A joystick sends fifty, a gateway that sends requests
 /// to twenty devices a thousand times a second this many, and a Raspberry Pi can handle some
@@ -50,6 +59,27 @@ pub const UNPROVED_REQUESTS: usize = 64;
 
 /// The longest of those requests, in bytes; real ones have about ten.
 pub const UNPROVED_REQUEST_BYTES: usize = 256;
+
+/// Bytes per second from drivers to all clients of one host in a network of this machine that
+/// have not proved their address, as old clients never do: ten laser scanners. A host that was
+/// named without its knowledge could be flooded by its neighbours anyway.
+pub const STREAM_BYTES_PER_SECOND: u32 = 1024 * 1024;
+
+/// The same for a host elsewhere, which anyone may have named: a few slow sensors.
+pub const STREAM_BYTES_PER_SECOND_DISTANT: u32 = 4096;
+
+/// Bytes to such a host at once: a frame for each of many subscribers, and a long answer.
+pub const STREAM_BURST_BYTES: u32 = 512 * 1024;
+
+/// Bytes that each datagram from such a host adds: the longest message that old clients receive.
+pub const STREAM_REPLY_BYTES: u32 = 16 * 1024;
+
+/// A client elsewhere that has not proved its address gets nothing after this time without a
+/// datagram from it.
+pub const STREAM_SILENCE: Duration = Duration::from_secs(3600);
+
+/// Hosts whose bytes are counted separately; more share. As many as there are clients by default.
+pub const STREAM_HOSTS: usize = 4096;
 
 /// Events per second about lost clients.
 pub const CLIENT_EVENTS_PER_SECOND: u32 = 100;
@@ -187,9 +217,13 @@ pub const LOST_LOOK: Duration = Duration::from_millis(100);
 /// fraction of the time for a request and its answer.
 pub const DRIVER_TURN: Duration = Duration::from_micros(200);
 
-/// Datagrams that the frames of one driver may cause per turn: some tenths of a millisecond.
-/// One frame is never divided.
+/// Datagrams that the frames of one driver may cause per turn: some tenths of a millisecond. A
+/// frame for more clients takes several turns.
 pub const DRIVER_TURN_DATAGRAMS: usize = 256;
+
+/// When the frames of one driver have caused this many bytes, its turn ends: they take some
+/// tenths of a millisecond.
+pub const DRIVER_TURN_BYTES: usize = 1024 * 1024;
 
 /// Frames handled between two checks of the clock.
 pub const FRAMES_PER_LOOK: usize = 16;
@@ -217,6 +251,10 @@ pub const UNREACHABLE: Duration = Duration::from_secs(10);
 /// Socket buffers requested from the system, for the time while the mediator is busy. A receive
 /// buffer of 32 KiB caused all losses of the original mediator.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// The receive buffer, in bytes, of a socket that only sends. It receives network errors, of some
+/// 800 bytes each: as many as there are clients in a usual burst.
+pub const ERROR_BUFFER_BYTES: usize = 128 * 1024;
 
 /// The longest name of a robot: that of a label in DNS.
 pub const NAME_BYTES: usize = 63;
@@ -376,6 +414,12 @@ pub const HEALTH_EVENT_INTERVAL: Duration = Duration::from_secs(6);
 /// bytes.
 pub const TROUBLES: usize = 10;
 
+/// Events per second about who moves one device: people take and release a lease now and then.
+pub const MOTION_EVENTS_PER_SECOND: u32 = 10;
+
+/// The longest text about who moves a device, in bytes: one sentence.
+pub const MOTION_TEXT: usize = 200;
+
 /// Clients that may trace drivers at once: tracing is for people, not programs.
 pub const TRACERS: usize = 16;
 
@@ -392,6 +436,10 @@ pub const TRACE_BYTES: usize = 12_000;
 
 /// Feeds for recorders at once: each costs a copy of every frame.
 pub const FEEDS: usize = 4;
+
+/// Sockets that wait for a recorder: more than are started at once. A further one takes the place of
+/// the oldest, which a recorder would have opened long ago.
+pub const FEED_SOCKETS: usize = 16;
 
 /// Devices that one request for a feed may name: more than a robot has, and looked through for
 /// every frame.

@@ -22,6 +22,7 @@ mod feed;
 mod health;
 mod lists;
 mod log;
+mod motion;
 mod reload;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Counters, DropReason};
 use crate::feeds::{Feed, FeedKey};
 use crate::limits;
+use crate::links::Interface;
 use crate::queue::Queue;
 use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Event, ProcessAction, State};
@@ -77,6 +79,8 @@ pub struct Core {
     random: fastrand::Rng,
     /// When to check for silent clients.
     client_tick: Option<Instant>,
+    /// When to forget clients that were silent for long.
+    forget_tick: Option<Instant>,
     timers_changed: bool,
     stopping: bool,
 }
@@ -93,6 +97,9 @@ pub enum ShellTask {
     /// Create a socket for a recorder of these devices, or of all; then call
     /// [`Core::answer_feed`], and [`Core::open_feed`] when it connects.
     OpenFeed(Ticket, Vec<Device>),
+    /// Find out whether the client is a program of the mediator's user; then call
+    /// [`Core::begin_trace`].
+    Trace(Ticket, mediator::Trace),
 }
 
 /// The sender of a request that waits for an answer.
@@ -102,6 +109,16 @@ pub struct Ticket {
     /// Detects that another client now has the address.
     id: Option<ClientId>,
     syn: SynNum,
+}
+
+impl Ticket {
+    /// The address of the client, unless a driver sent the request.
+    pub fn client(&self) -> Option<SocketAddr> {
+        match self.to {
+            Sender::Client(client) => Some(client.address),
+            Sender::Driver(_) | Sender::DriverAsClient(_) => None,
+        }
+    }
 }
 
 impl Core {
@@ -131,11 +148,12 @@ impl Core {
             started_ms: 0,
             random,
             client_tick: None,
+            forget_tick: None,
             timers_changed: false,
             stopping: false,
         };
         core.started_ms = core.moment(now).time_ms;
-        core.take_rules(config);
+        core.take_rules(now, config);
         for driver in &config.drivers {
             core.add_driver(now, driver.clone());
         }
@@ -169,6 +187,11 @@ impl Core {
     /// The addresses on which the mediator listens: datagrams from them are its own.
     pub fn set_listening(&mut self, addresses: &[SocketAddr]) {
         self.router.set_listening(addresses);
+    }
+
+    /// The addresses and networks of this machine, which may change.
+    pub fn set_interfaces(&mut self, interfaces: &[Interface]) {
+        self.router.set_interfaces(interfaces);
     }
 
     /// Sets the id of the next client, to test the wrap-around of ids.
@@ -297,6 +320,9 @@ impl Core {
         if self.client_tick.is_some_and(|tick| tick <= now) {
             self.look_for_silent_clients(now);
         }
+        if self.forget_tick.is_some_and(|tick| tick <= now) {
+            self.forget_abandoned_clients(now);
+        }
         self.tend(now);
     }
 
@@ -307,7 +333,10 @@ impl Core {
             news.chain(driver.supervisor.next_timeout()).min()
         };
         let drivers = self.drivers.values().filter_map(of_driver);
-        drivers.chain(self.client_tick).min()
+        drivers
+            .chain(self.client_tick)
+            .chain(self.forget_tick)
+            .min()
     }
 
     /// Whether [`Core::next_timeout`] may have changed since the last call.
@@ -347,8 +376,9 @@ impl Core {
 
     /// Handles the observations of the router.
     fn tend(&mut self, now: Instant) {
-        while let Some((client, room)) = self.router.poll_evicted() {
-            self.say_client_gone(now, &client, Gone::Evicted(room));
+        while let Some(evicted) = self.router.poll_evicted() {
+            let why = Gone::Evicted(evicted.room, evicted.newcomer);
+            self.say_client_gone(now, &evicted.client, why);
         }
         while let Some(key) = self.router.poll_deaf() {
             // It may have been stopped already.

@@ -15,7 +15,8 @@
 //! Clients and drivers share one number space. A driver has an id while its process runs; the
 //! next process gets a new id.
 //!
-//! The router looks into two kinds of messages for others. It decodes a short message that
+//! The router looks into three kinds of messages for others. It notes by the first two bytes
+//! whether a request is SUBSCRIBE or UNSUBSCRIBE. It decodes a short message that
 //! begins like CLIENT_DIED, so that a driver is told only once that a client leaves it. And it
 //! reads the number of a request that cannot be forwarded, so that the answer reaches the
 //! caller.
@@ -33,6 +34,7 @@ mod recording;
 mod requests;
 mod route;
 mod routes;
+mod streams;
 mod tap;
 #[cfg(test)]
 mod tests;
@@ -50,16 +52,20 @@ use tracing::warn;
 
 use self::admission::Admission;
 pub use self::client::{Client, Silence, Unreachable};
-pub use self::clients::{Clients, RoomFor};
+pub use self::clients::{Clients, Evicted, Fullness, RoomFor};
+pub use self::delivery::Portion;
 pub use self::outbox::{ClientAddress, Message, Outbox, Run, Written};
 pub use self::packed_address::{Host, PackedAddress};
 pub use self::route::{DriverKey, Route, Traffic};
 use self::routes::Routes;
+pub use self::streams::StreamRates;
+use self::streams::Streams;
 pub use self::tap::{Copied, Direction, Tap};
 pub use self::uses::{Use, Uses};
 use self::voice::is_client_died;
 use crate::counters::{Count, Counters, DropReason};
 use crate::feeds::Feeds;
+use crate::links::Interface;
 use crate::queue::{Bounds, Lane, Queue, Tally};
 use crate::rate::Digest;
 
@@ -109,10 +115,11 @@ pub struct Router {
     /// Drivers that leave too many frames unread.
     deaf: Vec<DriverKey>,
     /// Evicted clients.
-    evicted: Vec<(Client, RoomFor)>,
+    evicted: Vec<Evicted>,
     next_id: i32,
     bounds: Bounds,
     admission: Admission,
+    streams: Streams,
     duplicates: Digest,
     /// The counters of queues of drivers that are no longer configured.
     past: Tally,
@@ -139,6 +146,7 @@ impl Router {
                 ..bounds
             },
             admission: Admission::default(),
+            streams: Streams::default(),
             duplicates: Digest::default(),
             past: Tally::default(),
             secret,
@@ -162,6 +170,16 @@ impl Router {
     /// Sets how many datagrams a client may send per second.
     pub fn set_datagram_rate(&mut self, per_second: u32) {
         self.admission.set_rate(per_second);
+    }
+
+    /// Sets the addresses and networks of this machine.
+    pub fn set_interfaces(&mut self, interfaces: &[Interface]) {
+        self.streams.set_interfaces(interfaces);
+    }
+
+    /// Sets how much drivers may send to clients that have not proved their address.
+    pub fn set_stream_rates(&mut self, rates: StreamRates) {
+        self.streams.rates = rates;
     }
 
     /// Sets how many clients one host may have.
@@ -225,6 +243,9 @@ impl Router {
             Some(client) => {
                 let rate = self.admission.rate_for(from.address, may_be_mediator);
                 let id = client.id;
+                if !client.is_proved() {
+                    self.streams.heard(address.host());
+                }
                 if rate.is_some_and(|rate| !client.datagrams.pass(moment, rate)) {
                     let why = DropReason::RateLimited;
                     self.counters.drop(why);
@@ -273,7 +294,9 @@ impl Router {
 
     /// Handles a frame from a driver. The caller has parsed the header, because an invalid
     /// header ends the driver. `at` is the offset of the frame in a buffer that the caller will
-    /// [lend](Outbox::lend) to the outbox, if any.
+    /// [lend](Outbox::lend) to the outbox, if any. While `portion` is unfinished afterwards, the
+    /// caller calls again with the same frame and portion, and new limits.
+    #[allow(clippy::too_many_arguments)]
     pub fn driver_frame<'a>(
         &mut self,
         now: Instant,
@@ -281,8 +304,17 @@ impl Router {
         header: &Header<'_>,
         frame: Frame<'a>,
         at: Option<usize>,
+        portion: &mut Portion,
         out: &mut Outbox,
     ) -> Option<ForMediator<'a>> {
+        if portion.done > 0 {
+            // It was counted with its first portion. If the driver has ended, the rest is gone.
+            if let Some(id) = self.routes.get(key).and_then(|route| route.id) {
+                let message = message_of(frame, at);
+                self.deliver(now, key, id, header, message, portion, out);
+            }
+            return None;
+        }
         self.counters.count(Count::DriverFrames);
         let Some(route) = self.routes.get_mut(key) else {
             self.counters.drop(DropReason::DriverStopping);
@@ -313,11 +345,8 @@ impl Router {
             return None;
         }
         if header.has_clients() {
-            let message = Message {
-                bytes: frame.message,
-                at: at.map(|at| at + frame.wire_len() - frame.message.len()),
-            };
-            self.deliver(now, key, id, header, message, out);
+            let message = message_of(frame, at);
+            self.deliver(now, key, id, header, message, portion, out);
             return None;
         }
         let (from, about) = match (header.device_type, header.device()) {
@@ -383,7 +412,7 @@ impl Router {
     }
 
     /// The next evicted client. Its drivers were already told.
-    pub fn poll_evicted(&mut self) -> Option<(Client, RoomFor)> {
+    pub fn poll_evicted(&mut self) -> Option<Evicted> {
         self.evicted.pop()
     }
 
@@ -461,17 +490,25 @@ impl Router {
 
     fn new_client(&mut self, now: Instant, address: ClientAddress, bytes: usize) -> ClientId {
         let address = PackedAddress::from(address);
-        while let Some((id, room)) = self.clients.to_evict(&address) {
+        let now = self.clients.moment(now);
+        while let Some((id, room)) = self.clients.to_evict(now, &address) {
             self.counters.count(Count::ClientsEvicted);
             if room == RoomFor::ItsHost {
                 self.counters.count(Count::ClientsEvictedForHost);
             }
-            let evicted = self.client_gone(id);
-            self.evicted.extend(evicted.map(|client| (client, room)));
+            if address.is_loopback() {
+                self.counters.count(Count::ClientsEvictedForLocal);
+            }
+            let newcomer = address.address();
+            let evicted = self.client_gone(id).map(|client| Evicted {
+                client,
+                room,
+                newcomer,
+            });
+            self.evicted.extend(evicted);
         }
         self.counters.count(Count::ClientsSeen);
         let id = self.free_id();
-        let now = self.clients.moment(now);
         self.clients.add(now, id, address, bytes);
         if self.feeds.is_open() {
             let address = address.address().to_string();
@@ -489,6 +526,14 @@ impl Router {
                 return id;
             }
         }
+    }
+}
+
+/// The message of a frame at this offset in a buffer.
+fn message_of(frame: Frame<'_>, at: Option<usize>) -> Message<'_> {
+    Message {
+        bytes: frame.message,
+        at: at.map(|at| at + frame.wire_len() - frame.message.len()),
     }
 }
 

@@ -10,7 +10,8 @@ use amber_core::config::{Config, ConfigError, DEFAULT_PORT};
 use amber_mediator::config_file;
 use amber_mediator::log::{self, Format, Log};
 use amber_mediator::shell::{
-    BindError, CompanionFor, Ending, Hangup, Hooks, Mediator, this_program,
+    BindError, CompanionFor, Ending, Hangup, Hooks, Mediator, NO_FILES, is_out_of_files,
+    this_program,
 };
 use amber_terminal::Failure;
 
@@ -110,6 +111,9 @@ impl Options {
             Ok(Ending::Orderly) => Ok(()),
             #[allow(clippy::exit)] // Nothing may hold it up.
             Ok(Ending::Hurried) => process::exit(1),
+            Err(error) if is_out_of_files(&error) => {
+                Err(failed("cannot run", &error).hint(NO_FILES))
+            }
             Err(error) => Err(failed("cannot run", &error)),
         }
     }
@@ -156,6 +160,9 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
 fn wrong(error: &ConfigError) -> Failure {
     let failure = Failure::wrong(error.to_string());
     match error.hint() {
+        _ if matches!(error, ConfigError::Read { error, .. } if is_out_of_files(error)) => {
+            failure.hint(NO_FILES)
+        }
         Some(hint) => failure.hint(hint),
         None => failure,
     }
@@ -173,9 +180,8 @@ fn cannot_listen(error: &BindError) -> Failure {
                 "127.0.0.1"
             },
         )),
-        BindError::Poll(_) => {
-            failure.hint("the system may have no file descriptors left: see `ulimit -n`")
-        }
+        BindError::Poll(_) => failure.hint(NO_FILES),
+        BindError::Other(_, error) if is_out_of_files(error) => failure.hint(NO_FILES),
         BindError::Other(..) | BindError::TooMany(_) | BindError::Nothing => {
             failure.hint("`--listen 127.0.0.1:26233` serves programs on this machine only")
         }

@@ -124,7 +124,10 @@ impl Shown for Events {
             return String::new();
         };
         match self.json {
-            true => format!("{}\n", json!({ "event": amber_cli::event_json(event) })),
+            true => {
+                let line = json!({ "event": amber_cli::event_json(event) });
+                amber_proto::printable_json(line.to_string()) + "\n"
+            }
             false => amber_cli::event_line(event),
         }
     }

@@ -10,7 +10,7 @@
 use std::io;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
 use mio::net::UdpSocket;
@@ -137,16 +137,16 @@ impl Batch {
 }
 
 /// The number of datagrams that the system has dropped at a socket, modulo 2^32, because its
-/// buffer was full or they were damaged. Linux reports it since 4.12 (`SO_MEMINFO`).
+/// buffer was full, its filter rejects them, or they were damaged. Linux reports it since 4.12 (`SO_MEMINFO`).
 #[cfg(target_os = "linux")]
-pub(super) fn dropped(socket: &UdpSocket) -> Option<u32> {
+pub(super) fn dropped(socket: &impl AsFd) -> Option<u32> {
     let mut numbers = [0_u32; libc::SK_MEMINFO_DROPS as usize + 1];
     let mut length = size_of_val(&numbers) as libc::socklen_t;
     // SAFETY: the system writes at most `length` bytes, which is the size of `numbers`;
     // any bytes are valid there.
     let outcome = unsafe {
         libc::getsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_MEMINFO,
             numbers.as_mut_ptr().cast(),
@@ -159,7 +159,7 @@ pub(super) fn dropped(socket: &UdpSocket) -> Option<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn dropped(_: &UdpSocket) -> Option<u32> {
+pub(super) fn dropped(_: &impl AsFd) -> Option<u32> {
     None
 }
 

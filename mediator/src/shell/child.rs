@@ -197,7 +197,8 @@ impl Child {
             return;
         };
         while !queue.is_empty() && !queue.is_blocked() {
-            queue.offer(gate.room(Instant::now, || unread(pipe)));
+            let (_, waiting) = queue.waiting();
+            queue.offer(gate.room(waiting, Instant::now, || unread(pipe)));
             let Some(written) = write_pieces(pipe, queue.pieces()) else {
                 queue.block();
                 break;
@@ -407,8 +408,13 @@ impl Shell {
     /// The driver has written whole frames, so it may also have read something.
     fn may_have_read(&mut self, key: DriverKey) {
         let child = self.children.get_mut(&key);
-        if let Some(input) = child.and_then(|child| child.input.as_mut()) {
-            input.gate.said();
+        if let Some(Input { pipe, gate }) = child.and_then(|child| child.input.as_mut()) {
+            gate.said();
+            if gate.is_about_to_close()
+                && let Some(queue) = self.core.queue_mut(key)
+            {
+                queue.offer(gate.room(usize::MAX, Instant::now, || unread(pipe)));
+            }
             self.write_on(key);
         }
     }

@@ -31,15 +31,18 @@ impl Shell {
         let now = self.now;
         self.count_lost_datagrams(now, index);
         let core = &mut self.core;
+        let own = &mut self.own_addresses;
+        if own.are_old(now) {
+            let interfaces = neighbours::interfaces();
+            own.set(interfaces.iter().map(|interface| interface.address));
+            core.set_interfaces(&interfaces);
+        }
         let inlet = &mut self.inlets[index];
         let (socket, reach) = (inlet.listener, inlet.reach);
-        let own = &mut self.own_addresses;
-        let each =
-            |address, bytes: &[u8]| match own.check(now, address, reach, neighbours::own_addresses)
-            {
-                Ok(()) => core.datagram(now, ClientAddress { socket, address }, bytes),
-                Err(why) => core.refuse_datagram(why),
-            };
+        let each = |address, bytes: &[u8]| match own.check(address, reach) {
+            Ok(()) => core.datagram(now, ClientAddress { socket, address }, bytes),
+            Err(why) => core.refuse_datagram(why),
+        };
         match inlet.receiver.receive(&mut self.batch, &inlet.socket, each) {
             Ok(Rest::Nothing) => {}
             Ok(Rest::Unknown) => self.again(Source::Socket(index)),
@@ -53,16 +56,29 @@ impl Shell {
         }
     }
 
-    /// Counts datagrams that the system dropped because the receive buffer was full.
+    /// Counts datagrams that the system dropped: because they were to several machines, or because
+    /// the receive buffer was full.
     fn count_lost_datagrams(&mut self, now: Instant, index: usize) {
         let Inlet {
-            socket, receiver, ..
+            socket,
+            receiver,
+            reach,
+            listener,
         } = &mut self.inlets[index];
-        let lost = receiver.newly_lost(now, socket);
+        let counters = self.core.counters_mut();
+        let lost = receiver.newly_lost(now, socket, || {
+            if *reach == Reach::Everything {
+                return 0;
+            }
+            let dropped = self.sender.dropped_to_groups(*listener);
+            let known = &mut self.dropped_to_groups[usize::from(*listener)];
+            let newly = dropped.wrapping_sub(std::mem::replace(known, dropped));
+            counters.drop_many(DropReason::DatagramToGroup, newly.into());
+            dropped
+        });
         if lost == 0 {
             return;
         }
-        let counters = self.core.counters_mut();
         counters.drop_many(DropReason::ReceiveBufferFull, lost);
         if let Some(datagrams) = self.lost_datagrams.happened_times(now, lost) {
             let hint = udp::has_little_room(socket).then_some(

@@ -21,7 +21,7 @@ use tracing::{debug, info};
 use super::poll::Source;
 use super::{Alarm, Shell};
 use amber_core::feeds::FeedKey;
-use amber_core::limits::{FEED_PATIENCE, FEED_PAUSE, FEED_WRITE_BYTES, FEEDS};
+use amber_core::limits::{FEED_PATIENCE, FEED_PAUSE, FEED_SOCKETS, FEED_WRITE_BYTES, FEEDS};
 use amber_proto::Device;
 
 /// The recorders of a mediator, and the sockets of those that have not connected yet.
@@ -76,9 +76,13 @@ impl Shell {
         &mut self,
         devices: Vec<Device>,
     ) -> Result<String, (String, Option<String>)> {
-        if self.recorders.awaited.len() + self.recorders.connected.len() >= FEEDS {
+        // A socket that nobody opens must not take the place of a recorder.
+        if self.recorders.connected.len() >= FEEDS {
             let hint = "stop one of them".to_owned();
             return Err((format!("there are already {FEEDS} recorders"), Some(hint)));
+        }
+        if self.recorders.awaited.len() >= FEED_SOCKETS {
+            self.recorders.awaited.pop_first();
         }
         let key = FeedKey(self.recorders.next);
         self.recorders.next += 1;
@@ -128,6 +132,11 @@ impl Shell {
             // The recorder has already left; another one may connect.
             Err(error) => return debug!(%error, "a recorder did not connect"),
         };
+        if self.recorders.connected.len() >= FEEDS {
+            self.recorders.awaited.remove(&key);
+            self.set_recorder_alarm();
+            return info!("a recorder was refused: there are already {FEEDS}");
+        }
         let token = Source::Feed(key).into();
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = (self.poll.registry()).register(&mut stream, token, interest) {
@@ -251,6 +260,13 @@ impl Shell {
             None => self.alarms.clear(Alarm::Recorders),
         }
     }
+}
+
+/// The answer to a program of another user.
+pub(super) fn of_another_user() -> (String, Option<String>) {
+    let text = "only programs of the mediator's user may record";
+    let hint = "run `amber record` as this user, e.g. with sudo";
+    (text.to_owned(), Some(hint.to_owned()))
 }
 
 /// Writes as much as the socket accepts, and counts it in `taken`.

@@ -38,13 +38,8 @@ impl Neighbours {
     }
 }
 
-/// The addresses of this machine, as far as the system reports them.
-pub(super) fn own_addresses() -> Vec<IpAddr> {
-    interfaces(true).into_iter().map(|i| i.address).collect()
-}
-
 /// All interfaces with their addresses. Empty if the system does not report them.
-fn interfaces(resolves: bool) -> Vec<Interface> {
+pub(super) fn interfaces() -> Vec<Interface> {
     use nix::net::if_::InterfaceFlags as Flags;
 
     use super::udp::to_std;
@@ -57,7 +52,7 @@ fn interfaces(resolves: bool) -> Vec<Interface> {
         Some(Interface {
             address,
             network: IpNet::with_netmask(address, mask).ok()?.trunc(),
-            resolves: resolves && !interface.flags.intersects(direct),
+            resolves: !interface.flags.intersects(direct),
         })
     })
     .collect()
@@ -66,10 +61,14 @@ fn interfaces(resolves: bool) -> Vec<Interface> {
 /// Without the list of hosts, no address counts as unresolved.
 fn look() -> Links {
     match hosts() {
-        Ok(hosts) => Links::new(interfaces(true), hosts),
+        Ok(hosts) => Links::new(interfaces(), hosts),
         Err(error) => {
             tracing::debug!(%error, "the system does not list its neighbours");
-            Links::new(interfaces(false), [])
+            let unresolved = |interface| Interface {
+                resolves: false,
+                ..interface
+            };
+            Links::new(interfaces().into_iter().map(unresolved), [])
         }
     }
 }
@@ -114,7 +113,7 @@ mod tests {
     fn own_addresses_are_on_this_machine() {
         let mut neighbours = Neighbours::default();
         let now = Instant::now();
-        let own = interfaces(true);
+        let own = interfaces();
         assert!(!own.is_empty());
         for interface in own {
             let found = neighbours.find(now, (interface.address, 1).into());

@@ -14,6 +14,9 @@ use amber_core::Ticket;
 use amber_core::config::{Config, ConfigError};
 use amber_core::limits::RELOADS;
 
+const NO_DRIVERS: &str = "the file has no drivers, so all drivers would stop";
+const NO_DRIVERS_HINT: &str = "if they are to stop, write `driver = []` as its first line";
+
 /// The result of a reload: a summary, or an error and a hint.
 type Outcome = Result<String, (String, Option<String>)>;
 
@@ -106,6 +109,13 @@ impl Shell {
         })?;
         if self.core.is_stopping() {
             return Err(("the mediator is shutting down".into(), None));
+        }
+        if self.core.would_lose_all_drivers(&config) {
+            error!(
+                hint = NO_DRIVERS_HINT,
+                "configuration not changed: {NO_DRIVERS}"
+            );
+            return Err((NO_DRIVERS.into(), Some(NO_DRIVERS_HINT.into())));
         }
         (self.hooks.set_log_rate)(config.limits.log_lines_per_second);
         Ok(self.core.apply(Instant::now(), &config))

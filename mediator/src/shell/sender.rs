@@ -21,9 +21,9 @@ use nix::sys::socket::{
 };
 use tracing::debug;
 
-use super::errors;
 use super::neighbours::Neighbours;
 use super::udp::Outlets;
+use super::{batch, errors};
 use amber_core::counters::{Count, Counters, DropReason};
 use amber_core::lanes::Lanes;
 use amber_core::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
@@ -102,6 +102,15 @@ impl Sender {
     pub(super) fn sockets(&self) -> impl Iterator<Item = (u8, &UdpSocket)> {
         let outlets = (0..=u8::MAX).zip(&self.outlets);
         outlets.flat_map(|(index, outlet)| outlet.sockets.iter().map(move |socket| (index, socket)))
+    }
+
+    /// The number of datagrams to several machines that the sockets of a listening address have
+    /// dropped, modulo 2^32: a sending socket drops these, and receives nothing else.
+    pub(super) fn dropped_to_groups(&self, listener: u8) -> u32 {
+        let outlet = self.outlets.get(usize::from(listener));
+        outlet
+            .and_then(|outlet| batch::dropped(&outlet.sockets[DOUBTFUL]))
+            .unwrap_or_default()
     }
 
     /// The socket with this number in [`Sender::sockets`].

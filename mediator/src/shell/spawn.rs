@@ -24,8 +24,8 @@ pub(super) struct SpawnError {
     pub(super) hint: String,
 }
 
-/// The hint if a driver could not get its pipes.
-pub(super) const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
+/// The hint if there is no file descriptor left, for example for the pipes of a driver.
+pub const NO_FILES: &str = "the mediator, or the system, has no file descriptors left: see \
      `ulimit -n`; of a service it is `LimitNOFILE=`";
 
 /// A process that was just started.
@@ -35,18 +35,27 @@ pub(super) struct Started {
     pub(super) slot: Slot,
 }
 
+/// What a driver gets from the mediator besides its configuration.
+pub(super) struct Environment<'a> {
+    /// The program `amber`.
+    pub(super) amber: &'a Path,
+    /// The address of the mediator.
+    pub(super) mediator: SocketAddr,
+    /// The devices that are halted; see `Core::halts`.
+    pub(super) halts: Option<&'a str>,
+}
+
 /// Starts a driver in its own process group, with pipes for its three standard streams. The
 /// guard knows the process, and its environment has a tag.
 pub(super) fn spawn(
     config: &DriverConfig,
-    amber: &Path,
-    mediator: SocketAddr,
+    environment: &Environment<'_>,
     guard: &mut Guard,
     strays: &mut Strays,
 ) -> Result<Started, SpawnError> {
     let (run, slot) = (strays.next_run(), guard.reserve());
     let announce = guard.announce_at(slot);
-    match start(config, amber, mediator, &strays.tag(run), announce) {
+    match start(config, environment, &strays.tag(run), announce) {
         Ok(process) => {
             guard.watch(slot, process.id());
             Ok(Started { process, run, slot })
@@ -60,13 +69,12 @@ pub(super) fn spawn(
 
 fn start(
     config: &DriverConfig,
-    amber: &Path,
-    mediator: SocketAddr,
+    environment: &Environment<'_>,
     tag: &str,
     announce: Option<Announce>,
 ) -> Result<Child, SpawnError> {
     let directory = config.directory.as_deref();
-    let program = program(&config.command[0], directory, amber);
+    let program = program(&config.command[0], directory, environment.amber);
     if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
         return Err(SpawnError {
             error: format!("directory {} does not exist", directory.display()),
@@ -81,7 +89,9 @@ fn start(
         .env("AMBER_DEVICE", devices.join(","))
         .env("AMBER_DEVICE_TYPE", device.device_type.0.to_string())
         .env("AMBER_DEVICE_ID", device.id.to_string())
-        .env("AMBER_MEDIATOR", mediator.to_string())
+        .env("AMBER_MEDIATOR", environment.mediator.to_string())
+        .env_remove("AMBER_HALTED")
+        .envs(environment.halts.map(|halts| ("AMBER_HALTED", halts)))
         .envs(&config.env)
         .env(TAG, tag)
         .stdin(Stdio::piped())
@@ -140,7 +150,8 @@ fn explain(error: &io::Error, program: &Path) -> SpawnError {
     SpawnError { error: what, hint }
 }
 
-fn is_out_of_files(error: &io::Error) -> bool {
+/// Whether there is no file descriptor left.
+pub fn is_out_of_files(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw);
     matches!(code, Some(Errno::EMFILE | Errno::ENFILE))
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::child::Child;
-use super::spawn::{self, SpawnError};
+use super::spawn::{self, Environment, SpawnError};
 use super::{Alarm, Shell};
 use amber_core::limits::{STARTS_AT_ONCE, STARTS_PAUSE};
 use amber_core::router::DriverKey;
@@ -74,8 +74,14 @@ impl Shell {
         let Some(config) = self.core.driver_config(key).cloned() else {
             return;
         };
+        let halts = self.core.halts(key);
         let (guard, strays) = (&mut self.guard, &mut self.strays);
-        let started = spawn::spawn(&config, &self.hooks.amber, self.for_drivers, guard, strays);
+        let environment = Environment {
+            amber: &self.hooks.amber,
+            mediator: self.for_drivers,
+            halts: halts.as_deref(),
+        };
+        let started = spawn::spawn(&config, &environment, guard, strays);
         let child = started.and_then(|started| {
             let slot = started.slot;
             Child::new(self.poll.registry(), key, started).map_err(|error| {

@@ -1,5 +1,8 @@
 //! Opens sockets, and receives many datagrams with one system call. IO.
 
+#[cfg(target_os = "linux")]
+mod group;
+
 use std::io;
 use std::net::{self, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::time::Instant;
@@ -34,26 +37,24 @@ pub(super) struct Outlets {
     pub(super) hosts: Vec<net::UdpSocket>,
 }
 
-/// Opens all sockets for an address. They are not watched yet.
+/// Opens all sockets for an address, which is not shared with other programs. They are not watched
+/// yet.
 pub(super) fn listen(address: SocketAddr) -> io::Result<Listener> {
-    // Not shared with other programs: an address in use is an error.
-    let first = open(address, SOCKET_BUFFER_BYTES)?;
-    first.bind(&address.into())?;
-    let address = first.local_addr()?.as_socket().unwrap_or(address);
-    match group::open(&first, address) {
-        Ok(listener) => Ok(listener),
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => alone(first, address),
-        Err(error) => Err(error),
+    match group::open(address) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => alone(address),
+        opened => opened,
     }
 }
 
 /// One socket for everything, where sockets cannot share an address.
-fn alone(socket: socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
+fn alone(address: SocketAddr) -> io::Result<Listener> {
+    let socket = open(address, SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES)?;
+    socket.bind(&address.into())?;
     merge(&socket);
     let socket = net::UdpSocket::from(socket);
     let hosts = (0..HOST_LANES).map(|_| socket.try_clone());
     Ok(Listener {
-        address,
+        address: socket.local_addr()?,
         outlets: Outlets {
             local: socket.try_clone()?,
             doubtful: socket.try_clone()?,
@@ -63,100 +64,21 @@ fn alone(socket: socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
     })
 }
 
-/// Sockets that share an address, as a *reuseport group* of Linux (since 4.6).
-///
-/// A small program in the kernel selects the socket for each datagram: the first of the group
-/// for datagrams from the network, the second for those from this machine. The others only
-/// send. Network errors arrive at any of them.
-#[cfg(target_os = "linux")]
-mod group {
-    use nix::libc;
-    use nix::net::if_::if_nametoindex;
-    use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
-    use tracing::debug;
-
-    use super::*;
-
-    /// The loopback interface of every Linux.
-    const LOOPBACK: &str = "lo";
-
-    /// Opens the group, while `first` reserves the address.
-    pub(super) fn open(first: &socket2::Socket, address: SocketAddr) -> io::Result<Listener> {
-        first.set_reuse_address(true)?;
-        let mut members = Vec::new();
-        let mut join = |send_buffer_bytes| {
-            let socket = super::open(address, send_buffer_bytes)?;
-            socket.set_reuse_address(true)?;
-            socket.set_reuse_port(true)?;
-            socket.bind(&address.into())?;
-            members.push(socket.try_clone()?);
-            Ok::<_, io::Error>(socket)
-        };
-        let network = join(SOCKET_BUFFER_BYTES)?;
-        if let Err(error) = pick_by_interface(&network) {
-            debug!(%error, "loopback addresses are trusted as far as the system checks them");
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let local = join(SOCKET_BUFFER_BYTES)?;
-        let receiving = [(network, Reach::Network), (local, Reach::Local)];
-        let outlets = Outlets {
-            local: join(SOCKET_BUFFER_BYTES)?.into(),
-            doubtful: join(DOUBTFUL_BUFFER_BYTES)?.into(),
-            hosts: (0..HOST_LANES)
-                .map(|_| join(SOCKET_BUFFER_BYTES).map(Into::into))
-                .collect::<io::Result<_>>()?,
-        };
-        // From now on the address is in use for all other programs.
-        for member in members {
-            member.set_reuse_address(false)?;
-        }
-        let receiving = receiving.map(|(socket, reach)| {
-            merge(&socket);
-            (UdpSocket::from_std(socket.into()), reach)
-        });
-        Ok(Listener {
-            address,
-            receiving: receiving.into(),
-            outlets,
-        })
-    }
-
-    /// Makes the system select the second socket of the group for datagrams that come by the
-    /// loopback interface, and the first one for all others.
-    fn pick_by_interface(member: &socket2::Socket) -> io::Result<()> {
-        let loopback = if_nametoindex(LOOPBACK)?;
-        let step = |code: u32, jump_if_not, operand| libc::sock_filter {
-            code: code as u16, // All of them are small.
-            jt: 0,
-            jf: jump_if_not,
-            k: operand,
-        };
-        let interface = (libc::SKF_AD_OFF + libc::SKF_AD_IFINDEX) as u32;
-        let mut program = [
-            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, interface),
-            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, loopback),
-            step(libc::BPF_RET | libc::BPF_K, 0, 1),
-            step(libc::BPF_RET | libc::BPF_K, 0, 0),
-        ];
-        let program = libc::sock_fprog {
-            len: program.len() as u16,
-            filter: program.as_mut_ptr(),
-        };
-        Ok(setsockopt(member, AttachReusePortCbpf, &program)?)
-    }
-}
-
 #[cfg(not(target_os = "linux"))]
 mod group {
     use super::*;
 
-    pub(super) fn open(_: &socket2::Socket, _: SocketAddr) -> io::Result<Listener> {
+    pub(super) fn open(_: SocketAddr) -> io::Result<Listener> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
 /// A socket that is not bound yet.
-fn open(address: SocketAddr, send_buffer_bytes: usize) -> io::Result<socket2::Socket> {
+fn open(
+    address: SocketAddr,
+    receive_buffer_bytes: usize,
+    send_buffer_bytes: usize,
+) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(
         Domain::for_address(address),
         Type::DGRAM,
@@ -168,7 +90,7 @@ fn open(address: SocketAddr, send_buffer_bytes: usize) -> io::Result<socket2::So
     }
     socket.set_nonblocking(true)?;
     // The system grants what it allows; less than requested is not an error.
-    socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.set_recv_buffer_size(receive_buffer_bytes)?;
     socket.set_send_buffer_size(send_buffer_bytes)?;
     errors::keep(&socket, address.is_ipv6())?;
     Ok(socket)
@@ -206,38 +128,68 @@ pub(super) struct Receiver {
     /// The size of the next batch: twice the size of the last result, because datagrams may be
     /// merged, and one turn must not take too many.
     room: usize,
-    /// The number of datagrams that the system has dropped, as far as known, and the time of
-    /// the last query.
-    dropped: u32,
+    drops: Drops,
+    /// The time of the last query.
     looked: Option<Instant>,
 }
 
+/// The numbers of datagrams that the system has dropped at a socket, as far as known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drops {
+    all: u32,
+    /// Those to several machines: every socket of the address drops them.
+    to_groups: u32,
+    /// How many more `to_groups` has than `all`, because it was queried later.
+    early: u32,
+}
+
+impl Drops {
+    /// The number of new drops that were not to groups. `to_groups` was queried after `all`.
+    fn newly_lost(&mut self, all: u32, to_groups: u32) -> u32 {
+        let newly = all.wrapping_sub(self.all);
+        let newly_to_groups = to_groups.wrapping_sub(self.to_groups);
+        let explained = newly_to_groups.saturating_add(self.early);
+        *self = Self {
+            all,
+            to_groups,
+            early: explained.saturating_sub(newly).min(newly_to_groups),
+        };
+        newly.saturating_sub(explained)
+    }
+}
+
 /// The minimum of [`Receiver::room`], unless datagrams are merged. A batch that is not full shows
-/// that the socket is empty, and saves a call that finds nothing.
-const ROOM: usize = 16;
+/// that the socket is empty, and saves a call that finds nothing: with 64 clients that wait for
+/// their replies, some 25 requests come at once.
+const ROOM: usize = 32;
 
 impl Receiver {
     pub(super) fn new() -> Self {
         Self {
             room: ROOM,
-            dropped: 0,
+            drops: Drops::default(),
             looked: None,
         }
     }
 
-    /// The number of datagrams that the system has dropped since the last query; there is at
-    /// most one query per [`LOST_LOOK`].
-    pub(super) fn newly_lost(&mut self, now: Instant, socket: &UdpSocket) -> u64 {
+    /// The number of datagrams that the system has dropped since the last query, except those to
+    /// several machines; there is at most one query per [`LOST_LOOK`]. `to_groups` returns the
+    /// number of those.
+    pub(super) fn newly_lost(
+        &mut self,
+        now: Instant,
+        socket: &UdpSocket,
+        to_groups: impl FnOnce() -> u32,
+    ) -> u64 {
         let recently = |looked| now.duration_since(looked) < LOST_LOOK;
         if self.looked.is_some_and(recently) {
             return 0;
         }
         self.looked = Some(now);
-        let Some(dropped) = batch::dropped(socket) else {
+        let Some(all) = batch::dropped(socket) else {
             return 0;
         };
-        let before = std::mem::replace(&mut self.dropped, dropped);
-        dropped.wrapping_sub(before).into()
+        self.drops.newly_lost(all, to_groups()).into()
     }
 
     /// Receives about [`DATAGRAMS_PER_TURN`] datagrams. Merged datagrams are counted only
@@ -286,7 +238,7 @@ pub(super) fn to_std(address: &SockaddrStorage) -> Option<SocketAddr> {
 mod tests {
     use std::net::IpAddr;
 
-    use super::super::neighbours::own_addresses;
+    use super::super::neighbours::interfaces;
     use super::*;
 
     /// A socket that receives from programs on this machine.
@@ -306,7 +258,7 @@ mod tests {
             };
             let kind = listen(listener.address).err().map(|error| error.kind());
             assert_eq!(kind, Some(io::ErrorKind::AddrInUse), "{ip}");
-            let other = open(listener.address, 1000).unwrap();
+            let other = open(listener.address, 1000, 1000).unwrap();
             other.set_reuse_address(true).unwrap();
             assert!(other.bind(&listener.address.into()).is_err(), "{ip}");
         }
@@ -322,7 +274,8 @@ mod tests {
         } = listen(([0, 0, 0, 0], 0).into()).unwrap();
         let (local, reach) = receiving.pop().unwrap();
         assert_eq!(reach, Reach::Local);
-        let mut own = own_addresses();
+        let own = interfaces().into_iter().map(|interface| interface.address);
+        let mut own: Vec<_> = own.collect();
         own.retain(IpAddr::is_ipv4);
         assert!(own.iter().any(IpAddr::is_loopback));
         let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
@@ -373,6 +326,27 @@ mod tests {
         assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
+    #[test]
+    fn drops_of_datagrams_to_groups_are_not_losses() {
+        let mut drops = Drops::default();
+        let mut check = |all, to_groups, lost| {
+            assert_eq!(drops.newly_lost(all, to_groups), lost, "{drops:?}");
+        };
+        check(10, 10, 0);
+        check(25, 20, 5);
+        // Two more arrive between the two queries, and are found in the other number later.
+        check(25, 22, 0);
+        check(27, 22, 0);
+        check(28, 22, 1);
+        // A socket that takes what the others drop hides no later loss.
+        check(28, 30, 0);
+        check(28, 30, 0);
+        check(29, 30, 1);
+        // The numbers wrap around.
+        check(u32::MAX, 30, u32::MAX - 29);
+        check(1, 31, 1);
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn dropped_datagrams_are_counted() {
@@ -380,7 +354,7 @@ mod tests {
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (mut receiver, mut batch) = (Receiver::new(), Batch::new());
         let mut now = Instant::now();
-        assert_eq!(receiver.newly_lost(now, &socket), 0);
+        assert_eq!(receiver.newly_lost(now, &socket, || 0), 0);
         let (mut taken, mut lost) = (0, 0);
         let count = 2 * SOCKET_BUFFER_BYTES as u64 / 60_000;
         for _ in 0..2 {
@@ -389,9 +363,9 @@ mod tests {
                 assert_eq!(peer.send_to(&[1; 60_000], to).unwrap(), 60_000);
             }
             // The next query comes later.
-            assert_eq!(receiver.newly_lost(now, &socket), 0);
+            assert_eq!(receiver.newly_lost(now, &socket, || 0), 0);
             now += LOST_LOOK;
-            let newly = receiver.newly_lost(now, &socket);
+            let newly = receiver.newly_lost(now, &socket, || 0);
             assert!(newly > 0);
             lost += newly;
             while receiver

@@ -21,12 +21,14 @@ mod fields;
 mod types;
 
 /// Names of methods that each client has in any case.
-const TAKEN: [&str; 6] = [
+const TAKEN: [&str; 8] = [
     "new",
     "of",
     "address",
     "with_deadline",
     "without_waiting",
+    "with_validity",
+    "for_client",
     "ping",
 ];
 
@@ -215,6 +217,27 @@ impl {name} {{
             DURATION = types::DURATION,
             device_type = self.interface.device_type,
         );
+        if self.has_validity() {
+            let _ = write!(
+                out,
+                "
+    /// The same device; commands that move it hold only for this time. The driver stops it then,
+    /// unless a later command came, whatever has frozen on the way. See
+    /// [`Client::with_validity`](::amber_client::Client::with_validity).
+    #[must_use]
+    pub fn with_validity(self, validity: {DURATION}) -> Self {{
+        Self {{ proxy: self.proxy.with_validity(validity) }}
+    }}
+
+    /// The same device, for a driver that moves it for a client of its own.
+    #[must_use]
+    pub fn for_client(self, client: ::core::option::Option<::amber_proto::ClientId>) -> Self {{
+        Self {{ proxy: self.proxy.for_client(client) }}
+    }}
+",
+                DURATION = types::DURATION,
+            );
+        }
         for method in &self.methods {
             method.write(out, &self.driver_msg);
         }
@@ -275,10 +298,29 @@ impl {name} {{
 ",
             DURATION = types::DURATION,
         );
+        if self.has_validity() {
+            let _ = write!(
+                out,
+                "
+        /// The same device; commands that move it hold only for this time. See
+        /// [`Client::with_validity`](::amber_client::Client::with_validity).
+        #[must_use]
+        pub fn with_validity(self, validity: {DURATION}) -> Self {{
+            Self {{ device: self.device.map(|device| device.with_validity(validity)) }}
+        }}
+",
+                DURATION = types::DURATION,
+            );
+        }
         for method in &self.methods {
             method.write_blocking(out);
         }
         out.push_str("    }\n");
+    }
+
+    /// Whether a command holds for a limited time.
+    fn has_validity(&self) -> bool {
+        self.methods.iter().any(ClientMethod::has_validity)
     }
 
     fn write_docs(&self, out: &mut String, indent: &str) {
@@ -299,6 +341,19 @@ impl {name} {{
 }
 
 impl ClientMethod<'_> {
+    /// Whether it moves something until the next command.
+    fn has_validity(&self) -> bool {
+        (self.method.moves.as_ref()).is_some_and(|moves| !moves.errand)
+    }
+
+    /// The proxy that sends it.
+    fn proxy(&self) -> &'static str {
+        match self.has_validity() {
+            true => "self.proxy.moving()",
+            false => "self.proxy",
+        }
+    }
+
     /// The struct that it returns if it has several values.
     fn write_struct(&self, out: &mut String) {
         let Some(answer) = &self.answer else { return };
@@ -342,10 +397,11 @@ impl ClientMethod<'_> {
                 let _ = write!(
                     out,
                     "        let request_ = {};\n        let wait_ = {wait};\n        \
-                     ::amber_client::generated::ask(&self.proxy, request_, wait_, |message_: {driver_msg}| {{\n{}\n        \
+                     ::amber_client::generated::ask(&{proxy}, request_, wait_, |message_: {driver_msg}| {{\n{}\n        \
                      }}).await\n",
                     request.start,
                     indented(&answer.body, 12),
+                    proxy = self.proxy(),
                 );
             }
             (Kind::Subscribe, Some(answer)) => {
@@ -372,7 +428,12 @@ impl ClientMethod<'_> {
                 );
             }
             _ => {
-                let _ = writeln!(out, "        self.proxy.command({}).await", request.start);
+                let _ = writeln!(
+                    out,
+                    "        {}.command({}).await",
+                    self.proxy(),
+                    request.start
+                );
             }
         }
         out.push_str("    }\n");

@@ -8,6 +8,10 @@ use prost_reflect::DescriptorPool;
 use crate::field_path::FieldPath;
 use crate::names;
 
+mod motion;
+
+use motion::Moves;
+
 /// The trait of the drivers of a device, its link, and the function that makes a driver of it.
 /// The code stands next to the messages of the package, or anywhere if they are Amber's own.
 ///
@@ -73,6 +77,7 @@ struct Rpc<'a> {
     set: Vec<Condition>,
     start: Vec<Condition>,
     stop: Vec<Condition>,
+    moves: Option<Moves>,
 }
 
 /// A value that a field in the request must have.
@@ -190,6 +195,7 @@ impl<'a> Rpc<'a> {
         });
         Ok(Self {
             method,
+            moves: Moves::of(method, find, settings)?,
             // Like `set-angle` on the command line.
             name: names::snake(&method.command),
             flags: (method.flags.iter().map(|path| find(path))).collect::<Result<_, _>>()?,
@@ -451,6 +457,7 @@ impl Device<'_> {
             self.hook("publish"),
             self.hook("publish_for"),
         );
+        let handles_gone_clients = self.hook("handles_gone_clients");
         let (subscribed, client_gone, wake_at, wake, shutdown) = (
             self.hook("subscribed"),
             self.hook("client_gone"),
@@ -502,6 +509,9 @@ impl Device<'_> {
              async fn {subscribed}(&mut self, _client: ::amber_driver::ClientId) {{}}\n\n    \
              /// Called when a client has left or died: stop all motion that it started.\n    \
              async fn {client_gone}(&mut self, _client: ::amber_driver::ClientId) {{}}\n\n    \
+             /// Whether `{client_gone}` stops what the client moved. If not, the harness sends the\n    \
+             /// request that stops, if the description has one (`moves`).\n    \
+             fn {handles_gone_clients}(&self) -> bool {{ false }}\n\n    \
              /// Called last: stop everything that moves.\n    \
              async fn {shutdown}(&mut self) {{}}\n}}\n"
         );
@@ -554,6 +564,7 @@ impl Device<'_> {
                  \"/{file}\")))\n    }}\n"
             );
         }
+        self.moves(out);
         let streams = self.rpcs.iter().filter(|rpc| rpc.is_stream_by_request());
         let gone: String = streams
             .map(|rpc| {

@@ -174,6 +174,29 @@ impl FieldPath {
         }
     }
 
+    /// A statement that sets the field in a message to a value, written as in a description.
+    pub(crate) fn set_literal(&self, message: &str, value: &str) -> String {
+        let literal = self.literal(value);
+        self.set(
+            message,
+            &match self.kind {
+                Kind::String => format!("::std::borrow::ToOwned::to_owned({literal})"),
+                _ => literal,
+            },
+        )
+    }
+
+    /// An expression that says whether the field is absent, or a message without content.
+    pub(crate) fn is_empty(&self, message: &str) -> String {
+        let get = self.get(message);
+        match (&self.kind, self.is_repeated()) {
+            (Kind::Message(_), false) => format!(
+                "{get}.is_none_or(|it| ::amber_proto::prost::Message::encoded_len(it) == 0)"
+            ),
+            _ => format!("{get}.is_none()"),
+        }
+    }
+
     /// A value, written as in a description, in Rust.
     fn literal(&self, value: &str) -> String {
         match &self.kind {

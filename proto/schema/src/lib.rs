@@ -19,7 +19,7 @@ mod text;
 mod unit;
 
 pub use error::Error;
-pub use model::{Cardinality, Choice, Field, Harmless, Interface, Kind, Method, Setting};
+pub use model::{Cardinality, Choice, Field, Harmless, Interface, Kind, Method, Moves, Setting};
 pub use read::{read, read_all};
 pub use text::{markdown, text};
 pub use unit::{conversion, is_unit};

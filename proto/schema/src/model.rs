@@ -47,6 +47,9 @@ pub struct Method {
     pub set: Vec<Setting>,
     /// The requests that a tool may send to a real device without asking.
     pub harmless: Harmless,
+    /// What it moves, if it moves something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Moves>,
     /// Fields of `DriverMsg` that every answer or published message has.
     pub answer: Vec<Field>,
     /// Fields of `DriverMsg` that an answer or published message may have.
@@ -102,6 +105,18 @@ pub enum Harmless {
     With(Vec<Setting>),
 }
 
+/// A request that moves something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Moves {
+    /// The arguments with which it stops all motion of the device; others are absent or empty.
+    /// `None`: it cannot stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<Setting>>,
+    /// Whether the motion goes on without further requests until it is done.
+    #[serde(skip_serializing_if = "is_false")]
+    pub errand: bool,
+}
+
 /// A fixed value of a field, independent of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
@@ -109,6 +124,14 @@ pub struct Setting {
     pub field: String,
     /// A number, true, false, a text, or the name of an enum value.
     pub value: String,
+}
+
+impl Setting {
+    /// Whether it is about this field, or one inside.
+    pub fn is_in(&self, field: &Field) -> bool {
+        let rest = self.field.strip_prefix(&field.path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
 }
 
 /// A field of `DriverMsg` or of a message in it.
@@ -196,6 +219,20 @@ impl Interface {
         let mut methods = self.methods.iter();
         methods.find(|method| method.name == name || method.command == name)
     }
+
+    /// Whether the device has something that moves.
+    pub fn moves(&self) -> bool {
+        self.methods.iter().any(|method| method.moves.is_some())
+    }
+
+    /// The request that stops all motion, with its arguments; `None` if the device has none.
+    pub fn stop(&self) -> Option<(&Method, &[Setting])> {
+        let stop = |method| -> Option<(&Method, &[Setting])> {
+            let method: &Method = method;
+            Some((method, method.moves.as_ref()?.stop.as_deref()?))
+        };
+        self.methods.iter().find_map(stop)
+    }
 }
 
 impl Field {
@@ -215,6 +252,13 @@ impl Field {
 }
 
 impl Method {
+    /// The arguments that must be absent or empty in a request that stops: those of which `stop`
+    /// says nothing.
+    pub fn empty_to_stop<'a>(&'a self, stop: &'a [Setting]) -> impl Iterator<Item = &'a Field> {
+        let is_named = |field: &Field| stop.iter().any(|setting| setting.is_in(field));
+        self.request.iter().filter(move |field| !is_named(field))
+    }
+
     /// Whether it is a stream.
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Subscribe | Kind::StreamByRequest { .. })

@@ -7,12 +7,12 @@ use prost_reflect::{
 
 use crate::error::Error;
 use crate::fields::{docs, find, is_value, kind_of};
-use crate::model::{Field, Harmless, Interface, Kind, Method, Setting};
+use crate::model::{Cardinality, Field, Harmless, Interface, Kind, Method, Moves, Setting};
 
 /// The numbers of extensions that are free for users.
 const USERS_NUMBERS: std::ops::RangeInclusive<u32> = 110..=179;
 /// The device types that are free for users, ...
-const USERS_TYPES: std::ops::RangeFrom<i32> = 11..;
+const USERS_TYPES: std::ops::RangeFrom<i32> = 100..;
 /// ... except for gateways to other robot protocols.
 const GATEWAY: i32 = 200;
 
@@ -141,6 +141,16 @@ impl Service<'_> {
                 return Err(self.error(text));
             }
         }
+        // Otherwise nothing could end the motion when its client is gone.
+        let can_stop = |it: &Method| it.moves.as_ref().is_some_and(|it| it.stop.is_some());
+        if let Some(errand) = (methods.iter())
+            .find(|it| it.moves.as_ref().is_some_and(|moves| moves.errand))
+            .filter(|_| !methods.iter().any(can_stop))
+        {
+            let text = format!("method {}: nothing stops its motion", errand.name);
+            let hint = "add `stop` to `moves` of a method of this device";
+            return Err(self.error(text).hint(hint));
+        }
         Ok(Some(Interface {
             name,
             device_type,
@@ -170,7 +180,7 @@ impl Service<'_> {
         if !USERS_TYPES.contains(&device_type) || device_type == GATEWAY || is_known {
             return Err(self
                 .error(format!("device type {device_type} is reserved"))
-                .hint("choose a number from 11 to 199, or from 201 on"));
+                .hint("choose a number from 100 to 199, or from 201 on"));
         }
         if self.known.iter().any(|it| it.name == name) {
             return Err(self.error(format!("'{name}' is the name of a device of Amber")));
@@ -214,8 +224,9 @@ fn ways(method: &MethodDescriptor, file: &FileDescriptor) -> Vec<(&'static str, 
     .collect()
 }
 
-/// The option whose values may also be those of the whole request.
+/// The options whose values may also be those of the whole request.
 const HARMLESS: &str = "harmless";
+const STOP: &str = "stop in moves";
 
 struct Rpc<'a> {
     method: &'a MethodDescriptor,
@@ -252,7 +263,11 @@ impl Rpc<'_> {
             _ if request.is_empty() => self.subscribe(options)?,
             _ => self.stream_by_request(options, &request)?,
         };
-        let harmless = self.harmless(options, &request)?;
+        let moves = self.moves(options, &kind, &flags, &request)?;
+        let harmless = match &moves {
+            Some(moves) => moves.stop.clone().map_or(Harmless::Unknown, Harmless::With),
+            None => self.harmless(options, &request)?,
+        };
         let name = self.method.name().to_owned();
         Ok(Method {
             command: kebab(&name),
@@ -263,6 +278,7 @@ impl Rpc<'_> {
             request,
             set,
             harmless,
+            moves,
             answer,
             may_answer,
             value: text(options, "value"),
@@ -335,6 +351,48 @@ impl Rpc<'_> {
             }
             None => Ok(Harmless::Unknown),
         }
+    }
+
+    /// `options` are those of ask, tell or stream.
+    fn moves(
+        &self,
+        options: &DynamicMessage,
+        kind: &Kind,
+        flags: &[String],
+        request: &[Field],
+    ) -> Result<Option<Moves>, Error> {
+        let Some(moves) = option(&self.method.options(), self.file, "amber.moves") else {
+            return Ok(None);
+        };
+        if flag(options, "reads") {
+            return Err(self.error("a request that `reads` moves nothing"));
+        }
+        if options.has_field_by_name("harmless") {
+            return Err(self.error("with `moves`, say `stop` instead of `harmless`"));
+        }
+        if *kind == Kind::Subscribe {
+            return Err(self.error("a stream by SUBSCRIBE moves nothing"));
+        }
+        let errand = flag(&moves, "errand");
+        let stop = moves.has_field_by_name("stop");
+        let stop = stop.then(|| moves.get_field_by_name("stop")).flatten();
+        let Some(stop) = stop.as_deref().and_then(Value::as_message) else {
+            return Ok(Some(Moves { stop: None, errand }));
+        };
+        let stop = self.values(stop.get_field_by_name("set").as_deref(), STOP, request)?;
+        if flags.is_empty() {
+            let is_absent = |field: &&Field| !stop.iter().any(|setting| setting.is_in(field));
+            if let Some(field) = request.iter().find(is_absent) {
+                let text = format!("{STOP}: a request without '{}' is none", field.name);
+                return Err(self.error(text).hint("set a value in it"));
+            }
+        }
+        if let Some(field) = request.iter().find_map(|field| missing(field, &stop)) {
+            let text = format!("{STOP}: the required '{}' has no value", field.name);
+            return Err(self.error(text));
+        }
+        let stop = Some(stop);
+        Ok(Some(Moves { stop, errand }))
     }
 
     fn subscribe(&self, options: &DynamicMessage) -> Result<Kind, Error> {
@@ -421,7 +479,7 @@ impl Rpc<'_> {
     fn inside(&self, name: &str, request: &[Field], what: &str) -> Result<String, Error> {
         let path = self.field(name)?.path;
         let is_inside = |outer: &Field| {
-            let is_itself = what == HARMLESS && path == outer.path;
+            let is_itself = [HARMLESS, STOP].contains(&what) && path == outer.path;
             is_itself || path.starts_with(&format!("{}.", outer.path))
         };
         match request.iter().any(is_inside) {
@@ -450,6 +508,14 @@ fn option(options: &DynamicMessage, file: &FileDescriptor, name: &str) -> Option
         .has_extension(&extension)
         .then(|| options.get_extension(&extension))?;
     value.as_message().cloned()
+}
+
+/// A required field without a value inside a message that has values.
+fn missing<'a>(field: &'a Field, values: &[Setting]) -> Option<&'a Field> {
+    if !values.iter().any(|setting| setting.is_in(field)) {
+        return (field.cardinality == Cardinality::Required).then_some(field);
+    }
+    field.fields.iter().find_map(|inner| missing(inner, values))
 }
 
 /// A field of type bool; false if it is absent.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Cardinality, Field, Harmless, Interface, Kind, Method};
+use crate::model::{Cardinality, Field, Harmless, Interface, Kind, Method, Setting};
 
 /// An interface as plain text, for a terminal.
 pub fn text(interface: &Interface) -> String {
@@ -12,7 +12,8 @@ pub fn text(interface: &Interface) -> String {
     );
     paragraph(&mut out, "", &interface.docs);
     for method in &interface.methods {
-        let _ = writeln!(out, "\n{}  ({})", method.command, kind(method));
+        let moves = moves(method).map_or(String::new(), |words| format!(", {words}"));
+        let _ = writeln!(out, "\n{}  ({}{moves})", method.command, kind(method));
         paragraph(&mut out, "    ", &method.docs);
         for (title, fields) in parts(method) {
             let _ = writeln!(out, "  {title}:");
@@ -56,6 +57,9 @@ pub fn markdown(interfaces: &[Interface]) -> String {
                 let _ = writeln!(out, "{}\n", method.docs);
             }
             let _ = writeln!(out, "Kind: {}.", kind(method));
+            if let Some(words) = moves(method) {
+                let _ = writeln!(out, "It {}.", words.replace("; stops", ".\nIt stops"));
+            }
             if interface.device_type != 0 && method.harmless == Harmless::Unknown {
                 let _ = writeln!(
                     out,
@@ -120,6 +124,23 @@ fn kind(method: &Method) -> String {
             format!("stream, by a request; stops with {stop}")
         }
     }
+}
+
+/// What a request that moves something does, with its verb.
+fn moves(method: &Method) -> Option<String> {
+    let moves = method.moves.as_ref()?;
+    let value = |it: &Setting| format!("{} = {}", last(&it.field), it.value);
+    Some(match moves.stop.as_deref() {
+        None if moves.errand => "moves the device until it is done".into(),
+        None => "moves the device".into(),
+        // Nothing is left that could move it.
+        Some([]) if method.request.is_empty() => "stops the device".into(),
+        Some([]) => "moves the device; stops it without arguments".into(),
+        Some(stop) => {
+            let values: Vec<_> = stop.iter().map(value).collect();
+            format!("moves the device; stops it with {}", values.join(", "))
+        }
+    })
 }
 
 /// The lists of fields that a method has, with a title.

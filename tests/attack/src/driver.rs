@@ -9,9 +9,9 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use amber_proto::{ClientId, DeviceMessage, Frame, Header, MsgType, mediator};
+use amber_proto::{ClientId, DeviceMessage, Frame, Header, MsgType, mediator, roboclaw};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpgid, getppid, setpgid};
@@ -52,6 +52,12 @@ pub enum Driver {
     LeaveGroup,
     /// Writes tiny frames for nobody without end
     Junk,
+    /// No driver: ends as soon as it has taken a port of this machine that another program has
+    Steal {
+        /// The port
+        #[arg(long)]
+        port: u16,
+    },
     /// Writes a line for each frame to a file
     Record {
         /// The file
@@ -60,6 +66,13 @@ pub enum Driver {
         /// What it takes for each frame, in microseconds
         #[arg(long, default_value_t = 0)]
         work_us: u64,
+    },
+    /// Writes the time, in ms since 1970, and the speed of the left front wheel of each motion command
+    /// to a file
+    Wheels {
+        /// The file
+        #[arg(long)]
+        file: PathBuf,
     },
 }
 
@@ -89,7 +102,9 @@ pub fn run(driver: &Driver) -> io::Result<()> {
             // Empty headers and empty messages.
             say(&[0; 1 << 16])?;
         },
+        Driver::Steal { port } => steal(*port),
         Driver::Record { file, work_us } => record(file, Duration::from_micros(*work_us)),
+        Driver::Wheels { file } => wheels(file),
     }
 }
 
@@ -226,6 +241,48 @@ fn record(file: &PathBuf, time: Duration) -> io::Result<()> {
             "{:?} {client} {number}",
             input.kind.unwrap_or(MsgType::Data)
         )
+    })
+}
+
+/// Waits until another program has a port, and binds it with `SO_REUSEADDR` as soon as that works.
+fn steal(port: u16) -> io::Result<()> {
+    use nix::sys::socket::{
+        AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt,
+    };
+    use std::os::fd::AsRawFd;
+    let own = SockaddrIn::new(127, 0, 0, 1, port);
+    let is_bound = |shares| {
+        let kind = SockType::Datagram;
+        let socket = socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC, None)?;
+        setsockopt(&socket, sockopt::ReuseAddr, &shares)?;
+        io::Result::Ok(bind(socket.as_raw_fd(), &own).is_ok())
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < end {
+        if !is_bound(false)? && is_bound(true)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn wheels(file: &PathBuf) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    each_frame(|input| {
+        let message = roboclaw::DriverMsg::decode(&input.message[..]).unwrap_or_default();
+        let Some(command) = message.motors_command else {
+            return Ok(());
+        };
+        let (ms, speed) = (unix_ms(), command.front_left_speed());
+        writeln!(file, "{ms} {speed}")
+    })
+}
+
+/// The time in ms since 1970.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     })
 }
 

@@ -189,7 +189,31 @@ impl Forger {
     /// # Errors
     /// The system refuses.
     pub fn send(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> anyhow::Result<()> {
-        let Some(packet) = packet::ethernet(self.cards, from, to, bytes) else {
+        self.send_by(self.cards, from, to, bytes)
+    }
+
+    /// The same in a frame to all machines of the network.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn send_to_all(
+        &self,
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: &[u8],
+    ) -> anyhow::Result<()> {
+        const ALL: Mac = [0xff; 6];
+        self.send_by((self.cards.0, ALL), from, to, bytes)
+    }
+
+    fn send_by(
+        &self,
+        cards: (Mac, Mac),
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: &[u8],
+    ) -> anyhow::Result<()> {
+        let Some(packet) = packet::ethernet(cards, from, to, bytes) else {
             bail!("no packet from {from} to {to} with {} bytes", bytes.len());
         };
         sendto(

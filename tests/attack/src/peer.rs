@@ -376,6 +376,11 @@ impl Measured {
         self.time_at(self.asked / 2)
     }
 
+    /// The time that 99 of 100 answers keep.
+    pub fn most(&self) -> Duration {
+        self.time_at(self.asked * 99 / 100)
+    }
+
     /// The longest time that an answer took.
     pub fn worst(&self) -> Duration {
         self.time_at(self.asked.saturating_sub(1))

@@ -95,6 +95,7 @@ pub fn median_of<T: Ord>(mut values: Vec<T>) -> T {
 pub fn all() -> Vec<Attack> {
     let topics = [
         attacks::forged::ATTACKS,
+        attacks::edge::ATTACKS,
         attacks::receivers::ATTACKS,
         attacks::work::ATTACKS,
         attacks::fairness::ATTACKS,
@@ -102,6 +103,7 @@ pub fn all() -> Vec<Attack> {
         attacks::control::ATTACKS,
         attacks::files::ATTACKS,
         attacks::ports::ATTACKS,
+        attacks::pages::ATTACKS,
     ];
     topics.concat()
 }

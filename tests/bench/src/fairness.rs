@@ -92,8 +92,8 @@ impl Bystander {
             add(&format!("{name}_us"), flooded);
             add(&format!("times_{name}_alone"), flooded / alone);
         }
-        let answered = flooded.times.len() as f64 / flooded.sent.max(1) as f64;
-        add("lost_percent", 100.0 * (1.0 - answered));
+        let lost = |asked: &Asked| asked.sent.saturating_sub(asked.times.len() as u64);
+        add("lost", (lost(flooded) + lost(alone)) as f64);
         add("flood_per_s", self.flood.per_second());
         add("flood_lost_percent", self.flood.lost_percent());
     }

@@ -11,15 +11,16 @@
 //! - `floor -b`: the same with batches; the reference,
 //! - `amber`: the mediator with its default settings.
 //!
-//! Only ratios within one round carry over to other machines. The reports therefore show medians
-//! over the rounds, ratios, and goals for them.
+//! Only ratios carry over to other machines. The reports therefore show medians over the rounds,
+//! ratios, the worst ratio within one round, and goals for them.
+//!
+//! `scripts/bench neighbours` compares with other brokers (`neighbours/`).
 
 pub mod batch;
 pub mod chart;
 pub mod fairness;
 pub mod goals;
 pub mod load;
-pub mod peers;
 pub mod probe;
 pub mod process;
 pub mod report;

@@ -50,6 +50,11 @@ impl Seen {
         self.cpu.as_nanos() as f64 / 1e3 / self.received as f64
     }
 
+    /// Missing replies.
+    pub fn lost(&self) -> f64 {
+        self.sent.saturating_sub(self.received) as f64
+    }
+
     /// Missing replies, in percent.
     pub fn lost_percent(&self) -> f64 {
         100.0 * (1.0 - self.received as f64 / self.sent.max(1) as f64)

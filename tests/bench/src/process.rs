@@ -159,6 +159,44 @@ impl Running {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
+
+    /// Moves its drivers to the first allowed core, as soon as they run.
+    ///
+    /// # Errors
+    /// There are none, or the system refuses.
+    pub fn move_drivers_to_first_core(&self) -> anyhow::Result<()> {
+        let allowed = sched_getaffinity(Pid::from_raw(std::process::id() as i32))?;
+        let mut first = CpuSet::new();
+        first.set(cores_of(&allowed).next().context("no core")?)?;
+        let until = Instant::now() + Duration::from_secs(3);
+        loop {
+            let drivers: Vec<u32> = children_of(self.pid())
+                .filter(|pid| {
+                    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+                    name.is_ok_and(|name| name.starts_with("bench-"))
+                })
+                .collect();
+            for pid in &drivers {
+                sched_setaffinity(Pid::from_raw(*pid as i32), &first)?;
+            }
+            if !drivers.is_empty() {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "the candidate has no driver");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The processes whose parent is this one.
+fn children_of(pid: u32) -> impl Iterator<Item = u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(move |child| status(*child, "PPid:") == Some(f64::from(pid)))
+}
+
+fn cores_of(set: &CpuSet) -> impl DoubleEndedIterator<Item = usize> {
+    (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false))
 }
 
 impl Drop for Running {
@@ -195,7 +233,6 @@ impl OnOneCore {
     ///
     /// # Errors
     /// The system refuses.
-    /// The system refuses it.
     pub fn last() -> anyhow::Result<Self> {
         Self::begin(|cores| cores.last())
     }
@@ -204,7 +241,7 @@ impl OnOneCore {
         choose: impl FnOnce(&mut dyn Iterator<Item = usize>) -> Option<usize>,
     ) -> anyhow::Result<Self> {
         let before = sched_getaffinity(Pid::from_raw(0))?;
-        let mut ours = (0..CpuSet::count()).filter(|core| before.is_set(*core).unwrap_or(false));
+        let mut ours = cores_of(&before);
         let mut one = CpuSet::new();
         one.set(choose(&mut ours).context("no core")?)?;
         sched_setaffinity(Pid::from_raw(0), &one)?;

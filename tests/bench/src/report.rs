@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use crate::chart::{Bar, bars, number};
-use crate::goals::{FLOODS, Limit, ROUND_TRIPS, Verdict, verdicts};
-use crate::peers::{PEERS, Peer};
-use crate::results::{Candidate, Results};
+use crate::goals::{Cores, FLOODS, Limit, ROUND_TRIPS, Verdict, flood_name, verdicts};
+use crate::results::{Candidate, Results, is_loss};
 
 /// The text of the page, with placeholders for the measurements.
 const TEMPLATE: &str = include_str!("performance.md");
@@ -18,33 +17,33 @@ const HEADLINES: [(&str, &str, &str); 11] = [
         "p50_us",
     ),
     (
-        "Round trip of 64 B on two cores, median, us",
-        "rtt, 64 B",
+        "Round trip of 64 B, the client apart, median, us",
+        "rtt apart, 64 B",
         "p50_us",
     ),
     (
-        "Round trip of 64 B on two cores, 99th percentile, us",
-        "rtt, 64 B",
+        "Round trip of 64 B, the client apart, 99th percentile, us",
+        "rtt apart, 64 B",
         "p99_us",
     ),
     (
-        "Replies per second, one client with 64 requests of 64 B in flight",
-        FLOODS[0].0,
+        "Replies per second, one client apart with 64 requests of 64 B in flight",
+        "1 client x 64, 64 B, apart",
         "per_s",
     ),
     (
-        "Replies per second, one client with 64 requests of 6.8 kB in flight",
-        FLOODS[5].0,
+        "Replies per second, one client apart with 64 requests of 6.8 kB in flight",
+        "1 client x 64, 6.8 kB, apart",
         "per_s",
     ),
     (
-        "Replies per second, 256 clients with one request of 64 B in flight",
-        FLOODS[3].0,
+        "Replies per second, 16 clients apart with one request of 64 B in flight",
+        "16 clients x 1, 64 B, apart",
         "per_s",
     ),
     (
-        "CPU time per delivery, 100 subscribers at 50 Hz, us",
-        "100 subscribers, 50 Hz, 64 B",
+        "CPU time per delivery, 100 subscribers apart at 50 Hz, us",
+        "100 subscribers apart, 50 Hz, 64 B",
         "cpu_us",
     ),
     (
@@ -76,17 +75,31 @@ pub struct Conditions {
     pub machine: String,
     /// The measured version.
     pub version: String,
+    /// The table of `scripts/bench neighbours`.
+    pub neighbours: String,
 }
 
 /// The table at the top of the page; results without a measurement are skipped.
 fn headlines(results: &Results) -> String {
-    let mut out = String::from("| | Amber | `floor -b` |\n|---|---:|---:|\n");
+    let mut out = String::from(
+        "| | Amber | `floor -b` | ratio | worst round | lost |\n|---|---:|---:|---:|---:|---:|\n",
+    );
+    let (amber, floor) = (Candidate::Amber, Candidate::FloorBatched);
+    let text = |value: Option<f64>| value.map_or(String::new(), number);
     for (name, load, quantity) in HEADLINES {
-        let median = |candidate| results.median(load, quantity, candidate);
-        if let Some(amber) = median(Candidate::Amber) {
-            let floor = median(Candidate::FloorBatched).map_or(String::new(), number);
-            line(&mut out, &[name, &number(amber), &floor]);
-        }
+        let Some(ours) = results.shown(load, quantity, amber) else {
+            continue;
+        };
+        let lost = results.shown(load, "lost", amber);
+        let cells = [
+            name,
+            &number(ours),
+            &text(results.shown(load, quantity, floor)),
+            &ratio_text(results.ratio(load, quantity, amber, floor)),
+            &ratio_text(results.worst_ratio(load, quantity, amber, floor)),
+            &lost.map_or(String::new(), |lost| format!("{lost:.0}")),
+        ];
+        line(&mut out, &cells);
     }
     out
 }
@@ -102,8 +115,9 @@ pub fn table(results: &Results) -> String {
         "floor -b",
         "amber",
         "amber / floor -b",
+        "worst round",
     ];
-    let mut rule = vec!["---", "---", "---:", "---:", "---:", "---:"];
+    let mut rule = vec!["---", "---", "---:", "---:", "---:", "---:", "---:"];
     if before {
         head.extend(["before", "amber / before"]);
         rule.extend(["---:"; 2]);
@@ -119,13 +133,18 @@ pub fn table(results: &Results) -> String {
             }
         }
         for quantity in quantities {
-            let of = |candidate| results.median(load, quantity, candidate);
-            let shown = |value: Option<f64>| value.map_or(String::new(), number);
+            let of = |candidate| results.shown(load, quantity, candidate);
+            let shown = |value: Option<f64>| match value {
+                Some(lost) if is_loss(quantity) => format!("{lost:.0}"),
+                value => value.map_or(String::new(), number),
+            };
+            let compares = !is_loss(quantity);
             let ratio = |other| {
                 let ratio = results.ratio(load, quantity, Candidate::Amber, other);
-                let ratio = ratio.filter(|ratio| ratio.is_finite());
-                ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
+                ratio_text(ratio.filter(|_| compares))
             };
+            let reference = Candidate::FloorBatched;
+            let worst = results.worst_ratio(load, quantity, Candidate::Amber, reference);
             let mut cells = vec![
                 load.to_owned(),
                 quantity.to_owned(),
@@ -133,6 +152,7 @@ pub fn table(results: &Results) -> String {
                 shown(of(Candidate::FloorBatched)),
                 shown(of(Candidate::Amber)),
                 ratio(Candidate::FloorBatched),
+                ratio_text(worst.filter(|_| compares)),
             ];
             if before {
                 cells.extend([shown(of(Candidate::Before)), ratio(Candidate::Before)]);
@@ -156,14 +176,13 @@ pub fn goals(results: &Results) -> String {
         let limit = match goal.limit {
             Limit::TimesFloorAtMost(limit) => format!("at most {limit:.2} x floor -b"),
             Limit::TimesFloorAtLeast(limit) => format!("at least {limit:.2} x floor -b"),
-            Limit::FasterThan(peer, limit) => format!("more than {peer}: {limit:.2} x floor -b"),
             Limit::AtMost(limit) => format!("at most {limit}"),
             Limit::AtLeast(limit) => format!("at least {limit}"),
         };
         let verdict = if reached { "yes" } else { "**no**" };
         line(
             &mut out,
-            &[goal.load, goal.quantity, &limit, &number(value), verdict],
+            &[&goal.load, goal.quantity, &limit, &number(value), verdict],
         );
     }
     out
@@ -187,35 +206,37 @@ pub fn chapter(results: &Results, conditions: &Conditions) -> (String, Vec<(Stri
         .replace("{version}", &conditions.version)
         .replace("{rounds}", &rounds)
         .replace("{charts}", pictures.trim_end())
+        .replace("{neighbours}", conditions.neighbours.trim_end())
         .replace("{goals}", goals(results).trim_end())
         .replace("{figures}", table(results).trim_end());
     (out, charts)
 }
 
 fn charts(results: &Results) -> Vec<(String, String)> {
-    let (rtt, flood) = (ROUND_TRIPS[0].0, FLOODS[0].0);
+    let flood = flood_name(FLOODS[0].0, Cores::One);
+    let (rtt, flood) = (ROUND_TRIPS[0].0, flood.as_str());
     let kinds = [
         (
             "round-trip",
-            "Round trip, as multiple of floor -b (lower is better)",
+            "Round trip on one core, as multiple of floor -b (lower is better)",
             rtt,
             "p50_us",
         ),
         (
             "throughput",
-            "Messages per second, as multiple of floor -b (higher is better)",
+            "Messages per second on one core, as multiple of floor -b (higher is better)",
             flood,
             "per_s",
         ),
         (
             "cpu",
-            "CPU per message, as multiple of floor -b (lower is better)",
+            "CPU per message on one core, as multiple of floor -b (lower is better)",
             flood,
             "cpu_us",
         ),
     ];
     let mut charts = Vec::new();
-    for (i, (name, title, load, quantity)) in kinds.into_iter().enumerate() {
+    for (name, title, load, quantity) in kinds {
         let ours = |candidate| {
             let ratio = results.ratio(load, quantity, candidate, Candidate::FloorBatched)?;
             Some(Bar {
@@ -224,32 +245,19 @@ fn charts(results: &Results) -> Vec<(String, String)> {
                 is_ours: candidate == Candidate::Amber,
             })
         };
-        let mut all: Vec<Bar> = Candidate::ALL.into_iter().filter_map(ours).collect();
+        let all: Vec<Bar> = Candidate::ALL.into_iter().filter_map(ours).collect();
         if all.len() < Candidate::ALL.len() {
             continue;
         }
-        let of_peer = |peer: &Peer| {
-            let value = match i {
-                0 => peer.round_trip,
-                1 => peer.per_second[0]?,
-                _ => peer.cpu,
-            };
-            Some(Bar {
-                label: peer.name.into(),
-                value,
-                is_ours: false,
-            })
-        };
-        all.extend(PEERS.iter().filter_map(of_peer));
-        // An extreme value would make the other bars too short.
-        let (shown, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|bar| bar.value < 20.0);
-        let off: Vec<_> = (off.iter())
-            .map(|bar| format!("; {}: {}", bar.label, number(bar.value)))
-            .collect();
-        let title = format!("{title}{}", off.concat());
-        charts.push((name.to_owned(), bars(&title, &shown, Some(1.0))));
+        charts.push((name.to_owned(), bars(title, &all, Some(1.0))));
     }
     charts
+}
+
+/// A ratio, if there is one.
+fn ratio_text(ratio: Option<f64>) -> String {
+    let ratio = ratio.filter(|ratio| ratio.is_finite());
+    ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
 }
 
 fn line(out: &mut String, cells: &[&str]) {
@@ -276,33 +284,44 @@ mod tests {
         let mut results = Results::default();
         for candidate in Candidate::ALL {
             for (load, quantity) in [
-                (ROUND_TRIPS[0].0, "p50_us"),
-                (FLOODS[0].0, "per_s"),
-                (FLOODS[0].0, "cpu_us"),
+                ("rtt on one core, 64 B", "p50_us"),
+                ("1 client x 64, 64 B, on one core", "per_s"),
+                ("1 client x 64, 64 B, on one core", "cpu_us"),
             ] {
                 results.add(load, quantity, candidate, 20.0);
+                results.add(load, quantity, candidate, 30.0);
             }
+            results.add("rtt on one core, 64 B", "lost", candidate, 0.0);
         }
         let conditions = Conditions {
             machine: "two cores".into(),
             version: "1".into(),
+            neighbours: "| NATS |".into(),
         };
         let (chapter, charts) = chapter(&results, &conditions);
         assert!(
-            chapter.contains("| rtt, 64 B | p50_us | 20.0 | 20.0 | 20.0 | 1.00 |"),
+            chapter
+                .contains("| rtt on one core, 64 B | p50_us | 25.0 | 25.0 | 25.0 | 1.00 | 1.00 |"),
             "{chapter}"
         );
-        assert!(chapter.contains("| rtt, 64 B | p50_us | at most 1.10 x floor -b | 1.00 | yes |"));
+        assert!(chapter.contains("| rtt on one core, 64 B | lost | 0 | 0 | 0 |  |  |"));
         assert!(
-            chapter.contains("| Round trip of 64 B on two cores, median, us | 20.0 | 20.0 |"),
+            chapter.contains(
+                "| rtt on one core, 64 B | p50_us | at most 1.10 x floor -b | 1.00 | yes |"
+            )
+        );
+        assert!(
+            chapter.contains(
+                "| Round trip of 64 B on one core, median, us | 25.0 | 25.0 | 1.00 | 1.00 | 0 |"
+            ),
             "{chapter}"
         );
+        assert!(chapter.contains("| NATS |"));
         assert!(!chapter.contains("Memory per known client"), "not measured");
         assert!(
             !chapter.contains('{'),
             "every placeholder in the template is filled"
         );
         assert_eq!(charts.len(), 3);
-        assert!(charts[2].1.contains("; original (Erlang): 71.3"));
     }
 }

@@ -109,8 +109,30 @@ impl Results {
         self.values(load, quantity, candidate).map(median)
     }
 
-    /// The median of the ratios between `candidate` and `yardstick`, each taken within one round.
+    /// The value in tables, rounded as there: the median; of lost messages, the most in any round.
+    pub fn shown(&self, load: &str, quantity: &str, candidate: Candidate) -> Option<f64> {
+        let values = self.values(load, quantity, candidate)?;
+        Some(match is_loss(quantity) {
+            true => values.iter().copied().fold(0.0, f64::max),
+            false => rounded(median(values)),
+        })
+    }
+
+    /// The ratio between the values shown.
     pub fn ratio(
+        &self,
+        load: &str,
+        quantity: &str,
+        candidate: Candidate,
+        yardstick: Candidate,
+    ) -> Option<f64> {
+        let ours = self.shown(load, quantity, candidate)?;
+        Some(ours / self.shown(load, quantity, yardstick)?)
+    }
+
+    /// The worst of the ratios between `candidate` and `yardstick`, each taken within one round: the
+    /// smallest of a rate, the largest of all other quantities.
+    pub fn worst_ratio(
         &self,
         load: &str,
         quantity: &str,
@@ -119,8 +141,12 @@ impl Results {
     ) -> Option<f64> {
         let ours = self.values(load, quantity, candidate)?;
         let theirs = self.values(load, quantity, yardstick)?;
-        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
-        Some(median(&ratios))
+        let ratios = ours.iter().zip(theirs).map(|(a, b)| a / b);
+        let ratios = ratios.filter(|ratio| ratio.is_finite());
+        match quantity.contains("per_s") {
+            true => ratios.reduce(f64::min),
+            false => ratios.reduce(f64::max),
+        }
     }
 
     /// The loads, in the order of measurement.
@@ -135,25 +161,47 @@ impl Results {
     }
 }
 
+/// Whether a quantity counts lost messages, of which there must be none in any round.
+pub fn is_loss(quantity: &str) -> bool {
+    quantity == "lost"
+}
+
+/// A value as [`number`](crate::chart::number) shows it.
+fn rounded(value: f64) -> f64 {
+    crate::chart::number(value).parse().unwrap_or(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_taken_within_a_round() {
+    fn ratios_are_those_of_the_values_shown_and_the_worst_is_of_one_round() {
         let mut results = Results::default();
-        // A machine that becomes three times slower: the ratio stays.
-        for (ours, theirs) in [(11.0, 10.0), (22.0, 20.0), (30.0, 30.0)] {
-            results.add("a", "us", Candidate::Amber, ours);
-            results.add("a", "us", Candidate::FloorBatched, theirs);
+        let (amber, floor) = (Candidate::Amber, Candidate::FloorBatched);
+        for (ours, theirs) in [(90.04, 82.14), (150.0, 75.0), (70.0, 90.0)] {
+            for quantity in ["us", "per_s"] {
+                results.add("a", quantity, amber, ours);
+                results.add("a", quantity, floor, theirs);
+            }
         }
-        let ratio = results.ratio("a", "us", Candidate::Amber, Candidate::FloorBatched);
-        assert_eq!(ratio, Some(1.1));
-        assert_eq!(results.median("a", "us", Candidate::Amber), Some(22.0));
-        assert_eq!(
-            results.ratio("b", "us", Candidate::Amber, Candidate::Floor),
-            None
-        );
+        assert_eq!(results.shown("a", "us", amber), Some(90.0));
+        assert_eq!(results.shown("a", "us", floor), Some(82.1));
+        assert_eq!(results.ratio("a", "us", amber, floor), Some(90.0 / 82.1));
+        assert_eq!(results.worst_ratio("a", "us", amber, floor), Some(2.0));
+        let rate = results.worst_ratio("a", "per_s", amber, floor);
+        assert_eq!(rate, Some(70.0 / 90.0));
+        assert_eq!(results.ratio("b", "us", amber, floor), None);
+    }
+
+    #[test]
+    fn of_lost_messages_the_worst_round_is_shown() {
+        let mut results = Results::default();
+        for lost in [0.0, 0.0, 3.0] {
+            results.add("a", "lost", Candidate::Amber, lost);
+        }
+        assert_eq!(results.shown("a", "lost", Candidate::Amber), Some(3.0));
+        assert_eq!(results.median("a", "lost", Candidate::Amber), Some(0.0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::fairness::{self, FLOODED};
-use crate::goals::{Cores, FAN_OUTS, FLOODS, ROUND_TRIPS};
+use crate::goals::{Cores, FAN_OUTS, FLOODS, ROUND_TRIPS, flood_name};
 use crate::load::{self, Flood, Seen};
 use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of, sleeps_of};
 use crate::results::{Candidate, Results};
@@ -121,17 +121,25 @@ impl Bench {
 
     fn flood(&mut self) -> anyhow::Result<()> {
         for (load, clients, flood, bytes) in FLOODS {
-            if !self.wants(load) {
-                continue;
-            }
-            for candidate in self.candidates.clone() {
-                self.at(load, candidate);
-                let running = self.start(candidate, &Setting::default())?;
-                let seen = self.flooded(&running, clients, flood, bytes)?;
-                self.results
-                    .add(load, "per_s", candidate, seen.per_second());
-                self.results.add(load, "cpu_us", candidate, seen.cpu_us());
-                self.add_loss(load, candidate, &seen);
+            for (cores, _) in Cores::ALL {
+                let load = flood_name(load, cores);
+                if !self.wants(&load) {
+                    continue;
+                }
+                // Without batches is only for orientation.
+                let candidates = match cores {
+                    Cores::One => self.candidates.clone(),
+                    _ => self.batching(),
+                };
+                for candidate in candidates {
+                    self.at(&load, candidate);
+                    let (running, _here) = self.start_on(cores, candidate, &Setting::default())?;
+                    let seen = self.flooded(&running, clients, flood, bytes)?;
+                    let rate = seen.per_second();
+                    self.results.add(&load, "per_s", candidate, rate);
+                    self.results.add(&load, "cpu_us", candidate, seen.cpu_us());
+                    self.add_loss(&load, candidate, &seen);
+                }
             }
         }
         Ok(())
@@ -466,19 +474,21 @@ impl Bench {
         cores: Cores,
         candidate: Candidate,
         setting: &Setting<'_>,
-    ) -> anyhow::Result<(Running, Option<OnOneCore>)> {
-        let theirs = (cores != Cores::Any).then(OnOneCore::last).transpose()?;
+    ) -> anyhow::Result<(Running, OnOneCore)> {
+        let theirs = OnOneCore::last()?;
         let running = self.start(candidate, setting)?;
-        if cores != Cores::Apart {
+        if matches!(cores, Cores::Alone | Cores::Beside) {
+            running.move_drivers_to_first_core()?;
+        }
+        if matches!(cores, Cores::One | Cores::Beside) {
             return Ok((running, theirs));
         }
         drop(theirs);
-        Ok((running, Some(OnOneCore::first()?)))
+        Ok((running, OnOneCore::first()?))
     }
 
     fn add_loss(&mut self, load: &str, candidate: Candidate, seen: &Seen) {
-        let lost = seen.lost_percent();
-        self.results.add(load, "lost_percent", candidate, lost);
+        self.results.add(load, "lost", candidate, seen.lost());
     }
 
     fn at(&self, load: &str, candidate: Candidate) {

@@ -37,7 +37,7 @@ fn play() -> (SocketAddr, thread::JoinHandle<Vec<DriverMsg>>) {
             }
             match asked.kind() {
                 Some(MsgType::ClientDied) => return seen,
-                Some(MsgType::Data) if packet.header.device_type == Some(77) => {
+                Some(MsgType::Data) if packet.header.device_type == Some(177) => {
                     asked.set_syn(None);
                     seen.push(asked);
                 }
@@ -168,7 +168,7 @@ async fn each_kind_of_method_works() {
     let (address, device) = play();
     let client = Client::connect(address).await.unwrap();
     let battery = Battery::of(&client, 3);
-    assert_eq!(battery.address().to_string(), "77:3");
+    assert_eq!(battery.address().to_string(), "177:3");
     assert!(battery.ping().await.is_ok());
     assert_eq!(battery.charge().await.unwrap(), CHARGE);
     battery.set_limits(10, 90, Some("a")).await.unwrap();
@@ -221,7 +221,7 @@ fn each_kind_of_method_works_without_async() {
     let (address, device) = play();
     let client = amber_client::blocking::Client::connect(address).unwrap();
     let battery = blocking::Battery::of(&client, 3).with_deadline(Duration::from_secs(5));
-    assert_eq!(battery.address().to_string(), "77:3");
+    assert_eq!(battery.address().to_string(), "177:3");
     assert!(battery.ping().is_ok());
     assert_eq!(battery.charge().unwrap(), CHARGE);
     battery.set_limits(10, 90, Some("a")).unwrap();

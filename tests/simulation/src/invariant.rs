@@ -68,6 +68,8 @@ invariants! {
         "known clients, queued frames and bytes, and the mediator's own datagrams stay within limits",
     HostHarmsItself = "host-harms-itself":
         "a host at its client limit evicts only its own clients",
+    SilentMakeRoom = "silent-make-room":
+        "a full host evicts no client that was heard a moment ago while another one is silent",
     OneProcess = "one-process":
         "a device has one process at a time, and none is started during a shutdown",
     ProcessesEnd = "processes-end":

@@ -14,6 +14,7 @@ mod voice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use amber_core::Core;
 use amber_core::access::Access;
@@ -61,6 +62,8 @@ enum Owner {
 #[derive(Clone, Debug)]
 struct Person {
     id: ClientId,
+    /// When it was last heard.
+    heard: Instant,
     announced: bool,
     /// It has contacted the mediator, even if that is forbidden now.
     has_asked: bool,
@@ -107,6 +110,8 @@ pub enum Cause<'a> {
 
 /// One call of the core and its result.
 pub struct Call<'a> {
+    /// The virtual time.
+    pub now: Instant,
     /// The input.
     pub cause: Cause<'a>,
     /// The counters before the call.

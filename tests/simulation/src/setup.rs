@@ -111,6 +111,7 @@ impl Setup {
         let limits = Limits {
             clients: NonZeroUsize::new(clients).unwrap_or(NonZeroUsize::MIN),
             clients_per_host,
+            forget_clients: forget_clients(rng),
             queue: Bounds {
                 frames,
                 bytes,
@@ -144,6 +145,7 @@ impl Setup {
     pub fn other(&self, rng: &mut Random) -> Config {
         let mut config = self.read(OTHERS[rng.usize(0..OTHERS.len())]);
         config.limits.clients_per_host = clients_per_host(rng);
+        config.limits.forget_clients = forget_clients(rng);
         config
     }
 
@@ -156,6 +158,12 @@ impl Setup {
         }
         config
     }
+}
+
+/// Short enough that clients are forgotten, or longer than a run.
+fn forget_clients(rng: &mut Random) -> Duration {
+    let seconds = *rng.choice(&[7, 30, 43_200]).unwrap_or(&43_200);
+    Duration::from_secs(seconds)
 }
 
 /// Small enough to be reached by the clients of the world, or only by a flood.

@@ -131,6 +131,8 @@ mod tests {
             reason: None,
             trouble: None,
             trouble_ms: None,
+            driven_by: None,
+            halted_by: None,
         }
     }
 

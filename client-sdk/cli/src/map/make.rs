@@ -270,7 +270,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let mount = options.laser.mount(client).await?;
     let laser = scan::scanner(client, options.laser.laser);
-    let wheels = Roboclaw::new(client.device(options.wheels));
+    let wheels = Roboclaw::new(client.device(options.wheels)).with_validity(drive::VALIDITY);
     // These show whether the drivers work.
     wheels.speeds().await?;
     laser.scan().await?;

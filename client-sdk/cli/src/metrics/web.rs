@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amber_client::Client;
 use amber_terminal::{Failure, note};
 use amber_web::{Answer, Limits, Reach, Request, Server, StatusCode, head, page, place, plain};
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::text::CONTENT_TYPE;
 
@@ -19,12 +23,20 @@ const LIMITS: Limits = Limits {
     per_ip: 16,
 };
 
-/// Serves until Ctrl-C. Each request asks the mediator anew.
+/// The age up to which all scrapers get the same answer: many requests must not keep the mediator
+/// from answering.
+const SHARED_FOR: Duration = Duration::from_millis(250);
+
+/// The newest answer, and when it came.
+type Newest = Arc<Mutex<Option<(Instant, String)>>>;
+
+/// Serves until Ctrl-C.
 pub(super) async fn serve(client: &Client, address: SocketAddr) -> Result<(), Failure> {
     let (listener, listen) = place::listen(address, "amber metrics").await?;
     note(format_args!("metrics are at http://{listen}{PATH}"));
     let (client, reach) = (client.clone(), Reach::of(listen));
-    let service = move |request, _| answer(client.clone(), reach, request);
+    let newest = Newest::default();
+    let service = move |request, _| answer(client.clone(), newest.clone(), reach, request);
     tokio::select! {
         () = Arc::new(Server::new(LIMITS)).run(listener, service) => {}
         () = place::end() => {}
@@ -32,7 +44,7 @@ pub(super) async fn serve(client: &Client, address: SocketAddr) -> Result<(), Fa
     Ok(())
 }
 
-async fn answer(client: Client, reach: Reach, request: Request) -> Answer {
+async fn answer(client: Client, newest: Newest, reach: Reach, request: Request) -> Answer {
     if !reach.admits(head(&request, "host")) {
         let why = "these metrics are for this machine only: use http://localhost, or start \
                    `amber metrics` with --listen 0.0.0.0:9464 to serve other machines";
@@ -41,8 +53,16 @@ async fn answer(client: Client, reach: Reach, request: Request) -> Answer {
     if request.uri().path() != PATH {
         return plain(StatusCode::NOT_FOUND, "the metrics are at /metrics");
     }
+    // Those who wait here get the answer for which the first one asks.
+    let mut newest = newest.lock().await;
+    if let Some((_, text)) = newest.as_ref().filter(|(at, _)| at.elapsed() < SHARED_FOR) {
+        return page(text.clone(), &[("content-type", CONTENT_TYPE)]);
+    }
     match super::page(&client).await {
-        Ok(text) => page(text, &[("content-type", CONTENT_TYPE)]),
+        Ok(text) => {
+            *newest = Some((Instant::now(), text.clone()));
+            page(text, &[("content-type", CONTENT_TYPE)])
+        }
         Err(error) => plain(StatusCode::SERVICE_UNAVAILABLE, error),
     }
 }

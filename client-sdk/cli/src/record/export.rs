@@ -1,16 +1,17 @@
 //! `amber export`: messages of a recording as JSON lines or as a table. IO.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use amber_proto::Device;
-use amber_record::{Entry, Error, Messages, Stored, Table, json_line};
+use amber_record::{Damage, Effect, Entry, Error, Messages, Stored, Table, json_line};
 use amber_terminal::{Failure, note};
 use serde_json::Value;
 
 use super::super::file;
-use super::info::{cannot_read, open};
+use super::info::{cannot_read, describe, open};
 use super::output::cannot_write;
 
 pub(in super::super) const HELP: &str = "\
@@ -18,6 +19,9 @@ Examples:
   amber export drive.mcap --jsonl > drive.jsonl
   amber export drive.mcap --csv --topic currentSpeed -o speeds.csv
   amber export drive.mcap --csv roboclaw
+
+In a table, text that a spreadsheet would take for a formula gets a ' before it, and control
+characters are escaped; --raw leaves all text as it was sent.
 
 A table has one column for each field that occurs; a list fills one cell. Choose a single topic for
 a table without empty cells. `amber info` lists the topics.";
@@ -36,6 +40,9 @@ pub struct Options {
     /// Write one JSON object per line
     #[arg(long, group = "format")]
     jsonl: bool,
+    /// Write text into the table exactly as it was sent. Spreadsheets may run it as a formula
+    #[arg(long, requires = "csv")]
+    raw: bool,
     /// Only topics with this text, e.g. /hokuyo/0/scan (may be given several times)
     #[arg(long, value_name = "TEXT")]
     topic: Vec<String>,
@@ -51,19 +58,24 @@ pub(in super::super) fn run(options: &Options) -> Result<(), Failure> {
         true => table(options, &mut output),
         false => lines(options, &mut output),
     };
-    let (rows, unreadable) = match written {
+    let done = match written {
         Err(Problem::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
         Err(Problem::Output(error)) => return Err(cannot_write(&path, &error)),
         Err(Problem::Input(error)) => return Err(cannot_read(&options.file, error)),
         Err(Problem::Open(failure)) => return Err(failure),
         Ok(written) => written,
     };
-    if unreadable > 0 {
+    for damage in &done.damage {
+        let path = options.file.display();
+        note(format!("{path} is damaged: {}", describe(damage)));
+    }
+    if done.unreadable > 0 {
         note(format!(
-            "{unreadable} messages have no usable schema and were left out"
+            "{} messages have no usable schema and were left out",
+            done.unreadable
         ));
     }
-    if rows == 0 {
+    if done.rows == 0 {
         return Err(
             Failure::new("the recording has no such messages").hint(format!(
                 "`amber info {}` lists the topics",
@@ -101,27 +113,41 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// The numbers of rows, and of messages that cannot be read.
-type Done = Result<(u64, u64), Problem>;
+/// What was read.
+#[derive(Default)]
+struct Done {
+    rows: u64,
+    /// Messages that cannot be read.
+    unreadable: u64,
+    damage: Vec<Damage>,
+}
 
-fn lines(options: &Options, output: &mut impl Write) -> Done {
+fn lines(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
     read(options, |_, topic, time_ns, value| {
         writeln!(output, "{}", json_line(time_ns, topic, &value))
     })
 }
 
 /// Reads the file twice: the heading needs all columns.
-fn table(options: &Options, output: &mut impl Write) -> Done {
+fn table(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
     let mut columns = Table::new();
+    columns.set_raw(options.raw);
     read(options, |_, _, _, value| {
         columns.add_columns(&value);
         Ok(())
     })?;
     let mut output = csv::Writer::from_writer(output);
     let fixed = ["time_ns", "topic"].map(str::to_owned);
-    output.write_record(fixed.iter().chain(columns.columns()))?;
+    let names = columns.columns().iter().map(|name| columns.text(name));
+    output.write_record(
+        fixed
+            .into_iter()
+            .map(Cow::Owned)
+            .chain(names)
+            .map(Cow::into_owned),
+    )?;
     let done = read(options, |_, topic, time_ns, value| {
-        let fixed = [time_ns.to_string(), topic.to_owned()];
+        let fixed = [time_ns.to_string(), columns.text(topic).into_owned()];
         let row = fixed.into_iter().chain(columns.row(&value));
         output.write_record(row).map_err(io_error)
     })?;
@@ -130,21 +156,28 @@ fn table(options: &Options, output: &mut impl Write) -> Done {
 }
 
 /// Reads all messages that are wanted.
-fn read(options: &Options, mut each: impl FnMut(u16, &str, u64, Value) -> io::Result<()>) -> Done {
+fn read(
+    options: &Options,
+    mut each: impl FnMut(u16, &str, u64, Value) -> io::Result<()>,
+) -> Result<Done, Problem> {
     let file: File = open(&options.file).map_err(Problem::Open)?;
-    let mut messages = Messages::new(BufReader::new(file));
-    let (mut table, mut rows, mut unreadable) = (Table::new(), 0, 0);
-    let (mut failed, mut read_any) = (None, false);
-    loop {
-        let next = messages.next(|channels, entry| {
-            read_any = true;
-            let Entry::Message {
-                channel,
-                header,
-                data,
-            } = entry
-            else {
-                return;
+    let mut messages = Messages::new(file).map_err(Problem::Input)?;
+    let (mut table, mut done) = (Table::new(), Done::default());
+    let mut failed = None;
+    while messages
+        .next(|channels, entry| {
+            let (channel, header, data) = match entry {
+                Entry::Message {
+                    channel,
+                    header,
+                    data,
+                    ..
+                } => (channel, header, data),
+                Entry::Damage(damage) if damage.effect != Effect::Harmless => {
+                    done.damage.push(damage);
+                    return;
+                }
+                _ => return,
             };
             let stored = channels
                 .get(&channel)
@@ -154,30 +187,22 @@ fn read(options: &Options, mut each: impl FnMut(u16, &str, u64, Value) -> io::Re
             };
             match table.value(channel, stored, data) {
                 Some(value) => {
-                    rows += 1;
+                    done.rows += 1;
                     failed = each(channel, &stored.topic, header.log_time, value).err();
                 }
-                None => unreadable += 1,
+                None => done.unreadable += 1,
             }
-        });
-        match (failed.take(), next) {
-            (Some(error), _) => return Err(error.into()),
-            (None, Ok(true)) => {}
-            (None, Ok(false)) => return Ok((rows, unreadable)),
-            (None, Err(Error::Mcap(error))) if read_any => {
-                note(format!(
-                    "{} is damaged: {error}; what follows is lost",
-                    shown(&options.file)
-                ));
-                return Ok((rows, unreadable));
-            }
-            (None, Err(error)) => return Err(Problem::Input(error)),
+        })
+        .map_err(Problem::Input)?
+    {
+        if let Some(error) = failed.take() {
+            return Err(error.into());
         }
     }
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(done),
+    }
 }
 
 impl Options {
@@ -215,6 +240,7 @@ mod tests {
                 .collect(),
             csv: false,
             jsonl: true,
+            raw: false,
             topic: topics.iter().map(|topic| (*topic).to_owned()).collect(),
             output: None,
         };

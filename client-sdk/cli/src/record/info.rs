@@ -1,10 +1,12 @@
 //! `amber info`: shows the contents of a recording. IO.
 
 use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use amber_record::{ChannelInfo, Error, Info};
+use amber_proto::printable_line;
+use amber_record::{ChannelInfo, Damage, Effect, Error, Info};
 use amber_terminal::{Failure, Human, duration, fields, show, table};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -26,8 +28,8 @@ pub struct Options {
 
 pub(in super::super) fn run(options: &Options, json: bool) -> Result<(), Failure> {
     let path = &options.file;
-    let file = open(path)?;
-    let bytes = file.metadata().map_or(0, |found| found.len());
+    let mut file = open(path)?;
+    let bytes = file.seek(SeekFrom::End(0)).unwrap_or_default();
     let info = Info::read(file).map_err(|error| cannot_read(path, error))?;
     let shown = Shown {
         file: path.clone(),
@@ -38,17 +40,21 @@ pub(in super::super) fn run(options: &Options, json: bool) -> Result<(), Failure
     show(&shown, json)
 }
 
-/// Opens a recording.
+/// Opens a recording. What comes through a pipe is first copied to the temporary folder.
 pub(super) fn open(path: &Path) -> Result<File, Failure> {
-    let is_folder = path.is_dir();
-    match File::open(path) {
-        Ok(_) if is_folder => Err(Failure::wrong(format!("{} is a folder", path.display()))),
-        Ok(file) => Ok(file),
-        Err(error) => Err(Failure::wrong(format!(
-            "cannot read {}: {error}",
-            path.display()
-        ))),
+    if path.is_dir() {
+        return Err(Failure::wrong(format!("{} is a folder", path.display())));
     }
+    let opened = File::open(path).and_then(|mut file| match file.stream_position() {
+        Ok(_) => Ok(file),
+        Err(_) => {
+            let mut copy = tempfile::tempfile()?;
+            io::copy(&mut file, &mut copy)?;
+            Ok(copy)
+        }
+    });
+    let shown = path.display();
+    opened.map_err(|error| Failure::wrong(format!("cannot read {shown}: {error}")))
 }
 
 /// A recording cannot be read.
@@ -78,6 +84,7 @@ impl Human for Shown {
             last_ns,
             finished,
             damage,
+            attachments,
             channels,
             gaps,
             metadata,
@@ -88,11 +95,16 @@ impl Human for Shown {
         let size = size::shown(self.bytes);
         let missing: u64 = gaps.iter().map(|gap| gap.messages).sum();
         let bytes: u64 = gaps.iter().map(|gap| gap.bytes).sum();
+        let is_damaged = damage.iter().any(|it| it.effect != Effect::Harmless);
         let complete = match (finished, missing, fact("amber.end", "end")) {
             _ if self.complete => "yes".to_owned(),
+            _ if is_damaged => {
+                "no: it is damaged; `amber recover` copies all that is intact".into()
+            }
             (false, ..) => {
                 "no: the recorder was killed; run `amber recover` to repair the file".into()
             }
+            (_, _, Some(why)) if why.starts_with("recovered") => format!("no: {why}"),
             (_, 1.., _) => {
                 let bytes = size::shown(bytes);
                 format!("no: {missing} messages ({bytes}) are missing")
@@ -106,7 +118,6 @@ impl Human for Shown {
             ("length", Some(duration(length))),
             ("messages", Some(messages.to_string())),
             ("complete", Some(complete)),
-            ("damage", damage.clone()),
             ("snapshot", fact("amber.snapshot", "reason")),
             ("next file", fact("amber.end", "next_file")),
             ("mediator", fact("amber.start", "mediator_version")),
@@ -115,10 +126,15 @@ impl Human for Shown {
             let start = gap.first_ns.saturating_sub(first_ns.unwrap_or_default());
             let length = gap.last_ns.saturating_sub(gap.first_ns);
             let [start, length] = [start, length].map(|nanos| nanos as f64 / 1e9);
-            let (messages, bytes) = (gap.messages, size::shown(gap.bytes));
-            out += &format!(
-                "gap:       {messages} messages ({bytes}) at {start:.3} s, for {length:.3} s\n"
-            );
+            let (messages, bytes) = (messages_of(gap.messages), size::shown(gap.bytes));
+            out += &format!("gap:       {messages} ({bytes}) at {start:.3} s, for {length:.3} s\n");
+        }
+        for damage in damage {
+            out += &format!("damage:    {}\n", describe(damage));
+        }
+        for (name, bytes) in attachments {
+            let bytes = size::shown(*bytes);
+            out += &format!("attached:  {} ({bytes})\n", printable_line(name));
         }
         let rows: Vec<_> = channels.iter().map(row).collect();
         out + "\n"
@@ -127,6 +143,32 @@ impl Human for Shown {
                 &rows,
             )
     }
+}
+
+/// A number of messages, where 0 means that it is not known.
+pub(super) fn messages_of(count: u64) -> String {
+    match count {
+        0 => "an unknown number of messages".to_owned(),
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    }
+}
+
+/// A damaged part in one line.
+pub(super) fn describe(damage: &Damage) -> String {
+    let effect = match damage.effect {
+        Effect::Harmless => "no message is lost".to_owned(),
+        Effect::Doubtful => format!("{} may be wrong", messages_of(damage.messages)),
+        Effect::Lost => format!("{} lost", messages_of(damage.messages)),
+    };
+    let times = match (damage.first_ns, damage.last_ns) {
+        (Some(first), Some(last)) if first < last => {
+            format!(", {} to {}", local(first), local(last))
+        }
+        (Some(at), _) | (None, Some(at)) => format!(", {}", local(at)),
+        (None, None) => String::new(),
+    };
+    printable_line(&format!("{damage}: {effect}{times}")).into_owned()
 }
 
 fn row(channel: &ChannelInfo) -> [String; 5] {

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_proto::Device;
+use amber_proto::{Device, printable_line};
 use amber_record::Totals;
-use amber_terminal::{Failure, duration, note, print};
+use amber_terminal::{Failure, duration, note, print_json};
 use serde_json::json;
 
 use super::super::file::is_stdout;
@@ -97,7 +97,7 @@ impl Shown {
             (Ok(written), true) => {
                 let mut value = json!(written);
                 value["state"] = "snapshot".into();
-                print(format!("{value}\n").as_bytes())
+                print_json(&value)
             }
             (Ok(written), false) => {
                 note(written.brief());
@@ -141,12 +141,13 @@ impl Shown {
             value["held_seconds"] = span.as_secs_f64().into();
             value["held_bytes"] = bytes.into();
         }
-        print(format!("{value}\n").as_bytes())
+        print_json(&value)
     }
 
     /// Replaces the line on the terminal.
     fn line(&self, text: &str) -> Result<(), Failure> {
         // If the terminal is closed, the recording goes on.
+        let text = printable_line(text);
         let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
         let _ = io::stderr().flush();
         Ok(())

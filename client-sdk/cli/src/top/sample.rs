@@ -6,7 +6,7 @@ use std::time::Duration;
 use amber_proto::mediator::{ClientInfo, Counter, Driver, DriverState, ProcessUsage};
 use serde::Serialize;
 
-use crate::devices::{name, state_name};
+use crate::devices::{motion, name, state_name};
 use crate::overview::Overview;
 
 /// One sample of the mediator.
@@ -195,11 +195,17 @@ fn devices(rates: Rates, old: &Look, new: &Look) -> Vec<DeviceRow> {
     new.overview.drivers.iter().filter_map(row).collect()
 }
 
-/// The reason why a driver is not up, or the problem of a driver that is up.
+/// The reason why a driver is not up; the problem of a driver that is up, or who drives it.
 fn problem(driver: &Driver) -> Option<String> {
     match driver.state() {
         DriverState::Backoff | DriverState::Failed => driver.reason.clone(),
-        DriverState::Up => driver.troubles.first().map(|trouble| trouble.text.clone()),
+        DriverState::Up => {
+            let trouble = driver.troubles.first().map(|trouble| trouble.text.clone());
+            trouble.or_else(|| {
+                let of = driver.motions.first()?;
+                motion(of.holder.as_deref(), of.halted_by.as_deref())
+            })
+        }
         DriverState::Down | DriverState::Starting | DriverState::Stopping => None,
     }
 }

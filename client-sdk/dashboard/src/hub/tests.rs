@@ -46,7 +46,7 @@ impl Bench {
     fn page(&mut self, role: Role) -> ViewerId {
         let id = self.hub.open(role, "127.0.0.1".into());
         self.outputs();
-        id
+        id.unwrap()
     }
 
     fn say(&mut self, id: ViewerId, said: &Said) -> Vec<Output> {
@@ -279,9 +279,9 @@ fn a_flood_is_ignored_but_never_a_stop() {
 #[test]
 fn devices_are_asked_only_while_a_page_is_open() {
     let mut bench = Bench::robot();
-    let one = bench.hub.open(Role::Look, "a".into());
+    let one = bench.hub.open(Role::Look, "a".into()).unwrap();
     assert!(bench.outputs().contains(&Output::Feed(true)));
-    let other = bench.hub.open(Role::Look, "b".into());
+    let other = bench.hub.open(Role::Look, "b".into()).unwrap();
     assert!(!bench.outputs().contains(&Output::Feed(true)));
     assert!(!bench.close(one).contains(&Output::Feed(false)));
     assert!(bench.close(other).contains(&Output::Feed(false)));
@@ -301,7 +301,7 @@ fn a_panel_is_watched_once_for_all_pages() {
     assert_eq!(bench.say(other, &open), again);
     let frame = Frame::Text("value".into());
     let channel = Channel::About(dummy.into());
-    bench.hub.show_panel(dummy, &channel, &frame);
+    bench.hub.show_panel(dummy, &channel, &frame.clone().into());
     assert_eq!(bench.outputs().len(), 2);
     let close = Said::Close {
         device: "dummy:0".into(),
@@ -324,7 +324,7 @@ fn a_page_that_comes_later_sees_what_is_known() {
     bench.hub.show(Channel::Map, Frame::Text("the map".into()));
     bench.hub.handle_event(Frame::Text("an event".into()));
     bench.outputs();
-    let late = bench.hub.open(Role::Look, "b".into());
+    let late = bench.hub.open(Role::Look, "b".into()).unwrap();
     let outputs = bench.outputs();
     assert!(told(&outputs, late).ends_with("an event"));
     let map = Output::Show(late, Channel::Map, Frame::Text("the map".into()));
@@ -357,4 +357,135 @@ fn what_a_page_says_is_read() {
     ] {
         assert_eq!(serde_json::from_str(text).ok(), said, "{text}");
     }
+}
+
+/// A message that was sent at this time of the page's clock.
+fn say_at(bench: &mut Bench, id: ViewerId, at_ms: f64, said: &Said) -> Vec<Output> {
+    bench.hub.sent_at(bench.now(), id, Some(at_ms));
+    bench.say(id, said)
+}
+
+#[test]
+fn motions_that_the_network_has_delayed_are_dropped_but_no_stop() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    // The clock of the page is another one.
+    let hello = Said::Hello { token: None };
+    say_at(&mut bench, page, 70_000.0, &hello);
+    bench.now_ms += 3_500;
+    let goal = Said::Goal { x: 1.0, y: 1.0 };
+    for late_at in [70_000.0, 71_000.0, 72_990.0] {
+        for motion in [&AHEAD, &goal] {
+            let outputs = say_at(&mut bench, page, late_at, motion);
+            assert_eq!(motions(outputs), [], "{late_at} {motion:?}");
+        }
+    }
+    let call = Said::Call {
+        id: 1,
+        device: "maestro:0".into(),
+        method: "set-angle".into(),
+        args: Vec::new(),
+    };
+    let outputs = say_at(&mut bench, page, 71_000.0, &call);
+    let is_refused = |output: &Output| matches!(output, Output::Call(.., Permission::OnlyRead(why)) if why.contains("delayed"));
+    assert!(outputs.iter().any(is_refused), "{outputs:?}");
+    let drive = Output::Drive(page, WHEELS, GO);
+    let outputs = say_at(&mut bench, page, 73_100.0, &AHEAD);
+    assert_eq!(motions(outputs), [drive], "0.4 s late");
+    // A stop that comes late still stops.
+    let outputs = say_at(&mut bench, page, 70_100.0, &Said::Stop);
+    assert!(motions(outputs).contains(&Output::Drive(page, WHEELS, STOP)));
+    say_at(&mut bench, page, 73_500.0, &CENTRE);
+    bench.now_ms += 100;
+    assert_eq!(motions(say_at(&mut bench, page, 73_600.0, &AHEAD)).len(), 1);
+    bench.now_ms += 100;
+    let outputs = say_at(&mut bench, page, 70_200.0, &CENTRE);
+    assert_eq!(motions(outputs), [Output::Drive(page, WHEELS, STOP)]);
+}
+
+#[test]
+fn the_last_place_is_for_a_page_that_may_drive() {
+    let mut bench = Bench::robot();
+    let open = |bench: &mut Bench, role| bench.hub.open(role, "127.0.0.1".into());
+    let looking: Vec<_> = (0..MAX_VIEWERS)
+        .map(|_| open(&mut bench, Role::Look))
+        .collect();
+    let placed = looking.iter().flatten().count();
+    assert_eq!(placed, MAX_VIEWERS - FOR_DRIVING);
+    assert!(open(&mut bench, Role::Drive).is_some());
+    assert_eq!(open(&mut bench, Role::Drive), None);
+    bench.close(looking[0].unwrap());
+    assert_eq!(open(&mut bench, Role::Look), None);
+    assert!(open(&mut bench, Role::Drive).is_some());
+}
+
+#[test]
+fn view_only_pages_see_no_command_lines() {
+    let mut bench = Bench::robot();
+    let (driving, looking) = (bench.page(Role::Drive), bench.page(Role::Look));
+    let open = |device: &str| Said::Open {
+        device: device.into(),
+    };
+    for page in [driving, looking] {
+        bench.say(page, &open("dummy:0"));
+    }
+    let dummy: Device = "dummy:0".parse().unwrap();
+    let frames = PanelFrame {
+        drive: Frame::Text("secret".into()),
+        look: Frame::Text("none".into()),
+    };
+    let channel = Channel::About(dummy.into());
+    bench.hub.show_panel(dummy, &channel, &frames);
+    let shown = |id, text: &str| Output::Show(id, channel.clone(), Frame::Text(text.into()));
+    assert_eq!(
+        bench.outputs(),
+        [shown(driving, "secret"), shown(looking, "none")]
+    );
+    // The mediator tells the command lines of all drivers.
+    for mediator in ["mediator:0", "0:0"] {
+        let outputs = bench.say(looking, &open(mediator));
+        assert!(
+            told(&outputs, looking).contains("do not show the mediator"),
+            "{mediator}"
+        );
+        let call = Said::Call {
+            id: 7,
+            device: mediator.into(),
+            method: "list-drivers".into(),
+            args: Vec::new(),
+        };
+        let outputs = bench.say(looking, &call);
+        assert!(
+            told(&outputs, looking).contains("do not show the mediator"),
+            "{mediator}"
+        );
+        assert!(
+            !outputs
+                .iter()
+                .any(|it| matches!(it, Output::Call(..) | Output::Watch(_)))
+        );
+        assert!(
+            bench
+                .say(driving, &open(mediator))
+                .contains(&Output::Watch(Device::MEDIATOR))
+        );
+    }
+}
+
+#[test]
+fn long_texts_of_pages_come_back_shortened() {
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let outputs = bench.say(
+        page,
+        &Said::Open {
+            device: "ü".repeat(60_000),
+        },
+    );
+    let text = told(&outputs, page);
+    assert!(
+        text.contains("is not a device") || text.contains('…'),
+        "{text}"
+    );
+    assert!(text.len() < 3 * MAX_NOTICE, "{}", text.len());
 }

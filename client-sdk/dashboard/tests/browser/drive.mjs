@@ -74,6 +74,7 @@ await page.evaluate(() => {
   const send = link.send.bind(link);
   link.send = (message) => {
     if (message.t === "drive") window.commanded = [message.left, message.right];
+    if (message.t === "stop") window.stops = (window.stops ?? 0) + 1;
     return send(message);
   };
 });
@@ -89,6 +90,71 @@ await commands([0.05, 0], () => window.commanded.join() === "0,0");
 await step("released by gamepad");
 await commands([0.5, 0], () => window.commanded[0] > 50 && window.commanded[1] === -window.commanded[0]);
 await commands([0, 0], () => window.commanded.join() === "0,0");
+
+// Space and Escape stop the robot, whatever has the focus; only Space in a text field is a letter.
+const isStopped = () => window.commanded.join() === "0,0" && !window.amber.stick.isDriving;
+const drivesByPad = async () => {
+  await commands([0, 0], () => !window.amber.stick.mustCentre && !window.amber.stick.isDriving);
+  await commands([0, -1], () => window.commanded[0] > 0);
+};
+async function expectStop(element, key) {
+  await drivesByPad();
+  await element.focus();
+  const before = await page.evaluate(() => [window.stops ?? 0, document.querySelector("#guard").checked]);
+  await page.keyboard.press(key);
+  await page.waitForFunction(isStopped);
+  const after = await page.evaluate(() => [window.stops, document.querySelector("#guard").checked]);
+  assert.deepEqual(after, [before[0] + 1, before[1]], `${key} on ${element}`);
+}
+await page.locator("#zoom-in").click();
+await drivesByPad();
+await step("held after a click on a button");
+await page.keyboard.press("Space");
+await step("stopped by the space bar");
+for (const focus of ["#zoom-in", "#guard", "#speed", "#map-canvas", "#layers summary", "#log-list", "#device-list .name"]) {
+  await expectStop(page.locator(focus).first(), "Space");
+  await expectStop(page.locator(focus).first(), "Escape");
+}
+assert.ok(await page.locator("#panel").isHidden(), "the space bar has pressed a button");
+await page.locator("#guard").focus();
+await page.keyboard.press("Enter");
+assert.equal(await page.locator("#guard").isChecked(), false);
+await page.keyboard.press("Enter");
+assert.equal(await page.locator("#guard").isChecked(), true);
+await page.getByRole("button", { name: "maestro:0", exact: true }).click();
+await page.locator("#panel summary").first().waitFor();
+const request = page.locator("#panel .method", { hasText: "set-angle" }).first();
+await request.locator("summary").click();
+for (const focus of ["#panel-body", "#panel-close", "#panel .method summary", "#panel form button"]) {
+  await expectStop(page.locator(focus).first(), "Space");
+}
+const field = request.getByLabel("servo-address");
+await drivesByPad();
+await field.focus();
+const stopsBefore = await page.evaluate(() => window.stops);
+await page.keyboard.press("Space");
+assert.equal(await field.inputValue(), " ");
+assert.equal(await page.evaluate(() => window.stops), stopsBefore);
+await expectStop(field, "Escape");
+await page.locator("#panel").waitFor({ state: "hidden" });
+
+// A gamepad drives only the page that has the focus.
+await commands([0, 0], isStopped);
+await page.evaluate(() => {
+  const { stick } = window.amber;
+  const tick = stick.tick.bind(stick);
+  stick.tick = () => { window.ticks += 1; tick(); };
+  document.hasFocus = () => false;
+  window.ticks = 0;
+});
+await hold(0, -1);
+await page.waitForFunction(() => window.ticks > 5);
+assert.ok(await page.evaluate(isStopped), "a page without the focus drives");
+await page.evaluate(() => { delete document.hasFocus; window.ticks = 0; });
+await page.waitForFunction(() => window.ticks > 5);
+assert.ok(await page.evaluate(isStopped), "the focus must not start a motion");
+await drivesByPad();
+await commands([0, 0], isStopped);
 await page.evaluate(() => { window.pad.connected = false; });
 
 // A hidden page stops although the mouse is still held.

@@ -8,8 +8,7 @@
 
 use std::net::SocketAddr;
 
-use amber_web::access::is_this_machine;
-use amber_web::{Reach, Token};
+use amber_web::{Origins, Own, Reach, Token};
 
 /// Pages that run in the browser of this machine and connect to it.
 const KNOWN: [&str; 2] = ["https://app.foxglove.dev", "https://studio.foxglove.dev"];
@@ -19,7 +18,7 @@ const KNOWN: [&str; 2] = ["https://app.foxglove.dev", "https://studio.foxglove.d
 pub(super) struct Access {
     reach: Reach,
     token: Option<Token>,
-    origins: Vec<String>,
+    origins: Origins,
 }
 
 impl Access {
@@ -38,7 +37,15 @@ impl Access {
         Ok(Self {
             reach,
             token,
-            origins: origins.to_vec(),
+            origins: Origins {
+                listed: KNOWN
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain(origins.to_vec())
+                    .collect(),
+                of_this_machine: true,
+                own: Own::Never,
+            },
         })
     }
 
@@ -72,25 +79,14 @@ impl Access {
                         start it with --listen 0.0.0.0:8765 to serve other machines",
             );
         }
-        match origin.is_none_or(|origin| self.is_known(origin)) {
+        // The desktop programs have a file. Pages of the network cannot have this origin.
+        let is_file = origin.is_some_and(|origin| origin.starts_with("file://"));
+        match is_file || self.origins.admit(origin, host) {
             true => Ok(()),
             false => Err(
                 "pages of this site may not connect: start `amber foxglove` with --origin \
                           and the site",
             ),
-        }
-    }
-
-    fn is_known(&self, origin: &str) -> bool {
-        let mut known = KNOWN.into_iter().chain(self.origins.iter().map(|it| &**it));
-        if known.any(|it| it.eq_ignore_ascii_case(origin)) {
-            return true;
-        }
-        match origin.split_once("://") {
-            // The desktop programs. Pages of the network cannot have this origin.
-            Some(("file", _)) => true,
-            Some(("http" | "https", host)) => is_this_machine(host),
-            _ => false,
         }
     }
 }

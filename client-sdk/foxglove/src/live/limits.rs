@@ -5,8 +5,11 @@ use std::time::Duration;
 /// Maximum number of viewers. Each costs a few hundred kB per second.
 pub(super) const MAX_VIEWERS: usize = 16;
 
-/// Maximum number of connections, including those that are not viewers yet.
-pub(super) const MAX_CONNECTIONS: usize = 64;
+/// Maximum number of connections that have not shown the token.
+pub(super) const MAX_GUESTS: usize = 64;
+
+/// The same of one IP address. Then its oldest one is closed.
+pub(super) const MAX_GUESTS_PER_IP: usize = 16;
 
 /// The largest message from a viewer: a subscription to some hundred channels has 20 kB.
 pub(super) const MAX_MESSAGE: usize = 64 * 1024;
@@ -23,6 +26,9 @@ pub(super) const MAX_CALLS: usize = 8;
 
 /// Texts and lines of the log that wait for one viewer. Then the oldest are dropped.
 pub(super) const MAX_LINES: usize = 256;
+
+/// The bytes of these texts. The list of channels of a large robot has some hundred kB.
+pub(super) const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The time between two batches of messages to one viewer: fast lasers turn 40 times per second,
 /// and screens show no more than 60 pictures.

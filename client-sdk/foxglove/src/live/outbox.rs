@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::limits::MAX_LINES;
+use super::limits::{MAX_LINE_BYTES, MAX_LINES};
 
 /// A message to a viewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,17 @@ pub(super) enum Frame {
 pub(super) struct Outbox {
     newest: BTreeMap<u32, Bytes>,
     lines: VecDeque<Frame>,
+    line_bytes: usize,
     dropped: u64,
+}
+
+impl Frame {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl Outbox {
@@ -32,13 +42,18 @@ impl Outbox {
         }
     }
 
-    /// Adds a text or a line of a log. If too many wait, the oldest is dropped.
+    /// Adds a text or a line of a log. If too many wait, or too long ones, the oldest are dropped.
     pub(super) fn line(&mut self, frame: Frame) {
-        if self.lines.len() >= MAX_LINES {
-            self.lines.pop_front();
+        self.line_bytes += frame.len();
+        self.lines.push_back(frame);
+        // The newest always has room.
+        while self.lines.len() > 1
+            && (self.lines.len() > MAX_LINES || self.line_bytes > MAX_LINE_BYTES)
+        {
+            let dropped = self.lines.pop_front();
+            self.line_bytes -= dropped.map_or(0, |it| it.len());
             self.dropped += 1;
         }
-        self.lines.push_back(frame);
     }
 
     /// Removes the waiting message of a subscription that has ended.
@@ -49,6 +64,7 @@ impl Outbox {
     /// Takes everything: first the texts, in their order.
     pub(super) fn take(&mut self) -> Vec<Frame> {
         let newest = std::mem::take(&mut self.newest).into_values();
+        self.line_bytes = 0;
         self.lines
             .drain(..)
             .chain(newest.map(Frame::Binary))
@@ -80,6 +96,18 @@ mod tests {
         outbox.show(7, vec![1].into());
         outbox.forget(7);
         assert!(outbox.take().is_empty());
+    }
+
+    #[test]
+    fn long_texts_of_a_viewer_that_does_not_read_take_bounded_memory() {
+        let mut outbox = Outbox::default();
+        for _ in 0..MAX_LINES {
+            outbox.line(Frame::Text("x".repeat(60_000)));
+        }
+        let kept: usize = outbox.take().iter().map(Frame::len).sum();
+        assert!(kept <= MAX_LINE_BYTES, "{kept}");
+        outbox.line(Frame::Text("x".repeat(2 * MAX_LINE_BYTES)));
+        assert_eq!(outbox.take().len(), 1);
     }
 
     #[test]

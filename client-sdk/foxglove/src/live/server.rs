@@ -3,14 +3,18 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use amber_web::websocket::{Refusal, refuse};
 use amber_web::{Answer, Counts, Limits, Request, StatusCode, head, plain, socket};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::access::Access;
 use super::app::Input;
-use super::limits::{MAX_CONNECTIONS, MAX_MESSAGE, MAX_VIEWERS};
+use super::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE, MAX_VIEWERS};
 use super::{protocol, session};
+
+/// Why a viewer with the token may not connect.
+const FULL: &str = "too many viewers are connected: close one of them";
 
 /// The state that all connections share.
 struct Server {
@@ -27,14 +31,14 @@ pub(super) async fn run(listener: TcpListener, access: Access, inputs: mpsc::Sen
         viewers: Arc::default(),
     });
     let limits = Limits {
-        total: MAX_CONNECTIONS,
-        per_ip: MAX_CONNECTIONS,
+        total: MAX_GUESTS,
+        per_ip: MAX_GUESTS_PER_IP,
     };
     let connections = Arc::new(amber_web::Server::new(limits));
     let refusals = connections.clone();
     let answer = move |request, peer| {
         let answer = server
-            .answer(request, peer)
+            .answer(request, peer, refusals.clone())
             .unwrap_or_else(|(status, why)| {
                 refusals.refused(peer, why);
                 plain(status, why)
@@ -50,6 +54,7 @@ impl Server {
         &self,
         request: Request,
         peer: SocketAddr,
+        refusals: Arc<amber_web::Server>,
     ) -> Result<Answer, (StatusCode, &'static str)> {
         let (host, origin) = (head(&request, "host"), head(&request, "origin"));
         (self.access)
@@ -66,13 +71,19 @@ impl Server {
             total: MAX_VIEWERS,
             per_ip: MAX_VIEWERS,
         };
-        let place = (self.viewers)
-            .enter(peer.ip().to_canonical(), limits)
-            .ok_or((StatusCode::SERVICE_UNAVAILABLE, "too many viewers"))?;
+        let place = self.viewers.enter(peer.ip().to_canonical(), limits);
         let inputs = self.inputs.clone();
-        let serve = move |socket| async move {
-            session::serve(socket, peer, inputs).await;
-            drop(place);
+        let serve = move |socket, guest| async move {
+            // It has shown the token in its address.
+            drop(guest);
+            match place {
+                Some(_place) => session::serve(socket, peer, inputs).await,
+                None => {
+                    refusals.refused(peer, FULL);
+                    // Viewers show this reason, but not that of an answer by HTTP.
+                    refuse(socket, Refusal::Full, FULL).await;
+                }
+            }
         };
         Ok(socket::upgrade(request, Some(name), MAX_MESSAGE, serve))
     }

@@ -9,7 +9,7 @@ use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Argument};
 use amber_schema::{Interface, Kind, Method};
-use amber_web::calls::turns_wheels;
+use amber_web::calls::keeps_moving;
 use serde_json::{Map, Value, json};
 
 use super::catalog::Described;
@@ -48,11 +48,7 @@ impl Services {
             if known.contains(device) {
                 continue;
             }
-            for method in interface
-                .methods
-                .iter()
-                .filter(|it| is_service(interface, it))
-            {
+            for method in interface.methods.iter().filter(|it| is_service(it)) {
                 if self.all.len() >= MAX_CHANNELS {
                     break;
                 }
@@ -108,8 +104,8 @@ impl Service {
 }
 
 /// The wheels would keep turning when the viewer is gone, so it cannot set their speeds.
-fn is_service(interface: &Interface, method: &Method) -> bool {
-    matches!(method.kind, Kind::Ask { .. } | Kind::Tell) && !turns_wheels(interface, method)
+fn is_service(method: &Method) -> bool {
+    matches!(method.kind, Kind::Ask { .. } | Kind::Tell) && !keeps_moving(method)
 }
 
 /// A JSON schema: viewers show it next to the input.

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amber_terminal::note;
 use amber_web::socket::Socket;
+use amber_web::websocket::answer_close;
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -72,7 +73,7 @@ pub(super) async fn serve(socket: Socket, peer: SocketAddr, inputs: mpsc::Sender
 }
 
 async fn read(
-    mut stream: impl StreamExt<Item = Result<Message, tungstenite::Error>> + Unpin,
+    mut stream: impl Stream<Item = Result<Message, tungstenite::Error>> + Unpin,
     id: ViewerId,
     inputs: &mpsc::Sender<Input>,
 ) {
@@ -81,7 +82,7 @@ async fn read(
         let input = match message {
             Message::Text(text) => Input::Text(id, text.as_str().to_owned()),
             Message::Binary(bytes) => Input::Binary(id, bytes),
-            Message::Close(_) => return,
+            Message::Close(_) => return answer_close(&mut stream).await,
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
         };
         if inputs.send(input).await.is_err() {

@@ -43,6 +43,7 @@ from .errors import (
     Unreachable,
 )
 from .frame import Frame, Header, decode, encode
+from .lease import Lease
 from .liveness import Liveness
 from .udp import PORT, UdpTransport
 
@@ -96,12 +97,21 @@ class Client(proxies.Devices):
 
     ``mediator`` is ``HOST`` or ``HOST:PORT`` (by default ``AMBER_MEDIATOR`` in the
     environment, or else this machine); ``deadline`` is the
-    time limit for an answer in seconds.
+    time limit for an answer in seconds. ``validity``: how long commands that move something hold,
+    in seconds. The driver stops the device then, unless a later command came, also if this program
+    has frozen. Repeat commands at least three times in this time.
     """
 
-    def __init__(self, mediator: str | None = None, *, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self,
+        mediator: str | None = None,
+        *,
+        deadline: float = DEADLINE,
+        validity: float | None = None,
+    ) -> None:
         self.mediator_address = mediator or os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
         self.deadline = deadline
+        self.validity = validity
         #: The number of answers that were late or duplicated.
         self.late_answers = 0
         #: The number of invalid datagrams.
@@ -450,10 +460,20 @@ class Proxy:
         self.has_own_deadline = deadline is not None
         self.deadline = client.deadline if deadline is None else deadline
         self._report = report
+        #: How long commands that move something hold, in seconds; None for no limit.
+        self.validity = client.validity
 
     def with_deadline(self, seconds: float) -> Proxy:
         """The same device with another deadline."""
-        return Proxy(self.client, self.device, seconds, self._report)
+        other = self._copy()
+        other.deadline, other.has_own_deadline = seconds, True
+        return other
+
+    def with_validity(self, seconds: float | None) -> Proxy:
+        """The same device; commands of typed devices that move it hold only for this time."""
+        other = self._copy()
+        other.validity = seconds
+        return other
 
     def without_waiting(self, on_refusal: Report | None = None) -> Proxy:
         """The same device, whose commands do not wait for the driver.
@@ -461,8 +481,21 @@ class Proxy:
         If the driver then reports that it refuses a command, ``on_refusal`` is called with the
         error; without it, the logger ``amber`` writes a warning.
         """
+        other = self._copy()
+        other._report = on_refusal or _warn
+        return other
+
+    def _copy(self) -> Proxy:
         own = self.deadline if self.has_own_deadline else None
-        return Proxy(self.client, self.device, own, on_refusal or _warn)
+        other = Proxy(self.client, self.device, own, self._report)
+        other.validity = self.validity
+        return other
+
+    def lease(
+        self, name: str, *, force: bool = False, wait: bool = False, period: float = 2.0
+    ) -> Lease:
+        """The lease of the device, for ``async with``; see :class:`amber.lease.Lease`."""
+        return Lease(self, name, force=force, wait=wait, period=period)
 
     async def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""

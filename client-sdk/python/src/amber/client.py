@@ -21,7 +21,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
-from . import aio, devices
+from . import aio, devices, lease
 from .device import Device
 from .devices import *  # noqa: F403  (their names were here before)
 from .errors import Closed
@@ -38,8 +38,14 @@ class Client(devices.Devices):
     fork, the child needs a client of its own.
     """
 
-    def __init__(self, mediator: str | None = None, *, deadline: float = aio.DEADLINE) -> None:
-        self._start(aio.Client(mediator, deadline=deadline))
+    def __init__(
+        self,
+        mediator: str | None = None,
+        *,
+        deadline: float = aio.DEADLINE,
+        validity: float | None = None,
+    ) -> None:
+        self._start(aio.Client(mediator, deadline=deadline, validity=validity))
         try:
             self._run(self._aio.connect())
         except BaseException:
@@ -223,3 +229,38 @@ class Proxy:
     def messages(self, message_class: Any = aio.DriverMsg) -> Subscription[Any]:
         """All publications of the device, as DriverMsg."""
         return Subscription(self._client, self._inner.messages(message_class))
+
+    def lease(
+        self, name: str, *, force: bool = False, wait: bool = False, period: float = 2.0
+    ) -> Lease:
+        """The lease of the device, for ``with``; see :class:`amber.lease.Lease`."""
+        inner = self._inner.lease(name, force=force, wait=wait, period=period)
+        return Lease(self._client, inner)
+
+
+class Lease:
+    """The lease of a device, for ``with`` or :meth:`take`; see :class:`amber.lease.Lease`."""
+
+    def __init__(self, client: Client, inner: lease.Lease) -> None:
+        self._client = client
+        self._inner = inner
+
+    @property
+    def lost(self) -> str | None:
+        """Why the lease was lost; None if it is held."""
+        return self._inner.lost
+
+    def take(self) -> Lease:
+        """Takes the lease, and keeps it from now on."""
+        self._client._run(self._inner.take())
+        return self
+
+    def release(self) -> None:
+        """Releases the lease."""
+        self._client._run(self._inner.release())
+
+    def __enter__(self) -> Lease:
+        return self.take()
+
+    def __exit__(self, *_: object) -> None:
+        self._client._run(self._inner.__aexit__())

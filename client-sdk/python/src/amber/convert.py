@@ -22,7 +22,7 @@ class Options:
         self.docs: dict[str, str] = {}
         #: The services of each file.
         self.services: dict[str, list[Any]] = {}
-        names = ("device", "ask", "tell", "stream", "unit", "min", "max", "absent_means")
+        names = ("device", "ask", "tell", "stream", "moves", "unit", "min", "max", "absent_means")
         self._extensions = {
             name: pool.extension(f"amber.{name}") for name in (*names, "value", "columns")
         }
@@ -219,6 +219,13 @@ def is_present(message: Any, path: Path) -> bool:
             return False
         message = _inside(message, field)
     return True
+
+
+def inside(message: Any, path: Path) -> Any:
+    """The field of a message, without conversion."""
+    for field in path:
+        message = _inside(message, field)
+    return message
 
 
 def is_repeated(field: Any) -> bool:

@@ -24,6 +24,7 @@ need no locks and may take long: another thread answers PINGs meanwhile.
 from __future__ import annotations
 
 import collections
+import functools
 import os
 import signal
 import sys
@@ -33,7 +34,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
-from . import aio, schemas
+from . import aio, motion, schemas
 from .errors import FrameError, Refused
 from .frame import Frame, FrameReader, Header, encode
 from .schemas import DriverMsg
@@ -143,6 +144,15 @@ class Driver:
     def _timers(self) -> dict[Any, Timer]:
         return self._serving().timers
 
+    #: Whether :meth:`client_gone` stops what the client moved. If not, the driver gets the request
+    #: that stops, if its description has one (``moves``).
+    handles_gone_clients: bool = False
+
+    @property
+    def _moves(self) -> motion.Moves | None:
+        """The requests that move something."""
+        return None
+
     @property
     def _description(self) -> bytes:
         """The description of the device, for the mediator."""
@@ -211,7 +221,7 @@ class _Pipe:
         self._output = output
         self._writing = threading.Lock()
         self._changed = threading.Condition()
-        self._work: collections.deque[tuple[bool, Callable[[], None]]] = collections.deque()
+        self._work: collections.deque[_Work] = collections.deque()
         self._ended = False
         self._robot: Client | None = None
         self._robot_lock = threading.Lock()
@@ -219,6 +229,11 @@ class _Pipe:
         self._trouble: str | None = None
         self._trouble_lock = threading.Lock()
         driver._pipe = self
+        # Lease, halt and expiry, if the device moves. The lock protects the control.
+        self._moves = driver._moves
+        halts = motion.read_halts(os.environ.get("AMBER_HALTED", ""))
+        self._control = motion.Control(next(iter(halts.values()), None))
+        self._control_lock = threading.Lock()
 
     # The main thread calls the driver, because it receives signals.
 
@@ -248,7 +263,8 @@ class _Pipe:
                     self._changed.wait(min(0.2, wait) if wait is not None else 0.2)
                 if self._ended and not self._work:
                     return
-                work = self._work.popleft()[1] if self._work else None
+                work = self._work.popleft().call if self._work else None
+            self._motion_timeout()
             if work is not None:
                 self._guarded(work)
             period = self._driver.period
@@ -268,9 +284,12 @@ class _Pipe:
         times = [timer.last_s + timer.period_s for timer in self.timers.values()]
         if self._driver.period is not None and self.subscribers:
             times.append(due)
+        motion_due = self._control.next_timeout() if self._moves is not None else None
+        if motion_due is not None:
+            times.append(motion_due)
         return min(times) - time.monotonic() if times else None
 
-    def _guarded(self, work: Callable[[], None]) -> None:
+    def _guarded(self, work: Callable[[], Any]) -> None:
         """An error in one request must not end the driver for other clients."""
         try:
             work()
@@ -315,26 +334,112 @@ class _Pipe:
                 pong.ackNum = message.synNum
             self._send(frame.header, pong)
         elif message.type == DriverMsg.DATA:
+            if self._moves is not None:
+                terms = DriverMsg.FromString(frame.message)
+                if not self._is_for_control(frame.header, terms):
+                    self._enqueue_command(frame.header, message, terms)
+                return
             self._enqueue(lambda: self._answer(frame.header, message), may_drop=True)
         elif message.type == DriverMsg.SUBSCRIBE:
             self._enqueue(lambda: self._subscribe(clients))
         elif message.type == DriverMsg.UNSUBSCRIBE:
             self._enqueue(lambda: self._unsubscribe(clients))
         elif message.type == DriverMsg.CLIENT_DIED:
+            if self._moves is not None:
+                with self._control_lock:
+                    for client in clients:
+                        stops = not self._driver.handles_gone_clients
+                        self._control.client_gone(time.monotonic(), client, stops)
+                self._settle()
             self._enqueue(lambda: self._forget(clients))
 
-    def _enqueue(self, work: Callable[[], None], may_drop: bool = False) -> None:
+    def _enqueue(
+        self, work: Callable[[], None], may_drop: bool = False, moved_by: int | None = None
+    ) -> None:
         with self._changed:
-            if may_drop and sum(1 for droppable, _ in self._work if droppable) >= WAITING:
-                for index, (droppable, _) in enumerate(self._work):
-                    if droppable:
+            if may_drop and sum(1 for it in self._work if it.may_drop) >= WAITING:
+                for index, it in enumerate(self._work):
+                    if it.may_drop:
                         del self._work[index]
                         break
                 self.dropped += 1
                 if self.dropped & (self.dropped - 1) == 0:
                     log(f"too slow: {self.dropped} requests were dropped so far")
-            self._work.append((may_drop, work))
+            self._work.append(_Work(work, may_drop, moved_by))
             self._changed.notify()
+
+    # Lease, halt and expiry.
+
+    def _is_for_control(self, header: Header, terms: Any) -> bool:
+        """Answers a request for the lease or a halt. Returns whether it is one."""
+        with self._control_lock:
+            client = header.clients[0] if header.clients else 0
+            state = self._control.request(time.monotonic(), client, terms)
+        self._settle()
+        if state is not None and terms.HasField("synNum"):
+            answer = DriverMsg(type=DriverMsg.DATA, ackNum=terms.synNum)
+            answer.Extensions[schemas.motion.motion_state].CopyFrom(state)
+            self._send(header, answer)
+        return state is not None
+
+    def _enqueue_command(self, header: Header, message: Any, terms: Any) -> None:
+        assert self._moves is not None
+        what = self._moves.motion(message)
+        valid_until = for_client = None
+        if terms.HasExtension(schemas.motion.valid_ms):
+            valid_until = time.monotonic() + terms.Extensions[schemas.motion.valid_ms] / 1000
+        if terms.HasExtension(schemas.motion.for_client):
+            for_client = terms.Extensions[schemas.motion.for_client]
+        client = header.clients[0] if header.clients else 0
+
+        def work() -> None:
+            try:
+                with self._control_lock:
+                    now = time.monotonic()
+                    self._control.command(now, what, client, for_client, valid_until)
+            except motion.Refusal as refusal:
+                self._refuse(header, message, str(refusal))
+            else:
+                self._answer(header, message)
+            self._settle()
+
+        moved_by = client if what > motion.STOPS else None
+        self._enqueue(work, may_drop=True, moved_by=moved_by)
+
+    def _refuse(self, header: Header, message: Any, why: str) -> None:
+        assert self._moves is not None
+        answer = self._moves.refusal(message, why)
+        if answer is not None and message.HasField("synNum"):
+            answer.type = DriverMsg.DATA
+            answer.ackNum = message.synNum
+            self._send(header, answer)
+
+    def _motion_timeout(self) -> None:
+        if self._moves is not None:
+            with self._control_lock:
+                self._control.timeout(time.monotonic())
+            self._settle()
+
+    def _settle(self) -> None:
+        """Carries out what lease, halt and expiry have decided."""
+        assert self._moves is not None
+        with self._control_lock:
+            stop = self._control.poll_stop()
+            now = time.monotonic()
+            reports = list(iter(lambda: self._control.poll_report(now), None))
+        if stop is not None:
+            with self._changed:
+                keep = [it for it in self._work if it.moved_by not in stop.outdated]
+                self._work = collections.deque(keep)
+                if stop.is_needed and self._moves.stop is not None:
+                    request = Request(self._moves.stop(), stop.client, wants_answer=False)
+                    call = functools.partial(self._driver.request, request)
+                    self._work.appendleft(_Work(call, False, None))
+                self._changed.notify()
+        for report in reports if _is_under_amber() else ():
+            message = DriverMsg(type=DriverMsg.DATA)
+            message.Extensions[schemas.motion.motion_report].CopyFrom(report)
+            self._send(Header(), message)
 
     # Work found by the reader, executed in the main thread.
 
@@ -421,6 +526,16 @@ class _Pipe:
 
                 self._robot = Client._over(_ToMediator(self))
             return self._robot
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A call of the driver that waits."""
+
+    call: Callable[[], Any]
+    may_drop: bool
+    #: The client whose command moves something.
+    moved_by: int | None
 
 
 def _is_under_amber() -> bool:

@@ -11,8 +11,18 @@ import keyword
 from dataclasses import dataclass
 from typing import Any
 
-from . import schemas
-from .convert import Codec, Options, Path, constant, is_present, is_repeated, is_required, snake
+from . import motion, schemas
+from .convert import (
+    Codec,
+    Options,
+    Path,
+    constant,
+    inside,
+    is_present,
+    is_repeated,
+    is_required,
+    snake,
+)
 from .errors import BadAnswer, Refused
 from .values import CLASSES
 
@@ -50,6 +60,18 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Moves:
+    """A request that moves something."""
+
+    #: What it has to say to stop; None if it cannot stop.
+    stop: tuple[Setting, ...] | None
+    #: The arguments that are absent or empty then.
+    empty: tuple[Path, ...]
+    #: Whether the motion goes on without further requests until it is done.
+    errand: bool
+
+
+@dataclass(frozen=True)
 class Method:
     """A request or a stream."""
 
@@ -79,6 +101,8 @@ class Method:
     result: Any
     #: Whether an answer repeats the flags.
     repeats_flag: bool
+    #: What it moves; None if it moves nothing.
+    moves: Moves | None
 
     @property
     def is_stream(self) -> bool:
@@ -157,6 +181,26 @@ class Method:
         """Whether a message that fits ends a stream."""
         return _holds(self.codec, message, self.stop)
 
+    def motion(self, message: Any) -> int:
+        """What a message that fits does to things that move."""
+        if self.moves is None:
+            return motion.NOTHING
+        if self.moves.stop is not None and _holds(self.codec, message, self.moves.stop):
+            if all(_is_empty(message, path) for path in self.moves.empty):
+                return motion.STOPS
+        return motion.ERRAND if self.moves.errand else motion.MOVES
+
+    def stop_message(self) -> Any:
+        """The request that stops all motion; None if this cannot stop."""
+        if self.moves is None or self.moves.stop is None:
+            return None
+        message = self.message_class(type=self.message_class.DATA)
+        for flag in self.flags:
+            self.codec.write(message, flag, True)
+        for path, value in (*self.settings, *self.moves.stop):
+            self.codec.write(message, path, value)
+        return message
+
     def read_arguments(self, message: Any) -> dict[str, Any]:
         """The arguments of a request. Raises ValueError if one is missing."""
         found = {}
@@ -221,6 +265,8 @@ class Interface:
     #: Two extensions of mediator.proto.
     want_outcome: Any
     outcome: Any
+    #: One of motion.proto.
+    valid_ms: Any
     methods: tuple[Method, ...]
     #: The descriptor that a driver sends to the mediator; empty for Amber's own devices.
     description: bytes
@@ -261,6 +307,7 @@ class _Service:
             message_class=self.pool.message("amber.DriverMsg"),
             want_outcome=self.pool.extension(f"{mediator}.want_outcome"),
             outcome=self.pool.extension(f"{mediator}.outcome"),
+            valid_ms=self.pool.extension("amber.motion_proto.valid_ms"),
             methods=tuple(methods),
             description=schemas.description_of(self.pool, self.file),
         )
@@ -311,7 +358,18 @@ class _Service:
             period="period_ms" if single["period"] else None,
             result=self.result(name, getattr(option, "value", ""), parts),
             repeats_flag=bool(getattr(option, "repeats_flag", False)),
+            moves=self.moves(full_name, name, paths["request"]),
         )
+
+    def moves(self, full_name: str, name: str, request: list[Path]) -> Moves | None:
+        option = self.options.get(full_name, "moves")
+        if option is None:
+            return None
+        if not option.HasField("stop"):
+            return Moves(None, (), option.errand)
+        stop = tuple(self.settings(name, option.stop.set))
+        empty = [one for one in request if not any(path[: len(one)] == one for path, _ in stop)]
+        return Moves(stop, tuple(empty), option.errand)
 
     def result(self, method: str, value: str, parts: list[Part]) -> Any:
         if hasattr(CLASSES.get(value), "_join"):
@@ -413,6 +471,15 @@ class _Service:
 
 def _holds(codec: Codec, message: Any, settings: tuple[Setting, ...]) -> bool:
     return all(codec.read(message, path) == value for path, value in settings)
+
+
+def _is_empty(message: Any, path: Path) -> bool:
+    """Whether a field is absent, or a message or list without content."""
+    if is_repeated(path[-1]):
+        return not len(inside(message, path))
+    if not is_present(message, path):
+        return True
+    return path[-1].message_type is not None and inside(message, path).ByteSize() == 0
 
 
 def _refusal(device: Any, told: Any) -> Refused:

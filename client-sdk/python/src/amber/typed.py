@@ -53,9 +53,20 @@ class Typed:
         """
         return type(self)(self.proxy.without_waiting(on_refusal))
 
+    def with_validity(self: Self, seconds: float | None) -> Self:
+        """The same device; commands that move it hold only for this time, in seconds."""
+        return type(self)(self.proxy.with_validity(seconds))
+
     async def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
         return await self.proxy.ping()
+
+    def _limited(self, method: Method, message: Any) -> Any:
+        """The message; if it moves something, with the time for which it holds."""
+        validity = self.proxy.validity
+        if method.moves is not None and not method.moves.errand and validity is not None:
+            message.Extensions[self.interface.valid_ms] = int(validity * 1000)
+        return message
 
 
 class PlainTyped:
@@ -88,6 +99,10 @@ class PlainTyped:
         error, in the thread of the client; without it, the logger ``amber`` writes a warning.
         """
         return type(self)(self._client, _inner=self._inner.without_waiting(on_refusal))
+
+    def with_validity(self: SelfPlain, seconds: float | None) -> SelfPlain:
+        """The same device; commands that move it hold only for this time, in seconds."""
+        return type(self)(self._client, _inner=self._inner.with_validity(seconds))
 
     def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""
@@ -152,7 +167,7 @@ def _client_method(method: Method) -> Any:
         seconds = method.timeout_s if duration_ms is None else duration_ms / 1000 + 2.0
         if seconds is not None and not proxy.has_own_deadline:
             proxy = proxy.with_deadline(seconds)
-        order = method.order(given)
+        order = self._limited(method, method.order(given))
         # A driver that fails has no other way to say so.
         if method.refusal is None and proxy.device != MEDIATOR and proxy.client._mediator_answers:
             order.Extensions[self.interface.want_outcome] = True
@@ -163,7 +178,7 @@ def _client_method(method: Method) -> Any:
         return method.answer(answer, proxy.device)
 
     async def tell(self: Typed, *args: Any, **kwargs: Any) -> None:
-        order = method.order(arguments(self, args, kwargs))
+        order = self._limited(method, method.order(arguments(self, args, kwargs)))
         await self.proxy.command(order, self.interface.want_outcome, self.interface.outcome)
 
     def subscribe(self: Typed) -> Any:

@@ -37,6 +37,7 @@ import time
 import traceback
 from typing import Any
 
+from . import motion
 from .driver import REASON, Driver, Request, Timer, failure, log
 from .errors import BadAnswer, Refused
 from .interface import Interface, Method
@@ -93,6 +94,27 @@ class TypedDriver(Driver):
     @property
     def _description(self) -> bytes:
         return self.interface.description
+
+    @property
+    def _moves(self) -> motion.Moves | None:
+        methods = self.interface.methods
+        if all(method.moves is None for method in methods):
+            return None
+        stops = [method.stop_message for method in methods if method.stop_message() is not None]
+        return motion.Moves(self._motion, stops[0] if stops else None, self._refusal)
+
+    def _motion(self, message: Any) -> int:
+        fitting = [it.motion(message) for it in self.interface.methods if it.fits(message)]
+        return max(fitting, default=motion.NOTHING)
+
+    def _refusal(self, message: Any, why: str) -> Any:
+        refused = Refused(why)
+        for method in self.interface.methods:
+            if method.moves is not None and method.fits(message):
+                answer = method.refuse(refused)
+                if answer is not None:
+                    return answer
+        return self._outcome(message, refused)
 
     def _handle(self, method: Method, request: Request) -> Any:
         try:

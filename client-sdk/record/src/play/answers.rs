@@ -12,7 +12,8 @@ use amber_proto::Device;
 use amber_proto::feed::Direction;
 
 use super::limits;
-use super::recorded::{Chunk, Named, Recorded, What};
+use super::reader::Chunk;
+use super::recorded::{Named, Recorded, What};
 use super::wire::{fields, key, outer};
 use crate::Error;
 

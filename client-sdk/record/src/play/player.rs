@@ -10,7 +10,8 @@ use amber_proto::feed::Direction;
 use prost::Message;
 
 use super::clock::Clock;
-use super::recorded::{Reader, Recorded, What};
+use super::reader::{Next, Reader};
+use super::recorded::{Recorded, What};
 use super::wire::outer;
 use crate::recording::GapFact;
 use crate::{Error, GapInfo};
@@ -34,6 +35,8 @@ pub enum Played {
     Event(Vec<u8>),
     /// Messages are missing here.
     Gap(GapInfo),
+    /// A part of the file is damaged: what is wrong, and the messages that are left out.
+    Damaged(String, GapInfo),
     /// The recording starts again.
     Again,
     /// The recording has ended; the player pauses.
@@ -73,7 +76,7 @@ impl<F: Read + Seek> Player<F> {
             What::Events | What::Gaps => true,
         });
         let clock = Clock::new(recorded.span());
-        let reader = recorded.reader(&channels, clock.span().first_ns)?;
+        let reader = recorded.reader(&channels, clock.span().first_ns);
         let mut player = Self {
             recorded,
             channels,
@@ -107,7 +110,7 @@ impl<F: Read + Seek> Player<F> {
     /// The current event, with its time in nanoseconds since 1970. Call it until it returns `None`.
     ///
     /// # Errors
-    /// The file is damaged here or cannot be read. The player is paused then, and can jump.
+    /// The file cannot be read. The player is paused then, and can jump.
     pub fn poll(&mut self, now: Instant) -> Result<Option<(u64, Played)>, Error> {
         let position_ns = self.clock.position_ns(now);
         let is_due = |time_ns: u64| self.steps || time_ns <= position_ns;
@@ -182,7 +185,7 @@ impl<F: Read + Seek> Player<F> {
         self.steps = false;
         self.ended = false;
         let from_ns = self.clock.position_ns(now);
-        self.reader = self.recorded.reader(&self.channels, from_ns)?;
+        self.reader = self.recorded.reader(&self.channels, from_ns);
         self.advance()
     }
 
@@ -192,28 +195,32 @@ impl<F: Read + Seek> Player<F> {
         let channels = &self.recorded.channels;
         while self.next.is_none() {
             let found = &mut self.next;
-            let any =
-                self.reader
-                    .next(&self.recorded, &mut self.files, |time_ns, channel, data| {
-                        let channel = channels.get(&channel);
-                        let played = channel.and_then(|channel| match channel.what {
-                            What::Frames(device, _) => {
-                                let (framing, message) = channel.stored.message(data)?;
-                                let outer = outer(message)?;
-                                let is_published = outer.msg_type == DATA && outer.ack == 0;
-                                (is_published && framing.dropped.is_none()).then(|| {
-                                    Played::Published {
-                                        device,
-                                        clients: framing.clients,
-                                        message: message.to_vec(),
-                                    }
-                                })
-                            }
-                            What::Events => Some(Played::Event(data.to_vec())),
-                            What::Gaps => Some(Played::Gap((&GapFact::decode(data).ok()?).into())),
-                        });
-                        *found = played.map(|played| (time_ns, played));
-                    })?;
+            let (reader, files) = (&mut self.reader, &mut self.files);
+            let any = reader.next(&self.recorded, files, |next| {
+                let (time_ns, channel, data) = match next {
+                    Next::Message(time_ns, channel, data) => (time_ns, channel, data),
+                    Next::Damaged(what, gap) => {
+                        *found = Some((gap.first_ns, Played::Damaged(what, gap)));
+                        return;
+                    }
+                };
+                let channel = channels.get(&channel);
+                let played = channel.and_then(|channel| match channel.what {
+                    What::Frames(device, _) => {
+                        let (framing, message) = channel.stored.message(data)?;
+                        let outer = outer(message)?;
+                        let is_published = outer.msg_type == DATA && outer.ack == 0;
+                        (is_published && framing.dropped.is_none()).then(|| Played::Published {
+                            device,
+                            clients: framing.clients,
+                            message: message.to_vec(),
+                        })
+                    }
+                    What::Events => Some(Played::Event(data.to_vec())),
+                    What::Gaps => Some(Played::Gap((&GapFact::decode(data).ok()?).into())),
+                });
+                *found = played.map(|played| (time_ns, played));
+            })?;
             if !any {
                 break;
             }

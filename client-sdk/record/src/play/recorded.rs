@@ -3,9 +3,8 @@
 //! A recording may have several files, which follow each other in time. Each file has numbers of its
 //! own for its channels. Here a channel has one number in all files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::io::{Read, Seek, SeekFrom};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use amber_proto::feed::Direction;
@@ -14,12 +13,13 @@ use amber_reflect::Schemas;
 use mcap::Summary;
 use mcap::records::ChunkIndex;
 use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
-use mcap::sans_io::{IndexedReadEvent, IndexedReader, IndexedReaderOptions};
 use prost::Message;
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
+use super::reader::{Chunk, Reader};
 use super::{PlayError, Span, limits};
 use crate::Error;
+use crate::chunk::{self, Check, HEAD};
 use crate::limits::RECORD_BYTES;
 use crate::messages::Stored;
 use crate::recording::GAPS;
@@ -40,8 +40,6 @@ pub struct Recorded {
 
 /// One file of a recording.
 struct Part {
-    /// All its channels as the reader of the mcap crate wants them.
-    channels: HashMap<u16, Arc<mcap::Channel<'static>>>,
     /// The numbers of [`Recorded::channels`] for those of the file.
     numbers: HashMap<u16, u16>,
 }
@@ -191,7 +189,6 @@ impl Recorded {
         }
         let chunks = summary.chunk_indexes.into_iter();
         let file = Part {
-            channels: summary.channels,
             numbers: channels.keys().map(|id| (*id, *id)).collect(),
         };
         Ok(Self {
@@ -256,121 +253,43 @@ impl Recorded {
     }
 
     /// A reader of these channels only, from a time on. It reads in order of time.
-    pub(super) fn reader(&self, channels: &BTreeSet<u16>, from_ns: u64) -> Result<Reader, Error> {
-        let topics = channels.iter().filter_map(|id| self.channels.get(id));
-        let topics: Vec<_> = topics.map(|it| it.stored.topic.clone()).collect();
-        let mut files: BTreeMap<usize, Vec<ChunkIndex>> = BTreeMap::new();
-        for place in self.chunks_with(channels) {
-            let Place { file, index } = &self.chunks[place];
-            if index.message_end_time >= from_ns {
-                files.entry(*file).or_default().push(index.clone());
-            }
-        }
-        let options = IndexedReaderOptions::new()
-            .starting_at(from_ns)
-            .with_record_length_limit(RECORD_BYTES)
-            .include_topics(topics);
-        let of_file = |(file, chunks)| self.file_reader(file, chunks, options.clone());
-        let files: Result<VecDeque<_>, Error> = files.into_iter().map(of_file).collect();
-        Ok(Reader {
-            files: files?,
-            buffer: Vec::new(),
-        })
-    }
-
-    fn file_reader(
-        &self,
-        file: usize,
-        chunks: Vec<ChunkIndex>,
-        options: IndexedReaderOptions,
-    ) -> Result<(usize, IndexedReader), Error> {
-        let part = Summary {
-            channels: self.files[file].channels.clone(),
-            chunk_indexes: chunks,
-            ..Summary::default()
-        };
-        Ok((file, IndexedReader::new_with_options(&part, options)?))
+    pub(super) fn reader(&self, channels: &BTreeSet<u16>, from_ns: u64) -> Reader {
+        let places = self.chunks_with(channels).into_iter();
+        let waiting = places.filter(|place| self.chunk(*place).message_end_time >= from_ns);
+        Reader::new(channels.clone(), from_ns, waiting.collect())
     }
 
     /// Reads one chunk.
+    ///
+    /// # Errors
+    /// The file cannot be read. A damaged chunk has no messages.
     pub(super) fn read_chunk(
         &self,
         files: &mut [impl Read + Seek],
         place: usize,
     ) -> Result<Chunk, Error> {
         let Place { file, index } = &self.chunks[place];
-        let options = IndexedReaderOptions::new().with_record_length_limit(RECORD_BYTES);
-        let reader = self.file_reader(*file, vec![index.clone()], options)?;
-        let mut reader = Reader {
-            files: [reader].into(),
-            buffer: Vec::new(),
-        };
-        let mut chunk = Chunk::default();
-        while reader.next(self, files, |time_ns, channel, data| {
-            chunk
-                .messages
-                .push((time_ns, channel, chunk.bytes.len(), data.len()));
-            chunk.bytes.extend_from_slice(data);
-        })? {}
-        Ok(chunk)
-    }
-}
-
-/// Reads messages in order of time, from file to file.
-pub(super) struct Reader {
-    files: VecDeque<(usize, IndexedReader)>,
-    buffer: Vec<u8>,
-}
-
-impl Reader {
-    /// Reads the next message, and lets `each` have its time, channel and data. Returns false at the
-    /// end.
-    pub(super) fn next(
-        &mut self,
-        recorded: &Recorded,
-        files: &mut [impl Read + Seek],
-        each: impl FnOnce(u64, u16, &[u8]),
-    ) -> Result<bool, Error> {
-        while let Some((number, reader)) = self.files.front_mut() {
-            let (offset, length) = match reader.next_event().transpose()? {
-                None => {
-                    self.files.pop_front();
-                    continue;
-                }
-                Some(IndexedReadEvent::ReadChunkRequest { offset, length }) => (offset, length),
-                Some(IndexedReadEvent::Message { header, data }) => {
-                    // Channels without a number do not matter for playing.
-                    let numbers = &recorded.files[*number].numbers;
-                    if let Some(channel) = numbers.get(&header.channel_id) {
-                        each(header.log_time, *channel, data);
-                        return Ok(true);
-                    }
-                    continue;
-                }
-            };
-            let file = &mut files[*number];
-            file.seek(SeekFrom::Start(offset))?;
-            self.buffer.resize(length, 0);
-            file.read_exact(&mut self.buffer)?;
-            reader.insert_chunk_record_data(offset, &self.buffer)?;
+        let numbers = &self.files[*file].numbers;
+        let head = HEAD as u64;
+        let length = index.chunk_length.saturating_sub(head).min(RECORD_BYTES) as usize;
+        let mut content = vec![0; length];
+        let file = &mut files[*file];
+        file.seek(SeekFrom::Start(
+            index.chunk_start_offset.saturating_add(head),
+        ))?;
+        match file.read_exact(&mut content) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Ok(Chunk::damaged("the file ends before this chunk"));
+            }
+            read => read?,
         }
-        Ok(false)
-    }
-}
-
-/// The messages of one chunk, in order of time.
-#[derive(Default)]
-pub(super) struct Chunk {
-    /// Time, channel, start and length of each.
-    messages: Vec<(u64, u16, usize, usize)>,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Chunk {
-    /// Time, channel and data of each message.
-    pub(super) fn messages(&self) -> impl Iterator<Item = (u64, u16, &[u8])> {
-        let all = self.messages.iter();
-        all.map(|&(time_ns, id, start, length)| (time_ns, id, &self.bytes[start..start + length]))
+        Ok(match chunk::Chunk::open(content, true) {
+            Err(what) => Chunk::damaged(&what),
+            Ok(opened) if opened.check == Check::Wrong => {
+                Chunk::damaged("the checksum of a chunk is wrong")
+            }
+            Ok(opened) => Chunk::of(opened.records(), numbers),
+        })
     }
 }
 
@@ -487,7 +406,7 @@ fn read_summary(mut file: impl Read + Seek) -> Result<Summary, PlayError> {
     }
     let options = SummaryReaderOptions::default()
         .with_file_size(size)
-        .with_record_length_limit(RECORD_BYTES);
+        .with_record_length_limit(RECORD_BYTES as usize);
     let mut reader = SummaryReader::new_with_options(options);
     while let Some(event) = reader.next_event() {
         match event {

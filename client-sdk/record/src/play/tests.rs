@@ -372,27 +372,55 @@ fn a_recording_without_an_index_is_not_played() {
 }
 
 #[test]
-fn a_damaged_part_is_reported_and_can_be_skipped() {
-    let mut file = (*questions()).clone();
+fn a_damaged_part_is_reported_once_and_left_out() {
+    let whole = scans(60_000);
+    let mut file = (*whole).clone();
     let middle = file.len() / 2;
-    for byte in &mut file[middle..middle + 64] {
-        *byte ^= 0xff;
-    }
-    let file = Arc::new(file);
+    file[middle] ^= 1;
     let start = Instant::now();
-    let mut player = player(&file, false);
-    player.resume(start).unwrap();
-    let mut errors = 0;
-    while let Some(now) = player.due(start) {
-        if player.poll(now).is_err() {
-            errors += 1;
-            assert!(player.clock().is_paused());
+    let played = |file: Bytes| {
+        let mut player = player(&file, false);
+        player.resume(start).unwrap();
+        let mut all = Vec::new();
+        while let Some(now) = player.due(start) {
+            while let Some((time_ns, played)) = player.poll(now).unwrap() {
+                all.push((time_ns, played));
+            }
         }
-    }
-    assert!(errors <= 1, "{errors}");
-    player.jump(start, START + 19_000 * MS).unwrap();
+        all
+    };
+    let (all, rest) = (played(whole), played(Arc::new(file)));
+    let is_damaged = |it: &&(u64, Played)| matches!(it.1, Played::Damaged(..));
+    let damaged: Vec<_> = rest.iter().filter(is_damaged).collect();
+    let [(time_ns, Played::Damaged(what, gap))] = damaged[..] else {
+        panic!("{damaged:?}");
+    };
+    assert!(
+        what.contains("checksum") && gap.first_ns == *time_ns,
+        "{what}"
+    );
+    // All but messages of this chunk.
+    let is_near = |time_ns: u64| (gap.first_ns..=gap.last_ns).contains(&time_ns);
+    let far = |all: &[(u64, Played)]| -> Vec<(u64, Played)> {
+        let far = all.iter().filter(|it| !is_near(it.0) && !is_damaged(it));
+        far.cloned().collect()
+    };
+    assert!(far(&all).len() > 10 && far(&rest) == far(&all));
+    assert!(rest.len() < all.len());
+}
+
+#[test]
+fn a_recording_with_lz4_is_played() {
+    let file = scans(5);
+    let packed = Arc::new(crate::tests::lz4(&file));
+    assert!(packed.windows(3).any(|it| it == b"lz4"));
+    let start = Instant::now();
+    let mut player = player(&packed, false);
     player.resume(start).unwrap();
-    assert!(player.due(start).is_some());
+    let expected = [0, 100, 200, 300, 400].into_iter().zip((0..5).map(Ok));
+    let mut expected: Vec<_> = expected.collect();
+    expected.push((400, Err(Played::End)));
+    assert_eq!(play(&mut player, start, 5000), expected);
 }
 
 #[test]

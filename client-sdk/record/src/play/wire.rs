@@ -2,6 +2,8 @@
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
+use crate::topic::BESIDE;
+
 /// The common fields of all messages; missing ones are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outer {
@@ -14,8 +16,6 @@ const TYPE: u32 = 2;
 const SYN: u32 = 3;
 const ACK: u32 = 4;
 const LISTENER: u32 = 5;
-/// `want_outcome`, which accompanies a request.
-const WANT_OUTCOME: u32 = 186;
 
 /// Number and bytes (with the key) of each field; `None` if the message is malformed.
 pub fn fields(mut message: &[u8]) -> Option<Vec<(u32, &[u8])>> {
@@ -32,8 +32,9 @@ pub fn fields(mut message: &[u8]) -> Option<Vec<(u32, &[u8])>> {
 /// The key of equal requests: everything except the numbers that differ each time.
 pub fn key(message: &[u8]) -> Option<Vec<u8>> {
     let fields = fields(message)?.into_iter();
-    let own =
-        fields.filter(|(number, _)| !matches!(*number, TYPE | SYN | ACK | LISTENER | WANT_OUTCOME));
+    let is_own =
+        |number: u32| !matches!(number, TYPE | SYN | ACK | LISTENER) && !BESIDE.contains(&number);
+    let own = fields.filter(|(number, _)| is_own(*number));
     Some(own.flat_map(|(_, bytes)| bytes).copied().collect())
 }
 
@@ -72,8 +73,8 @@ mod tests {
         message.set_syn(Some(SynNum(70_000)));
         let mut numbered = message.encode_to_vec();
         assert_eq!(outer(&numbered).unwrap().syn, 70_000);
-        // want_outcome
-        numbered.extend([0xd0, 0x0b, 1]);
+        // want_outcome and valid_ms
+        numbered.extend([0xd0, 0x0b, 1, 0xe8, 0x0b, 100]);
         assert_eq!(key(&numbered).unwrap(), plain);
         message.current_speed_request = Some(false);
         assert_ne!(key(&message.encode_to_vec()).unwrap(), plain);

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amber_proto::mediator::{DriverMsg, Outcome};
-use amber_proto::{Device, DeviceMessage, MsgType, mediator};
+use amber_proto::{ClientId, Device, DeviceMessage, MsgType, mediator, motion, roboclaw};
 use prost::Message;
 use tokio::time::Instant;
 
 use crate::client::{Announcement, Client};
 use crate::error::Error;
 use crate::fake::{Fake, Sent};
+use crate::proxy::WheelSpeeds;
 
 /// A client of a mediator that answers.
 async fn announced() -> (Client, Fake) {
@@ -32,7 +33,6 @@ async fn report(fake: &Fake, command: &Sent, refused: Option<&str>) {
     let answer = DriverMsg {
         outcome: Some(Outcome {
             refused: refused.map(str::to_owned),
-            ..Outcome::default()
         }),
         ..DriverMsg::data()
     };
@@ -56,6 +56,29 @@ async fn a_refusal_reaches_its_caller() {
         other => panic!("{other:?}"),
     }
     servos.set_angle(3, 45).await.unwrap();
+    driver.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_moves_says_for_how_long_it_holds_and_reports_its_refusal() {
+    let (client, mut fake) = announced().await;
+    let driver = tokio::spawn(async move {
+        let command = fake.receive().await.unwrap();
+        assert!(wants_outcome(&command));
+        let terms = motion::DriverMsg::decode(&*command.bytes).unwrap();
+        assert_eq!((terms.valid_ms, terms.for_client), (Some(400), Some(7)));
+        let sent = roboclaw::DriverMsg::decode(&*command.bytes).unwrap();
+        assert!(sent.motors_command.is_some());
+        report(&fake, &command, Some("another client drives")).await;
+        fake
+    });
+    let wheels = (client.roboclaw(0))
+        .with_validity(Duration::from_millis(400))
+        .for_client(Some(ClientId(7)));
+    match wheels.drive(WheelSpeeds::STOP).await {
+        Err(Error::Refused { message, .. }) => assert_eq!(message, "another client drives"),
+        other => panic!("{other:?}"),
+    }
     driver.await.unwrap();
 }
 

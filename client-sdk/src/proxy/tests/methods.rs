@@ -29,8 +29,13 @@ fn each_client_has_the_methods_of_its_description() {
             .iter()
             .map(|method| method.command.replace('-', "_"));
         let always = ["address", "new", "of", "ping", "with_deadline"];
-        let expected: BTreeSet<_> = described.chain(always.map(str::to_owned)).collect();
-        let with_async = methods(&format!("\nimpl {service} {{\n"), "\n}\n");
+        let mut expected: BTreeSet<_> = described.chain(always.map(str::to_owned)).collect();
+        let mut moves = interface.methods.iter().filter_map(|it| it.moves.as_ref());
+        let has_validity = moves.any(|it| !it.errand);
+        expected.extend(has_validity.then(|| "with_validity".to_owned()));
+        let mut with_async = methods(&format!("\nimpl {service} {{\n"), "\n}\n");
+        // Only drivers move a device for somebody else, and they are async.
+        assert_eq!(with_async.remove("for_client"), has_validity, "{service}");
         assert_eq!(with_async, expected, "{service}");
         let blocking = methods(&format!("\n    impl {service} {{\n"), "\n    }\n");
         assert_eq!(blocking, expected, "blocking::{service}");

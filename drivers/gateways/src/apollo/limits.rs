@@ -33,9 +33,16 @@ pub const OPEN_OVERHEAD: usize = 1024;
 /// How long an incomplete message is kept after its first frame. Apollo's own value.
 pub const MAX_OPEN_AGE: Duration = Duration::from_secs(1);
 
-/// After this time without a frame, a sender may begin with lower message numbers: it was
-/// restarted.
+/// After this time without a message that was accepted, any number is accepted.
 pub const RESTART_SILENCE: Duration = Duration::from_secs(2);
+
+/// How far the number of the next message may be ahead: more than are lost in [`RESTART_SILENCE`] at
+/// the highest rate.
+pub const MAX_AHEAD: u32 = 1000;
+
+/// How far the number of a message may be behind because the network has changed their order. A sender
+/// whose numbers are further behind has restarted.
+pub const MAX_BEHIND: u32 = 8;
 
 /// How many senders and names are remembered for their last message number. Each is forgotten
 /// after [`RESTART_SILENCE`].

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::frame::Frame;
 use super::limits::{
-    MAX_OPEN_AGE, MAX_OPEN_PER_SOURCE, MAX_OPEN_TOTAL, MAX_REMEMBERED, OPEN_OVERHEAD,
-    RESTART_SILENCE,
+    MAX_AHEAD, MAX_BEHIND, MAX_OPEN_AGE, MAX_OPEN_PER_SOURCE, MAX_OPEN_TOTAL, MAX_REMEMBERED,
+    OPEN_OVERHEAD, RESTART_SILENCE,
 };
 
 /// A complete message.
@@ -42,7 +42,8 @@ pub enum Outcome {
 pub enum Drop {
     /// The frame was received before.
     Duplicate,
-    /// A message with a higher or the same number is already complete.
+    /// A message with a higher or the same number is already complete, or its number is far from that
+    /// of the last one.
     Old,
     /// Its sizes differ from those of the first frame of its message.
     Contradiction,
@@ -72,11 +73,45 @@ struct Open {
     missing: usize,
 }
 
-/// The last complete message of a sender with one name.
+/// The last accepted message of a sender with one name.
 #[derive(Clone, Copy, Debug)]
 struct Published {
     message_id: u32,
-    heard: Duration,
+    time_s: f64,
+    accepted: Duration,
+    /// The number of the last complete message that was [`Order::Far`].
+    far: Option<u32>,
+}
+
+/// The number of a message, compared with that of the last accepted one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Order {
+    Next,
+    Old,
+    /// Another message must follow it before it is believed: one forged message must not change the
+    /// numbers that are accepted, but a sender that has restarted continues with its own.
+    Far,
+}
+
+impl Published {
+    fn order(&self, message_id: u32, time_s: f64) -> Order {
+        let ahead = message_id.wrapping_sub(self.message_id);
+        let behind = self.message_id.wrapping_sub(message_id);
+        if (1..=MAX_AHEAD).contains(&ahead) {
+            Order::Next
+        } else if behind > MAX_BEHIND && time_s > self.time_s {
+            Order::Far
+        } else {
+            // Messages from before a restart may still arrive: their time is earlier.
+            Order::Old
+        }
+    }
+
+    /// Whether a complete message that is [`Order::Far`] follows another such message.
+    fn has_restarted(&mut self, message_id: u32) -> bool {
+        let last = self.far.replace(message_id);
+        last.is_some_and(|last| (1..=MAX_BEHIND).contains(&message_id.wrapping_sub(last)))
+    }
 }
 
 impl Reassembly {
@@ -108,7 +143,8 @@ impl Reassembly {
         if !self.max_age.is_none_or(is_recent) {
             return Outcome::Dropped(Drop::Age);
         }
-        if self.is_old(now, source, frame) {
+        let order = self.order(source, frame);
+        if order == Order::Old {
             return Outcome::Dropped(Drop::Old);
         }
         let at = match self.position(source, frame) {
@@ -123,6 +159,9 @@ impl Reassembly {
             Ok(()) if self.open[at].missing > 0 => Outcome::Incomplete,
             Ok(()) => {
                 let message = self.open.remove(at).message;
+                if order == Order::Far && !self.has_restarted(source, &message) {
+                    return Outcome::Dropped(Drop::Old);
+                }
                 self.publish(now, source, &message);
                 Outcome::Complete(message)
             }
@@ -135,7 +174,7 @@ impl Reassembly {
         self.open.retain(|open| now < open.since + MAX_OPEN_AGE);
         self.abandoned += (before - self.open.len()) as u64;
         self.published
-            .retain(|_, published| now < published.heard + RESTART_SILENCE);
+            .retain(|_, published| now < published.accepted + RESTART_SILENCE);
     }
 
     /// When [`Self::handle_timeout`] is due.
@@ -154,16 +193,19 @@ impl Reassembly {
         self.open.iter().map(Open::cost).sum()
     }
 
-    fn is_old(&mut self, now: Duration, source: IpAddr, frame: &Frame<'_>) -> bool {
+    fn order(&self, source: IpAddr, frame: &Frame<'_>) -> Order {
         if frame.message_id == 0 {
-            return false;
+            return Order::Next;
         }
         let key = (source, frame.name.to_owned());
-        let Some(published) = self.published.get_mut(&key) else {
-            return false;
-        };
-        published.heard = now;
-        !is_newer(frame.message_id, published.message_id)
+        let published = self.published.get(&key);
+        published.map_or(Order::Next, |it| it.order(frame.message_id, frame.time_s))
+    }
+
+    fn has_restarted(&mut self, source: IpAddr, message: &Message) -> bool {
+        let key = (source, message.name.clone());
+        let published = self.published.get_mut(&key);
+        published.is_none_or(|it| it.has_restarted(message.message_id))
     }
 
     fn position(&self, source: IpAddr, frame: &Frame<'_>) -> Option<usize> {
@@ -214,14 +256,16 @@ impl Reassembly {
         self.abandoned += (before - self.open.len()) as u64;
         let key = (source, message.name.clone());
         if self.published.len() >= MAX_REMEMBERED && !self.published.contains_key(&key) {
-            let oldest = self.published.iter().min_by_key(|(_, last)| last.heard);
+            let oldest = self.published.iter().min_by_key(|(_, last)| last.accepted);
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 self.published.remove(&oldest);
             }
         }
         let published = Published {
             message_id: message.message_id,
-            heard: now,
+            time_s: message.time_s,
+            accepted: now,
+            far: None,
         };
         self.published.insert(key, published);
     }

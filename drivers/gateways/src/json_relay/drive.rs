@@ -145,6 +145,11 @@ impl Driving {
         self.controls.next_due()
     }
 
+    /// The user who holds the seat now.
+    pub(super) fn seated(&self, now: Now) -> Option<User> {
+        self.controls.seated(now.elapsed)
+    }
+
     pub(super) fn holder(&self) -> Option<User> {
         self.controls.holder()
     }

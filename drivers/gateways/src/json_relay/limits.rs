@@ -37,6 +37,9 @@ pub const MIN_MTU: usize = 256;
 /// all controls.
 pub const MAX_CLIENTS: usize = 32;
 
+/// How much a timestamp in seconds may be behind although its command is new.
+pub const SECONDS: Duration = Duration::from_secs(1);
+
 /// How long a client is kept without a sign of life. The original's value.
 pub const CLIENT_LIFE: Duration = Duration::from_secs(60);
 

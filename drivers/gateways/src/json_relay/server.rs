@@ -17,6 +17,7 @@ use super::limits::{
 };
 use super::pacing::{Datagrams, Pacing};
 use super::pictures::{Joining, for_amber};
+use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
 use crate::shared::controls::Seat;
 use crate::shared::gate::Bucket;
@@ -24,6 +25,9 @@ use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, S
 use crate::shared::robot::{Event, Robot, User};
 
 const SOCKET: Socket = Socket(0);
+
+/// Another program of the same host must not take over the seat of a control with its name.
+const IN_USE: &str = "the name belongs to a control that drives";
 
 /// The user of commands from clients that have not registered.
 const STRANGER: User = User(0);
@@ -96,6 +100,7 @@ struct Client {
     user: Option<User>,
     pacing: Pacing,
     budget: Bucket,
+    stamps: Stamps,
 }
 
 impl Server {
@@ -129,22 +134,26 @@ impl Server {
         if self.settings.secret.is_some() && self.settings.secret.as_ref() != secret {
             return refuse("wrong secret");
         }
+        let drives = self.drives(now, key);
         if let Some(client) = self.clients.get_mut(key) {
             if client.address.ip() != from.ip() && !self.settings.last_wins {
                 return refuse("the name is taken by another host");
+            }
+            if client.address != from && drives && !self.settings.last_wins {
+                return refuse(IN_USE);
             }
             client.address = from;
             client.heard = now.elapsed;
             return true;
         }
-        if self
-            .clients
-            .keys()
-            .filter(|(role, _)| *role == key.0)
-            .count()
-            >= MAX_CLIENTS
-        {
-            return refuse("too many clients");
+        let count = self.clients.keys().filter(|(role, _)| *role == key.0);
+        if count.count() >= MAX_CLIENTS {
+            let Some(leaves) = self.who_leaves(now, key.0, from.ip()) else {
+                return refuse("too many clients");
+            };
+            let reason = "too many clients of one host: the most silent one left";
+            out.tally.dropped(now.elapsed, reason, from);
+            self.remove(now, &leaves, out);
         }
         let user = (key.0 == Role::Control).then(|| {
             let user = User(self.next_user);
@@ -159,6 +168,7 @@ impl Server {
             user,
             pacing: Pacing::default(),
             budget: Bucket::new(OUTSIDE_BYTES_PER_S),
+            stamps: Stamps::default(),
         };
         self.clients.insert(key.clone(), client);
         true
@@ -171,7 +181,14 @@ impl Server {
         key: &(Role, ClientId),
         out: &mut Outbox,
     ) -> bool {
+        let drives = self.drives(now, key);
         match self.clients.get_mut(key) {
+            Some(client)
+                if client.address != from && client.address.ip() == from.ip() && drives =>
+            {
+                out.tally.dropped(now.elapsed, IN_USE, from);
+                false
+            }
             Some(client) if client.address.ip() == from.ip() => {
                 client.address = from;
                 client.heard = now.elapsed;
@@ -187,6 +204,39 @@ impl Server {
                 false
             }
         }
+    }
+
+    /// Whether a client holds the seat.
+    fn drives(&self, now: Now, key: &(Role, ClientId)) -> bool {
+        let user = self.clients.get(key).and_then(|client| client.user);
+        user.is_some() && user == self.driving.seated(now)
+    }
+
+    /// The client that makes room for one of another host: of the host with the most clients, if it has
+    /// at least two more, the one that is silent longest. Who drives stays.
+    fn who_leaves(&self, now: Now, role: Role, ip: IpAddr) -> Option<(Role, ClientId)> {
+        let mut by_host: BTreeMap<IpAddr, Vec<_>> = BTreeMap::new();
+        for (key, client) in self.clients.iter().filter(|((its, _), _)| *its == role) {
+            by_host
+                .entry(client.address.ip())
+                .or_default()
+                .push((key, client));
+        }
+        let own = by_host.get(&ip).map_or(0, Vec::len);
+        let most = by_host.into_values().max_by_key(Vec::len)?;
+        if most.len() < own + 2 {
+            return None;
+        }
+        let others = most.into_iter().filter(|(key, _)| !self.drives(now, key));
+        let silent = others.min_by_key(|(_, client)| client.heard)?;
+        Some(silent.0.clone())
+    }
+
+    /// Whether the network has delayed a command, by the clock of its sender.
+    fn is_late(&mut self, now: Now, user: User, timestamp: u64) -> bool {
+        let mut clients = self.clients.values_mut();
+        let client = clients.find(|client| client.user == Some(user));
+        client.is_some_and(|client| client.stamps.is_late(now.elapsed, timestamp))
     }
 
     /// The user of a command, if its sender may send commands.
@@ -229,6 +279,11 @@ impl Server {
             .is_some_and(|most| skew(now, timestamp) > most)
         {
             out.tally.dropped(now.elapsed, "command out of date", from);
+            return false;
+        }
+        if self.is_late(now, user, timestamp) {
+            out.tally
+                .dropped(now.elapsed, "command delayed by the network", from);
             return false;
         }
         if self.driving.is_duplicate(now, user, command, timestamp) {
@@ -375,14 +430,18 @@ impl Server {
         });
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
         for key in gone {
-            let Some(client) = self.clients.remove(&key) else {
-                continue;
-            };
-            self.images.forget(client.address);
-            if let Some(user) = client.user {
-                self.driving.release(now, user, out);
-                out.push(Output::Close(user));
-            }
+            self.remove(now, &key, out);
+        }
+    }
+
+    fn remove(&mut self, now: Now, key: &(Role, ClientId), out: &mut Outbox) {
+        let Some(client) = self.clients.remove(key) else {
+            return;
+        };
+        self.images.forget(client.address);
+        if let Some(user) = client.user {
+            self.driving.release(now, user, out);
+            out.push(Output::Close(user));
         }
     }
 }
@@ -536,13 +595,7 @@ impl Machine for Server {
 
 /// How far a timestamp is from the time here. It may be in seconds or in milliseconds.
 fn skew(now: Now, timestamp: u64) -> Duration {
-    let now_ms = now.unix_ms();
-    // The year 5138 in seconds, 1973 in milliseconds.
-    let stamp_ms = match timestamp {
-        0..100_000_000_000 => timestamp * 1000,
-        milliseconds => milliseconds,
-    };
-    Duration::from_millis(now_ms.abs_diff(stamp_ms))
+    Duration::from_millis(now.unix_ms().abs_diff(stamps::in_ms(timestamp).0))
 }
 
 /// Whether an address is on this machine or in a private network.

@@ -20,9 +20,13 @@ use crate::shared::gate::Bucket;
 use crate::shared::helm::{Errand, Helm};
 use crate::shared::machine::{self, Datagram, Link, Machine, Outbox, Output, Page, Socket};
 use crate::shared::robot::{Event, Measurement, Order, Robot, Topic, User};
+use crate::shared::web::Age;
 
 /// The only listener.
 const LISTENER: Socket = Socket(0);
+
+/// The counter of motion commands that may have waited in a network that has stalled.
+const DELAYED: &str = "motion delayed by the network";
 
 /// The gateway.
 #[derive(Debug)]
@@ -84,6 +88,43 @@ impl Server {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    fn take_text(&mut self, now: Now, text: Datagram<'_>, age: Age, out: &mut Outbox) {
+        let from = text.from;
+        let Some(client) = self.clients.get_mut(&from) else {
+            return;
+        };
+        let Ok(text) = std::str::from_utf8(text.bytes) else {
+            return out.tally.bad(now.elapsed, "text is not UTF-8", from);
+        };
+        match client.session.receive(text, now) {
+            Ok(effect) => {
+                client.heard = now.elapsed;
+                match effect {
+                    Some(effect) if age == Age::Old && effect.moves() => {
+                        out.tally.dropped(now.elapsed, DELAYED, from);
+                    }
+                    Some(effect) => self.carry_out(now, from, effect, out),
+                    None => {}
+                }
+            }
+            Err(Problem::Malformed(malformed)) => {
+                out.tally.bad(now.elapsed, malformed.text(), from);
+            }
+            Err(Problem::Refused) => {
+                client.heard = now.elapsed;
+                out.tally.dropped(now.elapsed, "operation refused", from);
+            }
+        }
+        if let Some(client) = self.clients.get_mut(&from)
+            && client.session.take_wants_map()
+            && let Some(map) = &self.map
+        {
+            client.session.offer(Published::Map, map, now.elapsed);
+        }
+        self.watch(out);
+        self.advance(now, out);
     }
 
     fn carry_out(&mut self, now: Now, from: SocketAddr, effect: Effect, out: &mut Outbox) {
@@ -266,36 +307,11 @@ impl Machine for Server {
     }
 
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
-        let from = datagram.from;
-        let Some(client) = self.clients.get_mut(&from) else {
-            return;
-        };
-        let Ok(text) = std::str::from_utf8(datagram.bytes) else {
-            return out.tally.bad(now.elapsed, "text is not UTF-8", from);
-        };
-        match client.session.receive(text, now) {
-            Ok(effect) => {
-                client.heard = now.elapsed;
-                if let Some(effect) = effect {
-                    self.carry_out(now, from, effect, out);
-                }
-            }
-            Err(Problem::Malformed(malformed)) => {
-                out.tally.bad(now.elapsed, malformed.text(), from);
-            }
-            Err(Problem::Refused) => {
-                client.heard = now.elapsed;
-                out.tally.dropped(now.elapsed, "operation refused", from);
-            }
-        }
-        if let Some(client) = self.clients.get_mut(&from)
-            && client.session.take_wants_map()
-            && let Some(map) = &self.map
-        {
-            client.session.offer(Published::Map, map, now.elapsed);
-        }
-        self.watch(out);
-        self.advance(now, out);
+        self.take_text(now, datagram, Age::New, out);
+    }
+
+    fn handle_old_text(&mut self, now: Now, text: Datagram<'_>, out: &mut Outbox) {
+        self.take_text(now, text, Age::Old, out);
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {

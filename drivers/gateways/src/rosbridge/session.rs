@@ -65,6 +65,18 @@ pub enum Effect {
     Stop,
 }
 
+impl Effect {
+    /// Whether the robot may begin to move by it.
+    #[must_use]
+    pub fn moves(&self) -> bool {
+        match self {
+            Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
+            Self::Goal(_) => true,
+            Self::Stop => false,
+        }
+    }
+}
+
 /// The reason why a text of a client was not carried out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Problem {

@@ -127,6 +127,10 @@ impl RoboclawDriver for Wheels {
         }
     }
 
+    fn handles_gone_clients(&self) -> bool {
+        true
+    }
+
     async fn client_gone(&mut self, client: ClientId) {
         self.0.client_gone(client).await;
     }
@@ -278,6 +282,10 @@ impl DriveToPointDriver for Targets {
     async fn progress(&mut self, reply: Reply<ProgressAnswer>) {
         let (progress, location) = progress_message(&self.shown());
         reply.send(ProgressAnswer { progress, location });
+    }
+
+    fn handles_gone_clients(&self) -> bool {
+        true
     }
 
     async fn client_gone(&mut self, client: ClientId) {

@@ -46,6 +46,12 @@ pub trait Machine: Send + 'static {
         let _ = (now, socket, peer, link, out);
     }
 
+    /// A text of a WebSocket has arrived that may have waited in a network that has stalled. It must
+    /// not move anything.
+    fn handle_old_text(&mut self, now: Now, text: Datagram<'_>, out: &mut Outbox) {
+        let _ = (now, text, out);
+    }
+
     /// Amber has reported something.
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox);
 

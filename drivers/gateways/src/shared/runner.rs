@@ -23,7 +23,7 @@ use super::sockets::{Arrival, Sockets};
 use super::status::{Question, Status};
 use super::tally::Kind;
 use super::users::Users;
-use super::web::{self, Web};
+use super::web::{self, Age, Web};
 use crate::limits::{MAX_EVENTS, MAX_PEERS};
 
 /// Datagrams that are handled before timers and events get their turn.
@@ -175,15 +175,18 @@ impl<M: Machine> Runner<M> {
     fn take_web_event(&mut self, event: web::Event) {
         let now = self.now();
         match event {
-            web::Event::Text(socket, from, text) => {
+            web::Event::Text(socket, from, text, age) => {
                 if self.admits(now, socket, from) {
                     let datagram = Datagram {
                         socket,
                         from,
                         bytes: text.as_bytes(),
                     };
-                    self.machine
-                        .handle_datagram(now, datagram, &mut self.outbox);
+                    let out = &mut self.outbox;
+                    match age {
+                        Age::New => self.machine.handle_datagram(now, datagram, out),
+                        Age::Old => self.machine.handle_old_text(now, datagram, out),
+                    }
                 }
             }
             web::Event::Link(socket, peer, link) => {

@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::robot::{Event, Order, User};
-use crate::limits::{LAST_WORDS, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE};
+use crate::limits::{LAST_WORDS, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE};
 
 /// All open users.
 pub(super) struct Users {
@@ -137,11 +137,11 @@ impl Task {
             // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
                 let wheels = CollisionAvoidance::new(proxy).with_deadline(MOTION_DEADLINE);
-                wheels.drive(speeds).await
+                wheels.with_validity(MOTION_LIFE).drive(speeds).await
             }
             _ => {
                 let wheels = Roboclaw::new(proxy).with_deadline(MOTION_DEADLINE);
-                wheels.drive(speeds).await
+                wheels.with_validity(MOTION_LIFE).drive(speeds).await
             }
         };
         self.report(device, sent);

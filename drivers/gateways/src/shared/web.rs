@@ -8,26 +8,30 @@ pub mod request;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use amber_web::places::{Counts, Limits};
+use amber_web::websocket::{self, answer_close};
+use amber_web::{Origins, Own, headers};
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{SinkExt, Stream, StreamExt};
 use ipnet::IpNet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use self::request::{Decision, MAX_HEAD, Refusal, decide};
 use super::machine::{Link, Page, Socket};
 use super::sockets::not_open;
+use super::stall::{PING_PERIOD, Stall};
 use crate::limits::{
     BIND_RETRY, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
 };
@@ -37,13 +41,14 @@ const MAX_TEXTS: usize = 64;
 /// Texts that wait for one peer: the gateway sends the next when the last one is written, and may
 /// say good-bye.
 const MAX_WAITING: usize = 2;
-/// The time between two pings: three until a silent peer counts as gone.
-const PING_PERIOD: Duration = Duration::from_secs(5);
-/// The size of a read. The library clears such a buffer before each read, and 128 KB by default:
-/// with that, each command of a hundred bytes costs more time for clearing than for all the rest.
-const READ_BUFFER: usize = 4 * 1024;
 /// Larger frames than any text of a protocol are an error of the peer.
 const MAX_FRAME: usize = 1024 * 1024;
+
+/// The connections of a listener.
+const PLACES: Limits = Limits {
+    total: MAX_CONNECTIONS,
+    per_ip: MAX_CONNECTIONS_PER_IP,
+};
 
 /// The WebSocket listeners that the machine has asked for, and their connections.
 pub(super) struct Web {
@@ -66,9 +71,18 @@ pub(super) enum Event {
     /// A peer has connected, has taken a text, or is gone.
     Link(Socket, SocketAddr, Link),
     /// A text has arrived.
-    Text(Socket, SocketAddr, Utf8Bytes),
+    Text(Socket, SocketAddr, Utf8Bytes, Age),
     /// A connection was refused.
     Refused(SocketAddr, &'static str),
+}
+
+/// How old a text may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// It has just been sent.
+    New,
+    /// It may have waited in a network that has stalled.
+    Old,
 }
 
 struct Listener {
@@ -188,7 +202,7 @@ impl Web {
             Ok((listener, address)) => {
                 let door = Door {
                     socket,
-                    page: page.clone(),
+                    page: Arc::new(Served::new(page)),
                     allowed: self.allowed.clone(),
                     events: self.events.clone(),
                 };
@@ -216,11 +230,40 @@ fn bound(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((TcpListener::from_std(listener)?, address))
 }
 
+/// The answers to HTTP requests.
+struct Served {
+    origins: Origins,
+    /// The page with its head.
+    page: String,
+}
+
+impl Served {
+    fn new(page: &Page) -> Self {
+        let policy = headers::policy_of(page.html);
+        let always = headers::ALWAYS.map(|(name, value)| format!("{name}: {value}\r\n"));
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
+             Content-Length: {}\r\nConnection: close\r\n{}{}: {policy}\r\n\r\n",
+            page.html.len(),
+            always.concat(),
+            headers::POLICY_NAME,
+        );
+        Self {
+            origins: Origins {
+                listed: page.origins.clone(),
+                of_this_machine: true,
+                own: Own::ByAddress,
+            },
+            page: head + page.html,
+        }
+    }
+}
+
 /// The listening socket.
 #[derive(Clone)]
 struct Door {
     socket: Socket,
-    page: Page,
+    page: Arc<Served>,
     allowed: Arc<[IpNet]>,
     events: mpsc::Sender<Arrival>,
 }
@@ -242,7 +285,7 @@ impl Door {
                 self.refused(peer, "source not allowed").await;
                 continue;
             }
-            let Some(seat) = Counts::enter(&inside, ip) else {
+            let Some(seat) = inside.enter(ip, PLACES) else {
                 self.refused(peer, "too many connections").await;
                 continue;
             };
@@ -266,16 +309,14 @@ impl Door {
         let shaken = timeout(HANDSHAKE_TIME, self.shake_hands(&mut stream)).await;
         match shaken {
             Ok(Ok(Some(rest))) => {
-                let config = WebSocketConfig::default()
-                    .read_buffer_size(READ_BUFFER)
-                    .max_message_size(Some(MAX_FRAME))
-                    .max_frame_size(Some(MAX_FRAME));
+                let config = websocket::config(MAX_FRAME);
                 let socket =
                     WebSocketStream::from_partially_read(stream, rest, Role::Server, Some(config));
                 let conversation = Conversation {
                     socket: self.socket,
                     peer,
                     events: self.events.clone(),
+                    since: tokio::time::Instant::now(),
                 };
                 conversation.hold(socket.await).await;
             }
@@ -305,13 +346,7 @@ impl Door {
                     return Ok(Some(head.split_off(length)));
                 }
                 Decision::Page => {
-                    let head = format!(
-                        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
-                         Content-Length: {}\r\nConnection: close\r\n\r\n",
-                        self.page.html.len()
-                    );
-                    stream.write_all(head.as_bytes()).await?;
-                    stream.write_all(self.page.html.as_bytes()).await?;
+                    stream.write_all(self.page.page.as_bytes()).await?;
                     stream.shutdown().await?;
                     return Ok(None);
                 }
@@ -342,6 +377,7 @@ struct Conversation {
     socket: Socket,
     peer: SocketAddr,
     events: mpsc::Sender<Arrival>,
+    since: tokio::time::Instant,
 }
 
 impl Conversation {
@@ -360,14 +396,29 @@ impl Conversation {
         self.link(Link::Gone).await;
     }
 
-    async fn read(&self, mut stream: impl StreamExt<Item = Received> + Unpin) {
+    async fn read(&self, mut stream: impl Stream<Item = Received> + Unpin) {
+        let mut stall = Stall::new(self.since.elapsed());
         // A working peer answers the pings.
         while let Ok(Some(Ok(message))) = timeout(SILENT_PEER, stream.next()).await {
+            let now = self.since.elapsed();
+            stall.heard(now);
             let event = match message {
-                Message::Text(text) => Event::Text(self.socket, self.peer, text),
+                Message::Text(text) => {
+                    let age = match stall.is_old(now) {
+                        true => Age::Old,
+                        false => Age::New,
+                    };
+                    Event::Text(self.socket, self.peer, text, age)
+                }
                 Message::Binary(_) => Event::Refused(self.peer, "binary message"),
-                Message::Close(_) => return,
-                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+                Message::Close(_) => return answer_close(&mut stream).await,
+                Message::Pong(bytes) => {
+                    if let Ok(pinged) = <[u8; 8]>::try_from(&bytes[..]) {
+                        stall.answered(now, Duration::from_micros(u64::from_be_bytes(pinged)));
+                    }
+                    continue;
+                }
+                Message::Ping(_) | Message::Frame(_) => continue,
             };
             if self.events.send(Arrival::Other(event)).await.is_err() {
                 return;
@@ -375,31 +426,42 @@ impl Conversation {
         }
     }
 
+    /// A ping that says when it was sent.
+    fn ping(&self) -> Message {
+        let now_us = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Message::Ping(Bytes::copy_from_slice(&now_us.to_be_bytes()))
+    }
+
     async fn write(
         &self,
         mut sink: impl SinkExt<Message> + Unpin,
         mut waiting: mpsc::Receiver<Utf8Bytes>,
     ) {
-        let mut ping_at = tokio::time::Instant::now() + PING_PERIOD;
+        let mut ping_at = tokio::time::Instant::now();
         loop {
             // A peer that gets texts all the time also has to answer pings.
-            let next = timeout_at(ping_at, waiting.recv()).await;
-            if next.is_err() {
-                ping_at += PING_PERIOD;
-            }
+            let next = tokio::select! {
+                biased;
+                () = sleep_until(ping_at) => Next::Ping,
+                text = waiting.recv() => text.map_or(Next::Close, Next::Text),
+            };
             let message = match &next {
-                Ok(Some(text)) => Message::Text(text.clone()),
-                Ok(None) => Message::Close(None),
-                Err(_) => Message::Ping(Bytes::new()),
+                Next::Text(text) => Message::Text(text.clone()),
+                Next::Close => Message::Close(None),
+                Next::Ping => {
+                    // After a pause, one is enough.
+                    ping_at = tokio::time::Instant::now() + PING_PERIOD;
+                    self.ping()
+                }
             };
             let is_written = timeout(WRITE_TIME, sink.send(message)).await;
             if !matches!(is_written, Ok(Ok(()))) {
                 return;
             }
             match next {
-                Ok(Some(_)) => self.link(Link::Sent).await,
-                Ok(None) => return,
-                Err(_) => {}
+                Next::Text(_) => self.link(Link::Sent).await,
+                Next::Close => return,
+                Next::Ping => {}
             }
         }
     }
@@ -410,46 +472,14 @@ impl Conversation {
     }
 }
 
+/// What a peer gets next.
+enum Next {
+    Text(Utf8Bytes),
+    Close,
+    Ping,
+}
+
 type Received = Result<Message, tokio_tungstenite::tungstenite::Error>;
-
-/// The number of connections per IP address.
-#[derive(Default)]
-struct Counts(Mutex<HashMap<IpAddr, usize>>);
-
-/// A connection that is counted until this is dropped.
-struct Entered {
-    counts: Arc<Counts>,
-    ip: IpAddr,
-}
-
-impl Counts {
-    fn enter(counts: &Arc<Self>, ip: IpAddr) -> Option<Entered> {
-        let mut by_ip = counts.0.lock().ok()?;
-        let all: usize = by_ip.values().sum();
-        let from_here = by_ip.entry(ip).or_default();
-        if all >= MAX_CONNECTIONS || *from_here >= MAX_CONNECTIONS_PER_IP {
-            return None;
-        }
-        *from_here += 1;
-        Some(Entered {
-            counts: counts.clone(),
-            ip,
-        })
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        if let Ok(mut by_ip) = self.counts.0.lock()
-            && let Some(count) = by_ip.get_mut(&self.ip)
-        {
-            *count -= 1;
-            if *count == 0 {
-                by_ip.remove(&self.ip);
-            }
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -477,22 +507,6 @@ mod tests {
         assert_eq!(web.addresses().collect::<Vec<_>>(), [address]);
     }
 
-    #[test]
-    fn connections_are_limited_in_all_and_per_address() {
-        let counts = Arc::new(Counts::default());
-        let ip = |number: usize| IpAddr::from([10, 0, 0, number as u8]);
-        let enter = |number| Counts::enter(&counts, ip(number));
-        let mut inside: Vec<_> = (0..MAX_CONNECTIONS_PER_IP).map(|_| enter(1)).collect();
-        assert!(inside.iter().all(Option::is_some));
-        assert!(enter(1).is_none(), "an address has its own limit");
-        inside
-            .extend((MAX_CONNECTIONS_PER_IP..MAX_CONNECTIONS).map(|number| enter(2 + number / 4)));
-        assert!(inside.iter().all(Option::is_some));
-        assert!(enter(99).is_none(), "all together have a limit");
-        inside.remove(0);
-        assert!(enter(99).is_some(), "who leaves makes room");
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_gets_texts_all_the_time_is_pinged() {
         let (events, _told) = mpsc::channel(MAX_TEXTS);
@@ -500,6 +514,7 @@ mod tests {
             socket: Socket(0),
             peer: SocketAddr::from(([127, 0, 0, 1], 1)),
             events,
+            since: tokio::time::Instant::now(),
         };
         let (texts, waiting) = mpsc::channel(MAX_WAITING);
         let (sent, mut written) = mpsc::unbounded_channel();
@@ -519,6 +534,7 @@ mod tests {
         while let Ok(message) = written.try_recv() {
             pings += usize::from(matches!(message, Message::Ping(_)));
         }
-        assert_eq!(pings, 3);
+        // Five per second, for 16 s; timers are late by a millisecond.
+        assert!((79..=81).contains(&pings), "{pings}");
     }
 }

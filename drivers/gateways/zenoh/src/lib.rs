@@ -27,7 +27,6 @@ pub mod counters;
 pub mod fleet;
 pub mod health;
 pub mod keys;
-pub mod lag;
 pub mod limits;
 pub mod names;
 pub mod pacing;

@@ -17,6 +17,8 @@ use super::ninedof::{SensorData, ServiceRequest, SubscribeAction};
 use crate::testing::{Mediator, from, run};
 use crate::{ClientId, Driver, Origin, Outcome, Periodic, Reply, StreamRequest};
 
+mod motion;
+
 pub(crate) type Notes = Rc<RefCell<Vec<String>>>;
 
 /// A Dummy that refuses texts with a line break, and answers late while it is enabled.

@@ -45,7 +45,7 @@ fn outputs(session: &mut Session<DriverMsg>) -> Vec<Packet> {
 }
 
 fn works(session: &mut Session<DriverMsg>) -> Vec<Work<DriverMsg>> {
-    std::iter::from_fn(|| session.poll_work()).collect()
+    std::iter::from_fn(|| session.poll_work(Instant::now())).collect()
 }
 
 fn assert_silent(mut session: Session<DriverMsg>, what: &str) {
@@ -259,7 +259,7 @@ fn the_outcome_of_a_request_goes_only_to_clients_that_ask_for_it() {
             let mut session: Session<DriverMsg> = Session::default();
             let request = packet(Some(DUMMY_1), &[9], &request);
             session.handle_packet(Instant::now(), request);
-            let Some(Work::Request(request)) = session.poll_work() else {
+            let Some(Work::Request(request)) = session.poll_work(Instant::now()) else {
                 panic!("no request");
             };
             session.outcome(&request.origin, outcome);
@@ -405,7 +405,7 @@ proptest! {
             while let Some(output) = session.poll_output() {
                 output.encode().unwrap();
             }
-            if let Some(Work::Request(request)) = session.poll_work() {
+            if let Some(Work::Request(request)) = session.poll_work(Instant::now()) {
                 prop_assert!(request.client().is_some());
                 session.answer(&request.origin, DriverMsg::default()).unwrap();
             }

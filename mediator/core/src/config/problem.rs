@@ -47,7 +47,10 @@ impl ConfigError {
     /// The hint.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { .. } => Some("`amber mediator -c FILE` names another file".into()),
+            Self::Read { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+                Some("`amber mediator -c FILE` names another file".into())
+            }
+            Self::Read { .. } => None,
             Self::File { hint, .. } | Self::Entry { hint, .. } => hint.clone(),
         }
     }

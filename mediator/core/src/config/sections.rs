@@ -10,15 +10,19 @@ use toml::Spanned;
 use super::problem::{At, ConfigError, Wrong};
 use super::{Bounds, Limits};
 use crate::access::{Action, Network, Rule};
+use crate::router::StreamRates;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LimitsEntry {
     clients: Spanned<usize>,
     clients_per_host: Spanned<usize>,
+    forget_clients_s: Spanned<u64>,
     queue_frames: usize,
     queue_bytes: usize,
     datagrams_per_second: Spanned<u32>,
+    stream_bytes_per_second: Spanned<u32>,
+    distant_stream_bytes_per_second: Spanned<u32>,
     log_lines_per_second: Spanned<u32>,
     stderr_lines_per_second: Spanned<u32>,
     deaths: Spanned<usize>,
@@ -36,9 +40,12 @@ impl From<&Limits> for LimitsEntry {
         Self {
             clients: unplaced(limits.clients.get()),
             clients_per_host: unplaced(limits.clients_per_host.get()),
+            forget_clients_s: unplaced(limits.forget_clients.as_secs()),
             queue_frames: limits.queue.frames,
             queue_bytes: limits.queue.bytes,
             datagrams_per_second: unplaced(limits.datagrams_per_second),
+            stream_bytes_per_second: unplaced(limits.streams.near),
+            distant_stream_bytes_per_second: unplaced(limits.streams.distant),
             log_lines_per_second: unplaced(limits.log_lines_per_second),
             stderr_lines_per_second: unplaced(limits.stderr_lines_per_second),
             deaths: unplaced(limits.deaths),
@@ -52,12 +59,25 @@ impl LimitsEntry {
         Ok(Limits {
             clients: count("clients", self.clients, at)?,
             clients_per_host: count("clients_per_host", self.clients_per_host, at)?,
+            forget_clients: Duration::from_secs(above_0(
+                "forget_clients_s",
+                self.forget_clients_s,
+                at,
+            )?),
             queue: Bounds {
                 frames: self.queue_frames,
                 bytes: self.queue_bytes,
                 ..Bounds::default()
             },
             datagrams_per_second: above_0("datagrams_per_second", self.datagrams_per_second, at)?,
+            streams: StreamRates {
+                near: above_0("stream_bytes_per_second", self.stream_bytes_per_second, at)?,
+                distant: above_0(
+                    "distant_stream_bytes_per_second",
+                    self.distant_stream_bytes_per_second,
+                    at,
+                )?,
+            },
             log_lines_per_second: above_0("log_lines_per_second", self.log_lines_per_second, at)?,
             stderr_lines_per_second: above_0(
                 "stderr_lines_per_second",

@@ -97,6 +97,17 @@ fn the_printed_configuration_means_the_same() {
 }
 
 #[test]
+fn a_file_can_say_that_there_are_no_drivers() {
+    for (text, says_so) in [("", false), ("[limits]\n", false), ("driver = []\n", true)] {
+        let config = parse(text).unwrap();
+        assert_eq!(config.no_drivers, says_so, "{text}");
+        assert_eq!(parse(&config.to_toml()).unwrap(), config, "{text}");
+    }
+    let some = parse("[[driver]]\ndevice = '77:3'\ncommand = ['x']\n").unwrap();
+    assert!(!some.no_drivers);
+}
+
+#[test]
 fn invalid_files_are_reported_with_place_and_hint() {
     check_error(
         "\n[[driver]]\ndevise = \"5:0\"\n",
@@ -171,6 +182,10 @@ fn invalid_files_are_reported_with_place_and_hint() {
         "[limits]\nclients_per_host = 0\n",
         "/robot/amber.toml:2:20: [limits] clients_per_host must be above 0",
     );
+    check_error(
+        "[limits]\nforget_clients_s = 0\n",
+        "/robot/amber.toml:2:20: [limits] forget_clients_s must be above 0",
+    );
 }
 
 #[test]
@@ -233,6 +248,7 @@ fn limits_are_the_defaults_of_drivers() {
         [limits]
         clients = 7
         clients_per_host = 6
+        forget_clients_s = 12
         datagrams_per_second = 8
         log_lines_per_second = 9
         stderr_lines_per_second = 10
@@ -253,6 +269,7 @@ fn limits_are_the_defaults_of_drivers() {
     let limits = config.limits;
     assert_eq!((limits.clients.get(), limits.datagrams_per_second), (7, 8));
     assert_eq!(limits.clients_per_host.get(), 6);
+    assert_eq!(limits.forget_clients, Duration::from_secs(12));
     assert_eq!(
         (limits.log_lines_per_second, limits.stderr_lines_per_second),
         (9, 10)

@@ -5,6 +5,8 @@ use super::*;
 const FRAME: usize = 80;
 const US: Duration = Duration::from_micros(1);
 const MS: Duration = Duration::from_millis(1);
+/// More than ever fits.
+const MANY: usize = 1 << 20;
 
 /// The time for frame number n.
 type Each = fn(u64) -> Duration;
@@ -182,7 +184,7 @@ impl World {
     fn fill(&mut self) {
         while self.floods || self.asks.is_some() {
             let (now, unread) = (self.start + self.now, self.unread());
-            let room = self.gate.room(|| now, || unread);
+            let room = self.gate.room(MANY, || now, || unread);
             if room == 0 {
                 break;
             }
@@ -491,15 +493,37 @@ fn a_pipe_with_room_is_not_checked() {
     let never = || unreachable!("there is room");
     let no_clock = || unreachable!("there is room");
     // Only the very first check is always made.
-    assert!(gate.room(Instant::now, || 0) > 0);
-    assert!(gate.room(no_clock, never) > 0);
+    assert!(gate.room(1, Instant::now, || 0) > 0);
+    assert!(gate.room(1, no_clock, never) > 0);
     gate.wrote(AHEAD_BYTES_FIRST - 1);
     gate.said();
-    assert_eq!(gate.room(no_clock, never), 1);
+    assert_eq!(gate.room(1, no_clock, never), 1);
     assert_eq!(gate.look_at(), None);
     gate.wrote(1);
-    assert_eq!(gate.room(Instant::now, || 100), AHEAD_BYTES_FIRST - 100);
+    assert_eq!(gate.room(1, Instant::now, || 100), AHEAD_BYTES_FIRST - 100);
     assert_eq!(gate.look_at(), None);
+}
+
+#[test]
+fn a_check_comes_before_a_write_that_does_not_fit() {
+    let mut gate = Gate::default();
+    let never = || unreachable!("there is room");
+    let no_clock = || unreachable!("there is room");
+    let start = Instant::now();
+    assert_eq!(gate.room(100, || start, || 0), AHEAD_BYTES_FIRST);
+    gate.wrote(100);
+    gate.said();
+    assert!(!gate.is_about_to_close());
+    assert_eq!(gate.room(100, no_clock, never), AHEAD_BYTES_FIRST - 100);
+    gate.wrote(100);
+    gate.said();
+    // The third write does not fit, unless the driver has read something.
+    assert!(gate.is_about_to_close());
+    assert_eq!(gate.room(50, no_clock, never), AHEAD_BYTES_FIRST - 200);
+    let room = gate.room(100, || start + 100 * US, || 0);
+    assert!(room >= AHEAD_BYTES_FIRST && !gate.is_about_to_close());
+    // Nothing is known to be unread, so a check would tell nothing.
+    assert_eq!(gate.room(MANY, no_clock, never), room);
 }
 
 #[test]
@@ -513,7 +537,7 @@ fn sequential_requests_cause_few_checks() {
                 looks += u32::from(number >= 100);
                 0
             };
-            let room = gate.room(|| start + apart * number, look);
+            let room = gate.room(bytes, || start + apart * number, look);
             assert!(room > 0);
             gate.wrote(bytes);
             gate.said();
@@ -533,7 +557,7 @@ fn a_driver_that_takes_everything_catches_up_before_its_answers_are_read() {
     let (start, mut gate) = (Instant::now(), Gate::default());
     let mut now = start;
     let write = |gate: &mut Gate, now: Instant, unread: usize| {
-        let frames = gate.room(|| now, || unread).div_ceil(FRAME);
+        let frames = gate.room(MANY, || now, || unread).div_ceil(FRAME);
         gate.wrote(frames * FRAME);
         frames
     };
@@ -546,7 +570,7 @@ fn a_driver_that_takes_everything_catches_up_before_its_answers_are_read() {
     let ahead = write(&mut gate, now, 0) * FRAME;
     for taken in [0, FRAME, 2 * FRAME] {
         now += 2 * AHEAD_LOOK;
-        gate.room(|| now, || ahead - taken);
+        gate.room(MANY, || now, || ahead - taken);
     }
     assert!(gate.allowed <= FRAME);
     // The driver runs at each write, while the mediator is busy with requests.
@@ -577,14 +601,14 @@ fn a_newcomer_without_competition_does_not_wait() {
     world.floods = false;
     world.run(10_000 * MS);
     let now = world.start + world.now;
-    assert!(world.gate.room(|| now, || 0) > 0);
+    assert!(world.gate.room(MANY, || now, || 0) > 0);
 }
 
 #[test]
 fn a_pipe_that_the_first_write_fills_is_checked_again() {
     let mut gate = Gate::default();
     let now = Instant::now();
-    let room = gate.room(|| now, || 0);
+    let room = gate.room(MANY, || now, || 0);
     gate.wrote(room);
     assert!(gate.look_at().is_some(), "nothing else reports it");
 }
@@ -593,7 +617,7 @@ fn a_pipe_that_the_first_write_fills_is_checked_again() {
 fn a_driver_that_had_a_whole_pipe_ahead_and_becomes_slow_is_noticed() {
     let (mut gate, mut now) = (Gate::default(), Instant::now());
     for _ in 0..100 {
-        gate.room(|| now, || 0);
+        gate.room(MANY, || now, || 0);
         gate.wrote(AHEAD_BYTES);
         gate.said();
         now += 100 * US;
@@ -601,8 +625,8 @@ fn a_driver_that_had_a_whole_pipe_ahead_and_becomes_slow_is_noticed() {
     assert_eq!(gate.allowed, AHEAD_BYTES);
     // At the next check its pipe is full, and at the one after that it has taken one frame.
     now += AHEAD_LOOK;
-    assert_eq!(gate.room(|| now, || AHEAD_BYTES), 0);
+    assert_eq!(gate.room(MANY, || now, || AHEAD_BYTES), 0);
     now += 2 * AHEAD_LOOK;
-    assert_eq!(gate.room(|| now, || AHEAD_BYTES - 6800), 0);
+    assert_eq!(gate.room(MANY, || now, || AHEAD_BYTES - 6800), 0);
     assert!(gate.allowed < 6800, "{}", gate.allowed);
 }

@@ -1,6 +1,7 @@
 //! Detects lost clients and reports them. PURE.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use amber_proto::ClientId;
@@ -8,7 +9,7 @@ use amber_proto::mediator::{Event as Notice, event::Kind};
 use tracing::{debug, info, warn};
 
 use super::{Core, notice};
-use crate::counters::DropReason;
+use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::rate::{Digest, Rate, RateLimit};
 use crate::router::{Client, RoomFor, Silence, Unreachable};
@@ -19,7 +20,8 @@ pub(super) enum Gone {
     SaidSo,
     Lost,
     Unreachable(Unreachable),
-    Evicted(RoomFor),
+    Evicted(RoomFor, SocketAddr),
+    Forgotten,
 }
 
 impl fmt::Display for Gone {
@@ -29,8 +31,14 @@ impl fmt::Display for Gone {
             Self::Lost => "no longer answers",
             Self::Unreachable(Unreachable::PortClosed) => "has closed its port",
             Self::Unreachable(Unreachable::NoRoute) => "is unreachable",
-            Self::Evicted(RoomFor::AnyHost) => "was evicted because the table was full",
-            Self::Evicted(RoomFor::ItsHost) => "was evicted because its host had too many clients",
+            Self::Forgotten => "was silent for long and held nothing",
+            Self::Evicted(room, newcomer) => {
+                let why = match room {
+                    RoomFor::AnyHost => "the table was full",
+                    RoomFor::ItsHost => "its host had too many clients",
+                };
+                return write!(f, "was evicted for {newcomer} because {why}");
+            }
         })
     }
 }
@@ -56,6 +64,26 @@ impl Core {
             (self.router.clients.any_announced()).then(|| now + limits::CLIENT_PING_INTERVAL);
     }
 
+    /// Forgets the clients that have been silent for long and hold nothing. Each is forgotten
+    /// after once to twice this time.
+    pub(super) fn forget_abandoned_clients(&mut self, now: Instant) {
+        let silence = self.limits.forget_clients;
+        for id in self.router.clients.abandoned(now, silence) {
+            let listens = self.events.has(id) || self.tracers.iter().any(|it| it.is(id));
+            if !listens {
+                self.router.counters.count(Count::ClientsForgotten);
+                self.client_gone(now, id, Gone::Forgotten);
+            }
+        }
+        self.forget_at(now);
+    }
+
+    /// Plans the next time to forget clients; none if it is too far away.
+    pub(super) fn forget_at(&mut self, now: Instant) {
+        self.timers_changed = true;
+        self.forget_tick = now.checked_add(self.limits.forget_clients);
+    }
+
     pub(super) fn client_gone(&mut self, now: Instant, id: ClientId, why: Gone) {
         if let Some(client) = self.router.client_gone(id) {
             self.say_client_gone(now, &client, why);
@@ -72,14 +100,15 @@ impl Core {
             }
             // Every command does so when it exits, and the loss of a client without uses affects
             // no device.
-            Gone::SaidSo | Gone::Lost | Gone::Unreachable(_) => {
+            Gone::SaidSo | Gone::Lost | Gone::Unreachable(_) | Gone::Forgotten => {
                 debug!(client = %address, id = id.0, "client gone: {why}");
             }
             // Someone may be forging thousands of addresses.
-            Gone::Evicted(RoomFor::AnyHost) => {
+            Gone::Evicted(RoomFor::AnyHost, newcomer) => {
                 if let Some(clients) = self.client_news.evictions.happened(now) {
                     warn!(
                         last = %address,
+                        %newcomer,
                         clients,
                         "too many clients: some were evicted; \
                          `clients` under [limits] sets the limit"
@@ -87,10 +116,11 @@ impl Core {
                 }
             }
             // A program may open a port for each request.
-            Gone::Evicted(RoomFor::ItsHost) => {
+            Gone::Evicted(RoomFor::ItsHost, newcomer) => {
                 if let Some(clients) = self.client_news.host_evictions.happened(now) {
                     warn!(
                         last = %address,
+                        %newcomer,
                         clients,
                         "too many clients of one host: some were evicted; \
                          does a program open a port for each request? \

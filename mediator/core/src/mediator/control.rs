@@ -13,7 +13,7 @@ use amber_proto::mediator::{
     self, Counter, CounterHelp, CounterList, DriverList, DriverState, ProcessUsage, Refusal, Reply,
     Statistics, change_driver, refusal, reply, request,
 };
-use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType};
+use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType, motion};
 use prost::Message;
 use tracing::info;
 
@@ -114,8 +114,15 @@ impl Core {
                     (None, Some(description)) => {
                         self.driver_describes(key, said.about, &description.files);
                     }
-                    (Some(Err(_)), _) | (None, None) => {
+                    (Some(Err(_)), _) => {
                         self.router.counters.drop(DropReason::MediatorMessage);
+                    }
+                    (None, None) => {
+                        let message = motion::DriverMsg::decode(said.message).ok();
+                        match message.and_then(|message| message.motion_report) {
+                            Some(report) => self.driver_moves(now, key, said.about, &report),
+                            None => self.router.counters.drop(DropReason::MediatorMessage),
+                        }
                     }
                 }
             }
@@ -159,7 +166,7 @@ impl Core {
         self.answer_with(ticket, reply);
     }
 
-    fn answer_with(&mut self, ticket: Ticket, reply: reply::What) {
+    pub(super) fn answer_with(&mut self, ticket: Ticket, reply: reply::What) {
         if self.router.id_of(ticket.to) == ticket.id {
             self.reply(ticket, reply);
         } else {
@@ -273,7 +280,10 @@ impl Core {
                 self.tasks.push_back(ShellTask::Reload(ticket));
                 return Ok(None);
             }
-            request::What::Trace(wanted) => reply::What::Done(self.trace(now, ticket, &wanted)?),
+            request::What::Trace(wanted) => {
+                self.want_trace(ticket, wanted)?;
+                return Ok(None);
+            }
             request::What::OpenFeed(wanted) => {
                 self.want_feed(ticket, &wanted)?;
                 return Ok(None);
@@ -466,6 +476,7 @@ impl Core {
         });
         let mut description = mediator::Driver {
             troubles: troubles.take(limits::TROUBLES).collect(),
+            motions: super::motion::list(driver),
             devices: driver
                 .config
                 .devices
@@ -533,6 +544,8 @@ impl Core {
             name: name.into(),
             value,
         };
+        let fullness = self.router.clients.fullness();
+        let fullest = fullness.fullest_host;
         Statistics {
             version: Some(env!("CARGO_PKG_VERSION").into()),
             uptime_ms: Some(millis(now.duration_since(self.started))),
@@ -546,6 +559,27 @@ impl Core {
                 .map(|drop| counter(drop.name(), counters.dropped(*drop)))
                 .collect(),
             client_id: self.router.id_of(asker).map(|id| id.0),
+            most_clients: Some(wire_count(fullness.limit)),
+            most_clients_per_host: Some(wire_count(fullness.per_host)),
+            fullest_host: fullest.map(|(address, _)| name_of_host(address.ip())),
+            fullest_host_clients: fullest.map(|(_, clients)| wire_count(clients)),
+        }
+    }
+}
+
+/// A number that may be a setting, and so of any size.
+fn wire_count(count: usize) -> u32 {
+    count.try_into().unwrap_or(u32::MAX)
+}
+
+/// What counts as one host: see [`Host`](crate::router::Host).
+fn name_of_host(ip: IpAddr) -> String {
+    match ip {
+        ip if is_loopback(ip) => "this machine".into(),
+        IpAddr::V4(_) => ip.to_string(),
+        IpAddr::V6(v6) => {
+            let network = std::net::Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64);
+            format!("{network}/64")
         }
     }
 }

@@ -11,13 +11,14 @@ use prost::Message;
 use tracing::{debug, error, info, warn};
 
 use super::health::{Health, News};
+use super::motion::Motion;
 use super::words::{Words, level_of};
 use super::{Core, absence, device_notice, log};
 use crate::config::DriverConfig;
 use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::rate::Rate;
-use crate::router::DriverKey;
+use crate::router::{DriverKey, Portion};
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// A configured driver.
@@ -30,6 +31,8 @@ pub(super) struct Driver {
     pub(super) health: Vec<Health>,
     /// The description of each of its devices, in the same order, as its process has sent it.
     pub(super) descriptions: Vec<Option<Bytes>>,
+    /// Who moves each of its devices, in the same order.
+    pub(super) motions: Vec<Motion>,
     /// Its clients were told that it is unavailable.
     pub(super) gone: bool,
     /// What to check after a failure.
@@ -61,6 +64,19 @@ impl Core {
         frame: Frame<'_>,
         at: Option<usize>,
     ) -> bool {
+        let mut whole = Portion::WHOLE;
+        self.driver_frame_portion(now, key, frame, at, &mut whole)
+    }
+
+    /// The same for a portion of the frame: see [`Router::driver_frame`](crate::router::Router::driver_frame).
+    pub fn driver_frame_portion(
+        &mut self,
+        now: Instant,
+        key: DriverKey,
+        frame: Frame<'_>,
+        at: Option<usize>,
+        portion: &mut Portion,
+    ) -> bool {
         let header = match Header::parse(frame.header) {
             Ok(header) => header,
             Err(error) => {
@@ -75,9 +91,9 @@ impl Core {
         if !driver.supervisor.heard() {
             self.driver_event(now, key, Event::Frame);
         }
-        let message = self
-            .router
-            .driver_frame(now, key, &header, frame, at, &mut self.outbox);
+        let message =
+            self.router
+                .driver_frame(now, key, &header, frame, at, portion, &mut self.outbox);
         if let Some(message) = message {
             self.for_mediator(now, message);
         }
@@ -249,6 +265,7 @@ impl Core {
                         warn!(driver = %devices[0], hint = driver.hint, "{reason}");
                     }
                     driver.descriptions.fill(None);
+                    driver.motions.iter_mut().for_each(Motion::forget_lease);
                     let untold = driver.health.iter_mut().map(Health::forget).sum();
                     let (level, text) = match (driver.supervisor.is_asked_to_end(), &driver.hint) {
                         (true, _) => (Level::Info, "stopping".to_owned()),

@@ -32,6 +32,10 @@ impl Events {
         self.listeners.remove(&id);
     }
 
+    pub(super) fn has(&self, id: ClientId) -> bool {
+        self.listeners.contains(&id)
+    }
+
     pub(super) fn listeners(&self) -> usize {
         self.listeners.len()
     }

@@ -9,6 +9,7 @@ use amber_proto::mediator::log_line::Level;
 use tracing::info;
 
 use super::health::Health;
+use super::motion::Motion;
 use super::words::Words;
 use super::{Core, Driver, notice};
 use crate::config::{Config, DriverConfig};
@@ -16,9 +17,16 @@ use crate::router::DriverKey;
 use crate::supervise::{Event, State, Supervisor};
 
 impl Core {
+    /// Whether a configuration would remove all drivers without saying that it means to. Editors
+    /// empty a file for a moment before they write it.
+    pub fn would_lose_all_drivers(&self, config: &Config) -> bool {
+        let has_drivers = self.drivers.values().any(|driver| !driver.obsolete);
+        has_drivers && config.drivers.is_empty() && !config.no_drivers
+    }
+
     /// Applies another configuration. Unchanged drivers are not affected. Returns a summary.
     pub fn apply(&mut self, now: Instant, config: &Config) -> String {
-        self.take_rules(config);
+        self.take_rules(now, config);
         let (mut changed, mut unchanged, mut added) = (0, 0, 0);
         let mut keep = BTreeSet::new();
         for driver in &config.drivers {
@@ -101,12 +109,14 @@ impl Core {
         let supervisor = Supervisor::new(now, config.policy);
         let health = config.devices.iter().map(|_| Health::new(now)).collect();
         let descriptions = vec![None; config.devices.len()];
+        let motions = config.devices.iter().map(|_| Motion::default()).collect();
         let driver = Driver {
             config,
             supervisor,
             words: Words::default(),
             health,
             descriptions,
+            motions,
             gone: false,
             hint: None,
             last_exit_hint: None,
@@ -151,13 +161,15 @@ impl Core {
     }
 
     /// Applies the settings that can change while the mediator runs.
-    pub(super) fn take_rules(&mut self, config: &Config) {
+    pub(super) fn take_rules(&mut self, now: Instant, config: &Config) {
         self.admin = config.admin;
         self.limits = config.limits;
+        self.forget_at(now);
         self.router
             .set_datagram_rate(config.limits.datagrams_per_second);
         self.router
             .set_clients_per_host(config.limits.clients_per_host);
+        self.router.set_stream_rates(config.limits.streams);
         self.router
             .set_access(config.access.clone(), &mut self.outbox);
     }

@@ -10,6 +10,7 @@ mod drivers;
 mod feeds;
 mod health;
 mod log;
+mod motion;
 mod proof;
 mod reload;
 mod trace;
@@ -263,12 +264,7 @@ impl World {
     }
 
     /// A driver sends a message to the mediator, about itself or one of its devices.
-    fn tells_mediator(
-        &mut self,
-        key: DriverKey,
-        about: Option<Device>,
-        message: &mediator::DriverMsg,
-    ) {
+    fn tells_mediator(&mut self, key: DriverKey, about: Option<Device>, message: &impl Message) {
         let (header, message) = (HeaderBytes::new(about, None), message.encode_to_vec());
         let (header, message) = (header.as_slice(), &message[..]);
         assert!((self.core).driver_frame(self.now, key, Frame { header, message }));

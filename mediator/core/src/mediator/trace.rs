@@ -1,16 +1,17 @@
 //! Traces: copies of a driver's frames for clients. PURE.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use amber_proto::mediator::{self, Refusal, refusal, traced};
+use amber_proto::mediator::{self, Refusal, refusal, reply, traced};
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, SynNum};
 use prost::Message;
 
 use super::control::{refuse, wire_device};
-use super::{Core, Ticket};
+use super::{Core, ShellTask, Ticket};
 use crate::counters::DropReason;
 use crate::limits;
-use crate::router::{Copied, Direction, DriverKey, Sender};
+use crate::router::{Copied, Direction, DriverKey};
 
 /// A client that traces one driver.
 #[derive(Clone, Debug)]
@@ -24,26 +25,63 @@ pub(super) struct Tracer {
     shown: u32,
 }
 
+impl Tracer {
+    /// Whether this client traces.
+    pub(super) fn is(&self, client: ClientId) -> bool {
+        self.client == client
+    }
+}
+
 impl Core {
-    /// Starts or ends a trace.
-    pub(super) fn trace(
+    /// A client asks for a trace, or for its end.
+    pub(super) fn want_trace(
         &mut self,
-        now: Instant,
         ticket: Ticket,
-        wanted: &mediator::Trace,
-    ) -> Result<String, Refusal> {
-        let client = match ticket.to {
-            Sender::Client(client) if super::control::is_loopback(client.address.ip()) => {
-                self.router.id_of(ticket.to)
-            }
-            // Frames to a driver go through its pipe, and would be traced themselves.
-            _ => None,
-        };
-        let Some(client) = client else {
+        wanted: mediator::Trace,
+    ) -> Result<(), Refusal> {
+        let is_local = |it: SocketAddr| super::control::is_loopback(it.ip());
+        // Frames to a driver go through its pipe, and would be traced themselves.
+        if !ticket.client().is_some_and(is_local) {
             return Err(refuse(
                 refusal::Reason::NotAllowed,
                 "only clients on the mediator's machine may trace",
                 Some("run `amber trace` there"),
+            ));
+        }
+        self.key_of(&wanted.device)?;
+        self.tasks.push_back(ShellTask::Trace(ticket, wanted));
+        Ok(())
+    }
+
+    /// Answers [`ShellTask::Trace`]: starts or ends the trace if the client may see all frames, as a
+    /// recorder may.
+    pub fn begin_trace(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        wanted: &mediator::Trace,
+        is_allowed: bool,
+    ) {
+        let reply = match self.trace(now, ticket, wanted, is_allowed) {
+            Ok(done) => reply::What::Done(done),
+            Err(refusal) => reply::What::Refused(refusal),
+        };
+        self.answer_with(ticket, reply);
+    }
+
+    fn trace(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        wanted: &mediator::Trace,
+        is_allowed: bool,
+    ) -> Result<String, Refusal> {
+        let client = ticket.id.filter(|_| is_allowed);
+        let Some(client) = client else {
+            return Err(refuse(
+                refusal::Reason::NotAllowed,
+                "only programs of the mediator's user may trace",
+                Some("run `amber trace` as this user, e.g. with sudo"),
             ));
         };
         let driver = self.key_of(&wanted.device)?;

@@ -56,14 +56,14 @@ pub struct Client {
 }
 
 /// Counts frames sent to a client. One bit tells whether any were sent since the client was
-/// last heard.
+/// last heard, and one whether any were sent since [`Sent::look`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent(u64);
 
 impl Sent {
     /// The number of frames.
     pub fn count(self) -> u64 {
-        self.0 >> 1
+        self.0 >> 2
     }
 
     /// Whether any frame was sent since the client was last heard.
@@ -72,11 +72,21 @@ impl Sent {
     }
 
     pub(super) fn one_more(&mut self) {
-        self.0 = (self.0 | 1) + 2;
+        self.0 = (self.0 | 3) + 4;
     }
 
     fn heard(&mut self) {
         self.0 &= !1;
+    }
+
+    /// Whether any frame was sent since the last look.
+    fn since_look(self) -> bool {
+        self.0 & 2 == 2
+    }
+
+    /// From now on, only later frames count for [`Client::holds_nothing`].
+    pub(super) fn look(&mut self) {
+        self.0 &= !2;
     }
 }
 
@@ -201,6 +211,15 @@ impl Client {
         self.answers = true;
         self.unanswered = 0;
         self.pinged = None;
+    }
+
+    /// Whether forgetting it affects nobody, if it stays silent: it is not subscribed to a device,
+    /// nothing was sent to it since the last [look](Sent::look), and it got something after its
+    /// last request. Without a reply, a request may still be in progress, or it was a command
+    /// without a reply, such as a motion.
+    pub(super) fn holds_nothing(&self) -> bool {
+        let is_served = self.uses.iter().any(|used| used.subscribed) || self.sent.since_look();
+        !is_served && (self.uses.is_empty() || self.sent.since_heard())
     }
 
     pub(super) fn standing(&self) -> Standing {

@@ -3,12 +3,15 @@
 //! When the table is full, a new client evicts another: the one that was silent longest among
 //! those with the lowest [`Standing`]. So a program that forges source addresses replaces its
 //! own forged clients, not established ones. A host that has reached its own limit evicts one
-//! of its own clients in the same way, so opening many ports does not displace clients of other
-//! hosts. The work per message does not depend on the number of clients.
+//! of its own clients, so opening many ports does not displace clients of other hosts. In both
+//! cases, clients with a genuine address that were heard a moment ago are not evicted as long as
+//! there are silent ones. So clients that arrive together do not evict each other. The work per
+//! message does not depend on the number of clients.
 
 #[cfg(test)]
 mod tests;
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
@@ -52,6 +55,28 @@ pub enum RoomFor {
     ItsHost,
 }
 
+/// A client that made room for another.
+#[derive(Debug)]
+pub struct Evicted {
+    /// What was known about it.
+    pub client: Client,
+    /// Why there was no room.
+    pub room: RoomFor,
+    /// The address of the new client.
+    pub newcomer: SocketAddr,
+}
+
+/// How full the table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fullness {
+    /// Maximum number of clients.
+    pub limit: usize,
+    /// Maximum number of clients of one host.
+    pub per_host: usize,
+    /// The host with the most clients: the address of one of them, and their number.
+    pub fullest_host: Option<(SocketAddr, usize)>,
+}
+
 impl Clients {
     /// A table for at most `limit` clients. No later event is earlier than `now`.
     pub fn new(now: Instant, limit: NonZeroUsize) -> Self {
@@ -83,6 +108,11 @@ impl Clients {
         self.epoch.moment(time)
     }
 
+    /// The start of the moments that clients store.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// The time since a client was last heard.
     pub fn silent_for(&self, now: Instant, client: &Client) -> Duration {
         self.moment(now).duration_since(client.heard)
@@ -105,13 +135,42 @@ impl Clients {
     }
 
     /// The client to evict before a new one at `address` can be added; `None` if there is room.
-    pub(super) fn to_evict(&self, address: &PackedAddress) -> Option<(ClientId, RoomFor)> {
-        let (slot, room) = match self.hosts.crowd(&self.slots, address.host()) {
+    pub(super) fn to_evict(
+        &self,
+        now: Moment,
+        address: &PackedAddress,
+    ) -> Option<(ClientId, RoomFor)> {
+        let is_silent = |slot: u32| {
+            let client = self.slots[slot as usize].as_ref();
+            client.is_some_and(|client| now.duration_since(client.heard) >= limits::SILENT)
+        };
+        let crowd = (self.hosts).crowd(&self.slots, address.host(), is_silent);
+        let (slot, room) = match crowd {
             Some((len, first)) if len >= self.per_host => (first, RoomFor::ItsHost),
-            _ if self.len() >= self.limit => (self.order.first()?, RoomFor::AnyHost),
+            _ if self.len() >= self.limit => {
+                // Newcomers may be forged: they go first even if they were just heard.
+                let goes = |(standing, slot): &(usize, u32)| {
+                    *standing == Standing::Newcomer as usize || is_silent(*slot)
+                };
+                let chosen = self.order.firsts().find(goes).map(|(_, slot)| slot);
+                (chosen.or_else(|| self.order.first())?, RoomFor::AnyHost)
+            }
             _ => return None,
         };
         Some((self.slots[slot as usize].as_ref()?.id, room))
+    }
+
+    /// A client that was just heard now has another standing: it began or ended a use, or has
+    /// proved its address.
+    pub(super) fn rank_again(&mut self, id: ClientId) {
+        let Some(slot) = self.slot_of(id) else {
+            return;
+        };
+        if let Some(client) = &self.slots[slot as usize] {
+            let standing = client.standing() as usize;
+            self.order.move_to_end(&mut self.links, slot, standing);
+            self.hosts.heard(client.crowd, slot, standing);
+        }
     }
 
     /// Adds a client that has sent this many bytes. The caller has made room.
@@ -268,20 +327,60 @@ impl Clients {
     /// none of its clients.
     pub(super) fn driver_down(&mut self, driver: DriverKey) -> Vec<(ClientId, Vec<super::Use>)> {
         let mut ended = Vec::new();
-        for (slot, client) in self.slots.iter_mut().enumerate() {
-            let Some(client) = client else { continue };
+        for client in self.slots.iter_mut().flatten() {
             let uses = client.uses.end(|used| used.driver == driver);
             if !uses.is_empty() {
                 ended.push((client.id, uses));
-                if client.standing() == Standing::Idle {
-                    let (slot, idle) = (slot as u32, Standing::Idle as usize);
-                    self.order.move_to_end(&mut self.links, slot, idle);
-                    self.hosts.heard(client.crowd, slot, idle);
-                }
             }
+        }
+        if !ended.is_empty() {
+            self.rank_idle_again();
         }
         ended.sort_unstable_by_key(|(id, _)| *id);
         ended
+    }
+
+    /// Some clients have become idle: puts all idle ones in the order in which they were heard.
+    fn rank_idle_again(&mut self) {
+        let idle = (0..).zip(&self.slots).filter_map(|(slot, client)| {
+            let client = client.as_ref()?;
+            (client.standing() == Standing::Idle).then_some((client.heard, slot, client.crowd))
+        });
+        let mut idle: Vec<(Moment, u32, u32)> = idle.collect();
+        idle.sort_unstable();
+        for (_, slot, crowd) in idle {
+            let standing = Standing::Idle as usize;
+            self.order.move_to_end(&mut self.links, slot, standing);
+            self.hosts.heard(crowd, slot, standing);
+        }
+    }
+
+    /// How full the table is.
+    pub fn fullness(&self) -> Fullness {
+        let any = (0..).zip(&self.slots).find(|(_, client)| client.is_some());
+        let fullest = self.hosts.fullest(any.map(|(slot, _)| slot));
+        let address = |slot: u32| Some(self.slots[slot as usize].as_ref()?.address());
+        Fullness {
+            limit: self.limit,
+            per_host: self.per_host,
+            fullest_host: fullest.and_then(|(slot, clients)| Some((address(slot)?, clients))),
+        }
+    }
+
+    /// The clients that have been silent for this long and hold nothing, as far as the mediator
+    /// can tell: see [`Client::holds_nothing`]. Call it no more often than that.
+    pub fn abandoned(&mut self, now: Instant, silence: Duration) -> Vec<ClientId> {
+        let now = self.moment(now);
+        let mut abandoned: Vec<ClientId> = (self.slots.iter_mut().flatten())
+            .filter_map(|client| {
+                let holds_nothing = client.holds_nothing();
+                client.sent.look();
+                let is_silent = now.duration_since(client.heard) >= silence;
+                (is_silent && holds_nothing).then_some(client.id)
+            })
+            .collect();
+        abandoned.sort_unstable();
+        abandoned
     }
 
     /// The number of clients.

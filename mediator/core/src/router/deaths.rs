@@ -148,6 +148,7 @@ impl Router {
         if ended.is_none_or(|ended| ended.is_empty()) {
             return self.counters.drop(DropReason::NothingToTell);
         }
+        self.clients.rank_again(id);
         match self.lane_for_leaving(id, driver) {
             Some(lane) => {
                 self.counters.count(Count::Requests);

@@ -1,10 +1,11 @@
 //! Answers and publications of drivers: one copy to each client that the header names. PURE.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use amber_proto::feed::Direction as Way;
 use amber_proto::limits::OLD_CLIENT_DATAGRAM;
-use amber_proto::{ClientId, Header, HeaderBytes};
+use amber_proto::{ClientId, Device, Header, HeaderBytes};
 use tracing::warn;
 
 use super::{DriverKey, Message, Outbox, Router};
@@ -13,8 +14,33 @@ use crate::hash::Set;
 use crate::limits;
 use crate::queue::Lane;
 
+/// A part of the copies of one frame, so that a frame for many clients takes several turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Portion {
+    /// The named clients that had their turn before; afterwards including those of this portion.
+    pub done: usize,
+    /// The datagrams to send at most; at least one.
+    pub datagrams: usize,
+    /// When this many bytes are sent, the portion ends; at least one.
+    pub bytes: usize,
+    /// Afterwards: more named clients are left.
+    pub unfinished: bool,
+}
+
+impl Portion {
+    /// The whole frame.
+    pub const WHOLE: Self = Self {
+        done: 0,
+        datagrams: usize::MAX,
+        bytes: usize::MAX,
+        unfinished: false,
+    };
+}
+
 impl Router {
-    /// Forwards a reply or publication: one copy to each client in the header.
+    /// Forwards a reply or publication: one copy to each client in the header, or to some of
+    /// them.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn deliver(
         &mut self,
         now: Instant,
@@ -22,6 +48,7 @@ impl Router {
         own_id: ClientId,
         header: &Header<'_>,
         message: Message<'_>,
+        portion: &mut Portion,
         out: &mut Outbox,
     ) {
         let Some(route) = self.routes.get_mut(key) else {
@@ -52,19 +79,34 @@ impl Router {
         let Ok(frame) = out.write_message(header_out.as_slice(), message) else {
             return self.counters.drop(DropReason::DriverTooLong);
         };
-        if self.feeds.is_open() {
+        let before = portion.done;
+        if before == 0 && self.feeds.is_open() {
             let clients = || header.client_ids();
             (self.feeds).frame(Way::FromDriver, device, None, clients, message.bytes);
         }
-        self.counters.count(Count::Delivered);
+        self.counters
+            .count_many(Count::Delivered, u64::from(before == 0));
+        let epoch = self.clients.epoch();
         let (mut copies, mut to_clients) = (0, 0);
-        let mut repeats = Repeats::default();
-        for id in header.client_ids() {
+        let mut repeats = Repeats::after(header, before);
+        let mut room = portion.bytes;
+        for id in header.client_ids().skip(before) {
+            if to_clients as usize >= portion.datagrams || room == 0 {
+                portion.unfinished = true;
+                break;
+            }
+            let named_before = before + copies as usize;
             copies += 1;
-            if !repeats.allow(id, || header.client_ids().take(copies as usize - 1)) {
+            if !repeats.allow(id, || header.client_ids().take(named_before)) {
                 continue;
             }
             if let Some(client) = self.clients.client_mut(id) {
+                if !client.is_proved() && !self.streams.pass(epoch.moment(now), client, frame.len())
+                {
+                    let address = client.address();
+                    self.cut_stream(now, device, address);
+                    continue;
+                }
                 client.sent.one_more();
                 if client.uses.answered(key, device)
                     && let Some(route) = self.routes.get_mut(key)
@@ -73,6 +115,7 @@ impl Router {
                 }
                 out.send(client.address, &frame);
                 to_clients += 1;
+                room = room.saturating_sub(frame.len());
             } else if let Some(asker) = self.routes.of_id(id) {
                 let asker_route = self.routes.get_mut(asker);
                 if asker_route.is_some_and(|it| it.uses.answered(key, device))
@@ -86,6 +129,7 @@ impl Router {
                 self.counters.drop(DropReason::UnknownClient);
             }
         }
+        portion.done = before + copies as usize;
         if repeats.refused > 0 {
             self.counters
                 .drop_many(DropReason::DuplicateClient, repeats.refused);
@@ -98,6 +142,22 @@ impl Router {
         self.counters.count_many(Count::Copies, copies);
         self.counters.count_many(Count::CopiesToClients, to_clients);
         self.counters.count_many(Count::DatagramsToSend, to_clients);
+    }
+}
+
+impl Router {
+    /// A client that has not proved its address gets no copy, because its host has got enough.
+    fn cut_stream(&mut self, now: Instant, device: Device, to: SocketAddr) {
+        self.counters.drop(DropReason::UnprovedStream);
+        if let Some(datagrams) = self.streams.cut(now) {
+            let last = to.ip();
+            warn!(
+                %device, %last, datagrams,
+                "old clients on other machines get only some of the stream; \
+                 `stream_bytes_per_second` and `distant_stream_bytes_per_second` under [limits] \
+                 set how much"
+            );
+        }
     }
 }
 
@@ -115,6 +175,16 @@ struct Repeats {
 }
 
 impl Repeats {
+    /// After the first ids of a header.
+    fn after(header: &Header<'_>, done: usize) -> Self {
+        let mut repeats = Self::default();
+        for (number, id) in header.client_ids().take(done).enumerate() {
+            repeats.allow(id, || header.client_ids().take(number));
+        }
+        repeats.refused = 0;
+        repeats
+    }
+
     /// Whether the next id in a frame gets a copy. `before` are the previous ids.
     fn allow<I: Iterator<Item = ClientId>>(
         &mut self,

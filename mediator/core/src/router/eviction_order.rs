@@ -85,9 +85,15 @@ impl<const N: usize> EvictionOrder<N> {
         links.0[slot as usize] = Link::NONE;
     }
 
-    /// The entry to evict next.
+    /// The first entry of each list that has one, with the number of the list.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = (usize, u32)> {
+        let all = self.0.iter().copied().enumerate();
+        all.filter(|(_, slot)| *slot != NO_SLOT)
+    }
+
+    /// The first entry of all lists.
     pub(super) fn first(&self) -> Option<u32> {
-        self.0.iter().copied().find(|slot| *slot != NO_SLOT)
+        self.firsts().next().map(|(_, slot)| slot)
     }
 }
 
@@ -119,8 +125,9 @@ mod tests {
                     order.remove(&mut links, slot);
                 }
                 for (order, model) in orders.iter().zip(&models) {
-                    let first = model.iter().find_map(|list| list.front().copied());
-                    prop_assert_eq!(order.first(), first);
+                    let lists = model.iter().enumerate();
+                    let firsts = lists.filter_map(|(line, list)| Some((line, *list.front()?)));
+                    prop_assert!(order.firsts().eq(firsts));
                 }
             }
             for (order, model) in orders.iter_mut().zip(models) {

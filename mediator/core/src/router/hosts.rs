@@ -36,13 +36,32 @@ struct Crowd {
 }
 
 impl Hosts {
-    /// The number of clients of a host, and which of them to evict next.
-    pub(super) fn crowd(&self, slots: &[Option<Client>], host: Host) -> Option<(usize, u32)> {
+    /// The number of clients of a host, and which of them to evict next: a silent one, in the
+    /// order of their standings, or the first in that order if none is silent. So clients that
+    /// arrive together do not evict each other while others of their host are silent.
+    pub(super) fn crowd(
+        &self,
+        slots: &[Option<Client>],
+        host: Host,
+        is_silent: impl Fn(u32) -> bool,
+    ) -> Option<(usize, u32)> {
         let slot = self.any_of(slots, host)?;
         let client = slots[slot as usize].as_ref()?;
-        match self.crowds.get(client.crowd as usize) {
-            Some(crowd) => Some((crowd.len as usize, crowd.order.first()?)),
-            None => Some((1, slot)),
+        let Some(crowd) = self.crowds.get(client.crowd as usize) else {
+            return Some((1, slot));
+        };
+        let mut firsts = crowd.order.firsts().map(|(_, slot)| slot);
+        let silent = firsts.find(|slot| is_silent(*slot));
+        Some((crowd.len as usize, silent.or_else(|| crowd.order.first())?))
+    }
+
+    /// One client of the host with the most clients, and how many there are. `any` is any client,
+    /// which the result is if no host has two.
+    pub(super) fn fullest(&self, any: Option<u32>) -> Option<(u32, usize)> {
+        let fullest = self.crowds.iter().max_by_key(|crowd| crowd.len);
+        match fullest.and_then(|crowd| Some((crowd.order.first()?, crowd.len as usize))) {
+            Some(fullest) => Some(fullest),
+            None => any.map(|slot| (slot, 1)),
         }
     }
 

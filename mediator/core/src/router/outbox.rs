@@ -34,6 +34,8 @@ pub struct Outbox {
     /// Whether any datagram has its message there.
     borrows: bool,
     datagrams: Vec<(PackedAddress, Written)>,
+    /// The length of all datagrams together.
+    total: usize,
 }
 
 /// A message from a driver.
@@ -133,7 +135,8 @@ impl Written {
         self.lent_start as usize..self.lent_end as usize
     }
 
-    fn len(self) -> usize {
+    /// The length of the frame.
+    pub(super) fn len(self) -> usize {
         self.range().len() + self.lent_range().len()
     }
 }
@@ -221,6 +224,12 @@ impl Outbox {
     /// Sends a frame to one client.
     pub fn send(&mut self, to: impl Into<PackedAddress>, frame: &Written) {
         self.datagrams.push((to.into(), *frame));
+        self.total += frame.len();
+    }
+
+    /// The number of bytes to send.
+    pub fn bytes_to_send(&self) -> usize {
+        self.total
     }
 
     /// All datagrams, in order.
@@ -269,6 +278,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
+        self.total = 0;
         self.borrows = false;
     }
 }

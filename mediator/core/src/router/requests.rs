@@ -62,6 +62,7 @@ impl Router {
         let lane = match (used, known) {
             (Some(used), Some(id)) => {
                 used.rules = self.admission.version();
+                used.note(message);
                 if std::mem::take(&mut used.told) {
                     route.untold.insert(id);
                 }
@@ -74,7 +75,7 @@ impl Router {
             }
             (_, known) => {
                 let id = known.unwrap_or_else(|| self.new_client(now, from, bytes));
-                self.begin_use(id, driver, device)
+                self.begin_use(id, driver, device, message)
             }
         };
         let host = PackedAddress::from(from).host();
@@ -127,20 +128,30 @@ impl Router {
                 }
                 Lane::Client(id)
             }
-            None => self.begin_use(id, driver, device),
+            None => self.begin_use(id, driver, device, message),
         };
         self.pass_on(driver, device, None, lane, message);
     }
 
     /// The first request from this client or driver to a device since the device's process
     /// started.
-    fn begin_use(&mut self, id: ClientId, driver: DriverKey, device: Device) -> Lane {
+    fn begin_use(
+        &mut self,
+        id: ClientId,
+        driver: DriverKey,
+        device: Device,
+        message: &[u8],
+    ) -> Lane {
         let rules = self.admission.version();
         let Some(uses) = self.uses_mut(id) else {
             return Lane::Client(id);
         };
         let seen = uses.has_driver(driver);
         uses.begin(driver, device, rules);
+        if let Some(used) = uses.find(driver, device) {
+            used.note(message);
+        }
+        self.clients.rank_again(id);
         if let Some(route) = self.routes.get_mut(driver) {
             route.untold.insert(id);
         }

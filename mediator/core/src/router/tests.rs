@@ -117,8 +117,15 @@ impl World {
             buffer.extend_from_slice(part);
         }
         let (now, at) = (self.now, Some(3));
-        self.router
-            .driver_frame(now, key, &parsed, frame, at, &mut self.out);
+        self.router.driver_frame(
+            now,
+            key,
+            &parsed,
+            frame,
+            at,
+            &mut { Portion::WHOLE },
+            &mut self.out,
+        );
         self.out.lend(buffer);
         self.seen()
     }

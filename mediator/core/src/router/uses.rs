@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use amber_proto::Device;
+use amber_proto::{Device, MsgType};
 
 use super::DriverKey;
 use crate::limits;
@@ -20,6 +20,8 @@ pub struct Use {
     pub device: Device,
     /// Since the last message in either direction, the driver has reported that it is unavailable.
     pub(super) told: bool,
+    /// The last of its messages that began like SUBSCRIBE or UNSUBSCRIBE was SUBSCRIBE.
+    pub(super) subscribed: bool,
     /// The version of the access rules that allowed it.
     pub(super) rules: u32,
     /// Start of the current count of requests and answers, which detects two peers that answer
@@ -153,11 +155,24 @@ impl Use {
             driver,
             device,
             told: false,
+            subscribed: false,
             rules,
             since: None,
             there: 0,
             back: 0,
             suspected: 0,
+        }
+    }
+
+    /// Notes whether a message begins or ends a subscription, by its first two bytes: the type is
+    /// the first field that libraries write.
+    pub(super) fn note(&mut self, message: &[u8]) {
+        const SUBSCRIBE: u8 = MsgType::Subscribe as u8;
+        const UNSUBSCRIBE: u8 = MsgType::Unsubscribe as u8;
+        match message {
+            [0x10, SUBSCRIBE, ..] => self.subscribed = true,
+            [0x10, UNSUBSCRIBE, ..] => self.subscribed = false,
+            _ => {}
         }
     }
 

@@ -67,6 +67,7 @@ impl Router {
         let proves = !client.is_proved() && ack == Some(expected);
         if proves {
             client.prove();
+            self.clients.rank_again(id);
         }
         proves
     }

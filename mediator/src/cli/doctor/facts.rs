@@ -93,11 +93,24 @@ pub(super) enum PortState {
         drivers: usize,
         /// Devices whose drivers are not up.
         down: Vec<String>,
+        clients: Clients,
     },
     /// Another program uses it, which `/proc` may name.
     Taken(Option<String>),
     /// It cannot be opened for another reason.
     Unusable(String),
+}
+
+/// How full the tables of a mediator are. An older one does not tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clients {
+    /// Known clients, and the most that there may be.
+    pub(super) all: u32,
+    pub(super) most: Option<u32>,
+    /// The host with the most clients, their number, and the most that a host may have.
+    pub(super) fullest_host: Option<String>,
+    pub(super) of_host: u32,
+    pub(super) most_of_host: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -263,6 +276,13 @@ fn mediator(listen: SocketAddr) -> PortState {
     });
     match asked {
         Ok((statistics, drivers)) => PortState::Mediator {
+            clients: Clients {
+                all: statistics.clients(),
+                most: statistics.most_clients,
+                fullest_host: statistics.fullest_host.clone(),
+                of_host: statistics.fullest_host_clients(),
+                most_of_host: statistics.most_clients_per_host,
+            },
             version: statistics.version,
             drivers: drivers.len(),
             down: drivers

@@ -6,7 +6,8 @@ use amber_core::limits::SOCKET_BUFFER_BYTES;
 
 use super::Check;
 use super::facts::{
-    Clock, Configuration, DeviceFile, Driver, Facts, FileAccess, Port, PortState, Program, Stale,
+    Clients, Clock, Configuration, DeviceFile, Driver, Facts, FileAccess, Port, PortState, Program,
+    Stale,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -29,6 +30,9 @@ pub(super) fn all(facts: &Facts) -> Vec<Check> {
         }
     };
     checks.push(port(&facts.port));
+    if let PortState::Mediator { clients: found, .. } = &facts.port.state {
+        checks.extend(clients(found));
+    }
     checks.extend(facts.service.as_deref().map(service));
     checks.push(files("serial ports", &facts.serial_ports, &facts.user));
     checks.push(files("i2c buses", &facts.i2c_buses, &facts.user));
@@ -142,6 +146,7 @@ fn port(port: &Port) -> Check {
             version,
             drivers,
             down,
+            ..
         } => {
             let version = version.as_deref().unwrap_or("of unknown version");
             let found = format!("a mediator {version} answers at UDP port {number}");
@@ -172,6 +177,27 @@ fn port(port: &Port) -> Check {
         )
         .hint("choose another address with `listen`"),
     }
+}
+
+/// Warns before clients are evicted.
+fn clients(found: &Clients) -> Option<Check> {
+    let (all, most) = (found.all, found.most?);
+    let is_nearly_full = |clients: u32, most: u32| u64::from(clients) * 4 >= u64::from(most) * 3;
+    let host = found.fullest_host.as_deref().zip(found.most_of_host);
+    if let Some((host, most)) = host.filter(|(_, most)| is_nearly_full(found.of_host, *most)) {
+        let clients = found.of_host;
+        let text = format!("{clients} of at most {most} clients are from {host}");
+        return Some(Check::warning("clients", text).hint(
+            "`amber top` shows them: does a program open a port for each request? \
+             `clients_per_host` under [limits] sets the limit",
+        ));
+    }
+    let text = format!("the mediator knows {all} clients of at most {most}");
+    Some(match is_nearly_full(all, most) {
+        false => Check::ok("clients", text),
+        true => Check::warning("clients", text)
+            .hint("`amber top` shows them; `clients` under [limits] sets the limit"),
+    })
 }
 
 fn service(state: &str) -> Check {
@@ -295,6 +321,34 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_is_nearly_full_is_a_warning() {
+        let check = |all, of_host| {
+            clients(&Clients {
+                all,
+                most: Some(4096),
+                fullest_host: Some("this machine".into()),
+                of_host,
+                most_of_host: Some(1024),
+            })
+            .unwrap()
+        };
+        assert_eq!(check(3071, 767).level, Level::Ok);
+        let host = check(1000, 768);
+        assert_eq!(host.level, Level::Warning);
+        assert_eq!(
+            host.found,
+            "768 of at most 1024 clients are from this machine"
+        );
+        let table = check(3072, 700);
+        assert_eq!(table.level, Level::Warning);
+        assert_eq!(
+            table.found,
+            "the mediator knows 3072 clients of at most 4096"
+        );
+        assert!(clients(&Clients::default()).is_none(), "an older mediator");
+    }
+
+    #[test]
     fn another_version_is_a_warning() {
         let program = |version: Option<&str>| Program {
             path: "/usr/bin/amber".into(),
@@ -362,6 +416,7 @@ mod tests {
             version: Some(version.into()),
             drivers: 2,
             down: down.iter().map(ToString::to_string).collect(),
+            clients: Clients::default(),
         };
         for (state, expected) in [
             (PortState::Free, Level::Ok),

@@ -6,7 +6,8 @@ use super::turn::{PAGE_BYTES, Turn};
 use super::*;
 use crate::shell::strays::Strays;
 use amber_core::config::Config;
-use amber_core::limits::{DRIVER_TURN_DATAGRAMS, JUNK_FRAMES};
+use amber_core::counters::Count;
+use amber_core::limits::{DRIVER_TURN_BYTES, DRIVER_TURN_DATAGRAMS, JUNK_FRAMES};
 
 /// A core with a running driver.
 fn core() -> Core {
@@ -79,6 +80,61 @@ fn a_turn_sends_a_bounded_number_of_datagrams() {
     let datagrams = core.outbox().datagrams().len();
     assert!((1..=DRIVER_TURN_DATAGRAMS).contains(&datagrams));
     assert_eq!(datagrams, turn.frames);
+}
+
+/// A driver publishes to many clients, more than one turn allows.
+#[test]
+fn a_frame_for_many_clients_takes_several_turns() {
+    const CLIENTS: u16 = 1000;
+    for message in [1, 10_000] {
+        let mut core = core();
+        let mut ids = Vec::new();
+        for port in 1..=CLIENTS {
+            let from = amber_core::router::ClientAddress {
+                socket: 0,
+                address: ([127, 0, 0, 1], port).into(),
+            };
+            core.datagram(Instant::now(), from, b"\0\x04\x08\x05\x10\0\0\x01x");
+            // Ids follow that of the driver.
+            ids.push(i32::from(port) + 1);
+        }
+        let header = amber_proto::DriverHdr {
+            client_ids: ids,
+            ..amber_proto::DriverHdr::default()
+        };
+        let header = prost::Message::encode_to_vec(&header);
+        let mut bytes = Vec::new();
+        let message = vec![7; message];
+        let frame = amber_proto::Frame {
+            header: &header,
+            message: &message,
+        };
+        frame.encode(&mut bytes).unwrap();
+        let mut buffer = buffer(&bytes, 2);
+        let mut ports = Vec::new();
+        loop {
+            let turn = hand_over(&mut core, Instant::now(), KEY, &mut buffer);
+            assert!(turn.sane && !turn.is_junk);
+            core.lend(std::mem::take(&mut buffer.bytes));
+            let outbox = core.outbox();
+            assert!(outbox.datagrams().len() <= DRIVER_TURN_DATAGRAMS);
+            assert!(outbox.bytes_to_send() < DRIVER_TURN_BYTES + 2 * message.len());
+            for (to, datagram) in outbox.datagrams() {
+                assert!(datagram.ends_with(&message));
+                ports.push(to.address.port());
+            }
+            buffer.bytes = core.give_back();
+            core.transmit(|_, _| ());
+            if !turn.unfinished {
+                break;
+            }
+        }
+        let expected: Vec<_> = (1..=CLIENTS).chain(1..=CLIENTS).collect();
+        assert_eq!(ports, expected, "each client gets each frame once");
+        let totals = core.router().totals();
+        totals.check(core.router().waiting()).unwrap();
+        assert_eq!(totals.counted(Count::Delivered), 2);
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use amber_core::Core;
 use amber_core::limits::{
-    DRIVER_TURN, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, READ_BYTES,
+    DRIVER_TURN, DRIVER_TURN_BYTES, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, READ_BYTES,
 };
-use amber_core::router::DriverKey;
+use amber_core::router::{DriverKey, Portion};
 use amber_proto::Frame;
 
 /// The result of one turn of a driver.
@@ -34,6 +34,7 @@ pub(super) fn hand_over(
     // The clock is not read for a single frame, which is the usual case of a publication.
     let mut start = None;
     let (effects, datagrams) = (core.driver_effects(), core.outbox().datagrams().len());
+    let bytes = core.outbox().bytes_to_send();
     let may_lend = !core.outbox().borrows();
     let mut turn = Turn {
         sane: true,
@@ -51,17 +52,31 @@ pub(super) fn hand_over(
             }
         }
         let caused = core.outbox().datagrams().len() - datagrams;
-        if caused >= DRIVER_TURN_DATAGRAMS || turn.time >= DRIVER_TURN {
+        let bytes_caused = core.outbox().bytes_to_send() - bytes;
+        let is_over = caused >= DRIVER_TURN_DATAGRAMS || bytes_caused >= DRIVER_TURN_BYTES;
+        if is_over || turn.time >= DRIVER_TURN {
             turn.unfinished = true;
             break;
         }
+        let mut portion = Portion {
+            done: buffer.done,
+            datagrams: DRIVER_TURN_DATAGRAMS - caused,
+            bytes: DRIVER_TURN_BYTES - bytes_caused,
+            unfinished: false,
+        };
         let length = frame.wire_len();
         let at = may_lend.then_some(buffer.start);
-        if !core.driver_frame_at(now, key, frame, at) {
+        if !core.driver_frame_portion(now, key, frame, at, &mut portion) {
             turn.sane = false;
             turn.lends = may_lend && core.outbox().borrows();
             return turn;
         }
+        if portion.unfinished {
+            buffer.done = portion.done;
+            turn.unfinished = true;
+            break;
+        }
+        buffer.done = 0;
         buffer.start += length;
         turn.frames += 1;
     }
@@ -86,6 +101,8 @@ pub(super) struct Buffer {
     pub(super) bytes: Vec<u8>,
     pub(super) start: usize,
     pub(super) end: usize,
+    /// The clients that have had their copy of the first frame: it takes several turns.
+    pub(super) done: usize,
     /// The last frame is incomplete.
     pub(super) partial: bool,
 }

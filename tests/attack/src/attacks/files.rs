@@ -28,6 +28,12 @@ pub const ATTACKS: &[Attack] = &[
         run: symlink,
     },
     Attack {
+        name: "other-user",
+        expected: "another user's `amber record` and `amber trace` are refused, and 40 requests of \
+                   ours for a socket that nobody opens keep no recorder out",
+        run: other_user,
+    },
+    Attack {
         name: "endless-input",
         expected: "check, decode and --proto of endless input end with an error within 30 s; they \
                    and decode of 50 MB of zeros take at most 200 MB each",
@@ -38,6 +44,12 @@ pub const ATTACKS: &[Attack] = &[
         expected: "a configuration that is a FIFO fails to reload within 5 s, and the next \
                    reload works",
         run: fifo_config,
+    },
+    Attack {
+        name: "emptied-config",
+        expected: "a reload of a configuration that was emptied is refused, and the driver answers \
+                   on",
+        run: emptied_config,
     },
     Attack {
         name: "big-reload",
@@ -194,6 +206,55 @@ fn endless_input(context: &Context) -> anyhow::Result<Seen> {
     Ok(Seen::new(holds, words.join("; ")))
 }
 
+fn other_user(context: &Context) -> anyhow::Result<Seen> {
+    if fs::metadata("/proc/self")?.uid() != 0 {
+        return Ok(Seen::skip("needs root, to act as another user"));
+    }
+    let user = 1_000_000 + 2 * std::process::id();
+    let (site, local) = one_driver(&context.programs)?;
+    let home = tempfile::Builder::new().prefix("amber-attack-").tempdir()?;
+    std::os::unix::fs::chown(home.path(), Some(user), Some(user))?;
+    // The other user must be able to read the program.
+    let amber = home.path().join("amber");
+    fs::copy(&context.programs.amber, &amber)?;
+    let address = site.address().to_string();
+    let (mut words, mut holds) = (Vec::new(), true);
+    for verb in [
+        &["record", "--for", "1s", "-o", "a.mcap"][..],
+        &["trace", "77:0", "-n", "1"],
+    ] {
+        let mut command = Command::new(&amber);
+        command.args(["--mediator", &address]).args(verb);
+        command.current_dir(home.path()).uid(user).gid(user);
+        let ran = run_for(&mut command, Duration::from_secs(10))?;
+        let is_refused = ran.code == Some(1) && ran.errors.contains("mediator's user");
+        holds &= is_refused;
+        words.push(format!(
+            "amber {}: {}",
+            verb[0],
+            if is_refused { "refused" } else { &ran.end }
+        ));
+    }
+    let wanted = || request::What::OpenFeed(amber_proto::mediator::OpenFeed::default());
+    for _ in 0..40 {
+        local.ask(wanted())?;
+    }
+    let mut command = Command::new(&amber);
+    command.args([
+        "--mediator",
+        &address,
+        "record",
+        "--for",
+        "1s",
+        "-o",
+        "ours.mcap",
+    ]);
+    let ran = run_for(command.current_dir(home.path()), Duration::from_secs(10))?;
+    holds &= ran.code == Some(0);
+    words.push(format!("a recorder after 40 sockets: {}", ran.end));
+    Ok(Seen::new(holds, words.join("; ")))
+}
+
 const ONE_DRIVER: &str = r#"
     [mediator]
     listen = ["127.0.0.1:0"]
@@ -232,6 +293,21 @@ fn fifo_config(context: &Context) -> anyhow::Result<Seen> {
     );
     let holds = word(&with_fifo) == "refused" && word(&then) == "done";
     Ok(Seen::new(holds, text))
+}
+
+fn emptied_config(context: &Context) -> anyhow::Result<Seen> {
+    let (site, local) = one_driver(&context.programs)?;
+    let path = site.folder().join("amber.toml");
+    fs::write(&path, "")?;
+    let emptied = local.ask_for(request::What::Reload(Reload {}), Duration::from_secs(5));
+    let refused = matches!(&emptied, Ok(reply::What::Refused(_)));
+    let answers = local.wait_for_echo(ECHO).is_ok();
+    let text = format!(
+        "the reload is {}, the driver {}",
+        if refused { "refused" } else { "carried out" },
+        if answers { "answers" } else { "is gone" }
+    );
+    Ok(Seen::new(refused && answers, text))
 }
 
 fn big_reload(context: &Context) -> anyhow::Result<Seen> {

@@ -256,7 +256,7 @@ fn own_address(context: &Context) -> anyhow::Result<Seen> {
 }
 
 /// Makes the system as careless as some routers and container hosts are.
-fn accept_strange_sources(networks: &Networks) -> anyhow::Result<()> {
+pub(super) fn accept_strange_sources(networks: &Networks) -> anyhow::Result<()> {
     for card in ["all", "robot0"] {
         let setting = |name: &str| format!("net/ipv4/conf/{card}/{name}");
         networks.robot.set(&setting("rp_filter"), "0")?;

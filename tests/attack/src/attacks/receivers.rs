@@ -115,6 +115,8 @@ impl Innocent {
 fn subscribe(networks: &Networks, own: IpAddr) -> anyhow::Result<Peer> {
     let peer = Peer::at(Some(&networks.neighbour), own, robot())?;
     peer.wait_for_echo(ECHO)?;
+    // It proves its address, so that the stream is not cut.
+    peer.statistics()?;
     let subscribe = wire::to(PUBLISHER, &wire::kind(MsgType::Subscribe));
     crate::site::wait_for("a publication", || {
         peer.send(&subscribe);

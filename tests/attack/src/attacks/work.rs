@@ -31,12 +31,21 @@ pub const ATTACKS: &[Attack] = &[
                    of the answers to others within 20 ms, none lost (at most 1 %)",
         run: list_clients,
     },
+    Attack {
+        name: "wide-publisher",
+        expected: "a driver that publishes 4 kB to 1000 subscribers without a pause: half of the \
+                   answers to others within 20 ms, 99 % within 150 ms",
+        run: wide_publisher,
+    },
 ];
 
 const ECHO: Device = Device::new(DeviceType(77), 0);
 const ATTACKER: Device = Device::new(DeviceType(77), 1);
 const RECORDER: Device = Device::new(DeviceType(77), 1);
 const PORT: u16 = 26233;
+
+/// A driver writes as fast as it can.
+const NO_PAUSE: u32 = 1_000_000;
 
 /// How often the innocent asks.
 const PER_SECOND: u32 = 100;
@@ -286,4 +295,55 @@ fn take_lists(asker: &Peer) -> usize {
         }
     }
     lists
+}
+
+fn wide_publisher(context: &Context) -> anyhow::Result<Seen> {
+    const SUBSCRIBERS: usize = 1000;
+    let config = format!(
+        "
+        [mediator]
+        listen = ['127.0.0.1:0']
+        [[driver]]
+        device = '77:0'
+        command = ['$attack', 'driver', 'echo']
+        [[driver]]
+        device = '77:1'
+        command = ['$attack', 'driver', 'publish', '--per-second', '{NO_PAUSE}', '--bytes', '4000']
+        "
+    )
+    .replace('\'', "\"");
+    let site = Site::start(&context.programs, &SiteOptions::default(), &config)?;
+    let local = Peer::local(&site, None)?;
+    local.wait_for_echo(ECHO)?;
+    let subscribe = wire::to(ATTACKER, &wire::kind(MsgType::Subscribe));
+    // They never read: the system drops what their buffers do not hold.
+    let subscribers: anyhow::Result<Vec<Peer>> =
+        (0..SUBSCRIBERS).map(|_| Peer::local(&site, None)).collect();
+    let subscribers = subscribers?;
+    for some in subscribers.chunks(100) {
+        for peer in some {
+            peer.send(&subscribe);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    wait_for("a publication to all", || {
+        let all = subscribers.iter().all(|peer| peer.receive_now().is_some());
+        if !all {
+            subscribers.iter().for_each(|peer| peer.send(&subscribe));
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(all.then_some(()))
+    })?;
+    let innocent = Peer::local(&site, None)?;
+    let time = context.pick(Duration::from_secs(3), Duration::from_secs(10));
+    let measured = Probe::run(innocent, ECHO, PER_SECOND, time);
+    let (half, most) = (measured.median(), measured.most());
+    let text = format!(
+        "half within {:.1} ms, 99 % within {:.1} ms, {:.1} % lost",
+        milliseconds(half),
+        milliseconds(most),
+        measured.lost_percent()
+    );
+    let holds = half <= Duration::from_millis(20) && most <= Duration::from_millis(150);
+    Ok(Seen::new(holds && measured.lost_percent() <= 1.0, text))
 }

@@ -29,8 +29,8 @@ struct Options {
     /// Number of rounds, in which the candidates take turns
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Seconds per load in each round
-    #[arg(long, default_value_t = 0.7)]
+    /// Seconds per load in each round; five rounds take about 11 minutes with the default
+    #[arg(long, default_value_t = 0.5)]
     seconds: f64,
     /// Add rounds to the stored results instead of replacing them
     #[arg(long)]
@@ -54,6 +54,8 @@ struct Options {
 
 /// The stored results of the last runs.
 const RESULTS: &str = "target/bench/results.json";
+/// The table that `scripts/bench neighbours` has stored.
+const NEIGHBOURS: &str = "target/bench/neighbours.md";
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
@@ -147,5 +149,8 @@ fn conditions() -> Conditions {
             system.trim()
         ),
         version: version.unwrap_or_default(),
+        neighbours: fs::read_to_string(NEIGHBOURS).unwrap_or_else(|_| {
+            "Not measured: run `scripts/bench neighbours`, then `scripts/bench --report`.".into()
+        }),
     }
 }

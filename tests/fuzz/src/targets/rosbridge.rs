@@ -6,6 +6,7 @@ use amber_gateways::rosbridge::session::{MAX_QUEUE, MAX_REPLIES, MAX_TOPICS, Ses
 use amber_gateways::rosbridge::topics::Output;
 use amber_gateways::shared::clock::Now;
 use amber_gateways::shared::web::request::{Decision, decide};
+use amber_web::{Origins, Own};
 
 use crate::Input;
 
@@ -45,7 +46,11 @@ fn take(session: &mut Session, now: Duration) {
 
 /// The HTTP request that begins a connection: a longer one is decided alike.
 pub(super) fn request(data: &[u8]) {
-    let origins = ["https://robots.example".to_owned()];
+    let origins = Origins {
+        listed: vec!["https://robots.example".to_owned()],
+        of_this_machine: true,
+        own: Own::ByAddress,
+    };
     if let Decision::Accept { length, key } = decide(data, &origins) {
         assert!(length <= data.len() && !key.is_empty());
         let same = decide(&data[..length], &origins);

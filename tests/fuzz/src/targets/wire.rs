@@ -103,7 +103,7 @@ pub(super) fn session(data: &[u8]) {
         assert!(answers <= 1 + named, "{answers} answers to {pieces} bytes");
         while session.poll_from_device().is_some() {}
         if session.is_full() {
-            while session.poll_work().is_some() {}
+            while session.poll_work(now).is_some() {}
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use amber_core::Core;
 use amber_core::counters::{Count, DropReason};
@@ -23,8 +24,12 @@ impl Model {
             self.owners.remove(&id);
             self.ends(id, None);
         }
-        let known: BTreeMap<SocketAddr, ClientId> = (core.router().clients.in_order().into_iter())
-            .map(|client| (client.address(), client.id))
+        let (now, clients) = (changes.call.now, &core.router().clients);
+        let known: BTreeMap<SocketAddr, (ClientId, Instant)> = (clients.in_order().into_iter())
+            .map(|client| {
+                let heard = now - clients.silent_for(now, client);
+                (client.address(), (client.id, heard))
+            })
             .collect();
         let of_its_host = match changes.call.cause {
             Cause::Datagram(from, _) => self.of_its_host(&from),
@@ -32,7 +37,7 @@ impl Model {
         };
         let people = self.people.iter();
         let gone: Vec<SocketAddr> = people
-            .filter(|(address, person)| known.get(address) != Some(&person.id))
+            .filter(|(address, person)| known.get(address).is_none_or(|(id, _)| *id != person.id))
             .map(|(address, _)| *address)
             .collect();
         let gone = gone.iter();
@@ -41,12 +46,15 @@ impl Model {
             self.owners.remove(&person.id);
             self.ends(person.id, None);
         }
-        for (address, id) in known {
-            if self.people.contains_key(&address) {
+        self.check_who_was_evicted(changes)?;
+        for (address, (id, heard)) in known {
+            if let Some(person) = self.people.get_mut(&address) {
+                person.heard = heard;
                 continue;
             }
             let person = Person {
                 id,
+                heard,
                 announced: false,
                 has_asked: false,
                 proved: address.ip().is_loopback(),

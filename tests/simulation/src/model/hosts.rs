@@ -3,8 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use amber_core::counters::Count;
+use amber_core::limits::SILENT;
 
-use super::{Cause, Changes, Model};
+use super::{Cause, Changes, Model, Person};
 use crate::invariant::{Check, Invariant, holds};
 
 impl Model {
@@ -43,6 +44,26 @@ impl Model {
             Invariant::HostHarmsItself,
             too_many == 0 || other.is_none(),
             || format!("{other:?} was evicted for {from}, whose host has {before} of {limit}"),
+        )
+    }
+
+    /// Checks that no client of a full host that was heard a moment ago has gone while another one
+    /// was silent. `heard` still has the times before the call.
+    pub(super) fn check_who_was_evicted(&self, changes: &Changes<'_>) -> Check {
+        let (Cause::Datagram(from, _), 1..) = (
+            changes.call.cause,
+            changes.counted(Count::ClientsEvictedForHost),
+        ) else {
+            return Ok(());
+        };
+        let is_silent = |person: &Person| changes.call.now - person.heard >= SILENT;
+        let mut left = (self.people.iter()).filter(|(other, _)| host(other) == host(&from));
+        let silent = left.find(|(_, person)| is_silent(person));
+        let recent = changes.gone.iter().find(|(_, person)| !is_silent(person));
+        holds(
+            Invariant::SilentMakeRoom,
+            silent.is_none() || recent.is_none(),
+            || format!("{recent:?} was evicted for {from}, but {silent:?} was not"),
         )
     }
 }

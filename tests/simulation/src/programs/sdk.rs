@@ -63,7 +63,7 @@ impl Sdk {
         while let Some(packet) = self.session.poll_from_device() {
             self.devices.receive(now, packet);
         }
-        while let Some(work) = self.session.poll_work() {
+        while let Some(work) = self.session.poll_work(now) {
             if let Work::Request(request) = work {
                 self.request(now, request, tokens);
             }

@@ -62,6 +62,7 @@ impl World {
                 .collect()
         });
         let call = Call {
+            now,
             cause,
             before: &before,
             core,
@@ -183,7 +184,8 @@ impl World {
                 queue.clear();
                 break;
             };
-            queue.offer(process.gate.room(|| now, || stdin.len()));
+            let (_, waiting) = queue.waiting();
+            queue.offer(process.gate.room(waiting, || now, || stdin.len()));
             let chunk = queue.chunk();
             if chunk.is_empty() {
                 self.summary.count("frames held back");
@@ -379,6 +381,13 @@ impl World {
                 self.call(Cause::Other, |core| core.answer_feed(ticket, Err(refused)))?;
                 Ok(())
             }
+            ShellTask::Trace(ticket, wanted) => {
+                let now = self.agenda.now();
+                self.call(Cause::Other, |core| {
+                    core.begin_trace(now, ticket, &wanted, true)
+                })?;
+                Ok(())
+            }
         }
     }
 
@@ -503,6 +512,12 @@ impl World {
             && let Some(process) = self.processes.get_mut(&pid)
         {
             process.gate.said();
+            if process.gate.is_about_to_close()
+                && let Some(stdin) = &process.stdin
+                && let Some(queue) = self.core.as_mut().and_then(|core| core.queue_mut(key))
+            {
+                queue.offer(process.gate.room(usize::MAX, || now, || stdin.len()));
+            }
             self.write_on(pid);
         }
         if sane {

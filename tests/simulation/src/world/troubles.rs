@@ -14,6 +14,9 @@ use crate::messages;
 use crate::model::Cause;
 use crate::weather::about;
 
+const MICROSECOND: Duration = Duration::from_micros(1);
+const SECONDS: Duration = Duration::from_secs(2);
+
 impl World {
     pub(super) fn trouble(&mut self) -> Check {
         if self.calm {
@@ -115,6 +118,8 @@ impl World {
     fn flood_of_ports(&mut self) {
         self.summary.count("floods of ports of one host");
         let host = self.rng.u8(0..4);
+        // All at once, or one after the other.
+        let within = *(self.rng.choice(&[MICROSECOND, SECONDS])).unwrap_or(&SECONDS);
         for _ in 0..self.rng.usize(10..300) {
             let port = self.rng.u16(7000..7500);
             let from = match host {
@@ -123,7 +128,7 @@ impl World {
                 2 => ([192, 168, 1, 77], port).into(),
                 _ => ([0xfd00, 0, 0, 0, 0, 0, 0, self.rng.u16(1..)], port).into(),
             };
-            self.says_anything(from, Duration::from_secs(2));
+            self.says_anything(from, within);
         }
     }
 

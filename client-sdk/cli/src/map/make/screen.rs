@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use amber_scene::Scene;
-use amber_terminal::{Failure, Human, print, show};
+use amber_terminal::{Failure, Human, print, print_over, print_text, show};
 
 use super::picture;
 use super::shown::Shown;
@@ -60,11 +60,11 @@ impl Screen {
     ) -> Result<(), Failure> {
         match self {
             Self::Json => show(shown, true),
-            Self::Lines => print(format!("{}\n", shown.human()).as_bytes()),
+            Self::Lines => print_text(&format!("{}\n", shown.human())),
             Self::Line(was_shown) => {
                 *was_shown = true;
                 let line = shown.human();
-                print(format!("\r{}\x1b[K", drive::fit(&line)).as_bytes())
+                print_over(drive::fit(&line))
             }
             Self::Drawing(terminal) => {
                 let lines: Vec<String> = [shown.human()].into_iter().chain(keys).collect();

@@ -1,6 +1,5 @@
 //! Reads the map of a file. IO.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use amber_terminal::Failure;
 
 /// The map in a file: .roson, or YAML with the image that it names.
 pub(super) fn read(path: &Path) -> Result<Arc<Ground>, Failure> {
-    let map = MapFile::read(path, |path| fs::read(path));
+    let map = MapFile::open(path);
     let map =
         map.map_err(|error| Failure::wrong(error.to_string()).hint(error.hint().to_owned()))?;
     Ok(Arc::new(match map {
@@ -21,6 +20,8 @@ pub(super) fn read(path: &Path) -> Result<Arc<Ground>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use amber_map::Map;
 
     use super::*;

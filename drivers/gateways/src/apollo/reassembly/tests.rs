@@ -166,14 +166,61 @@ fn a_restarted_sender_is_accepted_after_silence() {
         bench.feed(&datagrams(1, 10)[0]),
         Outcome::Dropped(Drop::Old)
     );
-    // This frame counts as a sign of life.
-    bench.now_ms = 3000;
-    assert_eq!(
-        bench.feed(&datagrams(1, 10)[0]),
-        Outcome::Dropped(Drop::Old)
-    );
-    bench.now_ms = 5000;
+    // What is dropped is no sign of life.
+    bench.now_ms = 2100;
     assert_eq!(bench.feed_all(&datagrams(1, 10)).len(), 1);
+}
+
+/// A message of one frame, made at this time.
+fn made_at(id: u32, time_s: f64) -> Vec<u8> {
+    let frames = split(Format::default(), "PointCloud", id, time_s, content(10)).unwrap();
+    frames[0].clone()
+}
+
+impl Bench {
+    /// The number of accepted messages of a sender that counts from here, ten per second.
+    fn accepted(&mut self, ids: impl Iterator<Item = u32>) -> usize {
+        let messages = ids.map(|id| {
+            self.now_ms += 100;
+            let time_s = 1000.0 + self.now_ms as f64 / 1000.0;
+            usize::from(matches!(
+                self.feed(&made_at(id, time_s)),
+                Outcome::Complete(_)
+            ))
+        });
+        messages.sum()
+    }
+}
+
+#[test]
+fn a_forged_number_does_not_silence_the_sender() {
+    for ahead in [(1 << 31) - 2, 1 << 31, 1001, u32::MAX - 1000] {
+        let mut bench = Bench::new();
+        assert_eq!(bench.accepted(1..=10), 10);
+        for time_s in [0.0, 1001.0, 1e12] {
+            let forged = made_at(10_u32.wrapping_add(ahead), time_s);
+            assert_eq!(bench.feed(&forged), Outcome::Dropped(Drop::Old), "{ahead}");
+        }
+        assert_eq!(bench.accepted(11..=110), 100, "{ahead}");
+    }
+    // A number that is a little ahead is accepted. The sender is back after 2 s at the latest.
+    let mut bench = Bench::new();
+    assert_eq!(bench.accepted(1..=10), 10);
+    bench.feed(&made_at(1010, 1e12));
+    assert!(bench.accepted(11..=110) >= 80);
+}
+
+#[test]
+fn a_sender_that_restarts_without_a_pause_loses_one_message() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.accepted(5_000..=5_010), 11);
+    assert_eq!(bench.accepted(1..=100), 99);
+    // What the network has kept from before the restart is old.
+    let before = made_at(5_011, 1001.2);
+    assert_eq!(bench.feed(&before), Outcome::Dropped(Drop::Old));
+    let before = made_at(5_012, 1001.3);
+    assert_eq!(bench.feed(&before), Outcome::Dropped(Drop::Old));
+    assert_eq!(bench.accepted(101..=200), 100);
 }
 
 #[test]

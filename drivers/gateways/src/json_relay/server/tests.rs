@@ -250,6 +250,77 @@ fn a_client_may_change_its_port_but_not_its_host() {
 }
 
 #[test]
+fn the_seat_of_a_control_stays_at_its_port_while_it_drives() {
+    let mut bench = server();
+    let thief = "10.0.0.1:1001";
+    bench.register(CONTROL, "control", "c1");
+    bench.command(CONTROL, "forward", 1);
+    bench.advance_ms(600);
+    bench.register(thief, "control", "c1");
+    bench.say(thief, &heartbeat("control", "c1"));
+    assert_eq!(bench.count(IN_USE), 2);
+    bench.command(thief, "backward", 1);
+    assert_eq!(bench.count("command from a client that is no control"), 1);
+    bench.command(CONTROL, "forward", 2);
+    assert_eq!(bench.count("another session drives"), 0);
+    // A program that has restarted gets its name back when the seat is free.
+    bench.advance_ms(1_001);
+    bench.register(thief, "control", "c1");
+    bench.command(thief, "backward", 2);
+    bench.advance_ms(1_000);
+    let (go, back, stop) = (200, -200, 0);
+    let speeds = bench
+        .take_drives()
+        .into_iter()
+        .map(|(_, it)| it.front_left_mm_s);
+    assert_eq!(speeds.collect::<Vec<_>>(), [go, stop, go, stop, back, stop]);
+}
+
+#[test]
+fn one_host_cannot_take_all_places() {
+    let mut bench = server();
+    for i in 0..40 {
+        bench.register(
+            &format!("10.0.0.9:{}", 1000 + i),
+            "control",
+            &format!("x{i}"),
+        );
+    }
+    bench.advance_ms(10);
+    bench.register(CONTROL, "control", "c1");
+    bench.command(CONTROL, "forward", 1);
+    assert_eq!(bench.take_drives(), [(10, WheelSpeeds::all(200))]);
+    assert_eq!(bench.machine.clients.len(), MAX_CLIENTS);
+    // Whoever drives keeps the place, and the host with many gets no more.
+    for i in 0..40 {
+        bench.register(
+            &format!("10.0.0.9:{}", 2000 + i),
+            "control",
+            &format!("y{i}"),
+        );
+    }
+    bench.command(CONTROL, "left", 2);
+    assert_eq!(bench.count("command from a client that is no control"), 0);
+}
+
+#[test]
+fn commands_that_the_network_has_delayed_move_nothing() {
+    let mut bench = server();
+    bench.register(CONTROL, "control", "c1");
+    let stamp = |ms: u64| 1_700_000_000_000 + ms;
+    bench.command(CONTROL, "forward", stamp(0));
+    bench.advance_ms(3_000);
+    bench.take();
+    for late in [100, 1_000, 2_400] {
+        bench.command(CONTROL, "forward", stamp(late));
+    }
+    assert_eq!(bench.count("command delayed by the network"), 3);
+    assert_eq!(bench.take_drives(), []);
+    bench.command(CONTROL, "forward", stamp(2_900));
+    assert_eq!(bench.take_drives(), [(3_000, WheelSpeeds::all(200))]);
+}
+
+#[test]
 fn numbers_of_clients_are_bounded() {
     let mut bench = server();
     for i in 0..40 {

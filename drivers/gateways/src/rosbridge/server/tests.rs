@@ -53,6 +53,18 @@ impl World {
         self.outputs()
     }
 
+    /// A text that may have waited in the network.
+    fn say_late(&mut self, port: u16, text: &Value) -> Vec<Output> {
+        let text = text.to_string();
+        let datagram = Datagram {
+            socket: LISTENER,
+            from: peer(port),
+            bytes: text.as_bytes(),
+        };
+        (self.server).handle_old_text(Now::from_millis(self.ms), datagram, &mut self.out);
+        self.outputs()
+    }
+
     fn drive(&mut self, port: u16, m_s: f64) -> Vec<Output> {
         let msg = json!({"linear": {"x": m_s}});
         self.say(
@@ -97,6 +109,31 @@ fn wheels(user: u32, mm_s: i32) -> Output {
 
 fn targets(user: u32, targets: Vec<Target>) -> Output {
     Output::Order(User(user), Order::Targets(robot().targets, targets))
+}
+
+#[test]
+fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let goal = json!({"pose": {"position": {"x": 1.0, "y": 2.0}}});
+    let motions = [
+        json!({"op": "publish", "topic": "/cmd_vel", "msg": {"linear": {"x": 0.2}}}),
+        json!({"op": "publish", "topic": "/cmd_vel", "msg": {"angular": {"z": -0.2}}}),
+        json!({"op": "publish", "topic": "/goal", "msg": goal}),
+    ];
+    for motion in motions {
+        assert_eq!(world.say_late(1, &motion), []);
+    }
+    assert_eq!(world.out.tally.count(DELAYED), 3);
+    // The same client drives, and its stops arrive late.
+    world.drive(1, 0.2);
+    let rest = json!({"op": "publish", "topic": "/cmd_vel", "msg": {}});
+    assert_eq!(world.say_late(1, &rest), [wheels(0, 0)]);
+    world.ms = 100;
+    world.drive(1, 0.2);
+    let stop = json!({"op": "call_service", "service": "/stop"});
+    assert!(world.say_late(1, &stop).contains(&wheels(0, 0)));
+    assert_eq!(world.out.tally.count(DELAYED), 3);
 }
 
 #[test]

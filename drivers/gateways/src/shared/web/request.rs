@@ -1,11 +1,8 @@
 //! The HTTP request that begins a connection: its target, and the check of its origin. PURE.
 //!
-//! Browsers let any page in the world open a WebSocket to this machine, and tell only the page's
-//! origin. So the origin decides: programs send none; pages of this machine, of this gateway and
-//! of configured origins may connect, others may not. RFC 6455, section 10.2.
+//! Pages of this machine, of this gateway and of configured origins may connect, others may not.
 
-use std::net::IpAddr;
-
+use amber_web::Origins;
 use httparse::{EMPTY_HEADER, Status};
 
 /// The longest request that is read, in bytes. Those of browsers have less than 2 kB, most of it
@@ -79,9 +76,8 @@ impl Refusal {
     }
 }
 
-/// Decides about the first bytes of a connection. `origins` are allowed in addition to those of
-/// this machine and of the gateway itself, such as `https://robots.example`.
-pub fn decide(bytes: &[u8], origins: &[String]) -> Decision {
+/// Decides about the first bytes of a connection.
+pub fn decide(bytes: &[u8], origins: &Origins) -> Decision {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(bytes) {
@@ -112,9 +108,7 @@ pub fn decide(bytes: &[u8], origins: &[String]) -> Decision {
     if header("Sec-WebSocket-Version") != Some("13") {
         return Decision::Refuse(Refusal::Version);
     }
-    if let Some(origin) = header("Origin")
-        && !is_allowed(origin, header("Host"), origins)
-    {
+    if !origins.admit(header("Origin"), header("Host")) {
         return Decision::Refuse(Refusal::Origin);
     }
     match header("Sec-WebSocket-Key") {
@@ -128,49 +122,20 @@ pub fn decide(bytes: &[u8], origins: &[String]) -> Decision {
     }
 }
 
-fn is_allowed(origin: &str, host: Option<&str>, origins: &[String]) -> bool {
-    if origins
-        .iter()
-        .any(|allowed| allowed.eq_ignore_ascii_case(origin))
-    {
-        return true;
-    }
-    let Some((_, authority)) = origin.split_once("://") else {
-        return false;
-    };
-    match site(authority) {
-        Site::Loopback => true,
-        // A name could belong to a foreign site that has pointed it to this host.
-        Site::Address => host.is_some_and(|host| host.eq_ignore_ascii_case(authority)),
-        Site::Name => false,
-    }
-}
-
-enum Site {
-    Loopback,
-    Address,
-    Name,
-}
-
-fn site(authority: &str) -> Site {
-    let without_port = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    };
-    let host = without_port.trim_start_matches('[').trim_end_matches(']');
-    match host.parse::<IpAddr>() {
-        Ok(address) if address.to_canonical().is_loopback() => Site::Loopback,
-        Ok(_) => Site::Address,
-        Err(_) if host.eq_ignore_ascii_case("localhost") => Site::Loopback,
-        Err(_) => Site::Name,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use amber_web::Own;
     use proptest::prelude::*;
 
     use super::*;
+
+    fn origins(listed: &[&str]) -> Origins {
+        Origins {
+            listed: listed.iter().map(|&it| it.to_owned()).collect(),
+            of_this_machine: true,
+            own: Own::ByAddress,
+        }
+    }
 
     fn upgrade(more: &str) -> String {
         format!(
@@ -182,7 +147,7 @@ mod tests {
 
     #[test]
     fn programs_and_allowed_pages_may_connect() {
-        let configured = ["https://robots.example".to_owned()];
+        let configured = origins(&["https://robots.example"]);
         let cases = [
             ("", true),
             ("Origin: http://localhost:8000\r\n", true),
@@ -216,7 +181,7 @@ mod tests {
         let text = upgrade("Origin: http://evil.example:9090\r\n")
             .replace("Host: 192.168.0.5:9090", "Host: evil.example:9090");
         assert_eq!(
-            decide(text.as_bytes(), &[]),
+            decide(text.as_bytes(), &origins(&[])),
             Decision::Refuse(Refusal::Origin)
         );
     }
@@ -245,7 +210,11 @@ mod tests {
         ];
         for (text, expected) in cases {
             let shown = &text[..text.len().min(40)];
-            assert_eq!(decide(text.as_bytes(), &[]), expected, "{shown:?}");
+            assert_eq!(
+                decide(text.as_bytes(), &origins(&[])),
+                expected,
+                "{shown:?}"
+            );
         }
     }
 
@@ -269,7 +238,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_decided(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            decide(&bytes, &[]);
+            decide(&bytes, &origins(&[]));
         }
     }
 }

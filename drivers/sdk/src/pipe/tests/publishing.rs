@@ -111,7 +111,9 @@ fn a_link_knows_whether_there_are_subscribers() {
         let (outgoing, _) = mpsc::channel(1);
         let (_, incoming) = mpsc::channel(1);
         let transport = ChannelTransport::new(outgoing, incoming, Role::Driver);
-        let (mut link, _commands) = Link::<DriverMsg>::new(None, Client::over(transport), watched);
+        let (_holder, held) = watch::channel(None);
+        let (mut link, _commands) =
+            Link::<DriverMsg>::new(None, Client::over(transport), watched, held);
         let mut waiting = link.clone();
         let waited = spawn_local(async move { waiting.listened_to().await });
         subscriptions.send(2).unwrap();

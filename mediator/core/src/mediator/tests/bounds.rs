@@ -138,7 +138,7 @@ fn a_reload_changes_the_limit_per_host() {
     assert!(
         event
             .text()
-            .ends_with("was evicted because its host had too many clients"),
+            .ends_with("was evicted for 192.168.1.7:99 because its host had too many clients"),
         "{event:?}"
     );
 }
@@ -165,7 +165,7 @@ fn an_evicted_client_is_reported_like_any_lost_client() {
     assert!(
         event
             .text()
-            .ends_with("was evicted because the table was full"),
+            .ends_with("was evicted for 10.0.0.2:4002 because the table was full"),
         "{event:?}"
     );
 }

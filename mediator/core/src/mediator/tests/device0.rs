@@ -233,6 +233,12 @@ fn answers_are_as_short_as_the_client_wants_them() {
         .collect();
     let drivers: Vec<_> = drivers.iter().map(|driver| &**driver).collect();
     let mut world = World::new(&drivers);
+    for port in 2..60 {
+        world.request(
+            local(port),
+            request::What::GetStatistics(mediator::GetStatistics {}),
+        );
+    }
     world.request(
         local(1),
         request::What::GetStatistics(mediator::GetStatistics {}),

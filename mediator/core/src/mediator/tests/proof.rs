@@ -151,3 +151,150 @@ fn an_unproved_address_never_gets_more_than_it_sent() {
         assert!(world.core.router.counters.dropped(DropReason::Unproved) > 0);
     }
 }
+
+/// A driver publishes so many messages to clients with these ids.
+fn publish(world: &mut World, ids: &[i32], message: &[u8]) {
+    let header = amber_proto::DriverHdr {
+        client_ids: ids.to_vec(),
+        ..amber_proto::DriverHdr::default()
+    };
+    let header = header.encode_to_vec();
+    let frame = Frame {
+        header: &header,
+        message,
+    };
+    assert!(world.core.driver_frame(world.now, DUMMY, frame));
+    world.settle();
+}
+
+/// A driver with subscribers at these addresses publishes 2 kB ten times a second. Returns the
+/// bytes that they are sent in this time.
+fn bytes_sent(world: &mut World, subscribers: &[SocketAddr], time: Duration) -> usize {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let message = [0; 2000];
+    let ids = |world: &World| -> Vec<i32> {
+        let id = |address: &SocketAddr| {
+            let from = ClientAddress {
+                socket: 0,
+                address: *address,
+            };
+            world
+                .core
+                .router
+                .clients
+                .at(&from)
+                .map(|client| client.id.0)
+        };
+        subscribers.iter().filter_map(id).collect()
+    };
+    let mut sent = 0;
+    for _ in 0..time.as_millis() / PAUSE.as_millis() {
+        let ids = ids(world);
+        publish(world, &ids, &message);
+        world.advance(PAUSE);
+        for address in subscribers {
+            sent += world.take(*address).iter().map(Vec::len).sum::<usize>();
+        }
+    }
+    sent
+}
+
+/// The robot is in the network of 192.168.1.7.
+fn world_with_networks() -> World {
+    let mut world = World::new(&["5:0=x"]);
+    let interface = |address: &str, network: &str| Interface {
+        address: address.parse().unwrap(),
+        network: network.parse().unwrap(),
+        resolves: true,
+    };
+    world.core.set_interfaces(&[
+        interface("127.0.0.1", "127.0.0.0/8"),
+        interface("192.168.1.1", "192.168.1.0/24"),
+    ]);
+    world
+}
+
+fn subscribe(world: &mut World, host: &str, ports: u16) -> Vec<SocketAddr> {
+    let ip: std::net::IpAddr = host.parse().unwrap();
+    let all: Vec<SocketAddr> = (0..ports).map(|port| (ip, 1000 + port).into()).collect();
+    for from in &all {
+        world.send(*from, dummy(), &plain(MsgType::Subscribe));
+    }
+    all
+}
+
+#[test]
+fn forged_subscriptions_cannot_flood_a_host() {
+    const MB: usize = 1_000_000;
+    for (host, most) in [
+        // Elsewhere: a burst and a few bytes a second.
+        ("10.1.2.3", MB),
+        // A neighbour: the rate that is allowed there.
+        ("192.168.1.7", 11 * MB),
+    ] {
+        let mut world = world_with_networks();
+        let victims = subscribe(&mut world, host, 500);
+        // Without a bound this is 100 MB.
+        let bytes = bytes_sent(&mut world, &victims, 10 * SECOND);
+        assert!((500_000..most).contains(&bytes), "{host}: {bytes} bytes");
+        let counters = world.core.router.totals();
+        assert!(
+            counters.dropped(DropReason::UnprovedStream) > 40_000,
+            "{host}"
+        );
+        // The host has used up its allowance, and others have theirs.
+        let other = subscribe(&mut world, "192.168.1.8", 1);
+        assert!(bytes_sent(&mut world, &other, SECOND) >= 20_000);
+    }
+}
+
+#[test]
+fn an_old_client_in_the_network_of_the_robot_may_listen_for_hours() {
+    let mut world = world_with_networks();
+    let listeners = subscribe(&mut world, "192.168.1.7", 10);
+    let local = subscribe(&mut world, "192.168.1.1", 10);
+    let sent = |world: &mut World, to: &[SocketAddr]| bytes_sent(world, to, 3 * SECOND);
+    for _ in 0..3 {
+        // Ten clients with 20 kB a second each.
+        assert!(sent(&mut world, &listeners) >= 600_000);
+        assert!(sent(&mut world, &local) >= 600_000);
+        world.advance(Duration::from_secs(2 * 3600));
+    }
+    assert_eq!(
+        world
+            .core
+            .router
+            .counters
+            .dropped(DropReason::UnprovedStream),
+        0
+    );
+}
+
+#[test]
+fn a_client_elsewhere_that_proves_its_address_gets_everything() {
+    let mut world = world_with_networks();
+    let distant: SocketAddr = ([10, 1, 2, 3], 4000).into();
+    let request = ask_for_drivers();
+    world.send(distant, Device::MEDIATOR, &request);
+    let ping = decode(&world.take(distant)[0]);
+    world.send(distant, Device::MEDIATOR, &pong(&ping));
+    world.send(distant, dummy(), &plain(MsgType::Subscribe));
+    world.take(distant);
+    let from = ClientAddress {
+        socket: 0,
+        address: distant,
+    };
+    let id = world.core.router.clients.at(&from).unwrap().id.0;
+    for _ in 0..1000 {
+        publish(&mut world, &[id], &[0; 2000]);
+    }
+    assert_eq!(world.take(distant).len(), 1000);
+    assert_eq!(
+        world
+            .core
+            .router
+            .counters
+            .dropped(DropReason::UnprovedStream),
+        0
+    );
+}

@@ -38,6 +38,22 @@ fn a_reload_leaves_unchanged_drivers_alone() {
 }
 
 #[test]
+fn a_reload_removes_all_drivers_only_on_purpose() {
+    let mut world = World::new(&["5:0=x"]);
+    assert!(world.core.would_lose_all_drivers(&config(&[])));
+    assert!(!world.core.would_lose_all_drivers(&config(&["6:0=y"])));
+    let on_purpose = Config {
+        no_drivers: true,
+        ..config(&[])
+    };
+    assert!(!world.core.would_lose_all_drivers(&on_purpose));
+    world.core.apply(world.now, &on_purpose);
+    world.settle();
+    // There is nothing left to lose.
+    assert!(!world.core.would_lose_all_drivers(&config(&[])));
+}
+
+#[test]
 fn a_driver_waits_for_the_end_of_its_predecessor() {
     let mut world = World::new(&["5:0=x"]);
     world.core.apply(world.now, &config(&["5:0,5:1=x"]));

@@ -26,12 +26,44 @@ fn trace(device: Device, off: bool) -> request::What {
     })
 }
 
+impl World {
+    /// Asks for a trace; the shell has found out whose client this is.
+    fn ask_trace(
+        &mut self,
+        from: SocketAddr,
+        wanted: request::What,
+        is_allowed: bool,
+    ) -> reply::What {
+        self.take(from);
+        self.request(from, wanted);
+        let Some(ShellTask::Trace(ticket, wanted)) = self.core.poll_task() else {
+            panic!("nothing to find out")
+        };
+        self.core.begin_trace(self.now, ticket, &wanted, is_allowed);
+        self.settle();
+        let datagrams = self.take(from);
+        let reply = datagrams.last().and_then(|it| decode(it).reply);
+        reply.and_then(|it| it.what).unwrap()
+    }
+}
+
+#[test]
+fn only_programs_of_the_mediators_user_can_trace() {
+    let mut world = World::new(&["5:0=x"]);
+    let reply = world.ask_trace(local(1), trace(dummy(), false), false);
+    let reply::What::Refused(refused) = reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(refused.reason(), refusal::Reason::NotAllowed);
+    assert!(world.core.tracers.is_empty() && world.core.router.tap.is_empty());
+}
+
 #[test]
 fn a_tracer_sees_the_frames_of_its_device_both_ways() {
     use traced::Direction::{FromDriver, ToDriver};
     let mut world = World::new(&["5:0=x", "77:3=y"]);
     assert!(matches!(
-        world.ask(local(1), trace(dummy(), false)),
+        world.ask_trace(local(1), trace(dummy(), false), true),
         reply::What::Done(_)
     ));
     world.send(local(2), dummy(), b"\x10\x02\x18\x07");
@@ -52,7 +84,7 @@ fn a_tracer_sees_the_frames_of_its_device_both_ways() {
             (FromDriver, header, b"\x10\x03\x20\x07".to_vec(), 0),
         ]
     );
-    world.ask(local(1), trace(dummy(), true));
+    world.ask_trace(local(1), trace(dummy(), true), true);
     world.send(local(2), dummy(), b"\x10\x02");
     assert_eq!(traced(&world.take(local(1))), []);
     assert!(world.core.router.tap.is_empty());
@@ -75,7 +107,7 @@ fn only_local_clients_can_trace() {
 #[test]
 fn the_trace_of_a_lost_client_ends_and_excess_frames_are_counted() {
     let mut world = World::new(&["5:0=x"]);
-    world.ask(local(1), trace(dummy(), false));
+    world.ask_trace(local(1), trace(dummy(), false), true);
     let many = limits::TRACE_FRAMES_PER_SECOND + 10;
     for _ in 0..many {
         world.send(local(2), dummy(), b"x");
@@ -102,7 +134,7 @@ fn the_trace_of_a_lost_client_ends_and_excess_frames_are_counted() {
 #[test]
 fn a_turn_with_too_many_frames_reports_the_lost_ones() {
     let mut world = World::new(&["5:0=x"]);
-    world.ask(local(1), trace(dummy(), false));
+    world.ask_trace(local(1), trace(dummy(), false), true);
     for _ in 0..limits::TRACE_WAITING + 3 {
         let frame = Frame {
             header: b"",
@@ -122,11 +154,11 @@ fn a_turn_with_too_many_frames_reports_the_lost_ones() {
 fn the_number_of_tracers_is_limited() {
     let mut world = World::new(&["5:0=x"]);
     for port in 0..limits::TRACERS as u16 {
-        world.ask(local(100 + port), trace(dummy(), false));
+        world.ask_trace(local(100 + port), trace(dummy(), false), true);
     }
-    let refused = world.ask(local(1), trace(dummy(), false));
+    let refused = world.ask_trace(local(1), trace(dummy(), false), true);
     assert!(matches!(refused, reply::What::Refused(_)));
     // A second trace by the same client replaces its first.
-    let again = world.ask(local(100), trace(dummy(), false));
+    let again = world.ask_trace(local(100), trace(dummy(), false), true);
     assert!(matches!(again, reply::What::Done(_)));
 }

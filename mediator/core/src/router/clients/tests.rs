@@ -53,8 +53,15 @@ struct Known {
     standing: usize,
     /// Its standing among the clients of its host; `None` for a host's only client.
     among_its_host: Option<usize>,
-    /// When it was last heard.
+    /// When it was last heard, and the order of those heard at the same time.
+    heard: Moment,
     at: u64,
+}
+
+impl Known {
+    fn is_silent(&self, now: Moment) -> bool {
+        now.duration_since(self.heard) >= limits::SILENT
+    }
 }
 
 #[derive(Debug)]
@@ -89,15 +96,20 @@ impl World {
 
     fn expected(&self, host: u8) -> Option<((u8, u16), RoomFor)> {
         if self.of(host).count() >= self.per_host {
-            let first = self
-                .of(host)
-                .min_by_key(|(_, it)| (it.among_its_host, it.at));
+            let first = self.of(host).min_by_key(|(_, it)| {
+                let stays = it.among_its_host.is_some() && !it.is_silent(self.now);
+                (stays, it.among_its_host, it.at)
+            });
             return Some((*first?.0, RoomFor::ItsHost));
         }
         if self.known.len() < Self::LIMIT {
             return None;
         }
-        let first = self.known.iter().min_by_key(|(_, it)| (it.standing, it.at));
+        let first = self.known.iter().min_by_key(|(_, it)| {
+            let may_be_forged = it.standing == Standing::Newcomer as usize;
+            let stays = !may_be_forged && !it.is_silent(self.now);
+            (stays, it.standing, it.at)
+        });
         Some((*first?.0, RoomFor::AnyHost))
     }
 
@@ -121,7 +133,7 @@ impl World {
         if self.clients.heard(self.now, &at, 1).is_none() {
             while let Some((gone, room)) = self.expected(host) {
                 let id = self.known[&gone].id;
-                assert_eq!(self.clients.to_evict(&at), Some((id, room)));
+                assert_eq!(self.clients.to_evict(self.now, &at), Some((id, room)));
                 let its_own = gone.0 == host;
                 assert!(
                     room == RoomFor::AnyHost || its_own,
@@ -129,7 +141,7 @@ impl World {
                 );
                 self.forget(gone);
             }
-            assert_eq!(self.clients.to_evict(&at), None);
+            assert_eq!(self.clients.to_evict(self.now, &at), None);
             let id = ClientId(self.steps as i32);
             self.clients.add(self.now, id, at, 1);
             // The only client of a host now joins the lists of its host.
@@ -150,6 +162,7 @@ impl World {
             id: client.id,
             standing,
             among_its_host: (!alone).then_some(standing),
+            heard: self.now,
             at: self.steps,
         };
         self.known.insert((host, port), known);
@@ -164,13 +177,17 @@ impl World {
                 let uses = &mut self.clients.client_mut(id).unwrap().uses;
                 if uses.find(Self::DRIVER, Device::MEDIATOR).is_none() {
                     uses.begin(Self::DRIVER, Device::MEDIATOR, 0);
+                    self.ranks_again(host, port);
                 }
             }
             Step::Prove(host, port) => {
-                let id = self.known.get(&(host, port)).map(|known| known.id);
-                if let Some(client) = id.and_then(|id| self.clients.client_mut(id)) {
-                    client.prove();
+                if !self.known.contains_key(&(host, port)) {
+                    return;
                 }
+                self.datagram(host, port);
+                let id = self.known[&(host, port)].id;
+                self.clients.client_mut(id).unwrap().prove();
+                self.ranks_again(host, port);
             }
             Step::Leave(host, port) => self.forget((host, port)),
             Step::DriverDown => self.driver_down(),
@@ -182,13 +199,23 @@ impl World {
         }
     }
 
+    /// The client that was just heard has another standing.
+    fn ranks_again(&mut self, host: u8, port: u16) {
+        let known = self.known.get_mut(&(host, port)).unwrap();
+        self.clients.rank_again(known.id);
+        known.standing = self.clients.client(known.id).unwrap().standing() as usize;
+        known.among_its_host = known.among_its_host.map(|_| known.standing);
+    }
+
     fn driver_down(&mut self) {
-        let ended = self.clients.driver_down(Self::DRIVER);
-        let ended: Vec<ClientId> = ended.into_iter().map(|(id, _)| id).collect();
-        // In the order of the slots.
-        for client in self.clients.slots.iter().flatten() {
-            let idle = client.standing() == Standing::Idle;
-            if !idle || !ended.contains(&client.id) {
+        if self.clients.driver_down(Self::DRIVER).is_empty() {
+            return;
+        }
+        // In the order in which they were heard; of the slots, if at the same time.
+        let mut all: Vec<&Client> = self.clients.slots.iter().flatten().collect();
+        all.sort_by_key(|client| client.heard);
+        for client in all {
+            if client.standing() != Standing::Idle {
                 continue;
             }
             self.steps += 1;
@@ -212,7 +239,10 @@ impl World {
             let expected = self
                 .expected(host)
                 .map(|(at, room)| (self.known[&at].id, room));
-            assert_eq!(self.clients.to_evict(&address(host, 99)), expected);
+            assert_eq!(
+                self.clients.to_evict(self.now, &address(host, 99)),
+                expected
+            );
         }
     }
 }

@@ -93,9 +93,10 @@ fn newcomers_are_evicted_first_and_proved_users_last() {
     let mut gone = Vec::new();
     for port in 100..104 {
         ask(&mut world, elsewhere(port), "5:0");
-        let (evicted, room) = world.router.poll_evicted().expect("an evicted client");
-        assert_eq!(room, RoomFor::AnyHost);
-        gone.push(evicted.address());
+        let evicted = world.router.poll_evicted().expect("an evicted client");
+        assert_eq!(evicted.room, RoomFor::AnyHost);
+        assert_eq!(evicted.newcomer, elsewhere(port).address);
+        gone.push(evicted.client.address());
         // The new client does not count.
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
         world.router.clients.client_mut(id).unwrap().prove();
@@ -127,15 +128,18 @@ fn a_full_host_evicts_one_of_its_own_clients() {
     world.router.clients.client_mut(id).unwrap().prove();
     ask(&mut world, proved, "5:0");
     world.driver_down(1);
+    // It is heard, but its device is down. So nobody has been silent.
+    ask(&mut world, idle, "77:3");
     ask(&mut world, user, "5:0");
     ask(&mut world, newcomer, "5:0");
 
     let mut gone = Vec::new();
     for port in 100..104 {
         ask(&mut world, elsewhere(port), "5:0");
-        let (evicted, room) = world.router.poll_evicted().expect("an evicted client");
-        assert_eq!(room, RoomFor::ItsHost);
-        gone.push(evicted.address());
+        let evicted = world.router.poll_evicted().expect("an evicted client");
+        assert_eq!(evicted.room, RoomFor::ItsHost);
+        assert_eq!(evicted.newcomer, elsewhere(port).address);
+        gone.push(evicted.client.address());
         let id = world.router.clients.at(&elsewhere(port)).unwrap().id;
         world.router.clients.client_mut(id).unwrap().prove();
         ask(&mut world, elsewhere(port), "5:0");
@@ -185,17 +189,146 @@ fn a_full_host_evicts_none_of_another_host() {
     ask(&mut world, elsewhere(2), "5:0");
     // The table and this host are full: the host evicts one of its own.
     ask(&mut world, client(3), "5:0");
-    assert_eq!(world.router.poll_evicted().unwrap().0.address().port(), 1);
+    let evicted = world.router.poll_evicted().unwrap();
+    assert_eq!(evicted.client.address().port(), 1);
     // For a host with room, any newcomer goes.
     let other = ClientAddress {
         socket: 0,
         address: (Ipv4Addr::new(10, 0, 0, 7), 1).into(),
     };
     ask(&mut world, other, "5:0");
-    let (evicted, room) = world.router.poll_evicted().unwrap();
-    assert_eq!(
-        (evicted.address, room),
-        (elsewhere(1).into(), RoomFor::AnyHost)
-    );
+    let evicted = world.router.poll_evicted().unwrap();
+    assert_eq!(evicted.client.address, elsewhere(1).into());
+    assert_eq!(evicted.room, RoomFor::AnyHost);
     assert!(world.router.poll_evicted().is_none());
+}
+
+/// A host with this many clients that use a device, and were silent for a while.
+fn host_of_silent_clients(
+    clients: u16,
+    address: &dyn Fn(u16) -> ClientAddress,
+    is_proved: bool,
+) -> World {
+    let mut world = World::with_clients(&["5:0"], 4096);
+    let limit = std::num::NonZeroUsize::new(clients.into()).unwrap();
+    world.router.set_clients_per_host(limit);
+    for port in 1..=clients {
+        ask(&mut world, address(port), "5:0");
+        if is_proved {
+            prove(&mut world, address(port));
+        }
+    }
+    world.now += limits::NEWCOMER;
+    // Now they are no newcomers.
+    for port in 1..=clients {
+        ask(&mut world, address(port), "5:0");
+    }
+    world.now += limits::SILENT;
+    world
+}
+
+fn prove(world: &mut World, at: ClientAddress) {
+    let id = world.router.clients.at(&at).unwrap().id;
+    world.router.clients.client_mut(id).unwrap().prove();
+    world.router.clients.rank_again(id);
+}
+
+fn is_known(world: &World, at: ClientAddress) -> bool {
+    world.router.clients.at(&at).is_some()
+}
+
+#[test]
+fn clients_that_arrive_together_at_a_full_host_do_not_evict_each_other() {
+    let local = |port| client(port);
+    let hosts: [(&dyn Fn(u16) -> ClientAddress, bool); 3] =
+        [(&local, true), (&elsewhere, false), (&elsewhere, true)];
+    for (address, is_proved) in hosts {
+        for burst in [2, 16, 200] {
+            let mut world = host_of_silent_clients(1024, address, is_proved);
+            let newcomers = 2000..2000 + burst;
+            for port in newcomers.clone() {
+                ask(&mut world, address(port), "5:0");
+                if is_proved {
+                    prove(&mut world, address(port));
+                }
+            }
+            for port in newcomers.clone() {
+                assert!(is_known(&world, address(port)), "{port} of {burst}");
+            }
+            // Those that were silent longest made room.
+            for port in 1..=1024 {
+                assert_eq!(is_known(&world, address(port)), port > burst, "{port}");
+            }
+            let counters = &world.router.counters;
+            let counted = |count| counters.counted(count);
+            assert_eq!(counted(Count::ClientsEvictedForHost), u64::from(burst));
+            let is_local = address(1).address.ip().is_loopback();
+            let for_local = if is_local { u64::from(burst) } else { 0 };
+            assert_eq!(counted(Count::ClientsEvictedForLocal), for_local);
+        }
+    }
+}
+
+#[test]
+fn a_burst_at_a_full_host_evicts_its_own_clients_only_when_none_is_silent() {
+    for address in [&|port| client(port), &elsewhere] as [&dyn Fn(u16) -> ClientAddress; 2] {
+        let mut world = host_of_silent_clients(16, address, false);
+        // Eight of them are heard again; they are known for long.
+        for port in 9..=16 {
+            ask(&mut world, address(port), "5:0");
+        }
+        for port in 100..108 {
+            ask(&mut world, address(port), "5:0");
+        }
+        for port in (9..=16).chain(100..108) {
+            assert!(is_known(&world, address(port)), "{port}");
+        }
+        // Now a client that was just heard has to go: of another machine, one that may be forged.
+        ask(&mut world, address(200), "5:0");
+        let is_local = address(1).address.ip().is_loopback();
+        let gone = if is_local { 9 } else { 100 };
+        for port in (9..=16).chain(100..108).chain([200]) {
+            assert_eq!(is_known(&world, address(port)), port != gone, "{port}");
+        }
+    }
+}
+
+#[test]
+fn forged_addresses_of_a_full_host_displace_no_client_that_was_just_heard() {
+    let mut world = host_of_silent_clients(1024, &elsewhere, false);
+    for port in 1..=100 {
+        ask(&mut world, elsewhere(port), "5:0");
+    }
+    for port in 2000..22_000 {
+        ask(&mut world, elsewhere(port), "5:0");
+    }
+    for port in 1..=100 {
+        assert!(is_known(&world, elsewhere(port)), "{port}");
+    }
+    assert_eq!(world.router.clients.len(), 1024);
+}
+
+#[test]
+fn local_clients_that_arrive_together_at_a_full_table_do_not_evict_each_other() {
+    let mut world = World::with_clients(&["5:0"], 64);
+    for port in 1..=32 {
+        ask(&mut world, elsewhere(port), "5:0");
+        ask(&mut world, client(port), "5:0");
+    }
+    world.now += limits::NEWCOMER;
+    for port in 1..=32 {
+        ask(&mut world, elsewhere(port), "5:0");
+        ask(&mut world, client(port), "5:0");
+    }
+    world.now += limits::SILENT;
+    for port in 100..148 {
+        ask(&mut world, client(port), "5:0");
+        let evicted = world.router.poll_evicted().unwrap();
+        assert_eq!(evicted.room, RoomFor::AnyHost);
+    }
+    for port in 100..148 {
+        assert!(is_known(&world, client(port)), "{port}");
+    }
+    let counted = world.router.counters.counted(Count::ClientsEvictedForLocal);
+    assert_eq!(counted, 48);
 }

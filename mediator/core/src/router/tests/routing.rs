@@ -76,9 +76,15 @@ fn a_frame_without_known_receivers_is_not_kept() {
         message: b"x",
     };
     let key = world.keys[0];
-    world
-        .router
-        .driver_frame(world.now, key, &parsed, frame, None, &mut world.out);
+    world.router.driver_frame(
+        world.now,
+        key,
+        &parsed,
+        frame,
+        None,
+        &mut { Portion::WHOLE },
+        &mut world.out,
+    );
     assert_eq!(world.out.datagrams().len(), 0);
     assert!(!world.out.is_empty(), "the caller sends and clears it");
 }

@@ -304,7 +304,7 @@ struct Recording {
 
 impl Recording {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut reader = Messages::new(BufReader::new(File::open(path)?));
+        let mut reader = Messages::new(File::open(path)?)?;
         let mut messages = Vec::new();
         while reader.next(|_, entry| {
             if let Entry::Message { header, data, .. } = entry {

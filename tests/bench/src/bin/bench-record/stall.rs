@@ -5,7 +5,7 @@
 //! ```
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,7 +112,7 @@ pub(super) fn measure(
     let report = recorder.finish()?;
     disk.finish()?;
     let found = Recording::read(&file)?.found();
-    let info = Info::read(BufReader::new(File::open(&file)?))?;
+    let info = Info::read(File::open(&file)?)?;
     let _ = std::fs::remove_file(&file);
     let _ = std::fs::remove_file(&pipe);
     let missing = info.gaps.iter().map(|gap| gap.messages).sum();

@@ -1,0 +1,107 @@
+//! The messages of pages. PURE.
+
+use amber_proto::{Device, DeviceType};
+use serde::Deserialize;
+
+/// A message from a page, and when it was sent.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Message {
+    /// In ms on any clock of the page.
+    pub at: Option<f64>,
+    /// The message.
+    #[serde(flatten)]
+    pub said: Said,
+}
+
+/// The content of a message from a page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "t", rename_all = "snake_case")]
+pub enum Said {
+    /// The first message: the token of the address, if it has one.
+    Hello {
+        /// The token.
+        token: Option<String>,
+    },
+    /// Turn the wheels of both sides at these speeds. Valid for [`MOTION_LIFE`](crate::limits::MOTION_LIFE).
+    Drive {
+        /// In mm/s.
+        left: f64,
+        /// In mm/s.
+        right: f64,
+        /// Whether to stop before obstacles.
+        guard: bool,
+    },
+    /// Stop the robot, no matter which page drives it.
+    Stop,
+    /// Drive to a point on the map.
+    Goal {
+        /// In metres.
+        x: f64,
+        /// In metres, down.
+        y: f64,
+    },
+    /// Start, stop or restart a driver.
+    Change {
+        /// The number of the request, for its answer.
+        id: u32,
+        /// The device.
+        device: String,
+        /// The action.
+        action: Action,
+    },
+    /// Show the panel of a device.
+    Open {
+        /// The device.
+        device: String,
+    },
+    /// Close the panel of a device.
+    Close {
+        /// The device.
+        device: String,
+    },
+    /// Send a request to a device.
+    Call {
+        /// The number of the request, for its answer.
+        id: u32,
+        /// The device.
+        device: String,
+        /// The name of the request on the command line.
+        method: String,
+        /// The arguments as on the command line: `name=value`.
+        args: Vec<String>,
+    },
+}
+
+impl Said {
+    /// Whether the robot may begin to move by it.
+    pub(super) fn moves(&self) -> bool {
+        match self {
+            Self::Drive { left, right, .. } => (*left, *right) != (0.0, 0.0),
+            Self::Goal { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// A change of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Start it.
+    Start,
+    /// Stop it.
+    Stop,
+    /// Restart it.
+    Restart,
+}
+
+/// The device with this name.
+pub(super) fn read_device(text: &str) -> Result<Device, String> {
+    let device = text.parse::<Device>();
+    device.map_err(|_| format!("'{text}' is not a device"))
+}
+
+/// Whether this names the mediator.
+pub(super) fn is_mediator(device: &str) -> bool {
+    read_device(device).is_ok_and(|device| device.device_type == DeviceType::MEDIATOR)
+}

@@ -1,0 +1,120 @@
+"""The lease of a device that moves: while a client holds it, nobody else moves the device. IO only
+through :class:`amber.aio.Proxy`.
+
+::
+
+    async with robot.device("roboclaw").lease("my program"):
+        await robot.roboclaw().drive(amber.WheelSpeeds.all(100))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from . import schemas
+from .errors import AmberError, NoAnswer, Refused
+from .schemas import DriverMsg
+
+if TYPE_CHECKING:
+    from .aio import Proxy
+
+#: How often a lease is kept in one period: some datagrams get lost.
+_KEEPS = 4
+#: Seconds between two requests of a client that waits in turn.
+_ASK_AGAIN_S = 0.2
+
+
+class Lease:
+    """A lease, taken with ``async with`` or :meth:`take` and kept until the end or :meth:`release`.
+
+    ``name`` says to people who drives. The device stops if nothing comes from this client for
+    ``period`` seconds (0.2 to 10), and at the release, if this client moved it. ``force`` takes the
+    lease from its holder; ``wait`` waits in turn.
+
+    Taking it raises Refused, which names the holder, or NoAnswer: the device does not move, or its
+    driver keeps no leases.
+    """
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        name: str,
+        *,
+        force: bool = False,
+        wait: bool = False,
+        period: float = 2.0,
+    ) -> None:
+        self._proxy = proxy
+        self._name = name
+        self._force = force
+        self._wait = wait
+        self._period = min(max(period, 0.2), 10.0)
+        self._task: asyncio.Task[None] | None = None
+        self._lost: str | None = None
+
+    @property
+    def lost(self) -> str | None:
+        """Why the lease was lost, such as that another client took it; None if it is held."""
+        return self._lost
+
+    async def take(self) -> Lease:
+        """Takes the lease, and keeps it from now on."""
+        action = schemas.motion.LeaseRequest
+        if self._wait:
+            while not (state := await self._ask(action.WAIT)).yours:
+                if state.HasField("refused"):
+                    raise Refused(f"{self._proxy.device} refused the request: {state.refused}")
+                await asyncio.sleep(min(_ASK_AGAIN_S, self._period / _KEEPS))
+        else:
+            state = await self._ask(action.TAKE_BY_FORCE if self._force else action.TAKE)
+            if not state.yours:
+                raise Refused(f"{self._proxy.device} refused the request: {state.refused}")
+        self._task = asyncio.ensure_future(self._keep())
+        return self
+
+    async def release(self) -> None:
+        """Releases the lease."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+            if self._lost is None:
+                await self._ask(schemas.motion.LeaseRequest.RELEASE)
+
+    async def __aenter__(self) -> Lease:
+        return await self.take()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.release()
+        except NoAnswer:
+            pass  # The lease ends by itself.
+
+    async def _keep(self) -> None:
+        proxy = self._proxy.with_deadline(self._period / _KEEPS)
+        kept = time.monotonic()
+        while True:
+            await asyncio.sleep(self._period / _KEEPS)
+            asked = time.monotonic()
+            try:
+                state = await self._ask(schemas.motion.LeaseRequest.KEEP, proxy)
+            except AmberError as error:
+                # Commands may have kept it.
+                if time.monotonic() - kept >= 2 * self._period:
+                    self._lost = str(error)
+                    return
+                continue
+            if not state.yours:
+                self._lost = state.refused
+                return
+            kept = asked
+
+    async def _ask(self, action: int, proxy: Proxy | None = None) -> Any:
+        message = DriverMsg(type=DriverMsg.DATA)
+        request = message.Extensions[schemas.motion.lease_request]
+        request.action, request.name = action, self._name
+        request.period_ms = int(self._period * 1000)
+        answer = await (proxy or self._proxy).request(message)
+        return answer.Extensions[schemas.motion.motion_state]
