@@ -1,4 +1,4 @@
-//! What handles and the task tell each other. PURE.
+//! What handles and the task tell each other. IO: channels.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
