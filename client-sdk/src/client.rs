@@ -14,13 +14,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::{InvalidAddress, MediatorAddress};
-use crate::dispatch::{Cancellation, Command, Dispatch, Status};
+use crate::dispatch::{Cancellation, Command, Dispatch, Reports, Status};
 use crate::error::{Error, Result};
 use crate::pending::CallId;
 use crate::proxy::Proxy;
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::{Fields, ListenerId, Terms};
-use crate::transport::{Transport, UdpTransport};
+use crate::transport::{Role, Transport, UdpTransport};
 use crate::wire::SYN_LEN;
 
 /// The default time to wait for an answer.
@@ -50,6 +50,7 @@ struct Shared {
     status: Arc<Status>,
     last_id: AtomicU64,
     mediator: String,
+    role: Role,
 }
 
 /// Whether the mediator has ever answered this client itself.
@@ -193,6 +194,7 @@ impl Client {
         let (commands, commands_received) = mpsc::channel(MAX_COMMANDS);
         let (cancellations, cancellations_received) = mpsc::unbounded_channel();
         let status = Arc::new(Status::default());
+        let role = transport.role();
         let dispatch = Dispatch::new(
             transport,
             mediator.clone(),
@@ -206,6 +208,7 @@ impl Client {
             status,
             last_id: AtomicU64::new(0),
             mediator,
+            role,
         };
         let client = Self {
             shared: Arc::new(shared),
@@ -222,36 +225,76 @@ impl Client {
         message: Bytes,
         deadline: Duration,
     ) -> Result<Bytes> {
+        let call = self.ask(device, message, deadline, None).await?;
+        call.answer().await
+    }
+
+    /// Sends a request within a deadline. Its answer may be waited for later or never, but is
+    /// awaited for `wait` at least.
+    pub(crate) async fn begin(
+        &self,
+        device: Device,
+        message: Bytes,
+        deadline: Duration,
+        wait: Duration,
+    ) -> Result<Asked> {
+        let (sent, receiver) = oneshot::channel();
+        let until = Instant::now() + deadline;
+        let asking = self.ask(device, message, deadline.max(wait), Some(sent));
+        let timed_out = Error::TimedOut {
+            device,
+            waited: deadline,
+        };
+        let call = timeout_at(until, asking).await.map_err(|_| timed_out)??;
+        self.sent(device, call.started, until, receiver).await?;
+        Ok(call)
+    }
+
+    async fn ask(
+        &self,
+        device: Device,
+        message: Bytes,
+        deadline: Duration,
+        sent: Option<oneshot::Sender<Result<()>>>,
+    ) -> Result<Asked> {
         check_length(device, &message)?;
         let started = Instant::now();
         let until = started + deadline;
         let (answer, receiver) = oneshot::channel();
         // The guard is there before the command is: see `dispatch`.
-        let mut guard = CallGuard {
-            client: self,
-            id: CallId(self.fresh_id()),
-            receiver,
-            state: GuardState::Waiting,
+        let call = Asked {
+            guard: CallGuard {
+                cancellations: self.shared.cancellations.clone(),
+                id: CallId(self.fresh_id()),
+                receiver,
+                state: GuardState::Waiting,
+            },
+            status: self.shared.status.clone(),
+            device,
+            started,
+            until,
         };
         let command = Command::Call {
-            id: guard.id,
+            id: call.guard.id,
             device,
             message,
             started: started.into_std(),
             deadline: until.into_std(),
             answer,
+            sent,
         };
         self.command(device, started, until, command).await?;
-        // The task keeps the deadline of what it has; this is for commands that
-        // it could not take because its transport is stuck.
-        let Ok(result) = timeout_at(until, &mut guard.receiver).await else {
-            return Err(Error::TimedOut {
-                device,
-                waited: started.elapsed(),
-            });
-        };
-        guard.state = GuardState::Settled;
-        result.unwrap_or_else(|_| Err(self.closed()))
+        Ok(call)
+    }
+
+    /// Whether drivers may report the outcomes of commands to this client.
+    pub(crate) fn may_ask_for_outcomes(&self) -> bool {
+        self.shared.role == Role::Client && self.announcement() == Announcement::Answered
+    }
+
+    /// Which drivers report them.
+    pub(crate) fn reports(&self) -> ReportsOf {
+        ReportsOf(self.shared.status.clone())
     }
 
     /// Sends a message without an answer.
@@ -372,12 +415,7 @@ impl Client {
     }
 
     fn closed(&self) -> Error {
-        let cause = self.shared.status.cause.get();
-        Error::Closed {
-            cause: cause
-                .cloned()
-                .unwrap_or_else(|| "its task was stopped".into()),
-        }
+        closed(&self.shared.status)
     }
 
     fn fresh_id(&self) -> u64 {
@@ -394,9 +432,53 @@ impl fmt::Debug for Client {
     }
 }
 
+/// A request that has been handed to the task. Keeps no client alive.
+pub(crate) struct Asked {
+    guard: CallGuard,
+    status: Arc<Status>,
+    device: Device,
+    started: Instant,
+    until: Instant,
+}
+
+impl Asked {
+    /// Waits for the answer.
+    pub(crate) async fn answer(mut self) -> Result<Bytes> {
+        // The task keeps the deadline of what it has; this is for commands that
+        // it could not take because its transport is stuck.
+        let Ok(result) = timeout_at(self.until, &mut self.guard.receiver).await else {
+            return Err(Error::TimedOut {
+                device: self.device,
+                waited: self.started.elapsed(),
+            });
+        };
+        self.guard.state = GuardState::Settled;
+        result.unwrap_or_else(|_| Err(closed(&self.status)))
+    }
+}
+
+/// What is known about the drivers' reports.
+#[derive(Clone)]
+pub(crate) struct ReportsOf(Arc<Status>);
+
+impl std::ops::Deref for ReportsOf {
+    type Target = Reports;
+
+    fn deref(&self) -> &Reports {
+        &self.0.reports
+    }
+}
+
+fn closed(status: &Status) -> Error {
+    let cause = status.cause.get().cloned();
+    Error::Closed {
+        cause: cause.unwrap_or_else(|| "its task was stopped".into()),
+    }
+}
+
 /// Takes a call back when its future is dropped.
-struct CallGuard<'a> {
-    client: &'a Client,
+struct CallGuard {
+    cancellations: mpsc::UnboundedSender<Cancellation>,
     id: CallId,
     receiver: oneshot::Receiver<Result<Bytes>>,
     state: GuardState,
@@ -408,12 +490,13 @@ enum GuardState {
     Settled,
 }
 
-impl Drop for CallGuard<'_> {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         // First the receiver, then the cancellation: see `dispatch`.
         self.receiver.close();
         if self.state == GuardState::Waiting {
-            self.client.cancel(Cancellation::Call(self.id));
+            // When the task has ended there is nothing to take back.
+            let _ = self.cancellations.send(Cancellation::Call(self.id));
         }
     }
 }

@@ -34,7 +34,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 use tracing::{debug, trace};
 
-pub(crate) use self::commands::{Cancellation, Command, Status};
+pub(crate) use self::commands::{Cancellation, Command, Reports, Status};
 use crate::error::{Error, Result, Unavailability};
 use crate::liveness::{Answer, Liveness, PATIENCE, Renewal, Verdict};
 use crate::pending::{Call, CallId, Pending};
@@ -47,6 +47,8 @@ use crate::wire::{Envelope, packet, sender, with_syn};
 const MAX_OUTBOX: usize = 64;
 /// The time limit for the goodbye if the transport cannot send.
 const GOODBYE: Duration = Duration::from_millis(500);
+/// A datagram of so many bytes passes every network whole.
+pub(crate) const UNFRAGMENTED: u32 = 1200;
 /// Far enough away for "no timeout".
 const NEVER: Duration = Duration::from_secs(86_400);
 
@@ -187,6 +189,7 @@ impl<T: Transport> Dispatch<T> {
                 started,
                 deadline,
                 answer,
+                sent,
             } => {
                 if answer.is_closed() {
                     return;
@@ -199,7 +202,7 @@ impl<T: Transport> Dispatch<T> {
                     waiter: Waiter::Caller(answer),
                 };
                 let syn = self.pending.insert(call);
-                self.send(device, with_syn(&message, syn), None);
+                self.send(device, with_syn(&message, syn), sent);
             }
             Command::Send {
                 device,
@@ -294,6 +297,7 @@ impl<T: Transport> Dispatch<T> {
         why: Option<Unavailable>,
     ) {
         let ack = envelope.ack();
+        self.status.reports.forget(device);
         match ack {
             Some(ack) => {
                 if let Some(call) = self.pending.answered(device, ack) {
@@ -508,6 +512,8 @@ impl<T: Transport> Dispatch<T> {
         let what = request::What::GetStatistics(mediator::GetStatistics {});
         let message = mediator::DriverMsg {
             request: Some(mediator::Request { what: Some(what) }),
+            // Whether the mediator lives must not depend on whether the network loses fragments.
+            max_answer_bytes: Some(UNFRAGMENTED),
             ..mediator::DriverMsg::data()
         };
         // Callers use increasing ids.

@@ -67,7 +67,14 @@ impl LogReader {
     /// Those of [`Mediator::read_log`]. You can retry.
     pub async fn next_now(&mut self) -> Result<Option<LogEntry>> {
         while self.read.is_empty() {
-            let page = self.mediator.read_log(self.position.request()).await?;
+            let request = self.position.request();
+            let page = match self.mediator.read_log(request).await {
+                Ok(page) => page,
+                Err(error) => {
+                    self.mediator = self.mediator.with_short_answers_after(error)?;
+                    continue;
+                }
+            };
             let taken = self.position.take(page);
             self.read.extend(taken);
             if !self.position.has_more() {

@@ -15,6 +15,7 @@ use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::{Fields, Terms};
 use crate::wire::{Envelope, decode};
 
+mod command;
 mod extras;
 mod mediator;
 #[cfg(test)]
@@ -42,6 +43,8 @@ pub struct Proxy {
     deadline: Duration,
     /// Whether the caller has set the deadline of this proxy, and not only that of the client.
     has_own_deadline: bool,
+    /// Gets the outcomes of commands that do not wait for them.
+    report: Option<command::Report>,
     /// For how long commands that move something hold.
     validity: Option<Duration>,
     /// The client for which a driver moves the device.
@@ -59,6 +62,7 @@ impl Proxy {
             device,
             deadline,
             has_own_deadline: false,
+            report: None,
             validity,
             for_client: None,
             terms: Bytes::new(),

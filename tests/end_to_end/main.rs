@@ -43,6 +43,7 @@ mod lost_clients;
 mod map;
 mod map_show;
 mod markers_and_servos;
+mod network;
 mod new_device;
 mod ninedof;
 mod no_survivors;
@@ -54,6 +55,7 @@ mod python_package;
 #[cfg(feature = "record")]
 mod record;
 mod restart;
+mod roaming;
 mod robot;
 mod rosbridge;
 mod routing;

@@ -224,7 +224,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         } => status::driver(session.client().await?, device, json).await,
         #[cfg(feature = "top")]
         Verb::Top(options) => top::run(session.client().await?, &options, json).await,
-        Verb::Metrics(options) => metrics::run(session.client().await?, &options, json).await,
+        Verb::Metrics(options) => metrics::run(session, &options, json).await,
         Verb::Events => until_interrupt(events::run(&session.mediator().await?, json)).await,
         Verb::Logs(options) => {
             until_interrupt(logs::run(session.mediator().await?, &options, json)).await

@@ -9,6 +9,7 @@ use amber_terminal::{Failure, print_text};
 
 use self::text::{Help, text};
 use super::overview::Overview;
+use super::session::Session;
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -25,17 +26,22 @@ pub struct Options {
     listen: Option<std::net::SocketAddr>,
 }
 
-pub(super) async fn run(client: &Client, options: &Options, json: bool) -> Result<(), Failure> {
+pub(super) async fn run(
+    session: &mut Session<'_>,
+    options: &Options,
+    json: bool,
+) -> Result<(), Failure> {
     if json {
         let hint = "`amber status --json` has the counters as JSON";
         return Err(Failure::wrong("metrics are not available as JSON").hint(hint));
     }
     #[cfg(feature = "web")]
     if let Some(address) = options.listen {
+        let client = session.client_when_network_is_there().await?;
         return web::serve(client, address).await;
     }
     let _ = options;
-    print_text(&page(client).await?)
+    print_text(&page(session.client().await?).await?)
 }
 
 async fn page(client: &Client) -> Result<String, Error> {

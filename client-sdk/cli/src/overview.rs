@@ -1,6 +1,6 @@
 //! A snapshot of the mediator, its drivers and clients, requested at one moment. IO.
 
-use amber_client::{Client, Error};
+use amber_client::{Client, Error, Mediator};
 use amber_proto::mediator::{Driver, ProcessUsage, Statistics};
 
 /// See the [module](self).
@@ -10,6 +10,17 @@ pub(crate) struct Overview {
     pub(crate) drivers: Vec<Driver>,
     /// Empty if the mediator is too old to report it.
     pub(crate) processes: Vec<ProcessUsage>,
+}
+
+/// The statistics, or those without counters where long answers do not arrive.
+pub(crate) async fn statistics(mediator: &Mediator) -> Result<Statistics, Error> {
+    match mediator.statistics().await {
+        Ok(statistics) => Ok(statistics),
+        Err(error) => {
+            let short = mediator.with_short_answers_after(error)?;
+            short.statistics().await
+        }
+    }
 }
 
 impl Overview {
@@ -23,7 +34,7 @@ impl Overview {
             }
         };
         let (statistics, drivers, processes) =
-            tokio::try_join!(mediator.statistics(), mediator.drivers(), processes)?;
+            tokio::try_join!(statistics(&mediator), mediator.drivers(), processes)?;
         Ok(Self {
             statistics,
             drivers,

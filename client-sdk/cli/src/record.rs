@@ -150,7 +150,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     let json = session.options.json;
     let port = session.options.mediator.port();
     let schemas = Schemas::with(&options.proto)?;
-    let client = session.client().await?;
+    let client = session.client_when_network_is_there().await?;
     let viewers = match options.raw {
         true => None,
         false => Some(viewers::converter(client, &options.devices).await),

@@ -1,9 +1,15 @@
 //! The connection of a command to the mediator, made on first use. IO.
 
-use amber_client::{Client, Mediator};
-use amber_terminal::Failure;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use amber_client::{Client, Error, Mediator};
+use amber_terminal::{Failure, note};
 
 use super::{Options, reason};
+
+/// The time between attempts to connect while there is no network.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A command with its connection.
 pub(crate) struct Session<'a> {
@@ -32,6 +38,29 @@ impl<'a> Session<'a> {
         Ok(self.client.insert(client))
     }
 
+    /// The connection, for commands that run for long: at boot, the network may come later than
+    /// they do.
+    ///
+    /// # Errors
+    /// The host is unknown, or no program listens there.
+    pub(crate) async fn client_when_network_is_there(&mut self) -> Result<&Client, Failure> {
+        let mut is_told = false;
+        while self.client.is_none() {
+            match Client::connect(&self.options.mediator).await {
+                Ok(client) => self.client = Some(client),
+                Err(error) if is_without_network(&error) => {
+                    if !is_told {
+                        note(format_args!("waiting for the network: {error}"));
+                    }
+                    is_told = true;
+                    tokio::time::sleep(RETRY).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.client().await
+    }
+
     /// The mediator as a device.
     ///
     /// # Errors
@@ -51,5 +80,18 @@ impl<'a> Session<'a> {
         };
         client.close().await;
         done
+    }
+}
+
+/// Whether the system has no way to any such host, and may get one.
+fn is_without_network(error: &Error) -> bool {
+    match error {
+        Error::Unreachable { source, .. } => matches!(
+            source.kind(),
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::NetworkDown
+        ),
+        // The library has no other sign for EAI_AGAIN: no name server answers.
+        Error::UnknownHost { source, .. } => source.to_string().contains("Temporary failure"),
+        _ => false,
     }
 }

@@ -11,11 +11,12 @@ use serde::Serialize;
 
 use self::gateway::Gateway;
 use super::devices::{Devices, motion, name, state_name, trouble};
+use super::overview;
 
 mod gateway;
 
 pub(super) async fn mediator(mediator: &Mediator, json: bool) -> Result<(), Failure> {
-    let statistics = mediator.statistics().await?;
+    let statistics = overview::statistics(mediator).await?;
     let drivers = mediator.drivers().await?;
     show(&MediatorStatus::new(statistics, &drivers), json)
 }

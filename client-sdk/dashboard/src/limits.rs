@@ -94,6 +94,9 @@ pub const PROOF_PERIOD: Duration = Duration::from_millis(100);
 /// A motion command that cannot be sent in this time is outdated.
 pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
 
+/// The time between two notices with the same words about motions that are refused.
+pub const TELL_AGAIN: Duration = Duration::from_secs(3);
+
 /// The number of stop commands, because some may get lost, and the time between them.
 pub const STOPS: u32 = 3;
 /// See [`STOPS`].

@@ -6,10 +6,11 @@
 //! Therefore each client subscribes to a device that publishes several times per second.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::hub::{Permission, Ticket, ViewerId};
 use crate::input::Input;
 use crate::limits::{
     BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, MOTION_VALIDITY, PROOF_PERIOD, STOPS,
+    TELL_AGAIN,
 };
 use crate::panel;
 use crate::parts::Parts;
@@ -99,6 +101,7 @@ impl Pilots {
                 parts,
                 inputs: self.inputs.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
+                told: Arc::default(),
             };
             self.tasks
                 .spawn(pilot.run(self.mediator.clone(), motions, received));
@@ -112,6 +115,8 @@ struct Pilot {
     parts: Parts,
     inputs: mpsc::Sender<Input>,
     calls: Arc<Semaphore>,
+    /// What the page was last told about its motions, and when.
+    told: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 impl Pilot {
@@ -174,8 +179,18 @@ impl Pilot {
         motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
     ) {
         // CollisionAvoidance accepts the same message.
-        let wheels = Roboclaw::new(client.device(device)).with_deadline(MOTION_DEADLINE);
-        let wheels = wheels.with_validity(MOTION_VALIDITY);
+        // The next motion must not wait, and a refusal belongs on the page.
+        let (viewer, inputs, told) = (self.viewer, self.inputs.clone(), self.told.clone());
+        let refused = move |error: Error| {
+            let text = error.to_string();
+            if is_news(&told, &text) && inputs.try_send(Input::Notice(viewer, text)).is_err() {
+                tracing::debug!("dropped a notice: the dashboard is busy");
+            }
+        };
+        let wheels = Roboclaw::new(client.device(device))
+            .with_deadline(MOTION_DEADLINE)
+            .with_validity(MOTION_VALIDITY)
+            .without_waiting(refused);
         let times = if speeds == WheelSpeeds::STOP {
             STOPS
         } else {
@@ -190,6 +205,10 @@ impl Pilot {
             }
             if let Err(error) = wheels.drive(speeds).await {
                 tracing::warn!(%device, "a motion command was not sent: {error}");
+                let text = error.to_string();
+                if is_news(&self.told, &text) {
+                    self.notice(text).await;
+                }
             }
         }
     }
@@ -224,6 +243,17 @@ impl Pilot {
     async fn answer(&self, ticket: Ticket, answer: Result<Value, String>) {
         let _ = self.inputs.send(Input::Answer(ticket, answer)).await;
     }
+}
+
+/// Whether to tell the page: motions are many, and their refusals are all the same.
+fn is_news(told: &Mutex<Option<(Instant, String)>>, text: &str) -> bool {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = |(at, known): &(Instant, String)| known == text && at.elapsed() < TELL_AGAIN;
+    if told.as_ref().is_some_and(is_known) {
+        return false;
+    }
+    *told = Some((Instant::now(), text.to_owned()));
+    true
 }
 
 /// Keeps messages coming to this client, as described above.

@@ -1,7 +1,8 @@
-//! What handles and the task tell each other. PURE.
+//! What handles and the task tell each other. IO: channels.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use amber_proto::Device;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
         started: Instant,
         deadline: Instant,
         answer: oneshot::Sender<Result<Bytes>>,
+        /// For callers that do not wait for the answer.
+        sent: Option<oneshot::Sender<Result<()>>>,
     },
     Send {
         device: Device,
@@ -56,4 +59,32 @@ pub(crate) struct Status {
     pub(crate) heard: AtomicBool,
     /// Notified once, when the task has ended.
     pub(crate) ended: Notify,
+    /// Which drivers report the outcomes of commands.
+    pub(crate) reports: Reports,
+}
+
+/// Which drivers report the outcomes of commands, as far as it is known.
+#[derive(Debug, Default)]
+pub(crate) struct Reports(Mutex<HashMap<Device, bool>>);
+
+impl Reports {
+    pub(crate) fn does(&self, device: Device) -> Option<bool> {
+        self.known().get(&device).copied()
+    }
+
+    /// Takes note. A single report counts more than many missing ones: they may be lost.
+    pub(crate) fn note(&self, device: Device, does: bool) {
+        let mut known = self.known();
+        let before = known.entry(device).or_insert(does);
+        *before |= does;
+    }
+
+    /// The driver will be another process.
+    pub(crate) fn forget(&self, device: Device) {
+        self.known().remove(&device);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Device, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -122,6 +122,7 @@ impl Machine {
             started: now,
             deadline: now + patience,
             answer,
+            sent: None,
         };
         self.dispatch.handle_command(now, command);
         self.flush(now);

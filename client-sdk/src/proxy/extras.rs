@@ -14,11 +14,11 @@ macro_rules! stop {
         impl $device {
             /// Stops the robot.
             ///
-            /// Resolves when the command has been handed to the system. If you drop the
-            /// future earlier, it may or may not be sent.
+            /// Resolves as other commands do. If you drop the future earlier, it may or may
+            /// not be sent.
             ///
             /// # Errors
-            /// The message could not be sent.
+            /// The message could not be sent, or the driver refuses it.
             pub async fn stop(&self) -> Result<()> {
                 let $this = self;
                 $stop.await
@@ -29,7 +29,7 @@ macro_rules! stop {
             /// Stops the robot.
             ///
             /// # Errors
-            /// The message could not be sent.
+            /// The message could not be sent, or the driver refuses it.
             pub fn stop(&self) -> Result<()> {
                 self.device.run($device::stop)
             }

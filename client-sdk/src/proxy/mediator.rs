@@ -2,26 +2,71 @@
 
 use amber_proto::mediator::{ClientInfo, Driver, ProcessUsage, Traced, change_driver::Action};
 use amber_proto::{Device, mediator};
+use prost::Message;
 
 use super::{Mediator, blocking};
-use crate::error::Result;
+use crate::client::Announcement;
+use crate::dispatch::UNFRAGMENTED;
+use crate::error::{Error, Result};
 use crate::subscription::Subscription;
 
+/// All entries of a list that comes in pages.
+macro_rules! pages {
+    ($this:ident, $list:ident, $entries:ident) => {{
+        let (mut mediator, mut all) = ($this.clone(), Vec::new());
+        loop {
+            let page = match mediator.$list(Some(all.len() as u32)).await {
+                Ok(page) => page,
+                Err(error) => {
+                    mediator = mediator.with_short_answers_after(error)?;
+                    continue;
+                }
+            };
+            let is_last = page.$entries.is_empty();
+            all.extend(page.$entries);
+            if is_last || all.len() >= page.total as usize {
+                return Ok(all);
+            }
+        }
+    }};
+}
+
 impl Mediator {
+    /// The same mediator, whose answers fit into datagrams that are not fragmented, with 1200 bytes.
+    /// Lists and logs then have more pages, and statistics may lack their counters.
+    ///
+    /// [`Mediator::drivers`], [`Mediator::clients`] and [`Mediator::processes`] use it by themselves
+    /// where long answers do not arrive.
+    pub fn with_short_answers(&self) -> Self {
+        let mut short = self.clone();
+        let wish = mediator::DriverMsg {
+            max_answer_bytes: Some(UNFRAGMENTED),
+            ..mediator::DriverMsg::default()
+        };
+        short.proxy.terms = wish.encode_to_vec().into();
+        short
+    }
+
+    /// The same after an error, if it may come from lost fragments: there was no answer although the
+    /// mediator lives. So a request that only reads can be repeated.
+    ///
+    /// # Errors
+    /// Otherwise, the error itself.
+    pub fn with_short_answers_after(&self, error: Error) -> Result<Self> {
+        let is_short = !self.proxy.terms.is_empty();
+        let lives = self.proxy.client.announcement() == Announcement::Answered;
+        match error {
+            Error::TimedOut { .. } if lives && !is_short => Ok(self.with_short_answers()),
+            error => Err(error),
+        }
+    }
+
     /// All drivers, in the order of the configuration.
     ///
     /// # Errors
     /// Those of [`Mediator::list_drivers`]. The deadline is that of each page.
     pub async fn drivers(&self) -> Result<Vec<Driver>> {
-        let mut drivers = Vec::new();
-        loop {
-            let page = self.list_drivers(Some(drivers.len() as u32)).await?;
-            let is_last = page.drivers.is_empty();
-            drivers.extend(page.drivers);
-            if is_last || drivers.len() >= page.total as usize {
-                return Ok(drivers);
-            }
-        }
+        pages!(self, list_drivers, drivers)
     }
 
     /// All known clients.
@@ -29,15 +74,7 @@ impl Mediator {
     /// # Errors
     /// Those of [`Mediator::list_clients`]. The deadline is that of each page.
     pub async fn clients(&self) -> Result<Vec<ClientInfo>> {
-        let mut clients = Vec::new();
-        loop {
-            let page = self.list_clients(Some(clients.len() as u32)).await?;
-            let is_last = page.clients.is_empty();
-            clients.extend(page.clients);
-            if is_last || clients.len() >= page.total as usize {
-                return Ok(clients);
-            }
-        }
+        pages!(self, list_clients, clients)
     }
 
     /// The running processes: the mediator first, then its drivers in the order of the
@@ -46,15 +83,7 @@ impl Mediator {
     /// # Errors
     /// Those of [`Mediator::list_processes`]. The deadline is that of each page.
     pub async fn processes(&self) -> Result<Vec<ProcessUsage>> {
-        let mut processes = Vec::new();
-        loop {
-            let page = self.list_processes(Some(processes.len() as u32)).await?;
-            let is_last = page.processes.is_empty();
-            processes.extend(page.processes);
-            if is_last || processes.len() >= page.total as usize {
-                return Ok(processes);
-            }
-        }
+        pages!(self, list_processes, processes)
     }
 
     /// Details of the driver that serves a device.

@@ -9,6 +9,7 @@ use super::*;
 use crate::error::Error;
 use crate::fake::Fake;
 
+mod commands;
 mod methods;
 
 mod roboclaw {

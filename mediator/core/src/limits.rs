@@ -386,6 +386,11 @@ pub const SERVICE_STATUS_PAUSE: Duration = Duration::from_secs(1);
 
 /// The list in one answer, in bytes: old clients can receive 16 384 in total.
 pub const LIST_BYTES: usize = 12_000;
+/// What an answer has beside its list: the header of the frame, the number of the request, and for
+/// each of ten entries its key and length.
+pub const AROUND_LIST_BYTES: usize = 80;
+/// What an answer has per process, at most.
+pub const PROCESS_BYTES: usize = 80;
 
 /// The command of a driver in an answer, in bytes: [`LAST_WORDS`] of [`TEXT_BYTES`] each leave
 /// this much of 16 384.

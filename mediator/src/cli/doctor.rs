@@ -1,17 +1,21 @@
 //! `amber doctor`: checks whether Amber can work on this machine, and gives advice. IO.
 //!
-//! [`facts`] reads the state of the machine, and [`judge`] finds the problems in it.
+//! [`facts`] reads the state of the machine, and [`judge`] finds the problems in it. [`network`] checks
+//! the way to a robot.
 
 mod facts;
 mod judge;
+mod network;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use amber_client::MediatorAddress;
 use amber_terminal::{Failure, Human};
 use serde::Serialize;
 
 use self::facts::Facts;
+use self::network::Network;
 
 /// The configuration of the packaged service.
 const SERVICE_CONFIGURATION: &str = "/etc/amber/amber.toml";
@@ -21,6 +25,7 @@ const SERVICE_CONFIGURATION: &str = "/etc/amber/amber.toml";
 Examples:
   amber doctor
   amber doctor -c amber.toml
+  amber doctor -m 192.168.1.7       (also checks the network to that robot)
   sudo -u amber amber doctor        (checks the rights of the service)
 
 It changes nothing. The exit code is 1 if there is a problem; warnings do not count.")]
@@ -36,9 +41,12 @@ impl Options {
             let path = PathBuf::from(SERVICE_CONFIGURATION);
             path.exists().then_some(path)
         });
-        let report = Report {
-            checks: judge::all(&Facts::read(config)),
-        };
+        let mut checks = judge::all(&Facts::read(config));
+        // Only for another machine: the port check finds a mediator on this one.
+        if options.mediator.host() != MediatorAddress::default().host() {
+            checks.push(network::judge(&Network::measure(&options.mediator)));
+        }
+        let report = Report { checks };
         amber_terminal::show(&report, options.json)?;
         match report.count(Level::Problem) {
             0 => Ok(()),

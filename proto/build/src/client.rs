@@ -21,11 +21,12 @@ mod fields;
 mod types;
 
 /// Names of methods that each client has in any case.
-const TAKEN: [&str; 7] = [
+const TAKEN: [&str; 8] = [
     "new",
     "of",
     "address",
     "with_deadline",
+    "without_waiting",
     "with_validity",
     "for_client",
     "ping",
@@ -196,6 +197,15 @@ impl {name} {{
         Self {{ proxy: self.proxy.with_deadline(deadline) }}
     }}
 
+    /// The same device, whose commands do not wait for the driver. If it reports later that it
+    /// refuses one, `report` gets the error.
+    pub fn without_waiting(
+        self,
+        report: impl ::core::ops::Fn(::amber_client::Error) + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> Self {{
+        Self {{ proxy: self.proxy.without_waiting(report) }}
+    }}
+
     /// Measures the round-trip time of a PING to the driver.
     ///
     /// # Errors
@@ -267,6 +277,15 @@ impl {name} {{
         /// The same device with another deadline for all requests.
         pub fn with_deadline(self, deadline: {DURATION}) -> Self {{
             Self {{ device: self.device.map(|device| device.with_deadline(deadline)) }}
+        }}
+
+        /// The same device, whose commands do not wait for the driver. If it reports later that it
+        /// refuses one, `report` gets the error, in the thread of the client.
+        pub fn without_waiting(
+            self,
+            report: impl ::core::ops::Fn(::amber_client::Error) + ::core::marker::Send + ::core::marker::Sync + 'static,
+        ) -> Self {{
+            Self {{ device: self.device.map(|device| device.without_waiting(report)) }}
         }}
 
         /// Measures the round-trip time of a PING to the driver.
@@ -411,7 +430,7 @@ impl ClientMethod<'_> {
             _ => {
                 let _ = writeln!(
                     out,
-                    "        {}.send({}).await",
+                    "        {}.command({}).await",
                     self.proxy(),
                     request.start
                 );
@@ -550,14 +569,16 @@ fn asked(timeout_ms: Option<u32>, has_duration: bool) -> String {
 fn told(is_async: bool) -> String {
     let future = match is_async {
         true => {
-            "\n\nThe device does not answer. Resolves when the message has been handed to the \
-             system. If you\ndrop the future earlier, the message may or may not be sent."
+            "\n\nThe device does not answer. Resolves when the driver has reported that it carries \
+             the command out.\nA driver that does not report is waited for once, for a quarter of a \
+             second; see `without_waiting`.\nIf you drop the future earlier, the message may or may \
+             not be sent."
         }
         false => "\n\nThe device does not answer.",
     };
     format!(
-        "{future}\n\n# Errors\nThe message could not be sent. Success does not mean that the \
-         device received it."
+        "{future}\n\n# Errors\nThe message could not be sent, or the driver refuses it. Success \
+         does not mean that the\ndevice received it."
     )
 }
 

@@ -28,7 +28,14 @@ fn each_client_has_the_methods_of_its_description() {
             .methods
             .iter()
             .map(|method| method.command.replace('-', "_"));
-        let always = ["address", "new", "of", "ping", "with_deadline"];
+        let always = [
+            "address",
+            "new",
+            "of",
+            "ping",
+            "with_deadline",
+            "without_waiting",
+        ];
         let mut expected: BTreeSet<_> = described.chain(always.map(str::to_owned)).collect();
         let mut moves = interface.methods.iter().filter_map(|it| it.moves.as_ref());
         let has_validity = moves.any(|it| !it.errand);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
-use amber_driver::client::{Client, Error};
+use amber_driver::client::{Client, Error, Proxy};
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_values::{Target, WheelSpeeds};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -132,7 +132,7 @@ impl Task {
     }
 
     async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
-        let proxy = client.device(device);
+        let proxy = without_waiting(client, device);
         let sent = match device.device_type {
             // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
@@ -151,7 +151,7 @@ impl Task {
         match order {
             Order::Drive(device, speeds) => self.drive(client, device, speeds).await,
             Order::Targets(device, targets) => {
-                let driver = DriveToPoint::new(client.device(device));
+                let driver = DriveToPoint::new(without_waiting(client, device));
                 let targets: Vec<Target> = targets;
                 self.report(device, driver.set_targets(&targets).await);
             }
@@ -221,6 +221,13 @@ impl Task {
             tracing::warn!(user, %device, "a command was not sent: {error}");
         }
     }
+}
+
+/// The next command of a user must not wait for the driver of the last one.
+fn without_waiting(client: &Client, device: Device) -> Proxy {
+    let refused =
+        move |error: Error| tracing::debug!(%device, "a command was not carried out: {error}");
+    client.device(device).without_waiting(refused)
 }
 
 /// Connects to the mediator; `None` if the user is closed before.

@@ -18,7 +18,7 @@ use prost::Message;
 use tracing::info;
 
 use super::clients::Gone;
-use super::lists::List;
+use super::lists::{List, Page};
 use super::unproved::TooLong;
 use super::{Core, Driver, ShellTask, Ticket, absence};
 use crate::config::Admin;
@@ -94,11 +94,12 @@ impl Core {
                     id,
                     syn,
                 };
+                let bytes = list_bytes(message.max_answer_bytes);
                 let what = message.request.and_then(|request| request.what);
-                if let Some(list) = self.list_for_others(now, said.from, what.as_ref()) {
+                if let Some(list) = self.list_for_others(now, said.from, what.as_ref(), bytes) {
                     return self.reply_with(ticket, &list);
                 }
-                match self.carry_out(now, ticket, what) {
+                match self.carry_out(now, ticket, what, bytes) {
                     Ok(Some(reply)) => self.reply(ticket, reply),
                     Ok(None) => {}
                     Err(refusal) => self.reply(ticket, reply::What::Refused(refusal)),
@@ -219,13 +220,15 @@ impl Core {
         now: Instant,
         ticket: Ticket,
         what: Option<request::What>,
+        bytes: usize,
     ) -> Result<Option<reply::What>, Refusal> {
         let Some(what) = what else {
             let message = "this mediator does not know the request";
             return Err(refuse(refusal::Reason::BadRequest, message, None));
         };
+        let page = |skip| Page { skip, bytes };
         Ok(Some(match what {
-            request::What::ListDrivers(page) => self.list_drivers(now, page.skip()),
+            request::What::ListDrivers(list) => self.list_drivers(now, page(list.skip())),
             request::What::DescribeDriver(device) => {
                 let key = self.key_of(&device)?;
                 reply::What::Driver(self.describe(now, &self.drivers[&key], Detail::Full))
@@ -234,18 +237,26 @@ impl Core {
                 let key = self.key_of(&device)?;
                 reply::What::Description(self.description_of(key, &device)?)
             }
-            request::What::ListClients(page) => self.list_clients(now, page.skip()),
-            request::What::ListProcesses(page) => {
-                let (processes, total) = self.list_processes(page.skip());
+            request::What::ListClients(list) => self.list_clients(now, page(list.skip())),
+            request::What::ListProcesses(list) => {
+                let (processes, total) = self.list_processes(page(list.skip()));
                 let measure = ShellTask::MeasureProcesses(ticket, processes, total);
                 self.tasks.push_back(measure);
                 return Ok(None);
             }
             request::What::GetStatistics(_) => {
-                reply::What::Statistics(self.statistics(now, ticket.to))
+                let mut statistics = self.statistics(now, ticket.to);
+                if statistics.encoded_len() > bytes {
+                    statistics.counters.clear();
+                    statistics.dropped.clear();
+                }
+                reply::What::Statistics(statistics)
             }
-            request::What::ReadLog(wanted) => reply::What::Log(self.read_log(now, &wanted)?),
-            request::What::ExplainCounters(_) => reply::What::Counters(explain_counters()),
+            request::What::ReadLog(wanted) => reply::What::Log(self.read_log(now, &wanted, bytes)?),
+            request::What::ExplainCounters(_) => {
+                let counters = page_of(explain_counters(), page(0));
+                reply::What::Counters(CounterList { counters })
+            }
             request::What::ChangeDriver(change) => {
                 self.check_admin(ticket.to)?;
                 let key = self.key_of(&change.device)?;
@@ -304,16 +315,16 @@ impl Core {
         }
     }
 
-    fn list_drivers(&self, now: Instant, skip: u32) -> reply::What {
+    fn list_drivers(&self, now: Instant, page: Page) -> reply::What {
         let all = self.drivers.values().filter(|driver| !driver.obsolete);
         let total = all.clone().count() as u32;
         let drivers = all.map(|driver| self.describe(now, driver, Detail::Brief));
-        let drivers = page_of(drivers, skip);
+        let drivers = page_of(drivers, page);
         reply::What::Drivers(DriverList { drivers, total })
     }
 
     /// The processes of one answer, not yet measured, and the number of all.
-    fn list_processes(&self, skip: u32) -> (Vec<ProcessUsage>, u32) {
+    fn list_processes(&self, page: Page) -> (Vec<ProcessUsage>, u32) {
         // The shell knows its own pid.
         let mediator = ProcessUsage::default();
         let drivers = self.drivers.values().filter_map(|driver| {
@@ -325,16 +336,17 @@ impl Core {
         });
         let mut all: Vec<_> = [mediator].into_iter().chain(drivers).collect();
         let total = all.len() as u32;
-        all.drain(..all.len().min(skip as usize));
-        all.truncate(limits::PROCESSES_PER_ANSWER);
+        all.drain(..all.len().min(page.skip as usize));
+        let fit = (page.bytes / limits::PROCESS_BYTES).max(1);
+        all.truncate(fit.min(limits::PROCESSES_PER_ANSWER));
         (all, total)
     }
 
-    fn list_clients(&self, now: Instant, skip: u32) -> reply::What {
+    fn list_clients(&self, now: Instant, page: Page) -> reply::What {
         let total = self.router.clients.len() as u32;
         let all = self.router.clients.in_order().into_iter();
         let clients = all.map(|client| self.client_info(now, client));
-        let clients = page_of(clients, skip);
+        let clients = page_of(clients, page);
         reply::What::Clients(mediator::ClientList { clients, total })
     }
 
@@ -344,19 +356,25 @@ impl Core {
         now: Instant,
         from: Sender,
         what: Option<&request::What>,
+        bytes: usize,
     ) -> Option<Arc<[u8]>> {
+        let page = |skip| Page { skip, bytes };
         let list = match (from, what?) {
             (Sender::Client(client), _) if is_loopback(client.address.ip()) => return None,
-            (Sender::Client(_), request::What::ListDrivers(page)) => List::Drivers(page.skip()),
-            (Sender::Client(_), request::What::ListClients(page)) => List::Clients(page.skip()),
+            (Sender::Client(_), request::What::ListDrivers(list)) => {
+                List::Drivers(page(list.skip()))
+            }
+            (Sender::Client(_), request::What::ListClients(list)) => {
+                List::Clients(page(list.skip()))
+            }
             _ => return None,
         };
         if let Some(kept) = self.lists.find(now, list) {
             return Some(kept);
         }
         let what = match list {
-            List::Drivers(skip) => self.list_drivers(now, skip),
-            List::Clients(skip) => self.list_clients(now, skip),
+            List::Drivers(page) => self.list_drivers(now, page),
+            List::Clients(page) => self.list_clients(now, page),
         };
         Some(self.lists.keep(now, list, encode_reply(what)))
     }
@@ -566,16 +584,22 @@ fn name_of_host(ip: IpAddr) -> String {
     }
 }
 
-fn explain_counters() -> CounterList {
+/// The space for a list in an answer that may have so many bytes.
+fn list_bytes(max_answer_bytes: Option<u32>) -> usize {
+    max_answer_bytes.map_or(limits::LIST_BYTES, |bytes| {
+        let rest = (bytes as usize).saturating_sub(limits::AROUND_LIST_BYTES);
+        rest.min(limits::LIST_BYTES)
+    })
+}
+
+fn explain_counters() -> impl Iterator<Item = CounterHelp> {
     let counts = Count::ALL.iter().map(|it| (it.name(), it.help()));
     let drops = DropReason::ALL.iter().map(|it| (it.name(), it.help()));
     let help = |(name, help): (&str, &str)| CounterHelp {
         name: name.into(),
         help: help.into(),
     };
-    CounterList {
-        counters: counts.chain(drops).map(help).collect(),
-    }
+    counts.chain(drops).map(help)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -596,13 +620,13 @@ pub(super) fn device_of(device: &mediator::Device) -> Device {
 }
 
 /// As many entries as fit into one answer, and at least one.
-fn page_of<T: Message>(all: impl Iterator<Item = T>, skip: u32) -> Vec<T> {
+fn page_of<T: Message>(all: impl Iterator<Item = T>, page: Page) -> Vec<T> {
     let mut bytes = 0;
-    all.skip(skip as usize)
+    all.skip(page.skip as usize)
         .take_while(|item| {
             let first = bytes == 0;
             bytes += item.encoded_len();
-            first || bytes <= limits::LIST_BYTES
+            first || bytes <= page.bytes
         })
         .collect()
 }

@@ -11,8 +11,17 @@ use crate::limits::{LIST_AGE, LIST_PARTS};
 /// One page of a list, and its first entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    Drivers(u32),
-    Clients(u32),
+    Drivers(Page),
+    Clients(Page),
+}
+
+/// A part of a list that fits into one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// The entries before it.
+    pub(super) skip: u32,
+    /// The space for its entries, in bytes.
+    pub(super) bytes: usize,
 }
 
 /// See the [module](self).
@@ -48,25 +57,29 @@ mod tests {
 
     use super::*;
 
+    fn page(skip: u32) -> Page {
+        Page { skip, bytes: 1000 }
+    }
+
     #[test]
     fn few_lists_are_kept_for_a_short_time() {
         let (mut lists, start) = (Lists::default(), Instant::now());
-        assert_eq!(lists.find(start, List::Clients(0)), None);
-        lists.keep(start, List::Clients(0), vec![1]);
-        lists.keep(start, List::Drivers(0), vec![2]);
+        assert_eq!(lists.find(start, List::Clients(page(0))), None);
+        lists.keep(start, List::Clients(page(0)), vec![1]);
+        lists.keep(start, List::Drivers(page(0)), vec![2]);
         let late = start + LIST_AGE - Duration::from_millis(1);
         assert_eq!(
-            lists.find(late, List::Clients(0)).as_deref(),
+            lists.find(late, List::Clients(page(0))).as_deref(),
             Some(&[1][..])
         );
         assert_eq!(
-            lists.find(late, List::Drivers(0)).as_deref(),
+            lists.find(late, List::Drivers(page(0))).as_deref(),
             Some(&[2][..])
         );
-        assert_eq!(lists.find(late, List::Clients(9)), None);
-        assert_eq!(lists.find(start + LIST_AGE, List::Clients(0)), None);
+        assert_eq!(lists.find(late, List::Clients(page(9))), None);
+        assert_eq!(lists.find(start + LIST_AGE, List::Clients(page(0))), None);
         for skip in 0..2 * LIST_PARTS as u32 {
-            lists.keep(late, List::Clients(skip), vec![]);
+            lists.keep(late, List::Clients(page(skip)), vec![]);
             assert!(lists.kept.len() <= LIST_PARTS);
         }
     }

@@ -18,9 +18,7 @@ use prost::Message;
 use super::control::wire_device;
 use super::{Core, mediator};
 use crate::counters::{Count, Counters};
-use crate::limits::{
-    KEPT_LOG_BYTES, KEPT_LOG_LINES, KEPT_LOG_TEXT_BYTES, KEPT_LOG_TOTAL_BYTES, LIST_BYTES,
-};
+use crate::limits::{KEPT_LOG_BYTES, KEPT_LOG_LINES, KEPT_LOG_TEXT_BYTES, KEPT_LOG_TOTAL_BYTES};
 use crate::router::DriverKey;
 use crate::text::beginning;
 
@@ -136,7 +134,7 @@ impl Log {
     }
 
     /// One page of the lines, as many as fit into an answer.
-    pub(super) fn page(&self, wanted: Wanted, started_ms: u64) -> LogPage {
+    pub(super) fn page(&self, wanted: Wanted, started_ms: u64, most_bytes: usize) -> LogPage {
         let mut parts: Vec<_> = match wanted.driver {
             Some(driver) => self.drivers.get_key_value(&driver).into_iter().collect(),
             None => self.drivers.iter().collect(),
@@ -168,7 +166,7 @@ impl Log {
             let line = lines.kept[index].on_wire(*device, is_one);
             // With the key and the length of the field.
             bytes += line.encoded_len() + 4;
-            if bytes > LIST_BYTES && !page.is_empty() {
+            if bytes > most_bytes && !page.is_empty() {
                 break;
             }
             page.push(line);
@@ -281,6 +279,7 @@ impl Core {
         &self,
         now: Instant,
         wanted: &mediator::ReadLog,
+        bytes: usize,
     ) -> Result<LogPage, Refusal> {
         let driver = match &wanted.device {
             None => None,
@@ -294,7 +293,7 @@ impl Core {
             since: since.and_then(|since| now.checked_sub(since)),
             last: wanted.last.map(|last| last as usize),
         };
-        Ok(self.log.page(wanted, self.started_ms))
+        Ok(self.log.page(wanted, self.started_ms, bytes))
     }
 
     /// The first device of the driver that serves a device, or of one that is no longer

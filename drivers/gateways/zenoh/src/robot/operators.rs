@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
-use amber_client::{Client, Error};
+use amber_client::{Client, Error, Proxy};
 use amber_gateways::shared::robot::{Order, User};
 use amber_proto::{Device, DeviceType, DriverMsg};
 use amber_values::WheelSpeeds;
@@ -153,7 +153,7 @@ impl Task {
     }
 
     async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
-        let proxy = client.device(device);
+        let proxy = without_waiting(client, device);
         let sent = match device.device_type {
             // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
@@ -172,7 +172,7 @@ impl Task {
         match job {
             Job::Order(Order::Drive(device, speeds)) => self.drive(client, device, speeds).await,
             Job::Order(Order::Targets(device, targets)) => {
-                let driver = DriveToPoint::new(client.device(device));
+                let driver = DriveToPoint::new(without_waiting(client, device));
                 self.report(device, &driver.set_targets(&targets).await);
             }
             Job::Order(Order::Message(device, message)) => {
@@ -247,4 +247,10 @@ fn with_ack(message: &Bytes, ack: Option<u32>) -> Bytes {
     changed.put_slice(message);
     prost::encoding::uint32::encode(ACK_NUM, &ack, &mut changed);
     changed.freeze()
+}
+
+/// The next command of an operator must not wait for the driver of the last one.
+fn without_waiting(client: &Client, device: Device) -> Proxy {
+    let refused = move |error: Error| tracing::debug!(%device, "a command was not carried out: {error}");
+    client.device(device).without_waiting(refused)
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::limits::LIST_BYTES;
 
 const BEGIN_MS: u64 = 1_700_000_000_000;
 
@@ -44,7 +45,7 @@ impl Bench {
     fn read(&self, mut wanted: Wanted) -> Vec<(u64, String)> {
         let mut read = Vec::new();
         loop {
-            let page = self.log.page(wanted, BEGIN_MS);
+            let page = self.log.page(wanted, BEGIN_MS, LIST_BYTES);
             assert!(page.encoded_len() <= LIST_BYTES + 100);
             assert!(!page.more || !page.lines.is_empty(), "a page has progress");
             read.extend(page.lines.into_iter().map(|line| (line.number, line.text)));
@@ -90,11 +91,11 @@ fn lines_of_all_drivers_are_in_order_and_those_of_one_have_numbers_of_their_own(
     assert_eq!(bench.read(Wanted::default()), all);
     assert_eq!(bench.read(of(hokuyo())), [line(1, "a"), line(2, "c")]);
     assert_eq!(bench.read(of(dummy())), [line(1, "b")]);
-    let page = bench.log.page(of(hokuyo()), BEGIN_MS);
+    let page = bench.log.page(of(hokuyo()), BEGIN_MS, LIST_BYTES);
     assert_eq!((page.newest, page.started_ms), (2, BEGIN_MS));
     assert_eq!(page.lines[1].time_ms, BEGIN_MS + 2);
-    assert_eq!(bench.log.page(Wanted::default(), 0).newest, 3);
-    let nothing = bench.log.page(of("77:3".parse().unwrap()), 0);
+    assert_eq!(bench.log.page(Wanted::default(), 0, LIST_BYTES).newest, 3);
+    let nothing = bench.log.page(of("77:3".parse().unwrap()), 0, LIST_BYTES);
     assert_eq!(nothing.lines, []);
     assert_eq!((nothing.newest, nothing.more), (0, false));
 }
@@ -203,7 +204,7 @@ fn a_long_line_is_cut_and_says_so() {
     let text = format!("a{}", "ä".repeat(KEPT_LOG_TEXT_BYTES));
     bench.say(0, dummy(), &text);
     bench.say(0, dummy(), "short");
-    let lines = bench.log.page(of(dummy()), 0).lines;
+    let lines = bench.log.page(of(dummy()), 0, LIST_BYTES).lines;
     let kept = KEPT_LOG_TEXT_BYTES - 1;
     assert_eq!(lines[0].text.len(), kept, "whole characters");
     assert_eq!(lines[0].cut_bytes() as usize, text.len() - kept);

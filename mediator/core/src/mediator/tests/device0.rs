@@ -214,6 +214,53 @@ fn statistics_name_every_counter() {
     assert_eq!(statistics.client_id, Some(known.0), "the id of the asker");
 }
 
+/// The whole datagrams that answer a request with a wish for short answers.
+fn short_answers(world: &mut World, what: request::What) -> Vec<usize> {
+    let mut message = mediator::DriverMsg::data();
+    message.set_syn(Some(SynNum(1)));
+    message.request = Some(Request { what: Some(what) });
+    message.max_answer_bytes = Some(1200);
+    world.send(local(1), Device::MEDIATOR, &message.encode_to_vec());
+    world.settle();
+    let answers = world.take(local(1));
+    answers.iter().map(|answer| answer.len()).collect()
+}
+
+#[test]
+fn answers_are_as_short_as_the_client_wants_them() {
+    let drivers: Vec<_> = (0..60)
+        .map(|id| format!("5:{id}=/a/program/with/a/path"))
+        .collect();
+    let drivers: Vec<_> = drivers.iter().map(|driver| &**driver).collect();
+    let mut world = World::new(&drivers);
+    for port in 2..60 {
+        world.request(
+            local(port),
+            request::What::GetStatistics(mediator::GetStatistics {}),
+        );
+    }
+    world.request(
+        local(1),
+        request::What::GetStatistics(mediator::GetStatistics {}),
+    );
+    let long = world.take(local(1)).last().unwrap().len();
+    assert!(
+        long > 1200,
+        "without the wish, all counters are in it: {long}"
+    );
+    for what in [
+        request::What::GetStatistics(mediator::GetStatistics {}),
+        request::What::ListDrivers(mediator::ListDrivers::default()),
+        request::What::ListClients(mediator::ListClients::default()),
+        request::What::ReadLog(mediator::ReadLog::default()),
+        request::What::ExplainCounters(mediator::ExplainCounters {}),
+    ] {
+        for length in short_answers(&mut world, what.clone()) {
+            assert!(length <= 1200, "{length} bytes: {what:?}");
+        }
+    }
+}
+
 #[test]
 fn the_answer_to_a_reload_is_not_sent_to_a_new_client_at_that_address() {
     let mut world = World::new(&["5:0=x"]);
