@@ -386,8 +386,10 @@ pub const SERVICE_STATUS_PAUSE: Duration = Duration::from_secs(1);
 
 /// The list in one answer, in bytes: old clients can receive 16 384 in total.
 pub const LIST_BYTES: usize = 12_000;
-/// What an answer has beside its list: the header of the frame, the number of the request, and for
-/// each of ten entries its key and length.
+/// The key and the length of an entry of a list, at most.
+pub const AROUND_ENTRY_BYTES: usize = 4;
+/// What an answer has beside the entries of its list: the header of the frame, the number of the
+/// request, the number of all entries, and the keys and lengths of what contains the list.
 pub const AROUND_LIST_BYTES: usize = 80;
 /// What an answer has per process, at most.
 pub const PROCESS_BYTES: usize = 80;

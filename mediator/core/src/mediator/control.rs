@@ -625,7 +625,7 @@ fn page_of<T: Message>(all: impl Iterator<Item = T>, page: Page) -> Vec<T> {
     all.skip(page.skip as usize)
         .take_while(|item| {
             let first = bytes == 0;
-            bytes += item.encoded_len();
+            bytes += item.encoded_len() + limits::AROUND_ENTRY_BYTES;
             first || bytes <= page.bytes
         })
         .collect()

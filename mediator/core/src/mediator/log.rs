@@ -18,7 +18,9 @@ use prost::Message;
 use super::control::wire_device;
 use super::{Core, mediator};
 use crate::counters::{Count, Counters};
-use crate::limits::{KEPT_LOG_BYTES, KEPT_LOG_LINES, KEPT_LOG_TEXT_BYTES, KEPT_LOG_TOTAL_BYTES};
+use crate::limits::{
+    AROUND_ENTRY_BYTES, KEPT_LOG_BYTES, KEPT_LOG_LINES, KEPT_LOG_TEXT_BYTES, KEPT_LOG_TOTAL_BYTES,
+};
 use crate::router::DriverKey;
 use crate::text::beginning;
 
@@ -164,8 +166,7 @@ impl Log {
         while let Some(Reverse((_, part, index))) = next.peek().copied() {
             let (device, lines) = parts[part];
             let line = lines.kept[index].on_wire(*device, is_one);
-            // With the key and the length of the field.
-            bytes += line.encoded_len() + 4;
+            bytes += line.encoded_len() + AROUND_ENTRY_BYTES;
             if bytes > most_bytes && !page.is_empty() {
                 break;
             }
