@@ -98,12 +98,16 @@ fn an_image_and_a_graph_of_nodes_are_maps_to_drive_on() {
 #[test]
 fn the_robot_stops_when_goto_ends() {
     let robot = robot();
-    // A killed command cannot say that it ends: the mediator notices its silence.
+    // A killed command cannot say that it ends: it does not keep its lease.
     let mut killed = going(&robot, &FAR);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    robot.demo.wait_for_line("has left: the robot stops");
-    robot.until("it stands", stands);
+    let stood = robot.until("it stands", stands);
+    let left_m = (stood.x_m - 5.7).hypot(stood.y_m - 4.4);
+    assert!(
+        left_m > 1.0,
+        "it drove on, up to {left_m} m from the target"
+    );
     let mut interrupted = going(&robot, &FAR);
     signal(interrupted.id(), Signal::SIGINT);
     let told = robot.state();
