@@ -61,8 +61,8 @@ pub mod error;
 pub mod fake;
 #[doc(hidden)]
 pub mod generated;
-#[cfg(feature = "picture")]
 pub mod lease;
+#[cfg(feature = "picture")]
 pub mod picture;
 pub mod proxy;
 pub mod sources;
