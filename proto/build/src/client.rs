@@ -21,11 +21,12 @@ mod fields;
 mod types;
 
 /// Names of methods that each client has in any case.
-const TAKEN: [&str; 8] = [
+const TAKEN: [&str; 9] = [
     "new",
     "of",
     "address",
     "with_deadline",
+    "with_outcomes",
     "without_waiting",
     "with_validity",
     "for_client",
@@ -197,6 +198,12 @@ impl {name} {{
         Self {{ proxy: self.proxy.with_deadline(deadline) }}
     }}
 
+    /// The same device, whose commands wait until the driver has reported whether it carries them
+    /// out. A driver that does not report is waited for once, for a quarter of a second.
+    pub fn with_outcomes(self) -> Self {{
+        Self {{ proxy: self.proxy.with_outcomes() }}
+    }}
+
     /// The same device, whose commands do not wait for the driver. If it reports later that it
     /// refuses one, `report` gets the error.
     pub fn without_waiting(
@@ -277,6 +284,12 @@ impl {name} {{
         /// The same device with another deadline for all requests.
         pub fn with_deadline(self, deadline: {DURATION}) -> Self {{
             Self {{ device: self.device.map(|device| device.with_deadline(deadline)) }}
+        }}
+
+        /// The same device, whose commands wait until the driver has reported whether it carries
+        /// them out. A driver that does not report is waited for once, for a quarter of a second.
+        pub fn with_outcomes(self) -> Self {{
+            Self {{ device: self.device.map(|device| device.with_outcomes()) }}
         }}
 
         /// The same device, whose commands do not wait for the driver. If it reports later that it
@@ -430,7 +443,7 @@ impl ClientMethod<'_> {
             _ => {
                 let _ = writeln!(
                     out,
-                    "        {}.command({}).await",
+                    "        {}.tell({}).await",
                     self.proxy(),
                     request.start
                 );
@@ -569,16 +582,15 @@ fn asked(timeout_ms: Option<u32>, has_duration: bool) -> String {
 fn told(is_async: bool) -> String {
     let future = match is_async {
         true => {
-            "\n\nThe device does not answer. Resolves when the driver has reported that it carries \
-             the command out.\nA driver that does not report is waited for once, for a quarter of a \
-             second; see `without_waiting`.\nIf you drop the future earlier, the message may or may \
-             not be sent."
+            "\n\nThe device does not answer. Resolves when the message has been handed to the system,\nor with \
+             `with_outcomes` when the driver has reported that it carries the command out.\nIf you drop the \
+             future earlier, the message may or may not be sent."
         }
         false => "\n\nThe device does not answer.",
     };
     format!(
-        "{future}\n\n# Errors\nThe message could not be sent, or the driver refuses it. Success \
-         does not mean that the\ndevice received it."
+        "{future}\n\n# Errors\nThe message could not be sent. With `with_outcomes`, also: the driver \
+         refuses it. Success\ndoes not mean that the device received it."
     )
 }
 

@@ -50,7 +50,7 @@ async fn a_refusal_reaches_its_caller() {
         }
         fake
     });
-    let servos = client.maestro(0);
+    let servos = client.maestro(0).with_outcomes();
     match servos.set_angle(99, 4500).await {
         Err(Error::Refused { message, .. }) => assert_eq!(message, "there is no servo 99"),
         other => panic!("{other:?}"),
@@ -74,7 +74,8 @@ async fn a_command_that_moves_says_for_how_long_it_holds_and_reports_its_refusal
     });
     let wheels = (client.roboclaw(0))
         .with_validity(Duration::from_millis(400))
-        .for_client(Some(ClientId(7)));
+        .for_client(Some(ClientId(7)))
+        .with_outcomes();
     match wheels.drive(WheelSpeeds::STOP).await {
         Err(Error::Refused { message, .. }) => assert_eq!(message, "another client drives"),
         other => panic!("{other:?}"),
@@ -85,7 +86,7 @@ async fn a_command_that_moves_says_for_how_long_it_holds_and_reports_its_refusal
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_reports_nothing_is_waited_for_once() {
     let (client, mut fake) = announced().await;
-    let servos = client.maestro(0);
+    let servos = client.maestro(0).with_outcomes();
     servos.set_angle(3, 45).await.unwrap();
     let began = Instant::now();
     for _ in 0..5 {
@@ -134,7 +135,15 @@ async fn without_waiting_a_refusal_is_passed_on_later() {
 async fn the_original_system_gets_the_bytes_of_before_and_is_not_waited_for() {
     let (client, mut fake) = Fake::new();
     let began = Instant::now();
-    client.maestro(0).set_angle(3, 45).await.unwrap();
+    let servos = client.maestro(0).with_outcomes();
+    servos.set_angle(3, 45).await.unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
+    assert!(!wants_outcome(&fake.receive().await.unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_does_not_ask_is_not_told() {
+    let (client, mut fake) = announced().await;
+    client.maestro(0).set_angle(3, 45).await.unwrap();
     assert!(!wants_outcome(&fake.receive().await.unwrap()));
 }
