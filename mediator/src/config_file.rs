@@ -2,6 +2,7 @@
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -36,9 +37,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let found = File::from(found);
     check(&found.metadata()?)?;
-    // The path may name another file by now, so it is opened without waiting and checked again.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty())?);
+    let file = reopen(&found, path)?;
     check(&file.metadata()?)?;
     let mut bytes = Vec::new();
     file.take(CONFIG_BYTES + 1).read_to_end(&mut bytes)?;
@@ -58,6 +57,18 @@ fn check(found: &Metadata) -> io::Result<()> {
     match found.len() > CONFIG_BYTES {
         true => Err(too_long()),
         false => Ok(()),
+    }
+}
+
+/// Opens the file that was checked: the path may name another one by now. Without `/proc`, the path
+/// is opened without waiting, since it may be a pipe.
+fn reopen(found: &File, path: &Path) -> io::Result<File> {
+    match File::open(format!("/proc/self/fd/{}", found.as_raw_fd())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            Ok(File::from(open(path, flags, Mode::empty())?))
+        }
+        opened => opened,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 
 use mcap::records::{self, ChunkIndex, MessageHeader, Record, SchemaHeader, op};
+use prost_reflect::DescriptorPool;
 
 use crate::Error;
 use crate::chunk::{self, Check, Chunk, Header, first_record};
@@ -11,6 +12,7 @@ use crate::damage::{Damage, Effect};
 use crate::payload::{self, Form, Framing};
 use crate::record::MESSAGE_HEADER;
 use crate::scan::{Attached, Found, Scan};
+use crate::writer::PROTOBUF;
 
 /// A channel with its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -324,7 +326,14 @@ impl<F: Read + Seek> Messages<F> {
         let id = header.id;
         let is_known = self.schemas.contains_key(&id);
         // A damaged schema can be one that some readers accept and others do not.
-        if check == Check::Wrong || !self.is_better(Defined::Schema(id), is_known, check) {
+        let is_usable = match check {
+            Check::Right => true,
+            Check::Absent | Check::CutOff => {
+                header.encoding != PROTOBUF || is_sound(&header, &data)
+            }
+            Check::Wrong => false,
+        };
+        if !is_usable || !self.is_better(Defined::Schema(id), is_known, check) {
             return;
         }
         self.schemas.insert(id, (header, data));
@@ -367,6 +376,34 @@ impl<F: Read + Seek> Messages<F> {
         self.schema_of.insert(channel.id, channel.schema_id);
         self.channels.insert(channel.id, stored);
     }
+}
+
+/// Whether all readers can use a schema of protobuf: some of them accept names that are none.
+fn is_sound(header: &SchemaHeader, data: &[u8]) -> bool {
+    let Ok(pool) = DescriptorPool::decode(data) else {
+        return false;
+    };
+    let is_name = |name: &str| {
+        let mut characters = name.chars();
+        characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
+    };
+    let is_full_name = |name: &str| name.split('.').all(is_name);
+    let messages = pool.all_messages().all(|message| {
+        is_full_name(message.full_name())
+            && message.fields().all(|field| is_name(field.name()))
+            && message.oneofs().all(|oneof| is_name(oneof.name()))
+    });
+    let enums = pool
+        .all_enums()
+        .all(|it| is_full_name(it.full_name()) && it.values().all(|value| is_name(value.name())));
+    let mut extensions = pool.all_extensions();
+    messages
+        && enums
+        && extensions.all(|it| is_full_name(it.full_name()))
+        && pool.get_message_by_name(&header.name).is_some()
 }
 
 impl Stored {
