@@ -251,6 +251,7 @@ fn with_ack(message: &Bytes, ack: Option<u32>) -> Bytes {
 
 /// The next command of an operator must not wait for the driver of the last one.
 fn without_waiting(client: &Client, device: Device) -> Proxy {
-    let refused = move |error: Error| tracing::debug!(%device, "a command was not carried out: {error}");
+    let refused =
+        move |error: Error| tracing::debug!(%device, "a command was not carried out: {error}");
     client.device(device).without_waiting(refused)
 }
