@@ -30,8 +30,8 @@ Examples:
 const NAME: &str = "amber goto";
 /// The robot stops if this program gives no sign of life for this time.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Drivers that keep leases answer sooner.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// Drivers that keep leases answer sooner, also on a busy computer.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Options of `amber goto`.
 #[derive(Clone, Debug, clap::Args)]
