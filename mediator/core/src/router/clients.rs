@@ -368,7 +368,7 @@ impl Clients {
     }
 
     /// The clients that have been silent for this long and hold nothing, as far as the mediator
-    /// can tell: see [`Client::holds_nothing`]. Call it no more often than that.
+    /// can tell: see `Client::holds_nothing`. Call it no more often than that.
     pub fn abandoned(&mut self, now: Instant, silence: Duration) -> Vec<ClientId> {
         let now = self.moment(now);
         let mut abandoned: Vec<ClientId> = (self.slots.iter_mut().flatten())
