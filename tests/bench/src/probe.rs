@@ -4,7 +4,7 @@
 //! ```text
 //!  0  10 TT                 type
 //!  2  18 + 5 bytes          synNum, with a fixed length
-//!  8  ba 0c + 3 bytes       field 199, bytes up to the end:
+//!  8  9a 0b + 3 bytes       field 179, bytes up to the end:
 //! 13  u64 LE                nanoseconds of CLOCK_MONOTONIC
 //! 21  u32 LE                number of the request
 //! 25  zeros
@@ -49,7 +49,7 @@ pub fn message(kind: MsgType, bytes: usize) -> Vec<u8> {
     message[TYPE - 1] = 0x10;
     message[TYPE] = kind as u8;
     message[SYN - 1] = 0x18;
-    message[SYN + 5..LENGTH].copy_from_slice(&[0xba, 0x0c]);
+    message[SYN + 5..LENGTH].copy_from_slice(&[0x9a, 0x0b]);
     put_varint(&mut message[LENGTH..CONTENT], (bytes - CONTENT) as u64);
     message
 }

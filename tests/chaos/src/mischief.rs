@@ -300,8 +300,8 @@ fn padded(bytes: usize) -> Vec<u8> {
 }
 
 fn padded_as(kind: MsgType, bytes: usize) -> Vec<u8> {
-    // The type; field 199 holds the rest.
-    let mut message = vec![0x10, kind as u8, 0xba, 0x0c];
+    // The type; field 179 holds the rest.
+    let mut message = vec![0x10, kind as u8, 0x9a, 0x0b];
     message.push(0x80 | (bytes & 0x7f) as u8);
     message.push((bytes >> 7) as u8);
     message.resize(message.len() + bytes, 0);
