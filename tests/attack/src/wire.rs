@@ -40,8 +40,8 @@ pub fn numbered(number: u32, padding: usize) -> Vec<u8> {
     let mut message = mediator::DriverMsg::data();
     message.set_syn(Some(SynNum(number)));
     let mut bytes = message.encode_to_vec();
-    // Field 199, the last one for extensions.
-    bytes.extend_from_slice(&[0xba, 0x0c]);
+    // Field 179, the last one that is free for users.
+    bytes.extend_from_slice(&[0x9a, 0x0b]);
     prost::encoding::encode_varint(padding as u64, &mut bytes);
     bytes.resize(bytes.len() + padding, 0);
     bytes
