@@ -1,5 +1,5 @@
 //! Writes the measurements of a simulated drive to a file, for a comparison with other programs:
-//! `cargo run --release -p amber-navigation --example location_log -- --help`.
+//! `cargo run --release -p amber-scenarios --example location_log -- --help`.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use amber_navigation::location::Location;
 use amber_navigation::scan::{Echo, Scan};
-use amber_navigation::scenario::{self, Arrival, Course, Drive, MOUNT, Scenario, Summary};
+use amber_scenarios::{Arrival, Course, Drive, MOUNT, Scenario, Summary};
 use clap::Parser;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -57,7 +57,7 @@ fn run(options: &Options) -> Result<(), String> {
     let path = options.output.display();
     fs::write(&options.output, text).map_err(|error| format!("{path}: {error}"))?;
 
-    let mut config = scenario::config(&scenario, options.seed);
+    let mut config = amber_scenarios::config(&scenario, options.seed);
     if let Some(count) = options.particles {
         (config.size.min, config.size.max) = (count, count);
     }
@@ -68,7 +68,7 @@ fn run(options: &Options) -> Result<(), String> {
         times.push(processor_time() - start);
         estimate
     };
-    let score = scenario::run(&course, &scenario, config, options.seed, update);
+    let score = amber_scenarios::run(&course, &scenario, config, options.seed, update);
     let sum = Summary::new(&[score]);
     let mean_ms = times.iter().sum::<Duration>().as_secs_f64() * 1000.0 / times.len() as f64;
     println!(

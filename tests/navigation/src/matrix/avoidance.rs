@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Case, Maps, Measured};
-use crate::scenario::Course;
-use crate::scenario::avoid::{self, Clock, Obstacle};
+use crate::Course;
+use crate::avoid::{self, Clock, Obstacle};
 
 /// Sections 4.4 and 6.4 of the fact sheet.
 pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {

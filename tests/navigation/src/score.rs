@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use amber_map::{Pose, wrap};
+use amber_navigation::location::Estimate;
 
 use super::Scenario;
-use crate::location::Estimate;
 
 /// The pose is known when the errors are at most this.
 const KNOWN_M: f64 = 0.15;

@@ -31,6 +31,9 @@ mod vehicle;
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment, Walls};
+use amber_navigation::kinematics::Wheels;
+use amber_navigation::location::{Config, Estimate, Location, LocationMap};
+use amber_navigation::scan::Scan;
 use amber_sim::hokuyo::Sweep;
 
 pub use self::course::Course;
@@ -40,9 +43,6 @@ use self::laser::{Laser, TURN, noisy};
 pub use self::noise::Noise;
 pub use self::score::{Score, Summary};
 use self::vehicle::Vehicle;
-use crate::kinematics::Wheels;
-use crate::location::{Config, Estimate, Location, LocationMap};
-use crate::scan::Scan;
 
 /// The length of a run in the list of scenarios.
 const LENGTH: Duration = Duration::from_secs(50);

@@ -6,15 +6,15 @@ use std::f64::consts::{FRAC_PI_4, TAU};
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment};
+use amber_navigation::collision::{Config, Monitor, Reason};
+use amber_navigation::kinematics::{Twist, Wheels};
+use amber_navigation::random::gaussian;
 use amber_sim::wheels::Wheel;
 use amber_sim::world::{OUTLINE, STEP};
 
 use super::Course;
 use super::laser::Errors;
 use super::robot::{Event, LASER, Robot, Sensors, box_of, is_due};
-use crate::collision::{Config, Monitor, Reason};
-use crate::kinematics::{Twist, Wheels};
-use crate::random::gaussian;
 
 /// The period of the monitor.
 const PERIOD: Duration = Duration::from_millis(20);

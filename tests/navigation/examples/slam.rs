@@ -1,4 +1,4 @@
-//! Measures SLAM: `cargo run --release -p amber-navigation --example slam -- --help`.
+//! Measures SLAM: `cargo run --release -p amber-scenarios --example slam -- --help`.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 use std::fs;
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use amber_map::{Point, Pose, Segment, Walls};
 use amber_navigation::location::{Location, LocationMap};
-use amber_navigation::scenario::{self, Arrival, Course, Drive, Scenario, Score, Summary};
 use amber_navigation::slam::quality::{Quality, seen_from};
 use amber_navigation::slam::{Config, Counters, Slam};
+use amber_scenarios::{Arrival, Course, Drive, Scenario, Score, Summary};
 use clap::Parser;
 
 use self::common::{map, measured};
@@ -137,7 +137,7 @@ fn run(course: &Course, scenario: &Scenario, options: &Options) -> Result<(), St
                 to: built.quality.frame.global(wall.to),
             })
             .collect();
-        let config = scenario::config(scenario, seed);
+        let config = amber_scenarios::config(scenario, seed);
         let inside: Vec<Point> = built
             .slam
             .poses()
@@ -146,7 +146,7 @@ fn run(course: &Course, scenario: &Scenario, options: &Options) -> Result<(), St
             .collect();
         let field = LocationMap::from_walls(&moved, &inside, config.cell_m, config.limit_m());
         if let Ok(field) = field {
-            scores.push(scenario::run_in(
+            scores.push(amber_scenarios::run_in(
                 field,
                 course,
                 scenario,

@@ -1,4 +1,4 @@
-//! Exploration on the simulated robot. `cargo run --release -p amber-navigation --example explore`
+//! Exploration on the simulated robot. `cargo run --release -p amber-scenarios --example explore`
 //! makes many more runs.
 
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use amber_map::Map;
 use amber_navigation::explore::State;
-use amber_navigation::scenario::exploring::{explore, start};
+use amber_scenarios::exploring::{explore, start};
 
 #[test]
 fn the_robot_finds_all_of_the_flat_and_returns() {

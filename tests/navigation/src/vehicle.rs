@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use amber_map::{Pose, wrap};
+use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
+use amber_navigation::random::gaussian;
 
 use super::Course;
-use crate::kinematics::{SkidSteer, Twist, Wheels};
-use crate::random::gaussian;
 
 /// The true drive.
 pub(super) const DRIVE: SkidSteer = SkidSteer {

@@ -4,15 +4,13 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use amber_map::{Map, MapPose, Pose};
+use amber_navigation::drive_to_point::Target;
+use amber_navigation::planner::Planner;
 
 use super::{Case, Maps, Measured};
-use crate::drive_to_point::Target;
-use crate::planner::Planner;
-use crate::scenario::goto::{
-    Closes, Crossing, Door, Errand, Incident, Run, start_at, targets, tour,
-};
-use crate::scenario::robot::Poses;
-use crate::scenario::routes;
+use crate::goto::{Closes, Crossing, Door, Errand, Incident, Run, start_at, targets, tour};
+use crate::robot::Poses;
+use crate::routes;
 
 /// The goals of an errand.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use amber_map::Map;
 use amber_navigation::location::Location;
-use amber_navigation::scenario::{self, Course, Scenario, Summary};
+use amber_scenarios::{Course, Scenario, Summary};
 
 fn flat() -> Course {
     let map = Map::flat();
@@ -41,8 +41,8 @@ fn seconds(seconds: u64) -> Duration {
 
 fn drive(course: &Course, scenario: Scenario, seeds: u64) -> Summary {
     let run = |seed| {
-        let config = scenario::config(&scenario, seed);
-        scenario::run(course, &scenario, config, seed, Location::update)
+        let config = amber_scenarios::config(&scenario, seed);
+        amber_scenarios::run(course, &scenario, config, seed, Location::update)
     };
     Summary::new(&(1..=seeds).map(run).collect::<Vec<_>>())
 }
@@ -118,8 +118,8 @@ fn the_same_seed_gives_the_same_result() {
     };
     let estimates = |seed| {
         let mut all = Vec::new();
-        let config = scenario::config(&scenario, seed);
-        scenario::run(&course, &scenario, config, 7, |location, now| {
+        let config = amber_scenarios::config(&scenario, seed);
+        amber_scenarios::run(&course, &scenario, config, 7, |location, now| {
             let estimate = location.update(now);
             all.push((estimate, location.particles().to_vec()));
             estimate

@@ -2,9 +2,10 @@
 
 use std::f64::consts::TAU;
 
+use amber_navigation::grid::{DistanceField, Layout};
+
 use super::Course;
 use super::course::{CELL_M, CLEARANCE_M, SPACING_M};
-use crate::grid::{DistanceField, Layout};
 
 /// The largest distance beside the tour.
 const ASIDE_M: f64 = 0.08;
@@ -59,7 +60,7 @@ mod tests {
     use amber_map::Map;
 
     use super::*;
-    use crate::scenario::vehicle::Vehicle;
+    use crate::vehicle::Vehicle;
 
     #[test]
     fn every_tour_by_hand_visits_the_whole_flat_in_three_minutes() {

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use amber_map::{Map, Point, Pose, Segment};
 use amber_navigation::drive_to_point::Target;
-use amber_navigation::scenario::avoid::{self, Obstacle};
-use amber_navigation::scenario::goto::{
-    Closes, Door, Errand, Incident, follow, start_at, targets, tour,
-};
-use amber_navigation::scenario::robot::Sensors;
-use amber_navigation::scenario::routes;
+use amber_scenarios::avoid::{self, Obstacle};
+use amber_scenarios::goto::{Closes, Door, Errand, Incident, follow, start_at, targets, tour};
+use amber_scenarios::robot::Sensors;
+use amber_scenarios::routes;
 
 /// The walls of a map of the original laboratory as lines, if the maps are there.
 fn lab(name: &str) -> Option<Map> {

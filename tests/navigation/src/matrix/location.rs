@@ -6,8 +6,8 @@ use std::time::Duration;
 use amber_map::{Map, Segment};
 
 use super::{Case, Maps, Measured};
-use crate::scenario::avoid::Clock;
-use crate::scenario::{Course, Scenario, Summary, config, office_floor, run};
+use crate::avoid::Clock;
+use crate::{Course, Scenario, Summary, config, office_floor, run};
 
 /// Section 2.6 of the fact sheet, with the goals of the project.
 pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {

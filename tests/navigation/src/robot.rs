@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment, Walls, wrap};
+use amber_navigation::kinematics::Wheels;
+use amber_navigation::location::{Config, Location, LocationMap};
+use amber_navigation::pose_tracker::PoseReading;
+use amber_navigation::scan::Scan;
 use amber_sim::hokuyo::Sweep;
 use amber_sim::wheels::{Drive, metres_per_second, pulses_of};
 use amber_sim::world::{OUTLINE, STEP, StartError, World};
 
 use super::laser::{Errors, Laser, TURN, noisy};
 use super::noise::Noise;
-use crate::kinematics::Wheels;
-use crate::location::{Config, Location, LocationMap};
-use crate::pose_tracker::PoseReading;
-use crate::scan::Scan;
 
 /// The time that a finished scan needs to arrive.
 const SCAN_LATENCY: Duration = Duration::from_millis(20);

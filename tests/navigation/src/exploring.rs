@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use amber_map::{Cell, Layout, Map, Occupancy, Point, Pose, Segment, Walls};
+use amber_navigation::collision::Decision;
+use amber_navigation::drive_to_point::{self, Skipped};
+use amber_navigation::explore::{Explorer, State};
+use amber_navigation::free::FreeSpace;
+use amber_navigation::grid::DistanceField;
+use amber_navigation::pose_tracker::PoseReading;
+use amber_navigation::slam::Config;
+use amber_navigation::slam::quality::{Quality, seen_from};
+use amber_navigation::slam::recording::{Recording, SURE_OVERLAP};
 use amber_sim::world::find_start;
 
 use super::robot::{Event, Robot, Sensors, is_due};
-use crate::collision::Decision;
-use crate::drive_to_point::{self, Skipped};
-use crate::explore::{Explorer, State};
-use crate::free::FreeSpace;
-use crate::grid::DistanceField;
-use crate::pose_tracker::PoseReading;
-use crate::slam::Config;
-use crate::slam::quality::{Quality, seen_from};
-use crate::slam::recording::{Recording, SURE_OVERLAP};
 
 /// The time between two decisions.
 const PERIOD: Duration = Duration::from_millis(50);

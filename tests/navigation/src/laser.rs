@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use amber_map::{Pose, Walls};
+use amber_navigation::random::gaussian;
+use amber_navigation::scan::{Beam, Scan};
 use amber_sim::hokuyo::{Model, Sweep};
 
 use super::noise::{self, Noise, Ray};
-use crate::random::gaussian;
-use crate::scan::{Beam, Scan};
 
 /// A turn of the scanner: 600 per minute.
 pub(super) const TURN: Duration = Duration::from_millis(100);

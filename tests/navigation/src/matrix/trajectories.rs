@@ -1,9 +1,9 @@
 //! How closely the trajectory follower drives. PURE.
 
 use super::{Case, Measured};
-use crate::scenario::goto::{Tracking, follow};
-use crate::scenario::robot::Sensors;
-use crate::scenario::routes;
+use crate::goto::{Tracking, follow};
+use crate::robot::Sensors;
+use crate::routes;
 
 /// Section 5.4 of the fact sheet.
 pub(super) fn add(all: &mut Vec<Case<'_>>) {

@@ -1,10 +1,9 @@
 //! The errors of a laser scanner of the class of the Hokuyo URG-04LX. PURE.
 
 use amber_map::{Point, Walls};
+use amber_navigation::random::gaussian;
+use amber_navigation::scan::Echo;
 use amber_sim::hokuyo::{Model, is_dark};
-
-use crate::random::gaussian;
-use crate::scan::Echo;
 
 /// The noise up to 1 m, and per metre beyond.
 const SIGMA_M: f64 = 0.01;

@@ -4,15 +4,15 @@ use std::f64::consts::FRAC_PI_4;
 use std::time::Duration;
 
 use amber_map::{Map, MapPose, Point, Pose, Segment};
+use amber_navigation::drive_to_point::{ClientId, Config, DriveToPoint, State, Target};
+use amber_navigation::kinematics::{SkidSteer, Wheels};
+use amber_navigation::path::Path;
+use amber_navigation::planner::Planner;
+use amber_navigation::pose_tracker;
+use amber_navigation::trajectory::{self, Trajectory, Waypoint};
 use amber_sim::world::{OUTLINE, find_start};
 
 use super::robot::{Event, Robot, Sensors, box_of, is_due};
-use crate::drive_to_point::{ClientId, Config, DriveToPoint, State, Target};
-use crate::kinematics::{SkidSteer, Wheels};
-use crate::path::Path;
-use crate::planner::Planner;
-use crate::pose_tracker;
-use crate::trajectory::{self, Trajectory, Waypoint};
 
 /// How often the drivers decide.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -304,7 +304,7 @@ pub struct Run {
     pub touched: Vec<(f64, Pose)>,
     /// When and where an obstacle began to block the robot.
     pub blocked: Vec<(f64, Pose)>,
-    /// The largest error of the poses of a [`crate::location::Location`].
+    /// The largest error of the poses of a [`amber_navigation::location::Location`].
     pub location_error_m: f64,
 }
 
@@ -324,7 +324,7 @@ impl Errand {
         }
     }
 
-    /// The same with poses of a [`crate::location::Location`].
+    /// The same with poses of a [`amber_navigation::location::Location`].
     #[must_use]
     pub fn located(self) -> Self {
         Self {

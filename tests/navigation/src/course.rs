@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use amber_map::{Map, Point, Segment};
-
-use crate::grid::{DistanceField, Layout};
+use amber_navigation::grid::{DistanceField, Layout};
 
 pub(super) const CELL_M: f64 = 0.05;
 /// The tour stays this far from walls.

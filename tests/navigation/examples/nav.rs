@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use amber_map::Map;
-use amber_navigation::scenario::matrix::{Case, Maps, cases};
+use amber_scenarios::matrix::{Case, Maps, cases};
 use rustix::time::{ClockId, clock_gettime};
 
 const HELP: &str = "\

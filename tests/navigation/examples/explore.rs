@@ -1,4 +1,4 @@
-//! Measures exploration: `cargo run --release -p amber-navigation --example explore -- --help`.
+//! Measures exploration: `cargo run --release -p amber-scenarios --example explore -- --help`.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use amber_map::{Pose, wrap};
 use amber_navigation::explore::State;
-use amber_navigation::scenario::exploring::{self, Moment};
+use amber_scenarios::exploring::{self, Moment};
 use clap::Parser;
 
 use self::common::{map, measured};
