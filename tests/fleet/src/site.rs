@@ -60,8 +60,8 @@ impl Programs {
         logs: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
         let this = std::env::current_exe()?;
-        let beside = this.parent().and_then(Path::parent).context("no folder")?;
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let beside = this.parent().context("no folder")?;
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let usual = workspace.join("target/release/amber");
         let programs = Self {
             amber: amber.map_or(usual, Path::to_owned),
