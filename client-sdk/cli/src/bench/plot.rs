@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::series::{Series, quantile, shown};
+use super::series::{Series, ms, quantile, shown};
 
 /// Rows of the distribution.
 const ROWS: usize = 10;
@@ -142,10 +142,6 @@ fn panel(svg: &mut String, series: &Series) {
         x = LEFT + columns,
         y = HEIGHT - 10.0,
     );
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }
 
 #[cfg(test)]

@@ -1,12 +1,23 @@
-//! Client addresses in a compact form that is quick to compare, and the host that each belongs
-//! to. PURE.
+//! What the parts of the mediator call clients and drivers: the address of a client, the host that
+//! it belongs to, and the key of a driver. PURE.
 //!
-//! This is our own type because it takes 24 bytes, while `SocketAddr` and the socket's index take
-//! 36, in a table with many thousands of entries.
+//! [`PackedAddress`] is our own type because it takes 24 bytes, while `SocketAddr` and the socket's
+//! index take 36, in a table with many thousands of entries. It is quick to compare, too.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use super::ClientAddress;
+/// A configured driver, whether it runs or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DriverKey(pub u32);
+
+/// The address of a client, and the socket of ours that it uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientAddress {
+    /// Index of our socket.
+    pub socket: u8,
+    /// Address and port of the client.
+    pub address: SocketAddr,
+}
 
 /// A [`ClientAddress`] in 24 bytes. The flow label of IPv6 is left out: it is not part of the
 /// address.
