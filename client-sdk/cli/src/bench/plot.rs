@@ -1,7 +1,6 @@
 //! Charts of times: their distribution as text, and their course as SVG. PURE.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use super::series::{Series, ms, quantile, shown};
 
@@ -146,6 +145,8 @@ fn panel(svg: &mut String, series: &Series) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn series(times_us: impl IntoIterator<Item = u64>) -> Series {
