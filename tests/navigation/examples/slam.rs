@@ -10,7 +10,7 @@ use amber_map::{Point, Pose, Segment, Walls};
 use amber_navigation::location::{Location, LocationMap};
 use amber_navigation::slam::quality::{Quality, seen_from};
 use amber_navigation::slam::{Config, Counters, Slam};
-use amber_scenarios::{Arrival, Course, Drive, Scenario, Score, Summary};
+use amber_scenarios::{Arrival, Course, Drive, MOUNT, Scenario, Score, Summary};
 use clap::Parser;
 
 use self::common::{map, measured};
@@ -169,7 +169,7 @@ fn run(course: &Course, scenario: &Scenario, options: &Options) -> Result<(), St
 
 fn build(course: &Course, scenario: &Scenario, seed: u64) -> Built {
     let drive = Drive::new(course, scenario, seed);
-    let mut config = Config::new(scenario::MOUNT);
+    let mut config = Config::new(MOUNT);
     config.track_m *= scenario.track;
     let mut slam = Slam::new(config);
     let (mut scans, mut tasks, mut live) = (Vec::new(), Vec::new(), Vec::new());
