@@ -13,7 +13,7 @@ use crate::robot_options::RobotOptions;
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
     let options = RobotOptions::with_central_laser();
-    let driver = CollisionAvoidance::new(options.setup().unwrap());
+    let driver = CollisionAvoidance::new(options.stated().unwrap());
     run(collision_avoidance::driver(driver), scenario).await;
 }
 
