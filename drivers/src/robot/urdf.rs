@@ -25,7 +25,7 @@ pub(super) fn text(shape: &Shape) -> String {
     for (name, place) in [
         ("laser", &shape.laser),
         ("camera", &shape.camera),
-        ("imu_link", &shape.imu),
+        ("imu", &shape.imu),
     ] {
         if let Some(place) = place {
             sensor(name, place, &mut out);
