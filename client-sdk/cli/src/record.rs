@@ -170,6 +170,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     if timeout(limits::END_PATIENCE, writer.begun()).await.is_err() {
         return Err(Failure::new("the mediator sends nothing"));
     }
+    viewers::record_shape(client, &options.devices).await;
     shown.started(&options.devices, &writer.progress(), options.snapshot)?;
     let until = options.length.map(|length| Instant::now() + length);
     let mut ticks = interval(limits::PROGRESS_INTERVAL);

@@ -318,7 +318,7 @@ impl App {
 }
 
 fn no_mount() -> Part<Pose> {
-    Err("the position of the laser on the robot is unknown".to_owned())
+    Err(feeds::unknown_mount())
 }
 
 async fn until(due: Option<Instant>) {

@@ -19,6 +19,8 @@ use crate::parts::Parts;
 
 /// Maps change rarely: only when one is uploaded.
 const MAP: Duration = Duration::from_secs(5);
+/// The shape of the robot changes only when its file does.
+const SHAPE: Duration = Duration::from_secs(5);
 /// Poses and scans come ten times per second.
 const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
@@ -89,9 +91,10 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         if parts.location.is_none() {
             return;
         }
-        let place = mount::find(&client).await;
-        let place = place.ok_or("the position of the laser on the robot is unknown".to_owned());
-        send(Measured::Mount(place)).await;
+        let mount = repeat(SHAPE, async || {
+            let place = mount::find(&client).await;
+            send(Measured::Mount(place.ok_or_else(unknown_mount))).await;
+        });
         let map = repeat(MAP, async || send(Measured::Map(devices.map().await)).await);
         let poses = repeat(POSE, async || {
             send(Measured::Pose(devices.pose().await)).await
@@ -102,7 +105,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         let particles = repeat(SLOW, async || {
             send(Measured::Particles(devices.particles().await)).await;
         });
-        tokio::join!(map, poses, located, particles);
+        tokio::join!(mount, map, poses, located, particles);
     };
     let scans = async {
         if parts.scanner.is_some() {
@@ -159,6 +162,12 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         .await;
     };
     tokio::join!(on_map, scans, drive, speeds, motion, servos);
+}
+
+/// No robot device says where the laser is.
+pub(crate) fn unknown_mount() -> String {
+    let hint = mount::HINT;
+    format!("the position of the laser on the robot is unknown: {hint}")
 }
 
 /// Whether a client has left in order. The dashboard's own clients do that all the time, so these

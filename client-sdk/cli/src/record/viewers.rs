@@ -10,10 +10,13 @@ use amber_scene::mount;
 /// A recording does not wait longer for the map. Drivers of the original system do not answer.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// A converter with the position of the laser and the map, because they may not be sent again.
+/// A converter with the shape of the robot and the map, because they may not be sent again.
 /// `devices` are those that are recorded; all if there are none.
 pub(super) async fn converter(client: &Client, devices: &[Device]) -> Converter {
-    let mut converter = Converter::new(mount::find(client).await);
+    let mut converter = Converter::new();
+    if let Some(shape) = mount::shape(client).await {
+        converter.set_shape(&shape);
+    }
     let location = Device::new(DeviceType::LOCATION, 0);
     if devices.is_empty() || devices.contains(&location) {
         let location = client.location(0).with_deadline(DEADLINE);
@@ -24,4 +27,12 @@ pub(super) async fn converter(client: &Client, devices: &[Device]) -> Converter 
         }
     }
     converter
+}
+
+/// Asks for the shape of the robot, so that the recording has the answer. Without a robot device,
+/// nothing is missing.
+pub(super) async fn record_shape(client: &Client, devices: &[Device]) {
+    if devices.is_empty() || devices.contains(&Device::new(DeviceType::ROBOT, 0)) {
+        let _ = mount::shape(client).await;
+    }
 }
