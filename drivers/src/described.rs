@@ -4,6 +4,7 @@
 //! says so. When that device says something else, [`Described::changed`] has it.
 
 use std::future::pending;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use amber_driver::client::proxy::Robot;
@@ -13,7 +14,7 @@ use amber_proto::DeviceMessage;
 use amber_proto::robot::Shape;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::robot_file::RobotFile;
 use crate::robot_options::{Setup, Stated};
@@ -22,6 +23,8 @@ use crate::sources;
 /// Without a published shape for this time, the device is asked: at first, and later.
 const SILENCE: Duration = Duration::from_secs(1);
 const LONG_SILENCE: Duration = Duration::from_secs(10);
+/// At first, the robot device may still be starting.
+const START: Duration = Duration::from_secs(3);
 /// How often a driver looks for a change.
 const LOOK: Duration = Duration::from_secs(1);
 /// The robot device answers from memory.
@@ -66,14 +69,20 @@ impl Described {
         let (sender, mut found) = watch::channel(Err(format!("waits for the shape of {device}")));
         let follow = follow(link.devices().clone(), self.stated.clone(), sender);
         let task = tokio::spawn(follow).abort_handle();
+        let mut start = pin!(sleep(START));
+        let mut is_late = false;
         let setup = loop {
             match &*found.borrow_and_update() {
                 Ok(setup) => break setup.clone(),
-                Err(why) => link.trouble(why),
+                Err(why) if is_late => link.trouble(why),
+                Err(_) => {}
             }
-            if found.changed().await.is_err() {
-                // The driver is shut down.
-                pending::<()>().await;
+            tokio::select! {
+                changed = found.changed() => if changed.is_err() {
+                    // The driver is shut down.
+                    pending::<()>().await;
+                },
+                () = &mut start, if !is_late => is_late = true,
             }
         };
         link.recovered();

@@ -290,7 +290,11 @@ impl Converter {
         }
         let lasers = self.lasers.iter().map(|&id| {
             let is_placed = id == self.mounted;
-            let mount = if is_placed { self.mount } else { Pose::default() };
+            let mount = if is_placed {
+                self.mount
+            } else {
+                Pose::default()
+            };
             let stamp = match &self.robot {
                 Some(robot) => robot.timestamp,
                 None => timestamp(time_ns),

@@ -5,9 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use amber_driver::devices::robot::{
-    RobotDriver as RobotMethods, RobotLink, Shape,
-};
+use amber_driver::devices::robot::{RobotDriver as RobotMethods, RobotLink, Shape};
 use amber_driver::{ClientId, Reply, now};
 
 use super::urdf;

@@ -19,7 +19,10 @@ pub(super) fn text(shape: &Shape) -> String {
         "" => "robot",
         name => name,
     };
-    let mut out = format!("<?xml version=\"1.0\"?>\n<robot name=\"{}\">\n", escaped(name));
+    let mut out = format!(
+        "<?xml version=\"1.0\"?>\n<robot name=\"{}\">\n",
+        escaped(name)
+    );
     body(shape, &mut out);
     wheels(shape, &mut out);
     for (name, place) in [
@@ -162,7 +165,10 @@ mod tests {
         assert!(text.contains(at), "{text}");
         assert!(text.contains("<box size=\"0.4 0.3 0.15\"/>"), "{text}");
         // Nothing is known of wheels and camera.
-        assert!(!text.contains("wheel") && !text.contains("camera"), "{text}");
+        assert!(
+            !text.contains("wheel") && !text.contains("camera"),
+            "{text}"
+        );
     }
 
     #[test]

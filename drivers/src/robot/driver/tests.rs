@@ -56,7 +56,8 @@ async fn a_change_of_the_file_is_published_and_an_error_changes_nothing() {
         fake.until("the error is reported", said).await;
         assert_eq!(shape(fake).await, second);
         write("laser_offset_mm = 120\nlength_mm = 500\n# mended\n");
-        fake.until("it recovers", |world| world.trouble.is_none()).await;
+        fake.until("it recovers", |world| world.trouble.is_none())
+            .await;
         sleep(Duration::from_secs(3)).await;
         // The same shape is not published again.
         assert_eq!(shape(fake).await, second);
