@@ -358,13 +358,13 @@ async fn body(shared: &Shared) -> Result<(), Error> {
     std::future::pending().await
 }
 
-/// The position of the laser, as configured for the drivers.
+/// The position of the laser, as the robot device says.
 async fn laser(shared: &Shared) -> Pose {
     // The mediator has told its drivers.
     let _ = shared.drivers.clone().wait_for(Option::is_some).await;
     mount::find(&shared.client).await.unwrap_or_else(|| {
-        let hint = "set laser_offset_mm in [ros] if that is wrong";
-        tracing::warn!("no driver knows the position of the laser: assuming the centre; {hint}");
+        let hint = "run `amber driver robot`, or set laser_offset_mm in [ros]";
+        tracing::warn!("the position of the laser is unknown: assuming the centre; {hint}");
         Pose::default()
     })
 }
