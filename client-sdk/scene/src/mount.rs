@@ -87,7 +87,7 @@ mod tests {
             yaw: Some(-1.5),
             ..Place::default()
         };
-        let known = laser(&shape(Some(place.clone())));
+        let known = laser(&shape(Some(place)));
         assert_eq!(known, Some(Pose::new(0.1, 0.0, -1.5)));
         let broken = Place {
             x: Some(f64::NAN),
