@@ -398,6 +398,17 @@ class PidFollowTrajectory(PlainTyped):
     def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
 
+class Robot(PlainTyped):
+    """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+    robot asks this device for it.
+    """
+    def shape(self) -> Any:
+        """The shape."""
+    def shape_updates(self) -> Subscription[Any]:
+        """The shape after each change."""
+    def urdf(self) -> str:
+        """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -466,6 +477,10 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a trajectory, which is a list of points."""
+    def robot(self, id: int = 0) -> Robot:
+        """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+        robot asks this device for it.
+        """
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 
@@ -764,6 +779,21 @@ class PidFollowTrajectoryDriver(TypedDriver):
         """The activity of the robot, five times per second. The original does not publish."""
     def send_progress_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
+
+class RobotDriver(TypedDriver):
+    """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+    robot asks this device for it.
+    """
+    @abstractmethod
+    def shape(self) -> Any:
+        """The shape."""
+    def shape_updates(self) -> Any:
+        """The shape after each change."""
+    def send_shape_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def urdf(self) -> str:
+        """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
 
 class GatewayDriver(TypedDriver):
     """Lets programs for another robot protocol use Amber's devices."""

@@ -429,6 +429,17 @@ class PidFollowTrajectory(Typed):
     async def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
 
+class Robot(Typed):
+    """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+    robot asks this device for it.
+    """
+    async def shape(self) -> Any:
+        """The shape."""
+    def shape_updates(self) -> Subscription[Any]:
+        """The shape after each change."""
+    async def urdf(self) -> str:
+        """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
+
 class Gateway(Typed):
     """Lets programs for another robot protocol use Amber's devices."""
     async def status(self) -> Any:
@@ -497,6 +508,10 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a trajectory, which is a list of points."""
+    def robot(self, id: int = 0) -> Robot:
+        """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+        robot asks this device for it.
+        """
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 
