@@ -32,6 +32,7 @@ pub(super) struct RobotDriver {
 /// What the task that follows the wheels shares with the driver.
 #[derive(Debug)]
 struct Shared {
+    started: Instant,
     odometry: Odometry,
     measured: Option<Instant>,
     trouble: String,
@@ -67,6 +68,7 @@ impl RobotDriver {
             file,
             look_at: now() + LOOK,
             odometry: Arc::new(Mutex::new(Shared {
+                started: now(),
                 odometry: Odometry::new(drive(&shape)),
                 measured: None,
                 trouble: String::new(),
@@ -192,7 +194,6 @@ impl RobotMethods for RobotDriver {
 async fn follow(link: RobotLink, device: Device, shared: Arc<Mutex<Shared>>) {
     let client = link.devices();
     let wheels = Roboclaw::new(client.device(device)).with_deadline(WHEELS_DEADLINE);
-    let started = now();
     let publish = link.clone();
     sources::watch_wheels(wheels, WHEELS_PERIOD, |received| {
         let mut shared = lock(&shared);
@@ -203,7 +204,7 @@ async fn follow(link: RobotLink, device: Device, shared: Arc<Mutex<Shared>>) {
                 return;
             }
         };
-        let time = measured.saturating_duration_since(started);
+        let time = measured.saturating_duration_since(shared.started);
         if !shared.odometry.handle_wheels(time, speeds.into()) {
             return;
         }
@@ -214,7 +215,7 @@ async fn follow(link: RobotLink, device: Device, shared: Arc<Mutex<Shared>>) {
         }
         if let Ok(message) = shared.message() {
             for (origin, _) in due {
-                complain(publish.odometry_updates(&origin, message));
+                complain(publish.odometry_updates(&origin, message.clone()));
             }
         }
     })
