@@ -214,7 +214,7 @@ impl Server {
         let robot = &self.config.robot;
         match published {
             Published::Scan => Topic::Scans(robot.scanner),
-            Published::Odometry => Topic::Wheels(robot.wheels),
+            Published::Odometry => Topic::Odometry(robot.wheels),
             Published::Imu => Topic::Imu(robot.imu),
             Published::Pose => Topic::Pose(robot.location),
             Published::Map => Topic::Map(robot.location),
@@ -238,6 +238,10 @@ impl Server {
                 let pose = self.odometry.pose_at(now.elapsed);
                 let motion = self.config.robot.twist(speeds);
                 let message = messages::odometry(pose, motion, now.unix);
+                (Published::Odometry, message)
+            }
+            Measurement::Odometry(odometry) => {
+                let message = messages::measured_odometry(&odometry);
                 (Published::Odometry, message)
             }
             Measurement::Imu(reading) => (Published::Imu, messages::imu(&reading, now.unix)),

@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amber_driver::client::Client;
-use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_driver::client::proxy::{
+    DriveToPoint, Hokuyo, LocationService, NineDof, Robot, Roboclaw,
+};
 use amber_driver::client::sources::{self, watch_scans, watch_wheels};
 use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
-use amber_proto::{Device, location};
+use amber_proto::{Device, DeviceType, location};
 use amber_scene::Ground;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::robot::{Event, Measurement, Topic};
 
@@ -33,6 +35,8 @@ const CELL_M: f64 = 0.05;
 const BORDER_M: f64 = 0.5;
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(300);
+/// After this silence of the robot device, the speeds of the wheels are followed.
+const ODOMETRY_SILENCE: Duration = Duration::from_millis(500);
 /// The time between two attempts to subscribe.
 const RETRY: Duration = Duration::from_millis(250);
 
@@ -126,6 +130,7 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
             };
             watch_wheels(wheels, WHEELS_PERIOD, take).await;
         }
+        Topic::Odometry(device) => follow_odometry(device, &client, &sink).await,
         Topic::Pose(device) => {
             let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(POSE_PERIOD);
@@ -199,6 +204,40 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
     }
 }
 
+/// Passes on the odometry of the robot, and while the robot device publishes none, the speeds of the
+/// wheels.
+async fn follow_odometry(device: Device, client: &Client, sink: &Sink) {
+    let robot = Robot::new(client.device(Device::new(DeviceType::ROBOT, 0)));
+    let Ok(mut published) = robot.odometry_updates(WHEELS_PERIOD).await else {
+        return;
+    };
+    let odometry = |odometry| {
+        sink.offer(device, Measurement::Odometry(Box::new(odometry)));
+    };
+    loop {
+        while let Ok(next) = timeout(ODOMETRY_SILENCE, published.next()).await {
+            match next {
+                Some(update) => odometry(update.message),
+                None => return,
+            }
+        }
+        let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
+        let take = |answer| {
+            if let Ok((_, speeds)) = answer {
+                sink.offer(device, Measurement::Wheels(speeds));
+            }
+        };
+        tokio::select! {
+            biased;
+            next = published.next() => match next {
+                Some(update) => odometry(update.message),
+                None => return,
+            },
+            () = watch_wheels(wheels, WHEELS_PERIOD, take) => return,
+        }
+    }
+}
+
 impl Sink {
     /// Passes a measurement on, unless the gateway is overloaded: the next one is newer. Returns
     /// whether it was forwarded.
@@ -240,7 +279,6 @@ fn ticks(period: Duration) -> tokio::time::Interval {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::DeviceType;
     use amber_values::WheelSpeeds;
 
     use super::*;

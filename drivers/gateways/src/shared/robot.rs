@@ -6,6 +6,7 @@ use amber_map::Occupancy;
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
+use amber_proto::robot::Odometry;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -50,6 +51,9 @@ pub enum Topic {
     Scans(Device),
     /// The measured speeds of the wheels, every 50 ms: [`Measurement::Wheels`].
     Wheels(Device),
+    /// The odometry of the robot with these wheels, every 50 ms: [`Measurement::Odometry`], or
+    /// [`Measurement::Wheels`] while no robot device publishes it.
+    Odometry(Device),
     /// The pose on the map, every 100 ms: [`Measurement::Pose`].
     Pose(Device),
     /// The motion sensors, every 50 ms: [`Measurement::Imu`].
@@ -67,6 +71,8 @@ pub enum Measurement {
     Scan(Scan),
     /// The speeds of the wheels.
     Wheels(WheelSpeeds),
+    /// The pose and the motion of the robot by its wheels alone.
+    Odometry(Box<Odometry>),
     /// The pose on the map; y is down. `amber_map::Pose::from` has y up and turns
     /// counter-clockwise.
     Pose(MapPose),
