@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 /// The frame of the map.
 pub const MAP: &str = "map";
-/// The frame of the wheel odometry, which starts where the gateway started.
+/// The frame of the odometry, which starts where the robot device started. Without one, it starts
+/// where the gateway began to follow the wheels.
 pub const ODOMETRY: &str = "odom";
 /// The frame of the robot.
 pub const ROBOT: &str = "base_link";
