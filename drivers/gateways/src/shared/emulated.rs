@@ -17,7 +17,7 @@ use amber_driver::devices::location::{
     self, LocationServiceDriver, LocationServiceLink, PosesData,
 };
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
-use amber_driver::devices::roboclaw::{self, RoboclawDriver};
+use amber_driver::devices::roboclaw::{self, RoboclawDriver, RoboclawLink, SpeedUpdatesData};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
 use amber_navigation::drive_to_point::MAX_TARGETS;
 use amber_proto::location::{Location, Map, Particles, Quality};
