@@ -44,7 +44,7 @@ pub mod pid_follow_trajectory;
 mod replace;
 pub mod roboclaw;
 pub mod robot;
-pub mod robot_file;
+mod robot_file;
 pub mod robot_options;
 pub mod stargazer;
 mod stream;

@@ -18,73 +18,59 @@ use crate::robot_options::{Devices, LASER, Setup};
 /// The keys of the file. The defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct RobotFile {
+pub(crate) struct RobotFile {
     /// The name of the robot, for people.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// The laser scanner.
     #[serde(deserialize_with = "device")]
-    pub laser: Option<Device>,
+    pub(crate) laser: Option<Device>,
     /// The driver of the wheels.
     #[serde(deserialize_with = "device")]
-    pub wheels: Option<Device>,
+    pub(crate) wheels: Option<Device>,
     /// The motion sensors.
     #[serde(deserialize_with = "device")]
-    pub imu: Option<Device>,
+    pub(crate) imu: Option<Device>,
     /// The camera.
     #[serde(deserialize_with = "device")]
-    pub camera: Option<Device>,
+    pub(crate) camera: Option<Device>,
     /// The pose on the map.
     #[serde(deserialize_with = "device")]
-    pub location: Option<Device>,
+    pub(crate) location: Option<Device>,
     /// The mediator of these devices.
-    pub devices_of: Option<String>,
+    pub(crate) devices_of: Option<String>,
     /// The place of the laser: ahead of the centre between the wheels, to its left, above the floor,
     /// and its rotation to the right.
-    pub laser_offset_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub laser_left_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub laser_height_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub laser_angle_deg: Option<f64>,
+    pub(crate) laser_offset_mm: Option<f64>,
+    pub(crate) laser_left_mm: Option<f64>,
+    pub(crate) laser_height_mm: Option<f64>,
+    pub(crate) laser_angle_deg: Option<f64>,
     /// The time of one turn of the laser.
-    pub scan_turn_ms: Option<f64>,
+    pub(crate) scan_turn_ms: Option<f64>,
     /// The place of the camera; its tilt is downwards.
-    pub camera_offset_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub camera_left_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub camera_height_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub camera_angle_deg: Option<f64>,
-    #[allow(missing_docs)]
-    pub camera_tilt_deg: Option<f64>,
+    pub(crate) camera_offset_mm: Option<f64>,
+    pub(crate) camera_left_mm: Option<f64>,
+    pub(crate) camera_height_mm: Option<f64>,
+    pub(crate) camera_angle_deg: Option<f64>,
+    pub(crate) camera_tilt_deg: Option<f64>,
     /// The place of the motion sensors.
-    pub imu_offset_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub imu_left_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub imu_height_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub imu_angle_deg: Option<f64>,
+    pub(crate) imu_offset_mm: Option<f64>,
+    pub(crate) imu_left_mm: Option<f64>,
+    pub(crate) imu_height_mm: Option<f64>,
+    pub(crate) imu_angle_deg: Option<f64>,
     /// The outline: a rectangle around the centre between the wheels.
-    pub length_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub width_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub height_mm: Option<f64>,
+    pub(crate) length_mm: Option<f64>,
+    pub(crate) width_mm: Option<f64>,
+    pub(crate) height_mm: Option<f64>,
     /// The effective distance between left and right wheels in turns.
-    pub track_mm: Option<f64>,
+    pub(crate) track_mm: Option<f64>,
     /// The wheels: radius, the real distance between left and right, and between the axles.
-    pub wheel_radius_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub wheel_distance_mm: Option<f64>,
-    #[allow(missing_docs)]
-    pub wheel_base_mm: Option<f64>,
+    pub(crate) wheel_radius_mm: Option<f64>,
+    pub(crate) wheel_distance_mm: Option<f64>,
+    pub(crate) wheel_base_mm: Option<f64>,
     /// Drive backwards only into areas that the laser has seen or where the robot has been.
-    pub look_before_reversing: Option<bool>,
+    pub(crate) look_before_reversing: Option<bool>,
     /// The maximum speed of a wheel.
-    pub max_speed_mm_s: Option<f64>,
+    pub(crate) max_speed_mm_s: Option<f64>,
 }
 
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Device>, D::Error> {

@@ -91,9 +91,9 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         if parts.location.is_none() {
             return;
         }
-        let mount = repeat(SHAPE, async || {
-            let place = mount::find(&client).await;
-            send(Measured::Mount(place.ok_or_else(unknown_mount))).await;
+        let shapes = repeat(SHAPE, async || {
+            let shape = mount::shape(&client).await;
+            send(Measured::Shape(shape.map(Box::new))).await;
         });
         let map = repeat(MAP, async || send(Measured::Map(devices.map().await)).await);
         let poses = repeat(POSE, async || {
@@ -105,7 +105,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         let particles = repeat(SLOW, async || {
             send(Measured::Particles(devices.particles().await)).await;
         });
-        tokio::join!(mount, map, poses, located, particles);
+        tokio::join!(shapes, map, poses, located, particles);
     };
     let scans = async {
         if parts.scanner.is_some() {
