@@ -387,7 +387,10 @@ mod tests {
         });
         assert_eq!(msg["pose"]["pose"]["position"]["y"], -2.0);
         let of_pose = &msg["pose"]["covariance"];
-        assert_eq!((of_pose[0].as_f64(), of_pose[11].as_f64()), (Some(0.1), Some(0.2)));
+        assert_eq!(
+            (of_pose[0].as_f64(), of_pose[11].as_f64()),
+            (Some(0.1), Some(0.2))
+        );
         assert_eq!(of_pose[31], 0.2, "it is symmetric");
         assert_eq!(msg["twist"]["covariance"][35], 0.3);
         assert_eq!(of_pose.as_array().unwrap().len(), 36);

@@ -268,6 +268,12 @@ impl Machine for Server {
         out.push(Output::Listen(LISTENER, self.config.listen, page));
     }
 
+    fn set_track(&mut self, track_m: f64) {
+        if self.config.robot.set_track(track_m) {
+            self.odometry = Odometry::new(self.config.robot.drive);
+        }
+    }
+
     fn handle_link(
         &mut self,
         now: Now,

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use amber_driver::client::Client;
 use amber_driver::client::proxy::{
-    DriveToPoint, Hokuyo, LocationService, NineDof, Robot, Roboclaw,
+    DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
 };
 use amber_driver::client::sources::{self, watch_scans, watch_wheels};
 use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType, location};
 use amber_scene::Ground;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -202,6 +202,33 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
             }
         }
     }
+}
+
+/// The effective distance between left and right wheels that the robot device says, if there is one.
+pub(super) fn follow_track(
+    own: Client,
+    devices_of: Option<String>,
+) -> watch::Receiver<Option<f64>> {
+    let (track_m, followed) = watch::channel(None);
+    tokio::spawn(async move {
+        let failed = |error| tracing::debug!("cannot reach the robot device: {error}");
+        let client = sources::client(&own, devices_of.as_deref(), failed).await;
+        let robot = Robot::new(client.device(Device::new(DeviceType::ROBOT, 0)));
+        let Ok(mut shapes) = robot.shape_updates().await else {
+            return;
+        };
+        // The device sends its shape to each new subscriber.
+        while let Some(update) = shapes.next().await {
+            let track = update
+                .message
+                .track
+                .filter(|it| it.is_finite() && *it > 0.0);
+            if track_m.send(track).is_err() {
+                return;
+            }
+        }
+    });
+    followed
 }
 
 /// Passes on the odometry of the robot, and while the robot device publishes none, the speeds of the

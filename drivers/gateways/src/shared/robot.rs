@@ -25,9 +25,20 @@ pub struct Robot {
     pub targets: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
+    /// Whether the robot device says the distance of the wheels, because the options do not.
+    pub asks_track: bool,
 }
 
 impl Robot {
+    /// The distance of the wheels that the robot device says. Returns whether it changes the robot.
+    pub fn set_track(&mut self, track_m: f64) -> bool {
+        let is_new = self.asks_track && track_m != self.drive.track_m;
+        if is_new {
+            self.drive.track_m = track_m;
+        }
+        is_new
+    }
+
     /// The wheel speeds for a motion of the body. If a wheel would exceed the maximum, all are
     /// slowed down by the same factor. `None` if a number is not finite.
     #[must_use]
@@ -177,7 +188,22 @@ pub(crate) mod tests {
                 track_m: 0.4,
                 max_wheel_m_s: 0.4,
             },
+            asks_track: true,
         }
+    }
+
+    #[test]
+    fn the_options_count_before_the_robot_device() {
+        let mut asks = robot();
+        assert!(asks.set_track(0.5));
+        assert!(!asks.set_track(0.5), "nothing new");
+        assert_eq!(asks.drive.track_m, 0.5);
+        let mut states = Robot {
+            asks_track: false,
+            ..robot()
+        };
+        assert!(!states.set_track(0.5));
+        assert_eq!(states.drive.track_m, 0.4);
     }
 
     #[test]
