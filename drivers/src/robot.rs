@@ -6,10 +6,13 @@
 //!
 //! Guarantees for clients:
 //!
-//! - Every request is answered, from the start on.
+//! - Every request for the shape is answered, from the start on.
 //! - A subscriber gets the shape at once, and again after each change of the file.
 //! - A file with an error changes nothing: the last valid shape counts, and `amber status robot`
 //!   shows the error.
+//! - The odometry starts at zero when the driver starts, and continues when clients come and go. It
+//!   uses the speeds that the wheels publish. While they report none, requests are refused and
+//!   nothing is published.
 
 use std::path::PathBuf;
 
@@ -21,6 +24,7 @@ use crate::options::OptionsError;
 use crate::robot_file::RobotFile;
 
 mod driver;
+mod odometry;
 mod urdf;
 
 /// Options of the driver.

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, Maestro, NineDof, Roboclaw};
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
@@ -130,7 +130,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
                     offer(Measured::Wheels(speeds));
                 }
             };
-            poll_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
+            watch_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
         }
     };
     let motion = async {

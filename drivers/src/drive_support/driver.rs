@@ -1,14 +1,17 @@
 //! The messages of Roboclaw for wheels behind the guard. IO.
 
 use std::error::Error;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use amber_driver::devices::roboclaw::{DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink};
+use amber_driver::devices::roboclaw::{
+    DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
+};
 use amber_driver::{ClientId, Outcome, Reply, Request};
 use amber_values::{Scan, WheelSpeeds};
 
 use crate::moving::guarded::{GuardedDevice, GuardedWheels};
 use crate::robot_options::Stated;
+use crate::stream::complain;
 
 /// A Roboclaw that avoids collisions.
 pub(super) struct DriveSupport {
@@ -80,6 +83,13 @@ impl GuardedDevice for DriveSupport {
             None => return Err(reply),
         }
         Ok(())
+    }
+
+    fn publish_speeds(link: &RoboclawLink, speeds: WheelSpeeds, age: Duration) {
+        complain(link.speed_updates(SpeedUpdatesData {
+            current_speed: speeds.into(),
+            speed_age_us: Some(age.as_micros().try_into().unwrap_or(u32::MAX)),
+        }));
     }
 
     fn refuse(reply: Reply<MotorsSpeed>) {

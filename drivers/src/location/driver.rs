@@ -166,7 +166,7 @@ impl LocationDriver {
         self.tasks.spawn(async move {
             let client = connect(&own, &settings, &problems).await;
             let scans = watch_scans(&client, &settings, &engine, &problems);
-            let wheels = poll_wheels(&client, &settings, &engine, &problems);
+            let wheels = watch_wheels(&client, &settings, &engine, &problems);
             tokio::join!(scans, wheels);
         });
     }
@@ -318,7 +318,7 @@ async fn watch_scans(
     .await;
 }
 
-async fn poll_wheels(
+async fn watch_wheels(
     client: &Client,
     settings: &Settings,
     engine: &Engine,
@@ -330,7 +330,7 @@ async fn poll_wheels(
     let problem = |why: &dyn std::fmt::Display| {
         lock(problems).wheels = format!("no wheel speeds from {device}: {why}");
     };
-    sources::poll_wheels(wheels, WHEELS_PERIOD, |received| match received {
+    sources::watch_wheels(wheels, WHEELS_PERIOD, |received| match received {
         Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {
             let time = engine.since_start(time);
             engine.send(Input::Wheels(time, WheelSpeeds::into(speeds)));

@@ -42,6 +42,9 @@ pub(crate) trait GuardedDevice: Send + 'static {
 
     /// A scan has arrived.
     fn publish(_link: &Self::Link, _speeds: WheelSpeeds, _scan: &Scan) {}
+
+    /// Measured speeds have arrived, of this age.
+    fn publish_speeds(_link: &Self::Link, _speeds: WheelSpeeds, _age: Duration) {}
 }
 
 /// A request for the task that owns the wheels.
@@ -82,6 +85,7 @@ impl<D: GuardedDevice> GuardedWheels<D> {
                 guard: Guard::new(setup.collision),
                 waiting: Waiting::default(),
                 has_new_scan: false,
+                new_speeds: None,
             };
             self.desk.open(Robot::new(pilot, setup, &link), link);
         }
@@ -128,6 +132,8 @@ struct Guarded<D: GuardedDevice> {
     guard: Guard,
     waiting: Waiting<D::Question>,
     has_new_scan: bool,
+    /// Measured speeds and their time.
+    new_speeds: Option<(Duration, WheelSpeeds)>,
 }
 
 impl<D: GuardedDevice> Pilot for Guarded<D> {
@@ -149,6 +155,9 @@ impl<D: GuardedDevice> Pilot for Guarded<D> {
 
     fn handle(&mut self, now: Duration, input: Input) {
         self.has_new_scan |= matches!(input, Input::Scan(..));
+        if let Input::Wheels(time, _, speeds) = &input {
+            self.new_speeds = Some((*time, *speeds));
+        }
         self.guard.handle(now, input);
     }
 
@@ -160,6 +169,11 @@ impl<D: GuardedDevice> Pilot for Guarded<D> {
         let (speeds, scan) = (self.guard.speeds(now), self.guard.scan(now));
         let late = (self.waiting).answer(now, |question| D::answer(question, speeds, scan));
         late.for_each(D::refuse);
+        if let Some((time, speeds)) = self.new_speeds.take()
+            && link.subscriptions() > 0
+        {
+            D::publish_speeds(link, speeds, now.saturating_sub(time));
+        }
         if std::mem::take(&mut self.has_new_scan)
             && link.subscriptions() > 0
             && let (Some(speeds), Some(scan)) = (speeds, scan)

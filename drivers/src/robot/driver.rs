@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use amber_driver::devices::robot::{RobotDriver as RobotMethods, RobotLink, Shape};
 use amber_driver::{ClientId, Reply, now};
@@ -22,8 +23,39 @@ pub(super) struct RobotDriver {
     seen: Option<Stamp>,
     look_at: Instant,
     shape: Shape,
+    odometry: Arc<Mutex<Shared>>,
+    following: Option<JoinHandle<()>>,
     /// `Some` after the start.
     link: Option<RobotLink>,
+}
+
+/// What the task that follows the wheels shares with the driver.
+#[derive(Debug)]
+struct Shared {
+    started: Instant,
+    odometry: Odometry,
+    measured: Option<Instant>,
+    trouble: String,
+    subscribers: Periodic<()>,
+}
+
+impl Shared {
+    /// The odometry, unless it is too old.
+    fn message(&self) -> Result<OdometryMessage, String> {
+        let none = || self.trouble.clone();
+        let age = now().saturating_duration_since(self.measured.ok_or_else(none)?);
+        if age > MAX_AGE {
+            return Err(none());
+        }
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let measured = since_1970.saturating_sub(age).as_micros();
+        let message = self
+            .odometry
+            .message(measured.try_into().unwrap_or(u64::MAX));
+        message.ok_or_else(none)
+    }
 }
 
 /// What tells versions of a file apart.
@@ -35,9 +67,31 @@ impl RobotDriver {
             seen: stamp(file.as_ref()),
             file,
             look_at: now() + LOOK,
+            odometry: Arc::new(Mutex::new(Shared {
+                started: now(),
+                odometry: Odometry::new(drive(&shape)),
+                measured: None,
+                trouble: String::new(),
+                subscribers: Periodic::default(),
+            })),
+            following: None,
             shape,
             link: None,
         }
+    }
+
+    /// Follows the wheels with the role of the robot's wheels.
+    fn follow(&mut self) {
+        let Some(link) = self.link.clone() else {
+            return;
+        };
+        if let Some(task) = self.following.take() {
+            task.abort();
+        }
+        let device = wheels(&self.shape);
+        lock(&self.odometry).trouble = format!("no wheel speeds from {device}");
+        let shared = self.odometry.clone();
+        self.following = Some(tokio::spawn(follow(link, device, shared)));
     }
 
     /// Reads the file again.
@@ -51,8 +105,13 @@ impl RobotDriver {
                 link.recovered();
                 if shape != self.shape {
                     tracing::info!("the file of the robot has changed");
+                    complain(link.shape_updates(shape.clone()));
+                    lock(&self.odometry).odometry.set_drive(drive(&shape));
+                    let has_other_wheels = wheels(&shape) != wheels(&self.shape);
                     self.shape = shape;
-                    complain(link.shape_updates(self.shape.clone()));
+                    if has_other_wheels {
+                        self.follow();
+                    }
                 }
             }
             Err(error) => {
@@ -71,6 +130,7 @@ fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
 impl RobotMethods for RobotDriver {
     async fn start(&mut self, link: RobotLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.link = Some(link);
+        self.follow();
         Ok(())
     }
 
@@ -80,6 +140,27 @@ impl RobotMethods for RobotDriver {
 
     async fn urdf(&mut self, reply: Reply<String>) {
         reply.send(urdf::text(&self.shape));
+    }
+
+    async fn odometry(&mut self, reply: Reply<OdometryMessage>) {
+        let message = lock(&self.odometry).message();
+        match message {
+            Ok(message) => reply.send(message),
+            Err(why) => reply.refuse(&why),
+        }
+    }
+
+    async fn odometry_updates(&mut self, origin: Origin, request: StreamRequest<OdometryRequest>) {
+        let period = |it: &OdometryRequest| Duration::from_millis(it.period().into());
+        let request = match request {
+            StreamRequest::Start(request) => StreamRequest::Start(period(&request)),
+            StreamRequest::Stop(_) => StreamRequest::Stop(Duration::ZERO),
+            StreamRequest::ClientGone => StreamRequest::ClientGone,
+        };
+        let subscribers = &mut lock(&self.odometry).subscribers;
+        if !subscribers.handle(now(), &origin, request, |period| *period) {
+            tracing::warn!("too many subscribers of the odometry");
+        }
     }
 
     /// Each subscriber gets the shape at once, also when it subscribes again after a restart.
@@ -101,6 +182,63 @@ impl RobotMethods for RobotDriver {
             self.reread();
         }
     }
+
+    async fn shutdown(&mut self) {
+        if let Some(task) = self.following.take() {
+            task.abort();
+        }
+    }
+}
+
+/// Adds the speeds of the wheels to the odometry, and publishes it.
+async fn follow(link: RobotLink, device: Device, shared: Arc<Mutex<Shared>>) {
+    let client = link.devices();
+    let wheels = Roboclaw::new(client.device(device)).with_deadline(WHEELS_DEADLINE);
+    let publish = link.clone();
+    sources::watch_wheels(wheels, WHEELS_PERIOD, |received| {
+        let mut shared = lock(&shared);
+        let (measured, speeds) = match received {
+            Ok(received) => received,
+            Err(error) => {
+                shared.trouble = format!("no wheel speeds from {device}: {error}");
+                return;
+            }
+        };
+        let time = measured.saturating_duration_since(shared.started);
+        if !shared.odometry.handle_wheels(time, speeds.into()) {
+            return;
+        }
+        shared.measured = Some(measured);
+        let due = shared.subscribers.take_due(now() + EARLY);
+        if due.is_empty() {
+            return;
+        }
+        if let Ok(message) = shared.message() {
+            for (origin, _) in due {
+                complain(publish.odometry_updates(&origin, message.clone()));
+            }
+        }
+    })
+    .await;
+}
+
+fn drive(shape: &Shape) -> SkidSteer {
+    SkidSteer {
+        track_m: shape.track(),
+        max_wheel_m_s: shape.max_wheel_speed(),
+    }
+}
+
+fn wheels(shape: &Shape) -> Device {
+    let role = shape.roles.iter().find(|it| it.role == "wheels");
+    role.map_or(Device::new(DeviceType::ROBOCLAW, 0), |it| {
+        Device::new(DeviceType(it.r#type), it.id)
+    })
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    // Holders only compute.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -71,6 +71,10 @@ impl Machine for Galileo {
         }
     }
 
+    fn set_track(&mut self, track_m: f64) {
+        self.server.set_track(track_m);
+    }
+
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
         if let Some(proxy) = &mut self.proxy
             && proxy.has(datagram.socket)

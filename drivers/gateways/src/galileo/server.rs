@@ -67,6 +67,11 @@ impl Server {
         }
     }
 
+    /// The effective distance between left and right wheels, if the options do not say it.
+    pub(super) fn set_track(&mut self, track_m: f64) {
+        self.config.robot.set_track(track_m);
+    }
+
     /// Binds the socket.
     pub fn start(&mut self, out: &mut Outbox) {
         out.push(Output::Bind(SOCKET, self.config.listen, Cast::Unicast));

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use amber_map::{Cell, Layout, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
+use amber_proto::robot::Odometry;
 use amber_values::scan::VALID_MM;
 use amber_values::{ImuReading, MapPose, Scan, Target};
 use serde_json::{Value, json};
 
 /// The frame of the map.
 pub const MAP: &str = "map";
-/// The frame of the wheel odometry, which starts where the gateway started.
+/// The frame of the odometry, which starts where the robot device started. Without one, it starts
+/// where the gateway began to follow the wheels.
 pub const ODOMETRY: &str = "odom";
 /// The frame of the robot.
 pub const ROBOT: &str = "base_link";
@@ -99,16 +101,51 @@ pub fn laser_scan(scan: &Scan, taken_at: Duration, turn_s: f64) -> Value {
 
 /// A `nav_msgs/Odometry`: the pose in the frame of the odometry, and the motion of the robot.
 pub fn odometry(pose: Pose, motion: Twist, time: Duration) -> Value {
+    odometry_with(pose, motion, time, &[0.0; 36], &[0.0; 36])
+}
+
+/// The same as the robot itself measures it, with covariances.
+pub fn measured_odometry(odometry: &Odometry) -> Value {
+    let pose = Pose::new(odometry.x(), odometry.y(), odometry.heading());
+    let motion = Twist::new(odometry.forward(), odometry.turn());
+    let time = Duration::from_micros(odometry.time());
+    let of = odometry.covariance.unwrap_or_default();
+    // Rows and columns: x, y, z and the rotations around them.
+    let mut of_pose = [0.0; 36];
+    for (row, column, value) in [
+        (0, 0, of.xx()),
+        (0, 1, of.xy()),
+        (0, 5, of.x_heading()),
+        (1, 1, of.yy()),
+        (1, 5, of.y_heading()),
+        (5, 5, of.heading_heading()),
+    ] {
+        of_pose[row * 6 + column] = value;
+        of_pose[column * 6 + row] = value;
+    }
+    let mut of_motion = [0.0; 36];
+    of_motion[0] = odometry.forward_variance();
+    of_motion[35] = odometry.turn_variance();
+    odometry_with(pose, motion, time, &of_pose, &of_motion)
+}
+
+fn odometry_with(
+    pose: Pose,
+    motion: Twist,
+    time: Duration,
+    of_pose: &[f64],
+    of_motion: &[f64],
+) -> Value {
     json!({
         "header": header(time, ODOMETRY),
         "child_frame_id": ROBOT,
-        "pose": { "pose": pose_of(pose), "covariance": vec![0.0; 36] },
+        "pose": { "pose": pose_of(pose), "covariance": of_pose },
         "twist": {
             "twist": {
                 "linear": vector(motion.forward_m_s, 0.0, 0.0),
                 "angular": vector(0.0, 0.0, motion.turn_rad_s),
             },
-            "covariance": vec![0.0; 36],
+            "covariance": of_motion,
         },
     })
 }
@@ -219,6 +256,7 @@ fn number(msg: &Value, path: &[&str]) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::robot::Covariance;
     use amber_values::Vector;
 
     use super::*;
@@ -331,6 +369,31 @@ mod tests {
         assert_eq!(msg["info"]["resolution"], 0.2);
         let shown = msg["data"].as_array().unwrap();
         assert_eq!(shown.len(), MAX_MAP_CELLS / 2);
+    }
+
+    #[test]
+    fn the_odometry_of_the_robot_has_its_covariances() {
+        let msg = measured_odometry(&Odometry {
+            x: Some(1.0),
+            y: Some(-2.0),
+            time: Some(1_500_000),
+            covariance: Some(Covariance {
+                xx: Some(0.1),
+                y_heading: Some(0.2),
+                ..Covariance::default()
+            }),
+            turn_variance: Some(0.3),
+            ..Odometry::default()
+        });
+        assert_eq!(msg["pose"]["pose"]["position"]["y"], -2.0);
+        let of_pose = &msg["pose"]["covariance"];
+        assert_eq!(
+            (of_pose[0].as_f64(), of_pose[11].as_f64()),
+            (Some(0.1), Some(0.2))
+        );
+        assert_eq!(of_pose[31], 0.2, "it is symmetric");
+        assert_eq!(msg["twist"]["covariance"][35], 0.3);
+        assert_eq!(of_pose.as_array().unwrap().len(), 36);
     }
 
     #[test]

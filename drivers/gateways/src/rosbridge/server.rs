@@ -214,7 +214,7 @@ impl Server {
         let robot = &self.config.robot;
         match published {
             Published::Scan => Topic::Scans(robot.scanner),
-            Published::Odometry => Topic::Wheels(robot.wheels),
+            Published::Odometry => Topic::Odometry(robot.wheels),
             Published::Imu => Topic::Imu(robot.imu),
             Published::Pose => Topic::Pose(robot.location),
             Published::Map => Topic::Map(robot.location),
@@ -240,6 +240,10 @@ impl Server {
                 let message = messages::odometry(pose, motion, now.unix);
                 (Published::Odometry, message)
             }
+            Measurement::Odometry(odometry) => {
+                let message = messages::measured_odometry(&odometry);
+                (Published::Odometry, message)
+            }
             Measurement::Imu(reading) => (Published::Imu, messages::imu(&reading, now.unix)),
             Measurement::Pose(pose) if pose.is_known() => {
                 let time = stamped(pose.timestamp_ms);
@@ -262,6 +266,12 @@ impl Machine for Server {
     fn start(&mut self, _now: Now, out: &mut Outbox) {
         let page = self.config.page.clone();
         out.push(Output::Listen(LISTENER, self.config.listen, page));
+    }
+
+    fn set_track(&mut self, track_m: f64) {
+        if self.config.robot.set_track(track_m) {
+            self.odometry = Odometry::new(self.config.robot.drive);
+        }
     }
 
     fn handle_link(

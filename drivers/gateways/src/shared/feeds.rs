@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amber_driver::client::Client;
-use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_driver::client::sources::{self, poll_wheels, watch_scans};
+use amber_driver::client::proxy::{
+    DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
+};
+use amber_driver::client::sources::{self, watch_scans, watch_wheels};
 use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
-use amber_proto::{Device, location};
+use amber_proto::{Device, DeviceType, location};
 use amber_scene::Ground;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::robot::{Event, Measurement, Topic};
 
@@ -33,6 +35,8 @@ const CELL_M: f64 = 0.05;
 const BORDER_M: f64 = 0.5;
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(300);
+/// After this silence of the robot device, the speeds of the wheels are followed.
+const ODOMETRY_SILENCE: Duration = Duration::from_millis(500);
 /// The time between two attempts to subscribe.
 const RETRY: Duration = Duration::from_millis(250);
 
@@ -124,8 +128,9 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                     sink.offer(device, Measurement::Wheels(speeds));
                 }
             };
-            poll_wheels(wheels, WHEELS_PERIOD, take).await;
+            watch_wheels(wheels, WHEELS_PERIOD, take).await;
         }
+        Topic::Odometry(device) => follow_odometry(device, &client, &sink).await,
         Topic::Pose(device) => {
             let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(POSE_PERIOD);
@@ -199,6 +204,67 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
     }
 }
 
+/// The effective distance between left and right wheels that the robot device says, if there is one.
+pub(super) fn follow_track(
+    own: Client,
+    devices_of: Option<String>,
+) -> watch::Receiver<Option<f64>> {
+    let (track_m, followed) = watch::channel(None);
+    tokio::spawn(async move {
+        let failed = |error| tracing::debug!("cannot reach the robot device: {error}");
+        let client = sources::client(&own, devices_of.as_deref(), failed).await;
+        let robot = Robot::new(client.device(Device::new(DeviceType::ROBOT, 0)));
+        let Ok(mut shapes) = robot.shape_updates().await else {
+            return;
+        };
+        // The device sends its shape to each new subscriber.
+        while let Some(update) = shapes.next().await {
+            let track = update
+                .message
+                .track
+                .filter(|it| it.is_finite() && *it > 0.0);
+            if track_m.send(track).is_err() {
+                return;
+            }
+        }
+    });
+    followed
+}
+
+/// Passes on the odometry of the robot, and while the robot device publishes none, the speeds of the
+/// wheels.
+async fn follow_odometry(device: Device, client: &Client, sink: &Sink) {
+    let robot = Robot::new(client.device(Device::new(DeviceType::ROBOT, 0)));
+    let Ok(mut published) = robot.odometry_updates(WHEELS_PERIOD).await else {
+        return;
+    };
+    let odometry = |odometry| {
+        sink.offer(device, Measurement::Odometry(Box::new(odometry)));
+    };
+    loop {
+        while let Ok(next) = timeout(ODOMETRY_SILENCE, published.next()).await {
+            match next {
+                Some(update) => odometry(update.message),
+                None => return,
+            }
+        }
+        let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
+        let take = |answer| {
+            if let Ok((_, speeds)) = answer {
+                sink.offer(device, Measurement::Wheels(speeds));
+            }
+        };
+        tokio::select! {
+            biased;
+            next = published.next() => match next {
+                Some(update) => odometry(update.message),
+                None => return,
+            },
+            () = watch_wheels(wheels, WHEELS_PERIOD, take) => return,
+        }
+    }
+}
+
 impl Sink {
     /// Passes a measurement on, unless the gateway is overloaded: the next one is newer. Returns
     /// whether it was forwarded.
@@ -240,7 +306,6 @@ fn ticks(period: Duration) -> tokio::time::Interval {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::DeviceType;
     use amber_values::WheelSpeeds;
 
     use super::*;

@@ -31,6 +31,10 @@ pub trait Machine: Send + 'static {
     /// Called first: binds the sockets.
     fn start(&mut self, now: Now, out: &mut Outbox);
 
+    /// The robot device says the effective distance between left and right wheels. Counts if the
+    /// options do not say it.
+    fn set_track(&mut self, _track_m: f64) {}
+
     /// A datagram has arrived.
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox);
 

@@ -6,6 +6,7 @@ use amber_map::Occupancy;
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
+use amber_proto::robot::Odometry;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -24,9 +25,20 @@ pub struct Robot {
     pub targets: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
+    /// Whether the robot device says the distance of the wheels, because the options do not.
+    pub asks_track: bool,
 }
 
 impl Robot {
+    /// The distance of the wheels that the robot device says. Returns whether it changes the robot.
+    pub fn set_track(&mut self, track_m: f64) -> bool {
+        let is_new = self.asks_track && track_m != self.drive.track_m;
+        if is_new {
+            self.drive.track_m = track_m;
+        }
+        is_new
+    }
+
     /// The wheel speeds for a motion of the body. If a wheel would exceed the maximum, all are
     /// slowed down by the same factor. `None` if a number is not finite.
     #[must_use]
@@ -50,6 +62,9 @@ pub enum Topic {
     Scans(Device),
     /// The measured speeds of the wheels, every 50 ms: [`Measurement::Wheels`].
     Wheels(Device),
+    /// The odometry of the robot with these wheels, every 50 ms: [`Measurement::Odometry`], or
+    /// [`Measurement::Wheels`] while no robot device publishes it.
+    Odometry(Device),
     /// The pose on the map, every 100 ms: [`Measurement::Pose`].
     Pose(Device),
     /// The motion sensors, every 50 ms: [`Measurement::Imu`].
@@ -67,6 +82,8 @@ pub enum Measurement {
     Scan(Scan),
     /// The speeds of the wheels.
     Wheels(WheelSpeeds),
+    /// The pose and the motion of the robot by its wheels alone.
+    Odometry(Box<Odometry>),
     /// The pose on the map; y is down. `amber_map::Pose::from` has y up and turns
     /// counter-clockwise.
     Pose(MapPose),
@@ -171,7 +188,22 @@ pub(crate) mod tests {
                 track_m: 0.4,
                 max_wheel_m_s: 0.4,
             },
+            asks_track: true,
         }
+    }
+
+    #[test]
+    fn the_options_count_before_the_robot_device() {
+        let mut asks = robot();
+        assert!(asks.set_track(0.5));
+        assert!(!asks.set_track(0.5), "nothing new");
+        assert_eq!(asks.drive.track_m, 0.5);
+        let mut states = Robot {
+            asks_track: false,
+            ..robot()
+        };
+        assert!(!states.set_track(0.5));
+        assert_eq!(states.drive.track_m, 0.4);
     }
 
     #[test]

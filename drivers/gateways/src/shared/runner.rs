@@ -9,12 +9,12 @@ use amber_driver::devices::gateway::{self, GatewayLink};
 use amber_driver::{Devices, now};
 use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 
 use super::clock::Now;
 use super::emulated::Screen;
-use super::feeds::Feeds;
+use super::feeds::{self, Feeds};
 use super::gate::Gate;
 use super::machine::{Datagram, Machine, Outbox, Output, Session, Socket};
 use super::options::Network;
@@ -80,6 +80,7 @@ pub(super) struct Runner<M> {
     screens: HashMap<Device, Screen>,
     received: mpsc::Receiver<Event>,
     asked: mpsc::Receiver<Question>,
+    track_m: watch::Receiver<Option<f64>>,
     link: GatewayLink,
     started: Instant,
 }
@@ -92,6 +93,7 @@ impl<M: Machine> Runner<M> {
             gate: setup.network.gate(),
             sockets: Sockets::new(),
             web: Web::new(setup.network.allowed),
+            track_m: feeds::follow_track(link.devices().clone(), setup.network.devices_of.clone()),
             users: Users::new(setup.network.mediator, setup.events.clone()),
             feeds: Feeds::new(
                 link.devices().clone(),
@@ -125,6 +127,11 @@ impl<M: Machine> Runner<M> {
                 Some(event) = self.received.recv() => {
                     self.count_lost();
                     self.machine.handle_event(self.now(), event, &mut self.outbox);
+                }
+                Ok(()) = self.track_m.changed() => {
+                    if let Some(track_m) = *self.track_m.borrow_and_update() {
+                        self.machine.set_track(track_m);
+                    }
                 }
                 Some(question) = self.asked.recv() => {
                     let _ = question.send(self.status());

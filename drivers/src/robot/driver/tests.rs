@@ -2,6 +2,7 @@
 
 use amber_driver::devices::robot::{self, DriverMsg};
 use amber_driver::proto::{DeviceMessage, MsgType, SynNum};
+use amber_values::WheelSpeeds;
 use prost::Message;
 use tokio::time::{sleep, timeout};
 
@@ -77,6 +78,53 @@ async fn without_a_file_the_place_of_the_laser_is_unknown() {
         let answer = DriverMsg::decode(&*fake.ask(&ask).await).unwrap();
         let text = answer.urdf.unwrap();
         assert!(text.starts_with("<?xml") && text.ends_with("</robot>\n"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_odometry_is_published_and_continues_when_clients_come_and_go() {
+    let ask = message(MsgType::Data, |message| {
+        message.set_syn(Some(SynNum(4)));
+        message.get_odometry = Some(true);
+    });
+    let subscribe = |period| {
+        message(MsgType::Data, |message| {
+            message.subscribe_odometry = Some(OdometryRequest {
+                period: Some(period),
+            });
+        })
+    };
+    run(Options::default().driver().unwrap(), async |fake| {
+        let answer = DriverMsg::decode(&*fake.ask(&ask).await).unwrap();
+        assert!(answer.odometry_refused.is_some(), "{answer:?}");
+        fake.world().speeds = WheelSpeeds::sides(200, 200);
+        fake.tell(&subscribe(100));
+        let odometry = async |fake: &mut Fake| {
+            let heard = DriverMsg::decode(&*fake.hear().await).unwrap();
+            heard.odometry.unwrap()
+        };
+        let mut last = odometry(fake).await;
+        for _ in 0..20 {
+            let next = odometry(fake).await;
+            let way_m = next.x() - last.x();
+            assert!((way_m - 0.02).abs() < 0.011, "{last:?} {next:?}");
+            assert!(next.time() > last.time());
+            last = next;
+        }
+        fake.tell(&subscribe(0));
+        sleep(Duration::from_secs(2)).await;
+        let answer = DriverMsg::decode(&*fake.ask(&ask).await).unwrap();
+        let later = answer.odometry.unwrap();
+        assert!(later.x() > last.x() + 0.3, "{last:?} {later:?}");
+        let covariance = later.covariance.unwrap();
+        assert!(covariance.xx() > 0.0 && covariance.yy() > 0.0);
+        // Old speeds are no odometry.
+        fake.world().wheels_on = false;
+        sleep(Duration::from_secs(3)).await;
+        let answer = DriverMsg::decode(&*fake.ask(&ask).await).unwrap();
+        let why = answer.odometry_refused.unwrap();
+        assert!(why.starts_with("no wheel speeds from roboclaw:0"), "{why}");
     })
     .await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::values::{MapPose, Scan};
 use amber_gateways::shared::feeds::grid;
 use amber_gateways::shared::robot::Robot;
@@ -200,7 +200,7 @@ async fn wheels(shared: &Shared) -> Result<(), Error> {
         let device = shared.client.device(robot.wheels);
         let wheels = Roboclaw::new(device).with_deadline(MEASUREMENT_DEADLINE);
         tokio::select! {
-            () = poll_wheels(wheels, config.odom_period, take) => sleep(RETRY).await,
+            () = watch_wheels(wheels, config.odom_period, take) => sleep(RETRY).await,
             () = shared.listened(topics, false) => {}
         }
     }
