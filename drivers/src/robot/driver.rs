@@ -6,13 +6,29 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use amber_driver::devices::robot::{RobotDriver as RobotMethods, RobotLink, Shape};
-use amber_driver::{ClientId, Reply, now};
+use amber_driver::client::proxy::Roboclaw;
+use amber_driver::devices::robot::{
+    Odometry as OdometryMessage, OdometryRequest, RobotDriver as RobotMethods, RobotLink, Shape,
+};
+use amber_driver::{ClientId, Origin, Periodic, Reply, StreamRequest, now};
+use amber_navigation::kinematics::SkidSteer;
+use amber_proto::{Device, DeviceType};
+use tokio::task::JoinHandle;
 
+use super::odometry::Odometry;
 use super::urdf;
 use crate::robot_file::RobotFile;
+use crate::sources;
 use crate::stream::complain;
 
+/// Wheels that publish no speeds are asked this often.
+const WHEELS_PERIOD: Duration = Duration::from_millis(50);
+const WHEELS_DEADLINE: Duration = Duration::from_millis(150);
+/// Older speeds are no odometry.
+const MAX_AGE: Duration = Duration::from_secs(1);
+/// A subscriber whose turn comes this soon gets the measurement that is there: the wheels measure
+/// every 50 ms.
+const EARLY: Duration = Duration::from_millis(25);
 /// How often the driver looks for a change of the file.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -36,7 +52,7 @@ struct Shared {
     odometry: Odometry,
     measured: Option<Instant>,
     trouble: String,
-    subscribers: Periodic<()>,
+    subscribers: Periodic<Duration>,
 }
 
 impl Shared {
@@ -215,7 +231,7 @@ async fn follow(link: RobotLink, device: Device, shared: Arc<Mutex<Shared>>) {
         }
         if let Ok(message) = shared.message() {
             for (origin, _) in due {
-                complain(publish.odometry_updates(&origin, message.clone()));
+                complain(publish.odometry_updates(&origin, message));
             }
         }
     })

@@ -26,6 +26,10 @@ from .values import (
     WheelSpeeds,
 )
 
+class RoboclawSpeedUpdates(NamedTuple):
+    current_speed: WheelSpeeds
+    speed_age: int | None
+
 class DummyStatus(NamedTuple):
     enable: bool
     message: str
@@ -216,6 +220,10 @@ class Roboclaw(Typed):
         """
     async def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
+    def speed_updates(self) -> Subscription[RoboclawSpeedUpdates]:
+        """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
+        Drivers of the original system do not publish.
+        """
     async def stop(self) -> None:
         """Stops all wheels. No answer."""
 
@@ -439,6 +447,16 @@ class Robot(Typed):
         """The shape after each change."""
     async def urdf(self) -> str:
         """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
+    async def odometry(self) -> Any:
+        """The pose and the motion of the robot by its wheels alone. The device refuses while the wheels
+        report no speeds.
+        """
+    def odometry_updates(self, period_ms: int) -> Subscription[Any]:
+        """The same, once each period, while the wheels report speeds. The wheels report them 20 times per
+        second. The device keeps one period per client: that of the last request.
+
+        ``period_ms``: 0 or absent ends the subscription. In ms.
+        """
 
 class Gateway(Typed):
     """Lets programs for another robot protocol use Amber's devices."""
