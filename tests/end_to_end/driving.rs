@@ -224,10 +224,4 @@ fn the_drivers_keep_the_protocol_and_share_the_description_of_the_robot() {
         let output = check(&[]);
         assert!(output.status.success(), "{driver}: {output:?}");
     }
-    let mut command = Command::new(AMBER);
-    command.args([
-        "check", "--as", "robot", "--", AMBER, "driver", "robot", "--config",
-    ]);
-    let output = command.arg(&robot).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
 }
