@@ -25,6 +25,8 @@ pub(crate) struct Control {
     holder: Option<Lease>,
     waiting: VecDeque<Lease>,
     halt: Option<(String, Option<Instant>)>,
+    /// Why the driver cannot move the device for anybody, if it said so.
+    blocked: Option<String>,
     /// The last command that moves, unless the device was stopped since.
     moving: Option<Moving>,
     stop: Option<Stop>,
@@ -97,6 +99,8 @@ pub(crate) enum Refusal {
     Held { by: String },
     /// The device is halted.
     Halted { by: String },
+    /// The driver cannot move the device, for example because another client moves the wheels.
+    Blocked { why: String },
     /// The command is no longer valid.
     TooLate,
 }
@@ -106,6 +110,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Held { by } => write!(f, "{by} holds the lease of this device"),
             Self::Halted { by } => write!(f, "the device was halted by {by}"),
+            Self::Blocked { why } => f.write_str(why),
             Self::TooLate => f.write_str("the command came too late: it is no longer valid"),
         }
     }
@@ -185,6 +190,10 @@ impl Control {
             self.counters.for_halt += 1;
             return Err(self.refuse(now, command, refusal));
         }
+        if let Some(why) = self.blocked.clone() {
+            self.counters.for_holder += 1;
+            return Err(self.refuse(now, command, Refusal::Blocked { why }));
+        }
         let is_its = |lease: &Lease| {
             let clients = [command.client, command.for_client];
             clients.into_iter().flatten().any(|it| lease.is_of(it))
@@ -208,6 +217,16 @@ impl Control {
         // A stop that was not carried out yet is about an earlier command.
         self.stop = None;
         Ok(())
+    }
+
+    /// The driver cannot move the device for anybody, or it can again. The lease ends; its holder and
+    /// others that ask for it are told why. Whoever takes it by force lets the driver try again.
+    pub(crate) fn block(&mut self, now: Instant, why: Option<String>) {
+        if let Some(why) = &why {
+            self.waiting.clear();
+            self.end_lease(now, &format!("cannot move the device: {why}"));
+        }
+        self.blocked = why;
     }
 
     /// The holder of the lease.
@@ -298,6 +317,11 @@ impl Control {
             until: now + period,
             was_forced: action == Action::TakeByForce,
         };
+        match (&self.blocked, action) {
+            (Some(why), Action::Take | Action::Wait | Action::Keep) => return Err(why.clone()),
+            (_, Action::TakeByForce) => self.blocked = None,
+            _ => {}
+        }
         let held = |holder: &Option<Lease>| match holder {
             Some(holder) => Err(Refusal::Held {
                 by: holder.name.clone(),

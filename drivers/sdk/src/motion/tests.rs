@@ -413,3 +413,29 @@ fn the_waiting_list_is_bounded() {
     assert_eq!(state.refused.unwrap(), "16 clients wait already");
     assert_eq!(state.waiting.len(), 16);
 }
+
+#[test]
+fn a_driver_that_cannot_move_says_why_to_all_who_ask() {
+    let why = || Some("the wheels refuse: amber drive holds the lease of this device".to_owned());
+    let mut bench = Bench::new();
+    assert!(bench.lease(7, Action::Take, "amber goto").yours());
+    bench.lease(8, Action::Wait, "a page");
+    bench.command(7, Motion::Errand, None).unwrap();
+    bench.motions.block(bench.now, WHEELS, why());
+    assert_eq!(bench.stops(), [Some(7)]);
+    for (client, action) in [(7, Action::Keep), (7, Action::Take), (8, Action::Wait)] {
+        let state = bench.lease(client, action, "amber goto");
+        assert_eq!((state.refused, state.holder), (why(), None), "{action:?}");
+    }
+    let refused = bench.command(9, Motion::Moves, None);
+    assert_eq!(refused, Err(why().unwrap()));
+    assert_eq!(bench.command(9, Motion::Stops, None), Ok(()));
+
+    bench.motions.block(bench.now, WHEELS, None);
+    assert!(bench.lease(8, Action::Take, "a page").yours());
+    assert_eq!(bench.command(8, Motion::Moves, None), Ok(()));
+
+    bench.motions.block(bench.now, WHEELS, why());
+    assert!(bench.lease(7, Action::TakeByForce, "amber goto").yours());
+    assert_eq!(bench.command(7, Motion::Moves, None), Ok(()));
+}
