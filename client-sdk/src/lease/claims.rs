@@ -22,6 +22,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_millis(200);
 /// A driver without leases is asked again after this time: it may have been replaced.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// Devices that are remembered although no lease of them is held.
+const MAX_KNOWN: usize = 32;
 /// How long to wait for an answer.
 const DEADLINE: Duration = Duration::from_secs(1);
 
@@ -144,6 +146,9 @@ impl Claims {
         }
         let now = Instant::now();
         let by_force = self.by_force;
+        if self.claims.len() >= MAX_KNOWN {
+            self.claims.retain(|_, claim| !claim.task.is_finished());
+        }
         let old = self.claims.remove(&address);
         let mut claim = match old {
             Some(claim) if claim.is_of_use(now, by_force) => claim,
@@ -168,6 +173,12 @@ impl Claims {
             State::Denied(_, error) => Err(error.clone()),
             State::Asked | State::Held | State::Released | State::Without(_) => Ok(()),
         }
+    }
+
+    /// Whether another client has the lease, as far as is known. Then this program should not stop the
+    /// device either, unless a person asks for it.
+    pub fn is_denied(&self, device: Device) -> bool {
+        self.claims.get(&device).is_some_and(Claim::is_denied)
     }
 
     /// The errand of a device is over, or this program no longer moves it.

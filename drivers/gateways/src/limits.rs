@@ -37,6 +37,13 @@ pub const MOTION_LAG: Duration = MOTION_LIFE;
 /// How long a session keeps the controls after its last command other than a stop.
 pub const SEAT_HOLD: Duration = Duration::from_secs(1);
 
+/// The lease of what a session moves ends if the gateway gives no sign of life for this time, for
+/// example because it has frozen. Then errands stop, too.
+pub const LEASE_PERIOD: Duration = MOTION_LIFE;
+
+/// The time between two reports of the same refusal to a peer.
+pub const TELL_AGAIN: Duration = Duration::from_secs(1);
+
 /// Orders of one session that may wait for the mediator: a second at [`ORDER_RATE`].
 pub const MAX_ORDERS: usize = ORDER_RATE as usize;
 

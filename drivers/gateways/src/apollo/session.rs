@@ -533,7 +533,7 @@ impl Machine for Apollo {
                 Cast::Unicast,
             ));
             if receiver.uses_amber() {
-                out.push(Output::Open(receiver.user));
+                out.push(Output::Open(receiver.user, Some(SocketAddr::new(receiver.line.peer, 0))));
             }
         }
         for sender in &self.senders {
@@ -550,7 +550,7 @@ impl Machine for Apollo {
             });
         let raw: Vec<_> = raw.collect();
         if !raw.is_empty() {
-            out.push(Output::Open(RAW_USER));
+            out.push(Output::Open(RAW_USER, None));
         }
         for device in raw {
             let mut subscribe = DriverMsg::default();
@@ -653,6 +653,7 @@ impl Machine for Apollo {
                 purpose: receiver.line.name.clone(),
                 age: now.since(receiver.since?),
                 silence: now.since(receiver.heard?),
+                user: receiver.uses_amber().then_some(receiver.user),
                 drives: receiver.trajectory.is_some(),
             })
         });

@@ -158,7 +158,7 @@ impl Server {
         let user = (key.0 == Role::Control).then(|| {
             let user = User(self.next_user);
             self.next_user = self.next_user.checked_add(1).unwrap_or(1);
-            out.push(Output::Open(user));
+            out.push(Output::Open(user, Some(from)));
             user
         });
         let client = Client {
@@ -250,7 +250,7 @@ impl Server {
         if registered.is_none() && self.settings.open {
             if !self.stranger_is_open {
                 self.stranger_is_open = true;
-                out.push(Output::Open(STRANGER));
+                out.push(Output::Open(STRANGER, None));
             }
             return Some(STRANGER);
         }
@@ -458,6 +458,10 @@ impl Machine for Server {
         "json-relay"
     }
 
+    fn seat(&self) -> Seat {
+        self.settings.seat
+    }
+
     fn start(&mut self, _now: Now, out: &mut Outbox) {
         out.push(Output::Bind(SOCKET, self.settings.listen, Cast::Unicast));
     }
@@ -583,6 +587,7 @@ impl Machine for Server {
             },
             age: now.since(client.since),
             silence: now.since(client.heard),
+            user: client.user,
             drives: client.user.is_some() && client.user == holder,
         });
         sessions.collect()

@@ -96,7 +96,7 @@ impl Machine for RflySim {
     fn start(&mut self, now: Now, out: &mut Outbox) {
         if let Some(shown) = &self.shown {
             self.bind(0, shown.settings.vehicle, Port::Control, out);
-            out.push(Output::Open(USER));
+            out.push(Output::Open(USER, None));
             for topic in self.topics() {
                 out.push(Output::Watch(topic));
             }

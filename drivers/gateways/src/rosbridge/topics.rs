@@ -45,6 +45,8 @@ impl Output {
 pub enum Service {
     /// Stops the robot and clears its goal.
     Stop,
+    /// Halts everything that moves, or releases the halt.
+    Halt,
     /// The clock of the robot.
     Time,
     /// Lists topics, services and types.
@@ -121,8 +123,9 @@ const TOPICS: [(&str, Channel, &str); 10] = [
     ),
 ];
 
-const SERVICES: [(&str, Service, &str); 9] = [
+const SERVICES: [(&str, Service, &str); 10] = [
     ("stop", Service::Stop, "std_srvs/srv/Trigger"),
+    ("halt", Service::Halt, "std_srvs/srv/SetBool"),
     ("rosapi/get_time", Service::Time, "rosapi_msgs/srv/GetTime"),
     (
         "rosapi/topics",

@@ -107,6 +107,10 @@ fn wheels(user: u32, mm_s: i32) -> Output {
     )
 }
 
+fn stopped(user: u32, device: amber_proto::Device) -> Output {
+    Output::Order(User(user), Order::Stop(device))
+}
+
 fn targets(user: u32, targets: Vec<Target>) -> Output {
     Output::Order(User(user), Order::Targets(robot().targets, targets))
 }
@@ -132,14 +136,14 @@ fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
     world.ms = 100;
     world.drive(1, 0.2);
     let stop = json!({"op": "call_service", "service": "/stop"});
-    assert!(world.say_late(1, &stop).contains(&wheels(0, 0)));
+    assert!(world.say_late(1, &stop).contains(&stopped(0, robot().wheels)));
     assert_eq!(world.out.tally.count(DELAYED), 3);
 }
 
 #[test]
 fn a_command_holds_for_half_a_second() {
     let mut world = World::new();
-    assert_eq!(world.link(1, Link::Connected), [Output::Open(User(0))]);
+    assert_eq!(world.link(1, Link::Connected), [Output::Open(User(0), Some(peer(1)))]);
     assert_eq!(world.drive(1, 0.2), [wheels(0, 200)]);
     world.ms = 400;
     assert_eq!(world.drive(1, 0.1), [wheels(0, 100)]);
@@ -217,14 +221,43 @@ fn one_client_drives_and_anyone_stops() {
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
     let stopped = world.say(2, json!({"op": "call_service", "service": "/stop"}));
     let stops = [
-        targets(1, Vec::new()),
-        wheels(1, 0),
+        stopped(1, robot().targets),
+        stopped(1, robot().wheels),
         // To the one who has lost the controls.
         wheels(0, 0),
     ];
     assert_eq!(stopped[..3], stops);
     assert!(matches!(&stopped[3], Output::Send(_, to, _) if *to == peer(2)));
     assert_eq!(world.pass(2_000), []);
+}
+
+#[test]
+fn a_client_halts_everything_and_an_old_release_is_dropped() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let call = |args| json!({"op": "call_service", "service": "/halt", "args": args});
+    let halt = |is_halted| Output::Order(User(0), Order::Halt(is_halted));
+    assert!(world.say(1, call(json!({}))).contains(&halt(true)));
+    assert!((world.say(1, call(json!({"data": false})))).contains(&halt(false)));
+    let late = world.say_late(1, &call(json!({"data": false})));
+    assert!(!late.contains(&halt(false)), "{late:?}");
+    assert!((world.say_late(1, &call(json!({"data": true})))).contains(&halt(true)));
+}
+
+#[test]
+fn a_client_whose_motion_is_refused_is_told_why() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let why = "roboclaw:0 refused the request: amber goto holds the lease of this device";
+    let event = Event::Refused(User(0), why.into());
+    (world.server).handle_event(Now::from_millis(0), event, &mut world.out);
+    let told = world.outputs();
+    let [Output::Send(_, to, text)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    let text: Value = serde_json::from_slice(text).unwrap();
+    assert_eq!(text, json!({"op": "status", "level": "error", "msg": why}));
+    assert_eq!(*to, peer(1));
 }
 
 #[test]
