@@ -437,8 +437,10 @@ fn with_ack(message: &Bytes, ack: u32) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::DeviceType;
     use amber_proto::codec::Packet;
+    use amber_proto::{DeviceMessage, drive_to_point, motion as motion_proto, roboclaw};
+    use amber_values::Target;
+    use tokio::net::UdpSocket;
 
     use super::*;
 
@@ -454,52 +456,105 @@ mod tests {
         assert_eq!(read.ack_num, Some(300));
     }
 
+    /// A mediator with devices that `answer`, until a client leaves.
+    async fn serve(
+        mediator: UdpSocket,
+        mut answer: impl FnMut(DeviceType, Bytes) -> Option<Vec<u8>>,
+    ) {
+        let mut buffer = vec![0; 2048];
+        loop {
+            let (length, from) = mediator.recv_from(&mut buffer).await.unwrap();
+            let packet = Packet::from_datagram(&buffer[..length].to_vec().into()).unwrap();
+            let message = DriverMsg::decode(packet.message.clone()).unwrap();
+            let answer = match (message.r#type(), packet.header.device_type) {
+                (MsgType::Ping, _) => {
+                    let pong = DriverMsg {
+                        r#type: MsgType::Pong.into(),
+                        ..DriverMsg::default()
+                    };
+                    Some(pong.encode_to_vec())
+                }
+                (MsgType::Data, Some(device)) => answer(DeviceType(device), packet.message),
+                (MsgType::ClientDied, _) => return,
+                _ => None,
+            };
+            if let (Some(answer), Some(syn)) = (answer, message.syn_num) {
+                let answer = Packet {
+                    header: packet.header,
+                    message: with_ack(&answer.into(), syn),
+                };
+                let answer = answer.encode().unwrap();
+                mediator.send_to(&answer, from).await.unwrap();
+            }
+        }
+    }
+
+    async fn users() -> (Users, UdpSocket, mpsc::Receiver<Event>) {
+        let mediator = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (events, received) = mpsc::channel(8);
+        let address = mediator.local_addr().unwrap().to_string();
+        (
+            Users::new(address, Seat::Exclusive, events),
+            mediator,
+            received,
+        )
+    }
+
     #[tokio::test]
     async fn what_a_session_has_ordered_is_sent_before_it_leaves() {
-        let mediator = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let (events, _received) = mpsc::channel(1);
-        let mut users = Users::new(mediator.local_addr().unwrap().to_string(), events);
+        let (mut users, mediator, _events) = users().await;
         let (user, device) = (User(1), Device::new(DeviceType::DRIVE_TO_POINT, 0));
-        users.open(user);
+        users.open(user, "galileo".into());
         for x_m in [1.0, 2.0, 3.0] {
-            let target = Target {
-                x_m,
-                y_m: 0.0,
-                radius_m: 0.1,
-            };
+            let target = Target::new(x_m, 0.0);
             assert!(users.order(user, Order::Targets(device, vec![target])));
         }
         users.close(user);
-        let served = async {
-            let (mut buffer, mut to_device) = (vec![0; 2048], Vec::new());
-            loop {
-                let (length, from) = mediator.recv_from(&mut buffer).await.unwrap();
-                let packet = Packet::from_datagram(&buffer[..length].to_vec().into()).unwrap();
-                let message = DriverMsg::decode(packet.message).unwrap();
-                let is_for_device = packet.header.device_type == Some(device.device_type.0);
-                match message.r#type() {
-                    MsgType::Data if is_for_device => to_device.push(MsgType::Data),
-                    MsgType::Ping => {
-                        let pong = DriverMsg {
-                            r#type: MsgType::Pong.into(),
-                            ack_num: message.syn_num,
-                            ..DriverMsg::default()
-                        };
-                        let pong = Packet {
-                            message: pong.encode_to_vec().into(),
-                            ..Packet::default()
-                        };
-                        mediator
-                            .send_to(&pong.encode().unwrap(), from)
-                            .await
-                            .unwrap();
-                    }
-                    MsgType::ClientDied => return to_device,
-                    _ => {}
-                }
-            }
+        let mut targets = 0;
+        let served = serve(mediator, |_, message| {
+            let message = drive_to_point::DriverMsg::decode(message).unwrap();
+            targets += u32::from(message.set_targets.is_some());
+            None
+        });
+        tokio::join!(served, users.end());
+        assert_eq!(targets, 3);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_refused_is_told_who_drives_and_neither_moves_nor_stops_the_wheels() {
+        let why = "amber goto holds the lease of this device";
+        let (mut users, mediator, mut events) = users().await;
+        let (user, wheels) = (User(1), Device::new(DeviceType::ROBOCLAW, 0));
+        users.open(user, "galileo 10.0.0.7:5".into());
+        users.order(user, Order::Drive(wheels, WheelSpeeds::all(200)));
+        let (mut names, mut commands) = (Vec::new(), Vec::new());
+        let served = serve(mediator, |_, message| {
+            let command = roboclaw::DriverMsg::decode(message.clone()).unwrap();
+            commands.extend(command.motors_command.map(WheelSpeeds::from));
+            let request = motion_proto::DriverMsg::decode(message).unwrap();
+            names.push(request.lease_request?.name().to_owned());
+            let answer = motion_proto::DriverMsg {
+                motion_state: Some(motion_proto::MotionState {
+                    yours: Some(false),
+                    refused: Some(why.into()),
+                    ..motion_proto::MotionState::default()
+                }),
+                ..motion_proto::DriverMsg::data()
+            };
+            Some(answer.encode_to_vec())
+        });
+        let told = format!("roboclaw:0 refused the request: {why}");
+        let scenario = async {
+            let refused = Some(Event::Refused(user, told.clone()));
+            assert_eq!(events.recv().await, refused);
+            assert_eq!(users.refused(user), Some(told.clone()));
+            users.order(user, Order::Drive(wheels, WheelSpeeds::STOP));
+            // A person asks for this stop.
+            users.order(user, Order::Stop(wheels));
+            users.end().await;
         };
-        let (to_device, ()) = tokio::join!(served, users.end());
-        assert_eq!(to_device, [MsgType::Data; 3]);
+        tokio::join!(served, scenario);
+        assert!(names.iter().all(|name| name == "galileo 10.0.0.7:5"));
+        assert_eq!(commands, [WheelSpeeds::STOP]);
     }
 }

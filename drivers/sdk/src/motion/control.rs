@@ -153,6 +153,10 @@ impl Control {
         request: Request<'_>,
     ) -> MotionState {
         self.timeout(now);
+        let for_whom = match request {
+            Request::Lease { for_client, .. } => for_client,
+            Request::Halt(_) | Request::State => None,
+        };
         let done = match request {
             Request::State => Ok(()),
             Request::Halt(request) => self.change_halt(now, client, request),
@@ -165,7 +169,7 @@ impl Control {
             holder: self.holder.as_ref().map(|it| it.to_wire(now)),
             waiting: self.waiting.iter().map(|it| it.to_wire(now)).collect(),
             halt: self.halt_to_wire(now),
-            yours: Some(self.holder.as_ref().is_some_and(|it| it.is_of(client))),
+            yours: Some(self.is_held_by([Some(client), for_whom])),
             refused: done.err(),
             refused_for_holder: Some(self.counters.for_holder),
             refused_for_halt: Some(self.counters.for_halt),
@@ -305,6 +309,16 @@ impl Control {
         let action = Action::try_from(request.action)
             .map_err(|_| format!("unknown action {}", request.action))?;
         let is_holder = self.holder.as_ref().is_some_and(|it| it.is_of(client));
+        let takes = matches!(action, Action::Take | Action::Wait | Action::TakeByForce);
+        if let Some(holder) = &mut self.holder
+            && !is_holder
+            && (takes || action == Action::Keep)
+            && for_client.is_some_and(|it| holder.is_of(it))
+        {
+            // A driver of the holder: it may move the device already.
+            holder.keep(now);
+            return Ok(());
+        }
         let period_ms = request.period_ms.unwrap_or(LEASE_MS);
         let period_ms = period_ms.clamp(LEASE_MIN_MS, LEASE_MAX_MS);
         let period = Duration::from_millis(period_ms.into());
@@ -330,7 +344,7 @@ impl Control {
             None => Ok(()),
         };
         match action {
-            Action::Take | Action::Wait | Action::TakeByForce if is_holder => {
+            _ if takes && is_holder => {
                 let since = self.holder.as_ref().map_or(now, |it| it.since);
                 self.holder = Some(Lease { since, ..lease() });
                 Ok(())
@@ -391,6 +405,11 @@ impl Control {
                 Ok(())
             }
         }
+    }
+
+    fn is_held_by(&self, clients: [Option<ClientId>; 2]) -> bool {
+        let holder = self.holder.as_ref();
+        holder.is_some_and(|it| clients.into_iter().flatten().any(|client| it.is_of(client)))
     }
 
     fn is_next(&self, client: ClientId) -> bool {

@@ -44,6 +44,16 @@ impl Bench {
     }
 
     fn lease(&mut self, client: i32, action: Action, name: &str) -> MotionState {
+        self.lease_for(client, None, action, name)
+    }
+
+    fn lease_for(
+        &mut self,
+        client: i32,
+        for_client: Option<i32>,
+        action: Action,
+        name: &str,
+    ) -> MotionState {
         let request = LeaseRequest {
             action: action.into(),
             name: Some(name.into()),
@@ -51,7 +61,7 @@ impl Bench {
         };
         let request = Request::Lease {
             request: &request,
-            for_client: None,
+            for_client: for_client.map(ClientId),
         };
         (self.motions).request(self.now, WHEELS, ClientId(client), request)
     }
@@ -438,4 +448,28 @@ fn a_driver_that_cannot_move_says_why_to_all_who_ask() {
     bench.motions.block(bench.now, WHEELS, why());
     assert!(bench.lease(7, Action::TakeByForce, "amber goto").yours());
     assert_eq!(bench.command(7, Motion::Moves, None), Ok(()));
+}
+
+#[test]
+fn a_driver_of_the_holder_shares_its_lease() {
+    const DRIVER: i32 = 30;
+    let mut bench = Bench::new();
+    assert!(bench.lease(7, Action::Take, "a page").yours());
+    for action in [Action::Take, Action::Keep] {
+        let state = bench.lease_for(DRIVER, Some(7), action, "a page via drive-to-point:0");
+        assert!(state.yours(), "{action:?}: {state:?}");
+        assert_eq!(state.holder.unwrap().name(), "a page");
+    }
+    // It ends its part, and the client still holds the lease.
+    bench.lease_for(DRIVER, None, Action::Release, "");
+    assert_eq!(bench.command(7, Motion::Moves, None), Ok(()));
+    assert!(bench.command(9, Motion::Moves, None).is_err());
+
+    // The other way round: the client takes over what its driver holds.
+    bench.lease(7, Action::Release, "a page");
+    let state = bench.lease_for(DRIVER, Some(7), Action::Take, "a page via drive-to-point:0");
+    assert!(state.yours());
+    assert!(bench.lease(7, Action::Take, "a page").yours());
+    assert!((bench.lease_for(DRIVER, Some(7), Action::Keep, "")).yours());
+    assert!(!bench.lease_for(DRIVER, Some(9), Action::Keep, "").yours());
 }
