@@ -38,6 +38,8 @@ pub(crate) enum Input {
     Answer(Ticket, Result<Value, String>),
     /// A notice for a page.
     Notice(ViewerId, String),
+    /// A device refuses the motion of a page, with the reason.
+    Refused(ViewerId, String),
 }
 
 /// A measurement of the robot, or the reason why it is missing.

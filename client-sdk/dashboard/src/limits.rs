@@ -13,6 +13,16 @@ pub const MOTION_LAG: Duration = Duration::from_millis(500);
 /// longer than [`MOTION_LIFE`], because commands take some time to arrive.
 pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
 
+/// The lease of what a page moves ends if the dashboard gives no sign of life for this time, for
+/// example because it has frozen. Then targets end, too.
+pub const LEASE_PERIOD: Duration = MOTION_VALIDITY;
+
+/// How long a page keeps the lease after its last motion: as long as its seat.
+pub const LEASE_HOLD: Duration = amber_gateways::limits::SEAT_HOLD;
+
+/// How long a page that takes over may take for its next motion.
+pub const TAKE_OVER_TIME: Duration = Duration::from_secs(5);
+
 /// Messages per second from one page: a stick sends 20, the rest are clicks.
 pub const MESSAGE_RATE: u32 = 60;
 
