@@ -17,7 +17,7 @@ use amber_proto::{Device, DeviceType};
 use amber_scene::{Drive, Part};
 use serde_json::{Value, json};
 
-use crate::access::Role;
+use amber_web::Role;
 use crate::frames;
 use crate::limits::{
     FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
@@ -220,7 +220,7 @@ impl Hub {
             self.outputs.push_back(Output::Feed(true));
         }
         let hello = json!({
-            "t": "hello", "you": id.0, "name": self.name(id), "role": role, "mediator": self.mediator,
+            "t": "hello", "you": id.0, "name": self.name(id), "role": role.name(), "mediator": self.mediator,
             "max_speed_mm_s": self.max_speed_mm_s,
         });
         let lines = [frames::text(&hello)]

@@ -9,7 +9,7 @@ use amber_proto::mediator::Driver;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
-use crate::access::Role;
+use amber_web::Role;
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
 use crate::outbox::{Channel, Frame};
 

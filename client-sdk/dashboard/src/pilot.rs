@@ -15,6 +15,7 @@ use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use amber_scene::moving;
+use amber_web::calls;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -159,6 +160,7 @@ impl Pilot {
         let terms = Terms::new(self.name.clone()).with_period(LEASE_PERIOD);
         let mut leases = Leases {
             claims: Claims::new(terms, LEASE_HOLD),
+            of_calls: calls::Leases::new(client.clone(), &self.name),
             denied: None,
             by_force_until: None,
         };
@@ -305,8 +307,10 @@ impl Pilot {
                     return self.answer(ticket, Err(why)).await;
                 };
                 let (client, inputs) = (client.clone(), self.inputs.clone());
+                let calls = leases.of_calls.clone();
                 tokio::spawn(async move {
-                    let answer = panel::call(&client, device, &method, &args, permission).await;
+                    let called = panel::call(&client, &calls, device, &method, &args, permission);
+                    let answer = called.await;
                     let _ = inputs.send(Input::Answer(ticket, answer)).await;
                     drop(permit);
                 });
@@ -362,6 +366,8 @@ impl Pilot {
 /// The leases of one page.
 struct Leases {
     claims: Claims,
+    /// Those of requests in panels.
+    of_calls: calls::Leases,
     /// The last device that another program did not release.
     denied: Option<Device>,
     /// Until then, the next lease is taken from its holder.

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use crate::access::Role;
+use amber_web::Role;
 use crate::hub::{self, FULL, Said, ViewerId};
 use crate::input::Input;
 use crate::limits::{FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, WRITE_TIME};

@@ -111,7 +111,8 @@ fn speeds_of(method: &Method, values: &Map<String, Value>) -> Option<WheelSpeeds
     let [field] = &method.request[..] else {
         return None;
     };
-    if field.type_name != "MotorsSpeed" || !has(&field.path) || !method.flags.iter().all(has) {
+    let is_wheels = field.value.as_deref() == Some("WheelSpeeds");
+    if !is_wheels || !has(&field.path) || !method.flags.iter().all(has) {
         return None;
     }
     let speed = |wheel: &str| {
