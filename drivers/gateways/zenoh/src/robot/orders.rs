@@ -237,6 +237,17 @@ impl Orders {
             let problem = format!("more than {ORDER_RATE} messages per second");
             return Err(Problem::new(Kind::Busy, problem));
         }
+        if let SeatAction::Halt | SeatAction::ReleaseHalt = request.action {
+            let is_halted = request.action == SeatAction::Halt;
+            let user = operator.user;
+            if is_halted {
+                self.helm.stop();
+                self.drain(now);
+            }
+            let order = Order::Halt(is_halted);
+            self.actions.push_back(Action::Move(user, order));
+            return Ok(self.seat_info(now, request));
+        }
         if self.controls.seat == Seat::Shared {
             let problem = "all operators may drive this robot at the same time";
             return Err(Problem::new(Kind::Refused, problem)
@@ -244,7 +255,7 @@ impl Orders {
         }
         self.settle(now, id);
         match request.action {
-            SeatAction::Show => {}
+            SeatAction::Show | SeatAction::Halt | SeatAction::ReleaseHalt => {}
             SeatAction::Take => self.seats.claim(now, id, &who)?,
             SeatAction::Release => {
                 self.vacate(robot, |other| *other == who);
@@ -326,6 +337,22 @@ impl Orders {
         let all = self.operators.iter();
         all.map(|(program, it)| (program, self.helm.is_driven_by(it.user)))
             .collect()
+    }
+
+    /// The client of a program.
+    #[must_use]
+    pub fn user_of(&self, program: &Program) -> Option<User> {
+        Some(self.operators.get(program)?.user)
+    }
+
+    /// The name of a client for people on the robot: who drives.
+    #[must_use]
+    pub fn name_of(&self, user: User) -> String {
+        let mut all = self.operators.iter();
+        match all.find(|(_, operator)| operator.user == user) {
+            Some((program, _)) => format!("fleet operator {}", program.who),
+            None => "a fleet operator".to_owned(),
+        }
     }
 
     #[cfg(test)]
