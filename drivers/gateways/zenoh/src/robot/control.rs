@@ -86,7 +86,7 @@ impl Control {
     async fn run(self, mut inputs: mpsc::UnboundedReceiver<Input>) {
         let start = Instant::now();
         let mut stopped = self.stopped.clone();
-        let mut orders = Orders::new(self.controls.clone(), self.devices.clone());
+        let mut orders = Orders::new(self.controls, self.devices.clone());
         orders = orders.with_force(self.may_force.clone());
         let mut clients = Operators::new(
             self.mediator.clone(),
