@@ -260,6 +260,8 @@ struct Socket {
     turn: fn(Turn) -> Value,
     is_refusal: fn(&Value) -> bool,
     text: &'static str,
+    /// The last refusal.
+    told: Option<String>,
 }
 
 impl Socket {
@@ -273,6 +275,25 @@ impl Socket {
     fn say(&mut self, message: &Value) {
         self.socket.send(message.to_string().into()).unwrap();
     }
+
+    /// Reads what has arrived. Pings are answered by it.
+    fn read(&mut self) {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Text(text)) => {
+                    let message: Value = serde_json::from_str(&text).unwrap();
+                    if (self.is_refusal)(&message) {
+                        self.told = message[self.text].as_str().map(str::to_owned);
+                    }
+                }
+                Ok(_) => {}
+                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
+                    return;
+                }
+                Err(error) => panic!("{}: {error}", self.name),
+            }
+        }
+    }
 }
 
 impl Program for Socket {
@@ -280,29 +301,15 @@ impl Program for Socket {
         self.name
     }
 
-    fn turn(&mut self, robot: &Robot, turn: Turn) {
-        // Pings are answered with the next read.
-        let _ = self.told(robot);
+    fn turn(&mut self, _robot: &Robot, turn: Turn) {
+        self.read();
         let message = (self.turn)(turn);
         self.say(&message);
     }
 
     fn told(&mut self, _robot: &Robot) -> Option<String> {
-        loop {
-            match self.socket.read() {
-                Ok(Message::Text(text)) => {
-                    let message: Value = serde_json::from_str(&text).unwrap();
-                    if (self.is_refusal)(&message) {
-                        return message[self.text].as_str().map(str::to_owned);
-                    }
-                }
-                Ok(_) => {}
-                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    return None;
-                }
-                Err(error) => panic!("{}: {error}", self.name),
-            }
-        }
+        self.read();
+        self.told.take()
     }
 }
 
@@ -389,6 +396,7 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
         },
         is_refusal: |message| message["t"] == "refused",
         text: "text",
+        told: None,
     };
     hello.say(&json!({ "t": "hello" }));
     let mut programs: Vec<Box<dyn Program>> = vec![
@@ -403,6 +411,7 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
             },
             is_refusal: |message| message["op"] == "status",
             text: "msg",
+            told: None,
         }),
         Box::new(Apollo {
             socket: local_socket(),
