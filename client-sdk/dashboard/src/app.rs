@@ -117,6 +117,7 @@ impl App {
                 self.hub.sent_at(now, id, at);
                 self.hub.handle(now, id, said);
             }
+            Input::Silent(id) => self.hub.handle_silence(now, id),
             Input::Closed(id) => self.hub.close(now, id),
             Input::Drivers(drivers) => {
                 self.hub.handle_drivers(now, drivers);

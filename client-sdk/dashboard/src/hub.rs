@@ -266,6 +266,15 @@ impl Hub {
         }
     }
 
+    /// A page that usually answers has fallen silent: it may have frozen.
+    pub fn handle_silence(&mut self, now: Duration, id: ViewerId) {
+        if self.navigator == Some(id) {
+            self.notice(id, "cancelled the target: this page did not answer");
+            self.cancel_targets(id);
+            self.settle(now);
+        }
+    }
+
     /// A page has sent a message.
     pub fn handle(&mut self, now: Duration, id: ViewerId, said: Said) {
         let Some(viewer) = self.viewers.get_mut(&id) else {

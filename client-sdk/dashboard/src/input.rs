@@ -24,6 +24,8 @@ pub(crate) enum Input {
     ),
     /// A page has sent a message.
     Said(ViewerId, Message),
+    /// A page answers no pings.
+    Silent(ViewerId),
     /// A page is gone.
     Closed(ViewerId),
     /// The drivers of the mediator.

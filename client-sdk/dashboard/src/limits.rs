@@ -72,10 +72,13 @@ pub const MAX_GUESTS_PER_IP: usize = 24;
 pub const HELLO_TIME: Duration = Duration::from_secs(5);
 
 /// The time between two pings to a page.
-pub const PING_PERIOD: Duration = Duration::from_secs(1);
+pub const PING_PERIOD: Duration = Duration::from_millis(200);
 
-/// A page that does not even answer pings for this time is gone: a target that it has set is
-/// cancelled. Its motion by the stick has ended long before: [`MOTION_LIFE`].
+/// A page that answers no ping for this time may have frozen: a target that it has set is cancelled.
+pub const TARGET_SILENCE: Duration = MOTION_VALIDITY;
+
+/// A page that does not even answer pings for this time is gone. Its motion by the stick has ended
+/// long before: [`MOTION_LIFE`].
 pub const SILENT_PAGE: Duration = Duration::from_secs(4);
 
 /// How long a page may take to make room for a frame.

@@ -93,5 +93,9 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 /// long before: [`MOTION_LIFE`].
 pub const SILENT_PEER: Duration = Duration::from_secs(15);
 
+/// A WebSocket peer that usually answers pings, and sends nothing for this time, may have frozen: its
+/// targets end. Five pings are sent per second.
+pub const ERRAND_SILENCE: Duration = MOTION_LIFE;
+
 /// How long a WebSocket peer may take to make room for a text.
 pub const WRITE_TIME: Duration = Duration::from_secs(10);

@@ -314,6 +314,18 @@ fn a_target_ends_when_its_page_is_gone() {
 }
 
 #[test]
+fn a_target_ends_when_its_page_falls_silent() {
+    let mut bench = Bench::robot();
+    let (page, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
+    bench.say(page, &Said::Goal { x: 1.0, y: 2.0 });
+    bench.hub.handle_silence(bench.now(), other);
+    assert_eq!(motions(bench.outputs()), []);
+    bench.hub.handle_silence(bench.now(), page);
+    let cancelled = Output::Targets(page, TARGETS, Vec::new());
+    assert_eq!(motions(bench.outputs()), [cancelled]);
+}
+
+#[test]
 fn the_stick_cancels_a_target() {
     let mut bench = Bench::robot();
     let page = bench.page(Role::Drive);

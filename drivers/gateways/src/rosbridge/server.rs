@@ -309,6 +309,11 @@ impl Machine for Server {
                     client.busy = false;
                 }
             }
+            Link::Silent => {
+                if let Some(client) = self.clients.get(&peer) {
+                    self.helm.release(client.user);
+                }
+            }
             Link::Gone => {
                 let user = self.clients.get(&peer).map(|client| client.user);
                 self.part(now, peer, out);

@@ -99,6 +99,9 @@ pub enum Link {
     Connected,
     /// The peer has received the text, and can receive the next.
     Sent,
+    /// The peer has been silent for [`ERRAND_SILENCE`](crate::limits::ERRAND_SILENCE), although it
+    /// answers pings: its motions must end.
+    Silent,
     /// The connection is closed or lost.
     Gone,
 }

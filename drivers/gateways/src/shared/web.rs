@@ -29,7 +29,7 @@ use super::machine::{Link, Page, Socket};
 use super::sockets::not_open;
 use super::stall::{PING_PERIOD, Stall};
 use crate::limits::{
-    BIND_RETRY, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
+    BIND_RETRY, ERRAND_SILENCE, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
 };
 
 /// Texts that wait for the gateway, of all peers together. Then peers wait.
@@ -344,8 +344,24 @@ impl Conversation {
 
     async fn read(&self, mut stream: impl Stream<Item = Received> + Unpin) {
         let mut stall = Stall::new(self.since.elapsed());
-        // A working peer answers the pings.
-        while let Ok(Some(Ok(message))) = timeout(SILENT_PEER, stream.next()).await {
+        // Whether the silence of this peer means something, which has not been said yet.
+        let mut tells_silence = false;
+        loop {
+            let patience = match tells_silence {
+                true => ERRAND_SILENCE,
+                false => SILENT_PEER,
+            };
+            // A working peer answers the pings.
+            let message = match timeout(patience, stream.next()).await {
+                Ok(Some(Ok(message))) => message,
+                Ok(Some(Err(_)) | None) => return,
+                Err(_) if tells_silence => {
+                    tells_silence = false;
+                    self.link(Link::Silent).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
             let now = self.since.elapsed();
             stall.heard(now);
             let event = match message {
@@ -361,6 +377,7 @@ impl Conversation {
                 Message::Pong(bytes) => {
                     if let Ok(pinged) = <[u8; 8]>::try_from(&bytes[..]) {
                         stall.answered(now, Duration::from_micros(u64::from_be_bytes(pinged)));
+                        tells_silence = true;
                     }
                     continue;
                 }
@@ -451,6 +468,31 @@ mod tests {
         web.retry(now + BIND_RETRY);
         assert_eq!(web.trouble(), None);
         assert_eq!(web.addresses().collect::<Vec<_>>(), [address]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_silence_of_a_peer_that_answers_pings_is_told_once() {
+        for answers in [true, false] {
+            let (events, mut told) = mpsc::channel(MAX_TEXTS);
+            let conversation = Conversation {
+                socket: Socket(0),
+                peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+                events,
+                since: tokio::time::Instant::now(),
+            };
+            let pong = Message::Pong(Bytes::copy_from_slice(&0_u64.to_be_bytes()));
+            let first = if answers { pong } else { Message::Ping(Bytes::new()) };
+            let messages = futures_util::stream::iter([Ok(first)]);
+            let messages = messages.chain(futures_util::stream::pending());
+            let start = tokio::time::Instant::now();
+            conversation.read(Box::pin(messages)).await;
+            assert!(start.elapsed() >= SILENT_PEER);
+            let is_told = told.try_recv().is_ok_and(|it| {
+                matches!(it, Arrival::Other(Event::Link(_, _, Link::Silent)))
+            });
+            assert_eq!(is_told, answers);
+            assert!(told.try_recv().is_err());
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -161,6 +161,17 @@ fn the_robot_stops_when_the_client_that_drives_is_gone() {
 }
 
 #[test]
+fn a_goal_ends_when_its_client_falls_silent() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let goal = json!({"pose": {"position": {"x": 1.0, "y": 2.0}}});
+    let set = json!({"op": "publish", "topic": "/goal", "msg": goal});
+    assert_eq!(world.say(1, set).len(), 1);
+    assert_eq!(world.link(1, Link::Silent), [targets(0, Vec::new())]);
+    assert_eq!(world.link(1, Link::Silent), []);
+}
+
+#[test]
 fn a_goal_ends_with_its_client() {
     let mut world = World::new();
     world.link(1, Link::Connected);
