@@ -73,7 +73,9 @@ pub fn demo_with(driver: &str) -> (Mediator, TempDir) {
 
 /// The same with more drivers.
 pub fn demo_with_all(drivers: &[String]) -> (Mediator, TempDir) {
-    let drivers = drivers.iter().flat_map(|driver| ["--driver", driver.as_str()]);
+    let drivers = drivers
+        .iter()
+        .flat_map(|driver| ["--driver", driver.as_str()]);
     start_demo(&drivers.collect::<Vec<_>>())
 }
 

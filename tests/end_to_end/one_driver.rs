@@ -93,7 +93,10 @@ fn refused_in_status(robot: &Robot, gateway: &str) -> Option<String> {
     let mut peers = status["peers"].as_array()?.iter();
     let refused = peers.find_map(|peer| peer["refused"].as_str())?;
     let is_driving = |peer: &Value| peer["drives"] == true;
-    assert!(!status["peers"].as_array()?.iter().any(is_driving), "{status}");
+    assert!(
+        !status["peers"].as_array()?.iter().any(is_driving),
+        "{status}"
+    );
     Some(refused.to_owned())
 }
 
@@ -375,7 +378,10 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
         "gateway:0=amber driver galileo --listen 127.0.0.1:0".to_owned(),
         "gateway:1=amber driver json-relay --listen 127.0.0.1:0".to_owned(),
         "gateway:2=amber driver rosbridge --listen 127.0.0.1:0".to_owned(),
-        format!("gateway:3=amber driver apollo --config {}", apollo.display()),
+        format!(
+            "gateway:3=amber driver apollo --config {}",
+            apollo.display()
+        ),
         format!("gateway:4=amber driver rflysim --vehicle {vehicle} --allow-arm"),
     ];
     let robot = robot_of(Robot::of(demo_with_all(&gateways)));

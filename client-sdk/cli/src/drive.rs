@@ -140,7 +140,11 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
             () = end.wait() => Ok(()),
         };
         // The wheels obey everybody who stops them: do not stop them for who has taken over.
-        let stopped = if is_taken { Ok(()) } else { stop(&roboclaw).await };
+        let stopped = if is_taken {
+            Ok(())
+        } else {
+            stop(&roboclaw).await
+        };
         drop(hands);
         // The terminal may be closed.
         let _ = print(b"\n");

@@ -17,7 +17,6 @@ use amber_proto::{Device, DeviceType};
 use amber_scene::{Drive, Part};
 use serde_json::{Value, json};
 
-use amber_web::Role;
 use crate::frames;
 use crate::limits::{
     FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
@@ -25,6 +24,7 @@ use crate::limits::{
 };
 use crate::outbox::{Channel, Frame};
 use crate::parts::{Parts, is_up};
+use amber_web::Role;
 
 mod said;
 

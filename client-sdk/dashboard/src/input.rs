@@ -9,9 +9,9 @@ use amber_proto::mediator::Driver;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
-use amber_web::Role;
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
 use crate::outbox::{Channel, Frame};
+use amber_web::Role;
 
 /// An input of the hub.
 pub(crate) enum Input {

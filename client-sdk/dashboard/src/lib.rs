@@ -120,9 +120,16 @@ fn introduction(listen: SocketAddr, access: &Access) -> String {
         return format!("dashboard: http://{listen}\n");
     };
     let host = place::shown(listen);
-    let mut lines = format!("dashboard:            http://{host}/#{}\n", tokens.drive.text());
+    let mut lines = format!(
+        "dashboard:            http://{host}/#{}\n",
+        tokens.drive.text()
+    );
     if let Some(look) = &tokens.look {
-        let _ = writeln!(lines, "dashboard, view only: http://{host}/#{}", look.text());
+        let _ = writeln!(
+            lines,
+            "dashboard, view only: http://{host}/#{}",
+            look.text()
+        );
     }
     lines
 }

@@ -14,11 +14,13 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use amber_web::Role;
 use crate::hub::{self, FULL, Said, ViewerId};
 use crate::input::Input;
-use crate::limits::{FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME};
+use crate::limits::{
+    FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
+};
 use crate::outbox::{Channel, Frame, Outbox};
+use amber_web::Role;
 
 /// The outbox of a page, shared by the hub and the task of the page.
 #[derive(Debug, Default)]

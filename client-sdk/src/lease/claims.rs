@@ -204,9 +204,8 @@ impl Claims {
 
     /// When to call [`Claims::expire`].
     pub fn next_due(&self) -> Option<Instant> {
-        let is_kept = |claim: &&Claim| {
-            claim.release.is_some() && !claim.is_without() && !claim.is_denied()
-        };
+        let is_kept =
+            |claim: &&Claim| claim.release.is_some() && !claim.is_without() && !claim.is_denied();
         let kept = self.claims.values().filter(is_kept);
         kept.filter_map(|claim| claim.until).min()
     }

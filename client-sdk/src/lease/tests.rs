@@ -10,7 +10,10 @@ use crate::fake::Fake;
 
 /// A device that answers lease requests with these states, the last one again and again. Gives the
 /// actions that it was asked for.
-pub(super) fn play(mut fake: Fake, states: Vec<MotionState>) -> UnboundedReceiver<(Action, DriverMsg)> {
+pub(super) fn play(
+    mut fake: Fake,
+    states: Vec<MotionState>,
+) -> UnboundedReceiver<(Action, DriverMsg)> {
     let (report, actions) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut states = states.into_iter();

@@ -393,7 +393,11 @@ mod tests {
             assert_eq!(access.role(Some(look.text())), Ok(Role::Look));
             let part = &tokens.drive.text()[1..];
             for wrong in [None, Some(""), Some("x"), Some(part)] {
-                assert_eq!(access.role(wrong), Err(Refused::Token), "{listen} {wrong:?}");
+                assert_eq!(
+                    access.role(wrong),
+                    Err(Refused::Token),
+                    "{listen} {wrong:?}"
+                );
             }
         }
     }
@@ -405,7 +409,12 @@ mod tests {
             (here, "127.0.0.1:8026", None, Ok(())),
             (here, "localhost:8026", None, Ok(())),
             (here, "[::1]:8026", None, Ok(())),
-            (here, "localhost:8026", Some("http://localhost:8026"), Ok(())),
+            (
+                here,
+                "localhost:8026",
+                Some("http://localhost:8026"),
+                Ok(()),
+            ),
             (
                 here,
                 "127.0.0.1:8026",
@@ -455,7 +464,12 @@ mod tests {
         for (path, host, origin, expected) in [
             ("/", "localhost:8765", None, Ok(())),
             ("/", "localhost:8765", Some("file://"), Ok(())),
-            ("/", "localhost:8765", Some("http://x"), Err(Refused::Origin)),
+            (
+                "/",
+                "localhost:8765",
+                Some("http://x"),
+                Err(Refused::Origin),
+            ),
             ("/", "evil.example:8765", None, Err(Refused::Host)),
         ] {
             let found = here.admit_at(path, Some(host), origin);

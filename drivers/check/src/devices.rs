@@ -164,7 +164,9 @@ mod tests {
         }
         let ninedof = interface(&schemas, DeviceType::NINEDOF).unwrap();
         // Service 2, CALIBRATE_GYRO.
-        let (method, _) = schemas.requested(ninedof, b"\x10\x01\x6a\x02\x08\x02").unwrap();
+        let (method, _) = schemas
+            .requested(ninedof, b"\x10\x01\x6a\x02\x08\x02")
+            .unwrap();
         assert_eq!(method.name, "CalibrateGyro");
     }
 }

@@ -75,7 +75,10 @@ impl Schemas {
                 value.is_none_or(|value| is(value, setting))
             };
             let is_empty = |path: &str| self.value_at(values, path).is_none_or(is_empty);
-            stop.iter().all(holds) && method.empty_to_stop(stop).all(|field| is_empty(&field.path))
+            stop.iter().all(holds)
+                && method
+                    .empty_to_stop(stop)
+                    .all(|field| is_empty(&field.path))
         };
         match (moves.stop.as_ref().is_some_and(stops), moves.errand) {
             (true, _) => Motion::Stops,
@@ -146,7 +149,10 @@ mod tests {
         // Also with the message of another device.
         let guard = DeviceType::COLLISION_AVOIDANCE;
         assert_eq!(motion(guard, &wheels(Some(5))), Motion::Moves);
-        assert_eq!(motion(DeviceType::HOKUYO, &wheels(Some(5))), Motion::Nothing);
+        assert_eq!(
+            motion(DeviceType::HOKUYO, &wheels(Some(5))),
+            Motion::Nothing
+        );
         for kind in [MsgType::Subscribe, MsgType::Ping, MsgType::ClientDied] {
             let mut message = wheels(Some(5));
             message.r#type = Some(kind.into());

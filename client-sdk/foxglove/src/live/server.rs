@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use amber_web::websocket::{Refusal, refuse};
-use amber_web::{
-    Access, Advice, Answer, Counts, Limits, Request, StatusCode, head, plain, socket,
-};
+use amber_web::{Access, Advice, Answer, Counts, Limits, Request, StatusCode, head, plain, socket};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 

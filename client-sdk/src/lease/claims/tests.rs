@@ -19,9 +19,7 @@ fn claims() -> Claims {
 }
 
 /// The next action that does not only keep the lease.
-async fn next_change(
-    actions: &mut UnboundedReceiver<(Action, motion::DriverMsg)>,
-) -> Action {
+async fn next_change(actions: &mut UnboundedReceiver<(Action, motion::DriverMsg)>) -> Action {
     loop {
         match next(actions).await {
             Action::Keep => {}
@@ -42,7 +40,10 @@ async fn a_lease_is_taken_with_the_first_command_and_released_after_the_last_one
     }
     let due = claims.next_due().unwrap();
     let after_last = due - start;
-    assert!(after_last >= HOLD + Duration::from_millis(400), "{after_last:?}");
+    assert!(
+        after_last >= HOLD + Duration::from_millis(400),
+        "{after_last:?}"
+    );
     sleep(due - Instant::now()).await;
     claims.expire();
     assert_eq!(claims.next_due(), None);
@@ -115,7 +116,11 @@ fn play_errand(mut fake: Fake, state: fn(u32) -> MotionState, with_targets: u32)
             } else {
                 asked += 1;
                 let has_targets = asked <= with_targets;
-                let left = if has_targets { vec![Target::new(1.0, 2.0)] } else { vec![] };
+                let left = if has_targets {
+                    vec![Target::new(1.0, 2.0)]
+                } else {
+                    vec![]
+                };
                 let mut answer = drive_to_point::DriverMsg::data();
                 answer.get_next_targets = Some(true);
                 answer.targets = Some(Target::table(&left));
@@ -130,7 +135,13 @@ fn play_errand(mut fake: Fake, state: fn(u32) -> MotionState, with_targets: u32)
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_an_errand_is_kept_until_it_is_lost() {
     let (client, fake) = Fake::new();
-    let state = |keeps| if keeps < 20 { yours() } else { of_another(Some(HELD)) };
+    let state = |keeps| {
+        if keeps < 20 {
+            yours()
+        } else {
+            of_another(Some(HELD))
+        }
+    };
     play_errand(fake, state, u32::MAX);
     let mut claims = claims();
     let driver = client.device("drive_to_point:0".parse().unwrap());

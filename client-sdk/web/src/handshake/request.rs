@@ -250,7 +250,11 @@ mod tests {
         let Decision::Refuse(refusal) = decide(text.as_bytes(), &origins(&[])) else {
             panic!("it is accepted");
         };
-        assert!(refusal.response(&ADVICE).contains("allow_origin = [\"null\"]"));
+        assert!(
+            refusal
+                .response(&ADVICE)
+                .contains("allow_origin = [\"null\"]")
+        );
     }
 
     proptest! {

@@ -533,7 +533,10 @@ impl Machine for Apollo {
                 Cast::Unicast,
             ));
             if receiver.uses_amber() {
-                out.push(Output::Open(receiver.user, Some(SocketAddr::new(receiver.line.peer, 0))));
+                out.push(Output::Open(
+                    receiver.user,
+                    Some(SocketAddr::new(receiver.line.peer, 0)),
+                ));
             }
         }
         for sender in &self.senders {

@@ -410,10 +410,7 @@ async fn until(due: Option<tokio::time::Instant>) {
 }
 
 /// Connects to the mediator; `None` if the user is closed before.
-async fn connected(
-    mediator: &str,
-    motions: &Motions,
-) -> Option<Client> {
+async fn connected(mediator: &str, motions: &Motions) -> Option<Client> {
     loop {
         match Client::connect(mediator).await {
             Ok(client) => return Some(client),

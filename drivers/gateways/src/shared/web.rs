@@ -29,7 +29,8 @@ use super::machine::{Link, Page, Socket};
 use super::sockets::not_open;
 use super::stall::{PING_PERIOD, Stall};
 use crate::limits::{
-    BIND_RETRY, ERRAND_SILENCE, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
+    BIND_RETRY, ERRAND_SILENCE, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP,
+    SILENT_PEER, WRITE_TIME,
 };
 
 /// Texts that wait for the gateway, of all peers together. Then peers wait.
@@ -481,15 +482,19 @@ mod tests {
                 since: tokio::time::Instant::now(),
             };
             let pong = Message::Pong(Bytes::copy_from_slice(&0_u64.to_be_bytes()));
-            let first = if answers { pong } else { Message::Ping(Bytes::new()) };
+            let first = if answers {
+                pong
+            } else {
+                Message::Ping(Bytes::new())
+            };
             let messages = futures_util::stream::iter([Ok(first)]);
             let messages = messages.chain(futures_util::stream::pending());
             let start = tokio::time::Instant::now();
             conversation.read(Box::pin(messages)).await;
             assert!(start.elapsed() >= SILENT_PEER);
-            let is_told = told.try_recv().is_ok_and(|it| {
-                matches!(it, Arrival::Other(Event::Link(_, _, Link::Silent)))
-            });
+            let is_told = told
+                .try_recv()
+                .is_ok_and(|it| matches!(it, Arrival::Other(Event::Link(_, _, Link::Silent))));
             assert_eq!(is_told, answers);
             assert!(told.try_recv().is_err());
         }

@@ -72,8 +72,10 @@ pub(super) fn confirm(is_agreed: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if !stdin().is_terminal() {
-        return Err(Failure::wrong("nobody has said that the wheels are off the ground")
-            .hint("run it in a terminal, or use --yes"));
+        return Err(
+            Failure::wrong("nobody has said that the wheels are off the ground")
+                .hint("run it in a terminal, or use --yes"),
+        );
     }
     note("Are the wheels off the ground? Write yes to begin:");
     let mut answer = String::new();
@@ -108,9 +110,8 @@ fn judge(harm: Harm, took: Option<Duration>, ramp: Option<Duration>) -> Check {
     let name = harm.name();
     let goal = GOAL + ramp.unwrap_or_default();
     match took {
-        None => Check::problem(NAME, format!("{name}: the wheels do not stop within 12 s")).hint(
-            "do not drive this robot; its driver of the wheels must be that of this version",
-        ),
+        None => Check::problem(NAME, format!("{name}: the wheels do not stop within 12 s"))
+            .hint("do not drive this robot; its driver of the wheels must be that of this version"),
         Some(took) if harm != Harm::Ended && took > goal => Check::problem(
             NAME,
             format!("{name}: the wheels stand after {:.2} s", took.as_secs_f64()),

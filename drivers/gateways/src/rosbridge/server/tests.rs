@@ -136,14 +136,21 @@ fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
     world.ms = 100;
     world.drive(1, 0.2);
     let stop = json!({"op": "call_service", "service": "/stop"});
-    assert!(world.say_late(1, &stop).contains(&stopped(0, robot().wheels)));
+    assert!(
+        world
+            .say_late(1, &stop)
+            .contains(&stopped(0, robot().wheels))
+    );
     assert_eq!(world.out.tally.count(DELAYED), 3);
 }
 
 #[test]
 fn a_command_holds_for_half_a_second() {
     let mut world = World::new();
-    assert_eq!(world.link(1, Link::Connected), [Output::Open(User(0), Some(peer(1)))]);
+    assert_eq!(
+        world.link(1, Link::Connected),
+        [Output::Open(User(0), Some(peer(1)))]
+    );
     assert_eq!(world.drive(1, 0.2), [wheels(0, 200)]);
     world.ms = 400;
     assert_eq!(world.drive(1, 0.1), [wheels(0, 100)]);

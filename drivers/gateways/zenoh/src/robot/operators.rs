@@ -220,7 +220,11 @@ impl Task {
                 }
                 return;
             }
-            if self.may_move(client, claims, device, Use::Command).await.is_err() {
+            if self
+                .may_move(client, claims, device, Use::Command)
+                .await
+                .is_err()
+            {
                 return;
             }
             // The operator may have let go in the meantime.
