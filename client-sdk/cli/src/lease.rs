@@ -17,8 +17,8 @@ pub(super) struct Hold {
     hint: String,
 }
 
-/// Takes the lease of a device, so that it stops if this program freezes, and so that no other program
-/// moves it. `name` says to people who drives, and `take_over` is the command that takes it from its
+/// Takes the lease of a device, so that it stops if this program freezes, and so that no other
+/// program moves it. `name` says to people who drives, and `take_over` is the command that takes it from its
 /// holder.
 pub(super) async fn take(
     device: &Proxy,

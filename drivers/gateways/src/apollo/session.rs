@@ -616,7 +616,7 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Refused(..) => {}
         }
         self.settle(now, out);
     }

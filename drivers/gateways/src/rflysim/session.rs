@@ -159,7 +159,7 @@ impl Machine for RflySim {
                 }
                 self.settle(now, out);
             }
-            Event::Message(..) | Event::Image(_) => {}
+            Event::Message(..) | Event::Image(_) | Event::Refused(..) => {}
         }
     }
 
