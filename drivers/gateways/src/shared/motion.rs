@@ -60,6 +60,14 @@ pub fn of(device: Device, wheels: Device, message: &Bytes) -> Result<Motion, Unr
     }
 }
 
+/// Whether a message moves something of a device, of any kind, such as a servo. Users' own devices are
+/// unknown here.
+#[must_use]
+pub fn moves(device: Device, message: &[u8]) -> bool {
+    let moved = |interface| SCHEMAS.motion(interface, message);
+    interface(device.device_type).map(moved) > Some(Moved::Stops)
+}
+
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::built_in);
 
 fn interface(device_type: DeviceType) -> Option<&'static Interface> {
@@ -241,6 +249,21 @@ mod tests {
         assert_eq!(motion(device, &message), Ok(Motion::Begin(errand)));
         let stop = of(device, WHEELS, &stop_trajectory());
         assert_eq!(stop, Ok(Motion::End(errand)));
+    }
+
+    #[test]
+    fn servos_move_too_but_are_no_wheels() {
+        let servos: Device = "maestro:0".parse().unwrap();
+        let mut message = amber_proto::maestro::DriverMsg::data();
+        assert!(!moves(servos, &message.encode_to_vec()));
+        message.set_angle_command = Some(amber_proto::maestro::SetAngleCommand {
+            servo_address: Some(1),
+            angle: Some(45),
+            ..Default::default()
+        });
+        assert!(moves(servos, &message.encode_to_vec()));
+        assert_eq!(motion(servos, &message), Ok(Motion::None));
+        assert!(moves(WHEELS, &command().encode_to_vec()));
     }
 
     #[test]

@@ -132,7 +132,8 @@ impl Orders {
         let asks = has_answer(&message, address.way)?;
         let motion = motion::of(device, wheels, &message)
             .map_err(|_| Problem::new(Kind::BadRequest, format!("invalid message for {device}")))?;
-        if motion != Motion::None && address.way == Way::Call {
+        let moves = motion != Motion::None || motion::moves(device, &message);
+        if moves && address.way == Way::Call {
             let problem = format!("a message that moves {device} needs the key of drivers");
             let hint = "send it to .../drive/OPERATOR instead of .../call/OPERATOR";
             return Err(Problem::new(Kind::Refused, problem).hint(hint));
