@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 
 use super::codec::{ClientId, Command, Message, Role, Secret};
 use super::drive::{Driving, Speeds};
@@ -416,6 +417,18 @@ impl Server {
         }
     }
 
+    /// Tells a control that a device refuses its motion, if answers are configured: the original has
+    /// none.
+    fn tell_refusal(&self, user: User, why: &str, out: &mut Outbox) {
+        let mut clients = self.clients.iter();
+        let client = clients.find(|(_, client)| client.user == Some(user));
+        if let (true, Some(((_, id), client))) = (self.settings.ack, client) {
+            let data = json!({ "client_id": id, "reason": why });
+            let text = json!({ "type": "refused", "data": data }).to_string();
+            out.send(SOCKET, client.address, text);
+        }
+    }
+
     /// Removes clients that are gone.
     fn sweep(&mut self, now: Now, out: &mut Outbox) {
         self.swept = now.elapsed;
@@ -516,8 +529,10 @@ impl Machine for Server {
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
-        let Event::Image(piece) = event else {
-            return;
+        let piece = match event {
+            Event::Image(piece) => piece,
+            Event::Refused(user, why) => return self.tell_refusal(user, &why, out),
+            Event::Measured(..) | Event::Message(..) | Event::Asked(..) => return,
         };
         let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
         let messages = match self.joining.push(&piece) {

@@ -257,9 +257,8 @@ mod tests {
         let mut message = amber_proto::maestro::DriverMsg::data();
         assert!(!moves(servos, &message.encode_to_vec()));
         message.set_angle_command = Some(amber_proto::maestro::SetAngleCommand {
-            servo_address: Some(1),
-            angle: Some(45),
-            ..Default::default()
+            servo_address: 1,
+            angle: 45,
         });
         assert!(moves(servos, &message.encode_to_vec()));
         assert_eq!(motion(servos, &message), Ok(Motion::None));

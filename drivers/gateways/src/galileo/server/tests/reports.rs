@@ -95,3 +95,18 @@ fn a_status_has_what_the_robot_does() {
     assert_eq!(status["currentSpeedX"], 0.2);
     assert_eq!(status["targetDistance"], 5.0);
 }
+
+#[test]
+fn a_client_whose_motion_is_refused_is_told_why() {
+    let mut world = World::new();
+    world.session("cmd_vel");
+    let why = "roboclaw:0 refused the request: amber goto holds the lease of this device";
+    let sent = world.event(Event::Refused(User(1), why.into()));
+    let [sent] = &sent[..] else {
+        panic!("{sent:?}");
+    };
+    let Op::Text(text) = op(sent) else {
+        panic!("{sent:?}");
+    };
+    assert_eq!(json(text), serde_json::json!({ "refused": why }));
+}
