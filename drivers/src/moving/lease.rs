@@ -14,7 +14,7 @@ use amber_driver::client::{Error, Proxy};
 use amber_driver::{Holder, Link};
 use amber_proto::{Device, DeviceMessage};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// The lease of the wheels ends if this driver falls silent for this time.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -22,6 +22,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 const DEADLINE: Duration = Duration::from_millis(200);
 /// The time until the next attempt if the wheels do not answer as they should.
 const RETRY: Duration = Duration::from_millis(200);
+/// The wheels may be free in a moment: their holder has just released them.
+const GRACE: Duration = Duration::from_millis(300);
+const AGAIN: Duration = Duration::from_millis(50);
 /// How long clients of this driver are told why the wheels refuse, before they may try again.
 const BLOCKED: Duration = Duration::from_millis(500);
 
@@ -118,13 +121,18 @@ async fn take(holder: &Holder, wheels: &Proxy) -> Result<Option<Lease>, Error> {
     let terms = Terms::new(name)
         .with_period(PERIOD)
         .for_client(holder.client);
-    let taken = match holder.was_forced {
-        true => terms.take_by_force(wheels).await,
-        false => terms.take(wheels).await,
-    };
-    match taken {
-        Ok(lease) => Ok(Some(lease)),
-        Err(Error::TimedOut { .. }) => Ok(None),
-        Err(error) => Err(error),
+    let until = Instant::now() + GRACE;
+    loop {
+        let terms = terms.clone();
+        let taken = match holder.was_forced {
+            true => terms.take_by_force(wheels).await,
+            false => terms.take(wheels).await,
+        };
+        match taken {
+            Ok(lease) => return Ok(Some(lease)),
+            Err(Error::TimedOut { .. }) => return Ok(None),
+            Err(Error::Refused { .. }) if Instant::now() < until => sleep(AGAIN).await,
+            Err(error) => return Err(error),
+        }
     }
 }
