@@ -222,7 +222,7 @@ impl Program for Apollo {
     }
 }
 
-/// A program of RflySim. Its gateway has no sessions of its own.
+/// A program of RflySim.
 struct RflySim(UdpSocket);
 
 impl RflySim {
@@ -247,12 +247,7 @@ impl Program for RflySim {
     }
 
     fn told(&mut self, robot: &Robot) -> Option<String> {
-        let status = status(robot, "gateway:4")?;
-        let mut reasons = status["reasons"].as_array()?.iter();
-        let refused = reasons.any(|reason| reason["text"] == "motion refused by a device");
-        let said = robot.demo.output().into_iter().rev();
-        let mut said = said.filter(|line| line.contains("session") && line.contains("lease"));
-        refused.then(|| said.next())?
+        refused_in_status(robot, "gateway:4")
     }
 }
 

@@ -188,9 +188,10 @@ impl Machine for RflySim {
     }
 
     fn sessions(&self, now: Now) -> Vec<Session> {
-        let session = |heard: Option<Duration>, host, port, purpose, drives| {
+        let session = |heard: Option<Duration>, host, port, purpose, user, drives| {
             heard.map(|heard| Session {
                 address: SocketAddr::new(host, port),
+                user,
                 purpose,
                 age: now.elapsed,
                 silence: now.since(heard),
@@ -206,6 +207,7 @@ impl Machine for RflySim {
                 peer,
                 vehicle.port(Port::Control),
                 purpose,
+                Some(USER),
                 shown.drives(),
             )
         });
@@ -217,6 +219,7 @@ impl Machine for RflySim {
                 host,
                 vehicle.port(Port::Control),
                 purpose,
+                None,
                 foreign.drives(),
             )
         });

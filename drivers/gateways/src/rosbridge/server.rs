@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::odometry::Odometry;
-use amber_values::WheelSpeeds;
 use serde_json::Value;
 
 use crate::limits::ORDER_RATE;

@@ -1,6 +1,6 @@
 //! Clients on a virtual clock.
 
-use amber_values::{MapPose, Scan, Target};
+use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 use serde_json::json;
 
 use super::*;
