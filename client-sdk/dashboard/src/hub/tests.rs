@@ -183,8 +183,9 @@ fn every_driving_page_may_stop_the_robot_and_it_stays_stopped() {
 fn held_by(holder: &str) -> Bench {
     let up = DriverState::Up;
     let mut all = drivers(&[(2, 0, up), (9, 0, up), (8, 0, up)]);
+    let wheels = all[0].devices[0];
     all[0].motions.push(amber_proto::mediator::DeviceMotion {
-        device: all[0].devices[0],
+        device: wheels,
         holder: Some(holder.into()),
         ..Default::default()
     });

@@ -237,15 +237,15 @@ fn one_client_drives_and_anyone_stops() {
     assert_eq!(world.drive(2, -0.2), []);
     assert_eq!(world.out.tally.count("another client drives"), 1);
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
-    let stopped = world.say(2, json!({"op": "call_service", "service": "/stop"}));
+    let said = world.say(2, json!({"op": "call_service", "service": "/stop"}));
     let stops = [
         stopped(1, robot().targets),
         stopped(1, robot().wheels),
         // To the one who has lost the controls.
         wheels(0, 0),
     ];
-    assert_eq!(stopped[..3], stops);
-    assert!(matches!(&stopped[3], Output::Send(_, to, _) if *to == peer(2)));
+    assert_eq!(said[..3], stops);
+    assert!(matches!(&said[3], Output::Send(_, to, _) if *to == peer(2)));
     assert_eq!(world.pass(2_000), []);
 }
 
