@@ -17,7 +17,7 @@ use amber_proto::ninedof::SubscribeAction;
 use amber_scene::moving;
 use amber_web::calls;
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -34,6 +34,7 @@ use crate::parts::Parts;
 pub(crate) struct Pilots {
     mediator: String,
     inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
     handles: HashMap<ViewerId, Handle>,
     tasks: JoinSet<()>,
 }
@@ -71,10 +72,16 @@ pub(crate) enum Order {
 }
 
 impl Pilots {
-    pub(crate) fn new(mediator: String, inputs: mpsc::Sender<Input>) -> Self {
+    /// No page has one. `new_targets` is notified when a driver has new targets.
+    pub(crate) fn new(
+        mediator: String,
+        inputs: mpsc::Sender<Input>,
+        new_targets: Arc<Notify>,
+    ) -> Self {
         Self {
             mediator,
             inputs,
+            new_targets,
             handles: HashMap::new(),
             tasks: JoinSet::new(),
         }
@@ -107,6 +114,7 @@ impl Pilots {
                 parts,
                 name,
                 inputs: self.inputs.clone(),
+                new_targets: self.new_targets.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
                 told: Arc::default(),
             };
@@ -146,6 +154,7 @@ struct Pilot {
     parts: Parts,
     name: String,
     inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
     calls: Arc<Semaphore>,
     /// What the page was last told about its motions, and when.
     told: Arc<Mutex<Option<(Instant, String)>>>,
@@ -320,8 +329,9 @@ impl Pilot {
 
     async fn set_targets(&self, client: &Client, device: Device, targets: &[Target]) {
         let driver = DriveToPoint::new(client.device(device).with_outcomes());
-        if let Err(error) = driver.set_targets(targets).await {
-            self.refused(&error).await;
+        match driver.set_targets(targets).await {
+            Ok(()) => self.new_targets.notify_one(),
+            Err(error) => self.refused(&error).await,
         }
     }
 
