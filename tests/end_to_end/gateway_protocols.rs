@@ -182,7 +182,7 @@ fn a_program_for_rflysim_arms_and_drives_one_metre() {
     command(1, [0.3, 0.0, 0.0, 0.0]);
     wait_for("a dropped command", || {
         let reasons = status(&robot)?["reasons"].to_string();
-        reasons.contains("the vehicle is locked").then_some(())
+        reasons.contains("locked: send an arm command").then_some(())
     });
     assert!(stands(&robot.state()));
 
@@ -194,8 +194,8 @@ fn a_program_for_rflysim_arms_and_drives_one_metre() {
     let number_at =
         |bytes: &[u8], at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let state = receive(&truth);
-    assert_eq!((state.len(), number_at(&state, 0)), (168, 123_456_789));
-    assert_eq!(u32::try_from(number_at(&state, 4)), Ok(number));
+    assert_eq!((state.len(), number_at(&state, 4)), (200, 152));
+    assert_eq!(u32::try_from(number_at(&state, 8)), Ok(number));
 
     // Disarming stops it at once.
     robot.until("it drives", |state| {
