@@ -276,20 +276,22 @@ fn truth(option: Option<TruthOption>, vehicle: Vehicle) -> Result<TruthPorts, Op
         let checked = port.map(|port| check("truth", port, 1..=u16::MAX));
         checked.transpose()
     };
-    Ok(match option.unwrap_or(TruthOption::Form(TruthForm::default())) {
-        TruthOption::Form(TruthForm::Bytes200) => TruthPorts {
-            of_200_bytes: Some(port),
-            of_168_bytes: None,
+    Ok(
+        match option.unwrap_or(TruthOption::Form(TruthForm::default())) {
+            TruthOption::Form(TruthForm::Bytes200) => TruthPorts {
+                of_200_bytes: Some(port),
+                of_168_bytes: None,
+            },
+            TruthOption::Form(TruthForm::Bytes168) => TruthPorts {
+                of_200_bytes: None,
+                of_168_bytes: Some(port),
+            },
+            TruthOption::Ports(ports) => TruthPorts {
+                of_200_bytes: checked(ports.of_200_bytes)?,
+                of_168_bytes: checked(ports.of_168_bytes)?,
+            },
         },
-        TruthOption::Form(TruthForm::Bytes168) => TruthPorts {
-            of_200_bytes: None,
-            of_168_bytes: Some(port),
-        },
-        TruthOption::Ports(ports) => TruthPorts {
-            of_200_bytes: checked(ports.of_200_bytes)?,
-            of_168_bytes: checked(ports.of_168_bytes)?,
-        },
-    })
+    )
 }
 
 fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {

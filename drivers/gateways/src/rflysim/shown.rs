@@ -12,9 +12,7 @@ use super::codec::{
     ControlMode, ExternalMessage, FRAME_BODY, FullCommand, FullEstimate, NO_COLLISION, Packet,
     Padding, ShortCommand, SimpleEstimate, SimpleKind, Truth168, Truth200, ignored,
 };
-use super::limits::{
-    MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, PAUSE, SAME_TARGET_M,
-};
+use super::limits::{MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, PAUSE, SAME_TARGET_M};
 use super::mapping::{AT_REST_M_S2, GpsOrigin, NedPose, body_axes, twist, wheels_rpm};
 use super::ports::Vehicle;
 use crate::limits::{MOTION_LIFE, ORDER_RATE};
@@ -30,7 +28,8 @@ const VEHICLE_TYPE: i32 = 3;
 /// Reasons for dropped commands. Each names the option that changes it.
 pub(super) const LOCKED: &str = "locked: send an arm command, or set unlock_by_command";
 pub(super) const DISARMED: &str = "disarmed: send an arm command, or pause commands for 1 s";
-pub(super) const NO_ARMING: &str = "locked: arming is not allowed, set allow_arm or unlock_by_command";
+pub(super) const NO_ARMING: &str =
+    "locked: arming is not allowed, set allow_arm or unlock_by_command";
 
 /// The presentation of Amber's robot.
 #[derive(Clone, Copy, Debug, PartialEq)]

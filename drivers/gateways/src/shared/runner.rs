@@ -180,7 +180,7 @@ impl<M: Machine> Runner<M> {
                     let datagram = Datagram {
                         socket,
                         from,
-                        bytes: text.as_bytes(),
+                        bytes: &text,
                     };
                     let out = &mut self.outbox;
                     match age {
