@@ -10,7 +10,6 @@ use amber_driver::{Devices, now};
 use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep_until;
 
 use super::clock::Now;
 use super::emulated::Screen;
@@ -108,6 +107,7 @@ impl<M: Machine> Runner<M> {
 
     /// Runs until it is stopped.
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        let alarm = Alarm::new(self.machine.is_precise());
         self.machine.start(self.now(), &mut self.outbox);
         loop {
             self.perform();
@@ -117,7 +117,7 @@ impl<M: Machine> Runner<M> {
                 biased;
                 _ = &mut stopped => break,
                 // A timer never waits for a flood.
-                () = until(due) => {
+                () = alarm.until(due) => {
                     self.sockets.retry(now());
                     self.web.retry(now());
                     self.machine.handle_timeout(self.now(), &mut self.outbox);
@@ -342,9 +342,3 @@ fn own_device() -> Device {
 }
 
 /// Waits until this time, or endlessly.
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant.into()).await,
-        None => std::future::pending().await,
-    }
-}
