@@ -187,7 +187,9 @@ fn a_program_for_rflysim_arms_and_drives_one_metre() {
     command(1, [0.3, 0.0, 0.0, 0.0]);
     wait_for("a dropped command", || {
         let reasons = status(&robot)?["reasons"].to_string();
-        reasons.contains("locked: send an arm command").then_some(())
+        reasons
+            .contains("locked: send an arm command")
+            .then_some(())
     });
     assert!(stands(&robot.state()));
 
@@ -257,7 +259,11 @@ fn the_frames_of_a_point_cloud_leave_evenly() {
     eprintln!("frames of point clouds are {shortest:?}, {median:?} (median), {longest:?} apart");
     // A gateway that loses the processor between its clock and the kernel's may send two at once.
     let bursts = gaps.iter().filter(|gap| gap.as_micros() < 400).count();
-    assert!(bursts * 20 <= gaps.len(), "{bursts} of {}: {gaps:?}", gaps.len());
+    assert!(
+        bursts * 20 <= gaps.len(),
+        "{bursts} of {}: {gaps:?}",
+        gaps.len()
+    );
 }
 
 #[test]

@@ -340,5 +340,3 @@ fn own_device() -> Device {
         .find(|device: &Device| device.device_type == DeviceType::GATEWAY)
         .unwrap_or(Device::new(DeviceType::GATEWAY, 0))
 }
-
-/// Waits until this time, or endlessly.
