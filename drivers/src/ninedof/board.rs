@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::bus::{Bus, BusError};
 use super::registers::{
-    ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, MAGNET_ADDRESS, MAGNET_ID,
-    MAGNET_SETTINGS, MAGNET_STATUS, Raw, STATUS, Sample, Sensor, Sensors, Setting, WHO_AM_I,
+    ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, INERTIAL, MAGNET_ADDRESS,
+    MAGNET_ID, MAGNET_SETTINGS, MAGNET_STATUS, Raw, Sample, Sensor, Sensors, Setting, WHO_AM_I,
     gyro_name, inertial_sample, magnet_sample, magnet_settings,
 };
 use crate::outage::Outage;
@@ -207,6 +207,17 @@ impl Chip {
             }
             (Sample::Old(_), _) => self.await_first(now),
             (Sample::Reset, _) => Err(Problem::Chip("does not keep its settings".into())),
+            (Sample::Changed(change), _) => {
+                self.fails(now, change.to_string(), notes);
+                let (address, _) = set_up(bus, self.sensor, gain)?;
+                // It may have the old range.
+                sample(bus, self.sensor, address, gain)?;
+                self.state = State::Warming {
+                    address,
+                    since: now,
+                };
+                Ok(None)
+            }
             (Sample::Overflow, _) => {
                 self.state = State::Ready {
                     address,
@@ -311,7 +322,8 @@ fn has_begun(bus: &mut dyn Bus, sensor: Sensor, address: u8) -> Result<bool, Pro
 
 fn sample(bus: &mut dyn Bus, sensor: Sensor, address: u8, gain: Gain) -> Result<Sample, Problem> {
     Ok(match sensor {
-        Sensor::Accel | Sensor::Gyro => inertial_sample(read(bus, address, STATUS)?),
+        Sensor::Accel => inertial_sample(&ACCEL_SETTINGS, read(bus, address, INERTIAL)?),
+        Sensor::Gyro => inertial_sample(&GYRO_SETTINGS, read(bus, address, INERTIAL)?),
         Sensor::Magnet => magnet_sample(gain, read(bus, address, MAGNET_SETTINGS)?),
     })
 }
