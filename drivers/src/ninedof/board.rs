@@ -24,6 +24,10 @@ use crate::outage::Outage;
 /// per second.
 const STOPPED: Duration = Duration::from_millis(100);
 
+/// After a change of its range, a chip has taken samples with the right one: two of the slowest, with
+/// 220 Hz.
+const SETTLE: Duration = Duration::from_millis(10);
+
 /// Time limit for the first sample.
 const WARM_UP: Duration = Duration::from_secs(1);
 
@@ -182,8 +186,9 @@ impl Chip {
             State::Warming { address, .. } | State::Ready { address, .. } => address,
             State::Absent { .. } => return Ok(None),
         };
-        let is_warming = matches!(self.state, State::Warming { .. });
-        if is_warming && !has_begun(bus, self.sensor, address)? {
+        if let State::Warming { since, .. } = self.state
+            && (now < since || !has_begun(bus, self.sensor, address)?)
+        {
             return self.await_first(now);
         }
         match (sample(bus, self.sensor, address, gain)?, self.state) {
@@ -210,11 +215,10 @@ impl Chip {
             (Sample::Changed(change), _) => {
                 self.fails(now, change.to_string(), notes);
                 let (address, _) = set_up(bus, self.sensor, gain)?;
-                // It may have the old range.
-                sample(bus, self.sensor, address, gain)?;
+                // The next sample may have the other range.
                 self.state = State::Warming {
                     address,
-                    since: now,
+                    since: now + SETTLE,
                 };
                 Ok(None)
             }
