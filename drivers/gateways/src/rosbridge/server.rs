@@ -43,19 +43,11 @@ pub struct Server {
     /// The requested data of the robot.
     watched: Vec<Topic>,
     odometry: Odometry,
-    frames: Frames,
+    has_wheels: bool,
+    /// The frame of the odometry on the map, while the pose is known.
+    odometry_on_map: Option<Pose>,
     /// The last messages, for clients that subscribe later.
     kept: BTreeMap<Published, Arc<Message>>,
-}
-
-/// The moving frames, as far as they are known. Every message has all of them, so that a client that
-/// gets few messages misses none.
-#[derive(Clone, Copy, Debug, Default)]
-struct Frames {
-    /// The frame of the odometry on the map.
-    map_to_odometry: Option<Pose>,
-    /// The robot in the frame of the odometry.
-    odometry_to_robot: Option<Pose>,
 }
 
 /// The configuration of the gateway.
@@ -95,7 +87,8 @@ impl Server {
             helm: Helm::new(&config.robot, config.seat),
             watched: Vec::new(),
             odometry: Odometry::new(config.robot.drive),
-            frames: Frames::default(),
+            has_wheels: false,
+            odometry_on_map: None,
             kept: BTreeMap::new(),
             config,
         }
@@ -142,8 +135,9 @@ impl Server {
                 }
             }
             if let Some((level, text)) = client.session.take_problem() {
-                let log = messages::log(level, &text, now.unix);
-                self.publish(now, Published::Log, log);
+                self.publish(now, Published::Log, || {
+                    messages::log(level, &text, now.unix)
+                });
             }
         }
         self.watch(out);
@@ -228,12 +222,11 @@ impl Server {
         let mut wanted: Vec<Topic> = Vec::new();
         for published in Published::ALL {
             if self.wants(published) {
-                let sources = self.sources(published).into_iter().flatten();
-                wanted.extend(
-                    sources
-                        .filter(|topic| !wanted.contains(topic))
-                        .collect::<Vec<_>>(),
-                );
+                for topic in self.sources(published).into_iter().flatten() {
+                    if !wanted.contains(&topic) {
+                        wanted.push(topic);
+                    }
+                }
             } else {
                 // It may change from now on.
                 self.kept.remove(&published);
@@ -284,61 +277,67 @@ impl Server {
         };
         match measured {
             Measurement::Scan(scan) => {
-                let time = stamped(scan.timestamp_ms());
-                let message = messages::laser_scan(&scan, time, self.config.scan_turn_s);
-                self.publish(now, Published::Scan, message);
+                let (time, turn_s) = (stamped(scan.timestamp_ms()), self.config.scan_turn_s);
+                self.publish(now, Published::Scan, || {
+                    messages::laser_scan(&scan, time, turn_s)
+                });
             }
             Measurement::Wheels(speeds) => {
-                (self.odometry).handle_wheels(now.elapsed, Wheels::from(speeds));
+                self.has_wheels |= (self.odometry).handle_wheels(now.elapsed, Wheels::from(speeds));
                 let pose = self.odometry.pose_at(now.elapsed);
                 let motion = self.config.robot.twist(speeds);
-                let message = messages::odometry(pose, motion, now.unix);
-                self.publish(now, Published::Odometry, message);
-                self.frames.odometry_to_robot = Some(pose);
-                self.publish_frames(now, now.unix);
+                self.publish(now, Published::Odometry, || {
+                    messages::odometry(pose, motion, now.unix)
+                });
+                self.publish_frames(now);
             }
             Measurement::Imu(reading) => {
-                self.publish(now, Published::Imu, messages::imu(&reading, now.unix));
+                self.publish(now, Published::Imu, || messages::imu(&reading, now.unix));
             }
             Measurement::Pose(pose) if pose.is_known() => {
                 let time = stamped(pose.timestamp_ms);
-                self.publish(now, Published::Pose, messages::pose(pose, time));
-                self.publish(now, Published::BarePose, messages::bare_pose(pose));
-                let message = messages::pose_with_covariance(pose, time);
-                self.publish(now, Published::CovariantPose, message);
+                self.publish(now, Published::Pose, || messages::pose(pose, time));
+                self.publish(now, Published::BarePose, || messages::bare_pose(pose));
+                self.publish(now, Published::CovariantPose, || {
+                    messages::pose_with_covariance(pose, time)
+                });
                 let start = self.odometry.pose_at(now.elapsed);
                 let start = start.local_pose(Pose::default());
-                self.frames.map_to_odometry = Some(Pose::from(pose).global_pose(start));
-                self.publish_frames(now, time);
+                self.odometry_on_map = Some(Pose::from(pose).global_pose(start));
+                self.publish_frames(now);
             }
+            Measurement::Pose(_) => self.odometry_on_map = None,
             Measurement::Map(grid) => {
-                self.publish(now, Published::Map, messages::map(&grid, now.unix));
+                self.publish(now, Published::Map, || messages::map(&grid, now.unix));
             }
             Measurement::Mount(pose) => {
                 let frames = [(messages::ROBOT, messages::LASER, pose)];
-                let message = messages::transforms(frames, now.unix);
-                self.publish(now, Published::FixedFrames, message);
+                self.publish(now, Published::FixedFrames, || {
+                    messages::transforms(frames, now.unix)
+                });
             }
-            Measurement::Pose(_) | Measurement::Targets { .. } | Measurement::Progress(_) => {}
+            Measurement::Targets { .. } | Measurement::Progress(_) => {}
         }
     }
 
-    fn publish_frames(&mut self, now: Now, time: Duration) {
-        let Frames {
-            map_to_odometry,
-            odometry_to_robot,
-        } = self.frames;
-        let on_map = map_to_odometry.map(|pose| (messages::MAP, messages::ODOMETRY, pose));
-        let robot = odometry_to_robot.map(|pose| (messages::ODOMETRY, messages::ROBOT, pose));
-        let message = messages::transforms(on_map.into_iter().chain(robot), time);
-        self.publish(now, Published::Frames, message);
+    /// Publishes all moving frames that are known now, so that a client that gets few messages misses
+    /// none.
+    fn publish_frames(&mut self, now: Now) {
+        let robot = (self.has_wheels).then(|| self.odometry.pose_at(now.elapsed));
+        let robot = robot.map(|pose| (messages::ODOMETRY, messages::ROBOT, pose));
+        let on_map = self.odometry_on_map;
+        let on_map = on_map.map(|pose| (messages::MAP, messages::ODOMETRY, pose));
+        self.publish(now, Published::Frames, || {
+            messages::transforms(on_map.into_iter().chain(robot), now.unix)
+        });
     }
 
-    fn publish(&mut self, now: Now, published: Published, message: Value) {
+    /// Publishes a message, if a client wants it.
+    fn publish(&mut self, now: Now, published: Published, message: impl FnOnce() -> Value) {
         if !self.wants(published) {
             return;
         }
-        let message = Arc::new(Message::new(published, message, now.unix));
+        let message = Arc::new(Message::new(published, message(), now.unix));
         if published.is_kept() {
             self.kept.insert(published, message.clone());
         }
