@@ -753,7 +753,7 @@ mod tests {
         assert!(
             first("cbor-raw")
                 .windows(9)
-                .any(|bytes| bytes == b"\x65bytes\x58\x39\x00")
+                .any(|bytes| bytes == b"\x65bytes\x58\x3c\x00")
         );
         assert!(first("none").starts_with(b"\xa3\x62op"));
     }
