@@ -62,11 +62,20 @@ mod precise {
     #[derive(Debug)]
     pub(super) struct Timer(AsyncFd<OwnedFd>);
 
+    /// Registers a timer with the runtime.
+    #[expect(
+        deprecated,
+        reason = "the replacement needs unsafe code; an owned file stays open"
+    )]
+    fn registered(timer: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+        AsyncFd::with_interest(timer, Interest::READABLE)
+    }
+
     impl Timer {
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            Ok(Self(AsyncFd::with_interest(timer, Interest::READABLE)?))
+            registered(timer).map(Self)
         }
 
         pub(super) async fn until(&self, due: Instant) -> io::Result<()> {

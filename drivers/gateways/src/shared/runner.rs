@@ -11,6 +11,7 @@ use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
 use tokio::sync::{mpsc, oneshot};
 
+use super::alarm::Alarm;
 use super::clock::Now;
 use super::emulated::Screen;
 use super::feeds::Feeds;
