@@ -99,18 +99,18 @@ const LINE: &str =
 
 /// A member of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Field {
+pub(super) struct Field {
     /// Its name.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// The type of the member, or of its elements.
-    pub kind: &'static str,
+    pub(super) kind: &'static str,
     /// How many elements it has.
-    pub length: Length,
+    pub(super) length: Length,
 }
 
 /// The number of elements of a member.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Length {
+pub(super) enum Length {
     /// It is no array.
     One,
     /// Any number.
@@ -120,17 +120,17 @@ pub enum Length {
 }
 
 /// A type as ROS 1 writes it: without `msg/` and `srv/`.
-pub fn short(kind: &str) -> String {
+pub(super) fn short(kind: &str) -> String {
     kind.replace("/msg/", "/").replace("/srv/", "/")
 }
 
 /// The members of a type. `None` if it is unknown or plain, such as `float64`.
-pub fn fields(kind: &str) -> Option<impl Iterator<Item = Field> + use<>> {
+pub(super) fn fields(kind: &str) -> Option<impl Iterator<Item = Field> + use<>> {
     definition(kind).map(fields_of)
 }
 
 /// The members in a definition.
-pub fn fields_of(definition: &'static str) -> impl Iterator<Item = Field> {
+pub(super) fn fields_of(definition: &'static str) -> impl Iterator<Item = Field> {
     definition.lines().filter_map(|line| {
         let (kind, name) = line.split_once(' ')?;
         let Some((kind, rest)) = kind.split_once('[') else {
@@ -156,7 +156,7 @@ fn definition(kind: &str) -> Option<&'static str> {
 }
 
 /// The definition of a type, followed by those of all types of which it consists.
-pub fn full_text(kind: &str) -> String {
+pub(super) fn full_text(kind: &str) -> String {
     let kind = short(kind);
     let mut text = definition(&kind).unwrap_or_default().to_owned();
     for part in parts_of(definition(&kind).unwrap_or_default()) {
@@ -183,13 +183,13 @@ fn parts_of(text: &'static str) -> Vec<&'static str> {
 
 /// The definition of a message for the services `message_details` and the like: itself and all types
 /// of which it consists. Empty if it is unknown.
-pub fn details(kind: &str) -> Vec<Value> {
+pub(super) fn details(kind: &str) -> Vec<Value> {
     let kind = short(kind);
     definition(&kind).map_or_else(Vec::new, |text| details_of(&kind, text))
 }
 
 /// The same for the definition of a request or response.
-pub fn details_of(name: &str, definition_text: &'static str) -> Vec<Value> {
+pub(super) fn details_of(name: &str, definition_text: &'static str) -> Vec<Value> {
     let parts = parts_of(definition_text).into_iter();
     let parts = parts.map(|part| type_of(part, definition(part).unwrap_or_default()));
     std::iter::once(type_of(name, definition_text))
@@ -234,7 +234,8 @@ mod tests {
     fn every_type_is_defined() {
         for (name, definition) in MESSAGES {
             for field in fields_of(definition) {
-                let is_plain = crate::rosbridge::encoding::is_plain(field.kind);
+                let is_number = crate::rosbridge::encoding::width(field.kind).is_some();
+                let is_plain = is_number || field.kind == "string";
                 let is_known = is_plain || fields(field.kind).is_some();
                 assert!(is_known, "{name}: {field:?}");
             }

@@ -23,13 +23,8 @@ mod major {
 /// Before a CDR message in little-endian order.
 const LITTLE_ENDIAN: [u8; 4] = [0, 1, 0, 0];
 
-/// Whether a type is a number, a text or a bool.
-pub fn is_plain(kind: &str) -> bool {
-    kind == "string" || width(kind).is_some()
-}
-
 /// The number of bytes of a number or bool.
-fn width(kind: &str) -> Option<usize> {
+pub(super) fn width(kind: &str) -> Option<usize> {
     Some(match kind {
         "bool" | "uint8" | "int8" => 1,
         "int32" | "uint32" | "float32" => 4,
@@ -51,7 +46,7 @@ fn array_tag(kind: &str) -> Option<u64> {
 }
 
 /// A `publish` with a message in CBOR.
-pub fn cbor_publish(topic: &str, message: &[u8]) -> Vec<u8> {
+pub(super) fn cbor_publish(topic: &str, message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(message.len() + topic.len() + 32);
     head(&mut bytes, major::MAP, 3);
     text(&mut bytes, "op");
@@ -64,14 +59,14 @@ pub fn cbor_publish(topic: &str, message: &[u8]) -> Vec<u8> {
 }
 
 /// A message of this type in CBOR.
-pub fn cbor(kind: &str, message: &Value) -> Vec<u8> {
+pub(super) fn cbor(kind: &str, message: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes, kind, message);
     bytes
 }
 
 /// A message of this type in CDR, in CBOR with the time of its arrival.
-pub fn cbor_raw(kind: &str, message: &Value, arrived: Duration) -> Vec<u8> {
+pub(super) fn cbor_raw(kind: &str, message: &Value, arrived: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
     head(&mut bytes, major::MAP, 3);
     text(&mut bytes, "secs");
@@ -182,7 +177,7 @@ fn head(bytes: &mut Vec<u8>, major: u8, number: u64) {
 
 /// A message of this type in CDR, as the crate `amber-ros2` has it. An absent member is 0, NaN or
 /// empty.
-pub fn cdr(kind: &str, message: &Value) -> Vec<u8> {
+pub(super) fn cdr(kind: &str, message: &Value) -> Vec<u8> {
     let mut bytes = LITTLE_ENDIAN.to_vec();
     write(&mut bytes, kind, message);
     bytes

@@ -33,7 +33,7 @@ impl<'a> Args<'a> {
 }
 
 /// The answer of a service about topics, services, types and parameters.
-pub fn answer(offer: &Offer, question: Question, args: &Value) -> Value {
+pub(super) fn answer(offer: &Offer, question: Question, args: &Value) -> Value {
     let args = Args { offer, args };
     match question {
         Question::Topics => {

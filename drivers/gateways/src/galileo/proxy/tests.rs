@@ -255,7 +255,8 @@ fn both_ends_may_close_and_the_robot_may_refuse() {
 
     let mut world = World::proven();
     world.proxy.stop(&mut world.out);
-    assert_eq!(world.outputs(), [to_client(&close), to_robot(&close)]);
+    let closed = [to_client(&close), to_robot(&close), ended()];
+    assert_eq!(world.outputs(), closed);
 }
 
 #[test]
