@@ -443,6 +443,15 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
     }
 }
 
+/// Ends the program that drives, also if the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// One program drives until all others have tried to, and have been told who drives.
 fn drives_alone(
     robot: &Robot,
@@ -461,6 +470,7 @@ fn drives_alone(
             first.end();
             first
         });
+        let over = Over(&is_over);
         robot.until(&format!("{name} drives"), drives);
         let mut waiting: Vec<_> = others.iter_mut().collect();
         wait_for(&format!("all others are told that {name} drives"), || {
@@ -482,7 +492,7 @@ fn drives_alone(
             assert!(!(turns && is_turning_back), "{name}: {wheels:?}");
             waiting.is_empty().then_some(())
         });
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         driving.join().unwrap()
     })
 }
