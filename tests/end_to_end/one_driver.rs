@@ -18,7 +18,7 @@ use tungstenite::{Message, WebSocket};
 
 use crate::common::{Running, demo_with_all, wait_for};
 use crate::driving::{FAR, robot_of};
-use crate::robot::{Robot, drives};
+use crate::robot::{Robot, drives, stands};
 
 /// The time between two commands of a program.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -459,7 +459,9 @@ fn drives_alone(
     others: &mut [Box<dyn Program>],
 ) -> Box<dyn Program> {
     let (name, turns) = (first.name(), first.turns());
-    wait_for("nobody drives", || holder(robot).is_none().then_some(()));
+    wait_for("nobody drives", || {
+        (holder(robot).is_none() && stands(&robot.state())).then_some(())
+    });
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let driving = scope.spawn(|| {
@@ -471,7 +473,10 @@ fn drives_alone(
             first
         });
         let over = Over(&is_over);
-        robot.until(&format!("{name} drives"), drives);
+        wait_for(&format!("{name} drives"), || {
+            let has_lease = holder(robot).is_some_and(|it| it.contains(name));
+            (has_lease && drives(&robot.state())).then_some(())
+        });
         let mut waiting: Vec<_> = others.iter_mut().collect();
         wait_for(&format!("all others are told that {name} drives"), || {
             waiting.retain_mut(|other| {
