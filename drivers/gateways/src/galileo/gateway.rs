@@ -10,6 +10,7 @@ use super::foreign::{self, Foreign};
 use super::proxy::{self, Proxy};
 use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
 use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
 use crate::shared::robot::{Emulated, Event};
 
@@ -57,6 +58,10 @@ impl Machine for Galileo {
         "galileo"
     }
 
+    fn seat(&self) -> Seat {
+        self.server.seat()
+    }
+
     fn emulated(&self) -> Vec<(Device, Emulated)> {
         self.robots.iter().flat_map(Foreign::emulated).collect()
     }
@@ -69,10 +74,6 @@ impl Machine for Galileo {
         if let Some(discovery) = &mut self.discovery {
             discovery.start(now, out);
         }
-    }
-
-    fn set_track(&mut self, track_m: f64) {
-        self.server.set_track(track_m);
     }
 
     fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {

@@ -14,6 +14,7 @@ use super::codec::{Frame, Op};
 use super::doorkeeper::Doorkeeper;
 use super::mapping::Path;
 use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
 use crate::shared::helm::Helm;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
 use crate::shared::robot::{Event, Topic};
@@ -67,9 +68,10 @@ impl Server {
         }
     }
 
-    /// The effective distance between left and right wheels, if the options do not say it.
-    pub(super) fn set_track(&mut self, track_m: f64) {
-        self.config.robot.set_track(track_m);
+    /// Whether several sessions may drive at the same time.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        self.config.seat
     }
 
     /// Binds the socket.
@@ -108,6 +110,7 @@ impl Server {
             Event::Message(user, device, message) => {
                 self.send_message(now, user, device, &message, out);
             }
+            Event::Refused(user, why) => self.tell_refusal(now, user, &why, out),
             Event::Asked(..) | Event::Image(_) => {}
         }
     }
@@ -166,6 +169,7 @@ impl Server {
     pub fn sessions(&self, now: Now) -> Vec<SessionReport> {
         let report = |(address, session): (&SocketAddr, &Session)| SessionReport {
             address: *address,
+            user: Some(session.user),
             purpose: session.purpose.clone(),
             age: now.since(session.opened),
             silence: now.since(session.heard),

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use amber_map::{Cell, Layout, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
-use amber_proto::robot::Odometry;
 use amber_values::scan::VALID_MM;
 use amber_values::{ImuReading, MapPose, Scan, Target};
 use serde_json::{Value, json};
 
+use super::codec::Level;
+
 /// The frame of the map.
 pub const MAP: &str = "map";
-/// The frame of the odometry, which starts where the robot device started. Without one, it starts
-/// where the gateway began to follow the wheels.
+/// The frame of the wheel odometry, which starts where the gateway started.
 pub const ODOMETRY: &str = "odom";
 /// The frame of the robot.
 pub const ROBOT: &str = "base_link";
@@ -30,6 +30,10 @@ const MAX_MAP_CELLS: usize = 250_000;
 /// A target counts as reached within this distance, because a ROS goal has none.
 const GOAL_RADIUS_M: f64 = 0.3;
 const M_PER_MM: f64 = 0.001;
+/// The usual standard deviations of a pose on the map, and one of what is not measured.
+const PLACE_M: f64 = 0.1;
+const HEADING_RAD: f64 = 0.1;
+const UNKNOWN: f64 = 1000.0;
 /// "The covariance is not known" of `sensor_msgs/Imu`: the first element. ROS asks for it where a
 /// value is absent.
 const ABSENT: f64 = -1.0;
@@ -101,51 +105,16 @@ pub fn laser_scan(scan: &Scan, taken_at: Duration, turn_s: f64) -> Value {
 
 /// A `nav_msgs/Odometry`: the pose in the frame of the odometry, and the motion of the robot.
 pub fn odometry(pose: Pose, motion: Twist, time: Duration) -> Value {
-    odometry_with(pose, motion, time, &[0.0; 36], &[0.0; 36])
-}
-
-/// The same as the robot itself measures it, with covariances.
-pub fn measured_odometry(odometry: &Odometry) -> Value {
-    let pose = Pose::new(odometry.x(), odometry.y(), odometry.heading());
-    let motion = Twist::new(odometry.forward(), odometry.turn());
-    let time = Duration::from_micros(odometry.time());
-    let of = odometry.covariance.unwrap_or_default();
-    // Rows and columns: x, y, z and the rotations around them.
-    let mut of_pose = [0.0; 36];
-    for (row, column, value) in [
-        (0, 0, of.xx()),
-        (0, 1, of.xy()),
-        (0, 5, of.x_heading()),
-        (1, 1, of.yy()),
-        (1, 5, of.y_heading()),
-        (5, 5, of.heading_heading()),
-    ] {
-        of_pose[row * 6 + column] = value;
-        of_pose[column * 6 + row] = value;
-    }
-    let mut of_motion = [0.0; 36];
-    of_motion[0] = odometry.forward_variance();
-    of_motion[35] = odometry.turn_variance();
-    odometry_with(pose, motion, time, &of_pose, &of_motion)
-}
-
-fn odometry_with(
-    pose: Pose,
-    motion: Twist,
-    time: Duration,
-    of_pose: &[f64],
-    of_motion: &[f64],
-) -> Value {
     json!({
         "header": header(time, ODOMETRY),
         "child_frame_id": ROBOT,
-        "pose": { "pose": pose_of(pose), "covariance": of_pose },
+        "pose": { "pose": pose_of(pose), "covariance": vec![0.0; 36] },
         "twist": {
             "twist": {
                 "linear": vector(motion.forward_m_s, 0.0, 0.0),
                 "angular": vector(0.0, 0.0, motion.turn_rad_s),
             },
-            "covariance": of_motion,
+            "covariance": vec![0.0; 36],
         },
     })
 }
@@ -177,7 +146,63 @@ pub fn imu(reading: &ImuReading, time: Duration) -> Value {
 
 /// A `geometry_msgs/PoseStamped` on the map.
 pub fn pose(pose: MapPose, time: Duration) -> Value {
-    json!({ "header": header(time, MAP), "pose": pose_of(Pose::from(pose)) })
+    json!({ "header": header(time, MAP), "pose": bare_pose(pose) })
+}
+
+/// A `geometry_msgs/Pose` on the map.
+pub fn bare_pose(pose: MapPose) -> Value {
+    pose_of(Pose::from(pose))
+}
+
+/// A `geometry_msgs/PoseWithCovarianceStamped` on the map. Amber's poses have no covariance.
+pub fn pose_with_covariance(pose: MapPose, time: Duration) -> Value {
+    let mut covariance = [0.0; 36];
+    for (axis, deviation) in [PLACE_M, PLACE_M, UNKNOWN, UNKNOWN, UNKNOWN, HEADING_RAD]
+        .into_iter()
+        .enumerate()
+    {
+        covariance[7 * axis] = deviation * deviation;
+    }
+    json!({
+        "header": header(time, MAP),
+        "pose": { "pose": bare_pose(pose), "covariance": covariance.to_vec() },
+    })
+}
+
+/// A `tf2_msgs/TFMessage`: each parent, its child, and the pose of the child in the parent.
+pub fn transforms<'a>(
+    frames: impl IntoIterator<Item = (&'a str, &'a str, Pose)>,
+    time: Duration,
+) -> Value {
+    let frames = frames.into_iter().map(|(parent, child, pose)| {
+        json!({
+            "header": header(time, parent),
+            "child_frame_id": child,
+            "transform": {
+                "translation": vector(pose.at.x, pose.at.y, 0.0),
+                "rotation": quaternion(pose.heading),
+            },
+        })
+    });
+    json!({ "transforms": frames.collect::<Vec<_>>() })
+}
+
+/// A `rcl_interfaces/Log` of the gateway.
+pub fn log(level: Level, text: &str, time: Duration) -> Value {
+    let number = match level {
+        Level::Info => 20,
+        Level::Warning => 30,
+        Level::Error | Level::None => 40,
+    };
+    json!({
+        "stamp": stamp(time),
+        "level": number,
+        "name": "amber",
+        "msg": text,
+        "file": "",
+        "function": "",
+        "line": 0,
+    })
 }
 
 /// A `nav_msgs/OccupancyGrid`: 100 is occupied, 0 free and -1 unknown. A large map gets larger cells.
@@ -256,7 +281,6 @@ fn number(msg: &Value, path: &[&str]) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::robot::Covariance;
     use amber_values::Vector;
 
     use super::*;
@@ -369,31 +393,6 @@ mod tests {
         assert_eq!(msg["info"]["resolution"], 0.2);
         let shown = msg["data"].as_array().unwrap();
         assert_eq!(shown.len(), MAX_MAP_CELLS / 2);
-    }
-
-    #[test]
-    fn the_odometry_of_the_robot_has_its_covariances() {
-        let msg = measured_odometry(&Odometry {
-            x: Some(1.0),
-            y: Some(-2.0),
-            time: Some(1_500_000),
-            covariance: Some(Covariance {
-                xx: Some(0.1),
-                y_heading: Some(0.2),
-                ..Covariance::default()
-            }),
-            turn_variance: Some(0.3),
-            ..Odometry::default()
-        });
-        assert_eq!(msg["pose"]["pose"]["position"]["y"], -2.0);
-        let of_pose = &msg["pose"]["covariance"];
-        assert_eq!(
-            (of_pose[0].as_f64(), of_pose[11].as_f64()),
-            (Some(0.1), Some(0.2))
-        );
-        assert_eq!(of_pose[31], 0.2, "it is symmetric");
-        assert_eq!(msg["twist"]["covariance"][35], 0.3);
-        assert_eq!(of_pose.as_array().unwrap().len(), 36);
     }
 
     #[test]

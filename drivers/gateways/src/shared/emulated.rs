@@ -17,7 +17,7 @@ use amber_driver::devices::location::{
     self, LocationServiceDriver, LocationServiceLink, PosesData,
 };
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
-use amber_driver::devices::roboclaw::{self, RoboclawDriver, RoboclawLink, SpeedUpdatesData};
+use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
 use amber_navigation::drive_to_point::MAX_TARGETS;
 use amber_proto::location::{Location, Map, Particles, Quality};
@@ -113,18 +113,6 @@ const SILENT: &str = "the foreign robot reports nothing";
 struct Wheels(Screen);
 
 impl RoboclawDriver for Wheels {
-    async fn start(&mut self, link: RoboclawLink) -> Started {
-        self.0.publish_with(move |measurement| {
-            if let Measurement::Wheels(speeds) = *measurement {
-                let _ = link.speed_updates(SpeedUpdatesData {
-                    current_speed: speeds.into(),
-                    speed_age_us: None,
-                });
-            }
-        });
-        Ok(())
-    }
-
     async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
         match outcome.client() {
             Some(client) => self.0.ask(Asked::Drive(client, speeds.into()), outcome),

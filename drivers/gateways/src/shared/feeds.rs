@@ -6,18 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amber_driver::client::Client;
-use amber_driver::client::proxy::{
-    DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
-};
+use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
 use amber_driver::client::sources::{self, watch_scans, watch_wheels};
 use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
-use amber_proto::{Device, DeviceType, location};
-use amber_scene::Ground;
+use amber_proto::{Device, location};
+use amber_scene::{Ground, mount};
+use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::robot::{Event, Measurement, Topic};
 
@@ -28,6 +26,8 @@ const IMU_PERIOD: Duration = Duration::from_millis(50);
 const TARGETS_PERIOD: Duration = Duration::from_millis(500);
 /// Maps change rarely.
 const MAP_PERIOD: Duration = Duration::from_secs(5);
+/// Drivers that know the position of the laser may start later.
+const MOUNT_PERIOD: Duration = Duration::from_secs(2);
 /// The driver encodes a map as PNG first.
 const MAP_DEADLINE: Duration = Duration::from_secs(2);
 /// A map of walls becomes a grid with cells of this size and a border of this width.
@@ -35,8 +35,6 @@ const CELL_M: f64 = 0.05;
 const BORDER_M: f64 = 0.5;
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(300);
-/// After this silence of the robot device, the speeds of the wheels are followed.
-const ODOMETRY_SILENCE: Duration = Duration::from_millis(500);
 /// The time between two attempts to subscribe.
 const RETRY: Duration = Duration::from_millis(250);
 
@@ -130,7 +128,6 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
             };
             watch_wheels(wheels, WHEELS_PERIOD, take).await;
         }
-        Topic::Odometry(device) => follow_odometry(device, &client, &sink).await,
         Topic::Pose(device) => {
             let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(POSE_PERIOD);
@@ -181,6 +178,20 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 last = Some(map);
             }
         }
+        Topic::Mount(device) => {
+            let mut ticks = ticks(MOUNT_PERIOD);
+            let is_known = async {
+                loop {
+                    ticks.tick().await;
+                    if let Some(pose) = mount::find(&client).await
+                        && sink.offer(device, Measurement::Mount(pose))
+                    {
+                        return;
+                    }
+                }
+            };
+            is_known.await;
+        }
         Topic::Targets(device) => {
             let driver = DriveToPoint::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(TARGETS_PERIOD);
@@ -200,67 +211,6 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                     }
                 }
             }
-        }
-    }
-}
-
-/// The effective distance between left and right wheels that the robot device says, if there is one.
-pub(super) fn follow_track(
-    own: Client,
-    devices_of: Option<String>,
-) -> watch::Receiver<Option<f64>> {
-    let (track_m, followed) = watch::channel(None);
-    tokio::spawn(async move {
-        let failed = |error| tracing::debug!("cannot reach the robot device: {error}");
-        let client = sources::client(&own, devices_of.as_deref(), failed).await;
-        let robot = Robot::new(client.device(Device::new(DeviceType::ROBOT, 0)));
-        let Ok(mut shapes) = robot.shape_updates().await else {
-            return;
-        };
-        // The device sends its shape to each new subscriber.
-        while let Some(update) = shapes.next().await {
-            let track = update
-                .message
-                .track
-                .filter(|it| it.is_finite() && *it > 0.0);
-            if track_m.send(track).is_err() {
-                return;
-            }
-        }
-    });
-    followed
-}
-
-/// Passes on the odometry of the robot, and while the robot device publishes none, the speeds of the
-/// wheels.
-async fn follow_odometry(device: Device, client: &Client, sink: &Sink) {
-    let robot = Robot::new(client.device(Device::new(DeviceType::ROBOT, 0)));
-    let Ok(mut published) = robot.odometry_updates(WHEELS_PERIOD).await else {
-        return;
-    };
-    let odometry = |odometry| {
-        sink.offer(device, Measurement::Odometry(Box::new(odometry)));
-    };
-    loop {
-        while let Ok(next) = timeout(ODOMETRY_SILENCE, published.next()).await {
-            match next {
-                Some(update) => odometry(update.message),
-                None => return,
-            }
-        }
-        let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
-        let take = |answer| {
-            if let Ok((_, speeds)) = answer {
-                sink.offer(device, Measurement::Wheels(speeds));
-            }
-        };
-        tokio::select! {
-            biased;
-            next = published.next() => match next {
-                Some(update) => odometry(update.message),
-                None => return,
-            },
-            () = watch_wheels(wheels, WHEELS_PERIOD, take) => return,
         }
     }
 }
@@ -306,6 +256,7 @@ fn ticks(period: Duration) -> tokio::time::Interval {
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::DeviceType;
     use amber_values::WheelSpeeds;
 
     use super::*;

@@ -58,7 +58,7 @@ pub struct RobotOptions {
     #[serde(deserialize_with = "device")]
     pub targets: Option<Device>,
     /// Effective distance between left and right wheels in turns; larger than the real one if the
-    /// wheels skid [default: as the robot device says, or 420]
+    /// wheels skid [default: 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
     /// Maximum speed of a wheel [default: 400]
@@ -133,8 +133,7 @@ impl RobotOptions {
         let device = |own: Option<Device>, file: Option<Device>, usual| {
             own.or(file).unwrap_or(Device::new(usual, 0))
         };
-        let own_track_mm = self.track_mm.or(file.track_mm);
-        let track_mm = own_track_mm.unwrap_or(420.0);
+        let track_mm = self.track_mm.or(file.track_mm).unwrap_or(420.0);
         let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s).unwrap_or(400.0);
         let robot = Robot {
             wheels: device(self.wheels, file.wheels, DeviceType::ROBOCLAW),
@@ -146,7 +145,6 @@ impl RobotOptions {
                 track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
                 max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,
             },
-            asks_track: own_track_mm.is_none(),
         };
         let seat = match self.shared_controls || file.shared_controls {
             true => Seat::Shared,

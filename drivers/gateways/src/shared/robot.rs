@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use amber_map::Occupancy;
+use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
-use amber_proto::robot::Odometry;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -25,20 +24,9 @@ pub struct Robot {
     pub targets: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
-    /// Whether the robot device says the distance of the wheels, because the options do not.
-    pub asks_track: bool,
 }
 
 impl Robot {
-    /// The distance of the wheels that the robot device says. Returns whether it changes the robot.
-    pub fn set_track(&mut self, track_m: f64) -> bool {
-        let is_new = self.asks_track && track_m != self.drive.track_m;
-        if is_new {
-            self.drive.track_m = track_m;
-        }
-        is_new
-    }
-
     /// The wheel speeds for a motion of the body. If a wheel would exceed the maximum, all are
     /// slowed down by the same factor. `None` if a number is not finite.
     #[must_use]
@@ -62,9 +50,6 @@ pub enum Topic {
     Scans(Device),
     /// The measured speeds of the wheels, every 50 ms: [`Measurement::Wheels`].
     Wheels(Device),
-    /// The odometry of the robot with these wheels, every 50 ms: [`Measurement::Odometry`], or
-    /// [`Measurement::Wheels`] while no robot device publishes it.
-    Odometry(Device),
     /// The pose on the map, every 100 ms: [`Measurement::Pose`].
     Pose(Device),
     /// The motion sensors, every 50 ms: [`Measurement::Imu`].
@@ -73,6 +58,8 @@ pub enum Topic {
     Targets(Device),
     /// The map of a location driver, at first and when it changes: [`Measurement::Map`].
     Map(Device),
+    /// The position of a laser scanner on the robot, once it is known: [`Measurement::Mount`].
+    Mount(Device),
 }
 
 /// A measurement of a device: of Amber, or of a foreign robot shown as one.
@@ -82,8 +69,6 @@ pub enum Measurement {
     Scan(Scan),
     /// The speeds of the wheels.
     Wheels(WheelSpeeds),
-    /// The pose and the motion of the robot by its wheels alone.
-    Odometry(Box<Odometry>),
     /// The pose on the map; y is down. `amber_map::Pose::from` has y up and turns
     /// counter-clockwise.
     Pose(MapPose),
@@ -98,6 +83,8 @@ pub enum Measurement {
     },
     /// The map, with y up.
     Map(Arc<Occupancy>),
+    /// The position of the laser scanner on the robot.
+    Mount(Pose),
     /// The progress of a foreign robot with targets: shown on [`Emulated::Targets`].
     Progress(Progress),
 }
@@ -120,6 +107,10 @@ pub enum Order {
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
     Targets(Device, Vec<Target>),
+    /// Stops wheels, or a DriveToPoint, whoever moves them.
+    Stop(Device),
+    /// Halts all devices that move (`true`), or releases the halt.
+    Halt(bool),
     /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`Event::Message`].
@@ -133,6 +124,8 @@ pub enum Event {
     Measured(Device, Measurement),
     /// A `DriverMsg` for a user, after [`Order::Message`].
     Message(User, Device, Bytes),
+    /// A device refuses the motion of a user, for this reason. At most once a second for each.
+    Refused(User, String),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.
@@ -188,22 +181,7 @@ pub(crate) mod tests {
                 track_m: 0.4,
                 max_wheel_m_s: 0.4,
             },
-            asks_track: true,
         }
-    }
-
-    #[test]
-    fn the_options_count_before_the_robot_device() {
-        let mut asks = robot();
-        assert!(asks.set_track(0.5));
-        assert!(!asks.set_track(0.5), "nothing new");
-        assert_eq!(asks.drive.track_m, 0.5);
-        let mut states = Robot {
-            asks_track: false,
-            ..robot()
-        };
-        assert!(!states.set_track(0.5));
-        assert_eq!(states.drive.track_m, 0.4);
     }
 
     #[test]
