@@ -48,6 +48,7 @@ mod new_device;
 mod ninedof;
 mod no_survivors;
 mod old_clients;
+mod one_driver;
 mod overview;
 #[cfg(feature = "record")]
 mod play;
@@ -61,6 +62,7 @@ mod rosbridge;
 mod routing;
 mod sdk;
 mod service;
+mod shape;
 mod streams;
 mod terminal;
 mod tidy;

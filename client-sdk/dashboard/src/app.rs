@@ -7,9 +7,9 @@ use std::time::Duration;
 use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::Device;
-use amber_scene::{Part, State};
+use amber_scene::{Part, State, mount};
 use amber_web::calls::in_words;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
 
@@ -20,7 +20,7 @@ use crate::input::{Input, Measured};
 use crate::outbox::Channel;
 use crate::panel;
 use crate::parts::Parts;
-use crate::pilot::{Order, Pilots};
+use crate::pilot::{self, Order, Pilots};
 use crate::viewer::Mailbox;
 
 /// The hub and its helpers.
@@ -39,6 +39,8 @@ pub(crate) struct App {
     mediator_feed: Option<AbortHandle>,
     panels: HashMap<Device, AbortHandle>,
     is_fed: bool,
+    /// A page has set targets.
+    new_targets: Arc<Notify>,
     scene: State,
     mount: Part<Pose>,
     started: Instant,
@@ -51,9 +53,10 @@ impl App {
         inputs: mpsc::Sender<Input>,
         received: mpsc::Receiver<Input>,
     ) -> Self {
+        let new_targets = Arc::new(Notify::new());
         Self {
             hub: Hub::new(mediator.clone(), max_speed_mm_s),
-            pilots: Pilots::new(mediator.clone(), inputs.clone()),
+            pilots: Pilots::new(mediator.clone(), inputs.clone(), new_targets.clone()),
             mediator,
             inputs,
             received,
@@ -65,6 +68,7 @@ impl App {
             mediator_feed: None,
             panels: HashMap::new(),
             is_fed: false,
+            new_targets,
             scene: State::default(),
             mount: no_mount(),
             started: Instant::now(),
@@ -117,6 +121,7 @@ impl App {
                 self.hub.sent_at(now, id, at);
                 self.hub.handle(now, id, said);
             }
+            Input::Silent(id) => self.hub.handle_silence(now, id),
             Input::Closed(id) => self.hub.close(now, id),
             Input::Drivers(drivers) => {
                 self.hub.handle_drivers(now, drivers);
@@ -129,12 +134,20 @@ impl App {
             }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::Notice(id, text) => self.hub.notice(id, &text),
+            Input::Refused(id, why) => self.hub.refuse(id, &why),
         }
     }
 
     fn take(&mut self, measured: Measured) {
         match measured {
-            Measured::Mount(mount) => self.mount = mount,
+            Measured::Shape(shape) => {
+                let shape = shape.as_deref();
+                self.mount = shape
+                    .and_then(mount::laser)
+                    .ok_or_else(feeds::unknown_mount);
+                let shown = frames::text(&frames::shape(shape));
+                self.hub.show(Channel::Shape, shown);
+            }
             Measured::Map(map) => {
                 self.scene.map.set(map);
                 let shown = frames::text(&frames::map(self.scene.map.get()));
@@ -219,8 +232,14 @@ impl App {
                     self.panels.remove(&device).inspect(AbortHandle::abort);
                 }
                 Output::Drive(id, device, speeds) => {
-                    self.pilots.drive(id, self.hub.parts(), device, speeds);
+                    self.pilot(id).drive(device, speeds);
                 }
+                Output::Stop(id, device) if Some(device) == self.hub.parts().targets => {
+                    self.order(id, Order::Stop(device));
+                }
+                Output::Stop(id, device) => self.pilot(id).stop(device),
+                Output::Halt(id, is_halted) => self.order(id, Order::Halt(is_halted)),
+                Output::TakeOver(id) => self.order(id, Order::TakeOver),
                 Output::Targets(id, device, targets) => {
                     self.order(id, Order::Targets(device, targets));
                 }
@@ -241,9 +260,15 @@ impl App {
     }
 
     fn order(&mut self, id: ViewerId, order: Order) {
-        if !self.pilots.order(id, self.hub.parts(), order) {
+        if !self.pilot(id).order(order) {
             self.hub.notice(id, "dropped: too many pending requests");
         }
+    }
+
+    /// The client of a page.
+    fn pilot(&mut self, id: ViewerId) -> &pilot::Handle {
+        let (parts, name) = (self.hub.parts(), self.hub.name(id));
+        self.pilots.handle(id, parts, name)
     }
 
     /// Starts and stops the tasks that send requests to the mediator and the devices.
@@ -276,7 +301,8 @@ impl App {
         }
         let parts = self.hub.parts();
         if self.robot.as_ref().is_none_or(|(fed, _)| *fed != parts) {
-            let task = spawn_local(feeds::watch_robot(client, parts, inputs()));
+            let feed = feeds::watch_robot(client, parts, inputs(), self.new_targets.clone());
+            let task = spawn_local(feed);
             let before = self.robot.replace((parts, task.abort_handle()));
             if let Some((_, task)) = before {
                 task.abort();
@@ -318,7 +344,7 @@ impl App {
 }
 
 fn no_mount() -> Part<Pose> {
-    Err("the position of the laser on the robot is unknown".to_owned())
+    Err(feeds::unknown_mount())
 }
 
 async fn until(due: Option<Instant>) {

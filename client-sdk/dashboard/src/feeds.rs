@@ -1,16 +1,17 @@
 //! Requests the data that all pages show, once for all of them. IO.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
-use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, Maestro, NineDof, Roboclaw};
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, mount};
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use crate::frames;
 use crate::input::{Input, Measured};
@@ -19,6 +20,8 @@ use crate::parts::Parts;
 
 /// Maps change rarely: only when one is uploaded.
 const MAP: Duration = Duration::from_secs(5);
+/// The shape of the robot changes only when its file does.
+const SHAPE: Duration = Duration::from_secs(5);
 /// Poses and scans come ten times per second.
 const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
@@ -66,8 +69,14 @@ pub(crate) async fn watch_mediator(client: Client, inputs: mpsc::Sender<Input>) 
     tokio::join!(drivers, events);
 }
 
-/// The measurements of these devices. Devices that the robot lacks are skipped.
-pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Sender<Input>) {
+/// The measurements of these devices. Devices that the robot lacks are skipped. After new targets, the
+/// path is asked for at once: a short drive may end before the next time.
+pub(crate) async fn watch_robot(
+    client: Client,
+    parts: Parts,
+    inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
+) {
     let send = async |measured| {
         let _ = inputs.send(Input::Measured(measured)).await;
     };
@@ -89,9 +98,10 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         if parts.location.is_none() {
             return;
         }
-        let place = mount::find(&client).await;
-        let place = place.ok_or("the position of the laser on the robot is unknown".to_owned());
-        send(Measured::Mount(place)).await;
+        let shapes = repeat(SHAPE, async || {
+            let shape = mount::shape(&client).await;
+            send(Measured::Shape(shape.map(Box::new))).await;
+        });
         let map = repeat(MAP, async || send(Measured::Map(devices.map().await)).await);
         let poses = repeat(POSE, async || {
             send(Measured::Pose(devices.pose().await)).await
@@ -102,7 +112,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         let particles = repeat(SLOW, async || {
             send(Measured::Particles(devices.particles().await)).await;
         });
-        tokio::join!(map, poses, located, particles);
+        tokio::join!(shapes, map, poses, located, particles);
     };
     let scans = async {
         if parts.scanner.is_some() {
@@ -113,11 +123,16 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         }
     };
     let drive = async {
-        if parts.targets.is_some() {
-            repeat(SLOW, async || {
-                send(Measured::Drive(devices.drive().await)).await;
-            })
-            .await;
+        if parts.targets.is_none() {
+            return;
+        }
+        let mut ticks = ticks(SLOW);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = new_targets.notified() => {}
+            }
+            send(Measured::Drive(devices.drive().await)).await;
         }
     };
     let speeds = async {
@@ -127,7 +142,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
                     offer(Measured::Wheels(speeds));
                 }
             };
-            poll_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
+            watch_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
         }
     };
     let motion = async {
@@ -161,6 +176,12 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
     tokio::join!(on_map, scans, drive, speeds, motion, servos);
 }
 
+/// No robot device says where the laser is.
+pub(crate) fn unknown_mount() -> String {
+    let hint = mount::HINT;
+    format!("the position of the laser on the robot is unknown: {hint}")
+}
+
 /// Whether a client has left in order. The dashboard's own clients do that all the time, so these
 /// events would hide the others.
 fn is_farewell(event: &Event) -> bool {
@@ -168,10 +189,15 @@ fn is_farewell(event: &Event) -> bool {
 }
 
 async fn repeat(period: Duration, action: impl AsyncFn()) {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(period);
     loop {
         ticks.tick().await;
         action().await;
     }
+}
+
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }

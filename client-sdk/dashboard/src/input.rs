@@ -6,12 +6,13 @@ use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::location::Particle;
 use amber_proto::mediator::Driver;
+use amber_proto::robot::Shape;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
-use crate::access::Role;
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
 use crate::outbox::{Channel, Frame};
+use amber_web::Role;
 
 /// An input of the hub.
 pub(crate) enum Input {
@@ -24,6 +25,8 @@ pub(crate) enum Input {
     ),
     /// A page has sent a message.
     Said(ViewerId, Message),
+    /// A page answers no pings.
+    Silent(ViewerId),
     /// A page is gone.
     Closed(ViewerId),
     /// The drivers of the mediator.
@@ -38,6 +41,8 @@ pub(crate) enum Input {
     Answer(Ticket, Result<Value, String>),
     /// A notice for a page.
     Notice(ViewerId, String),
+    /// A device refuses the motion of a page, with the reason.
+    Refused(ViewerId, String),
 }
 
 /// A measurement of the robot, or the reason why it is missing.
@@ -52,6 +57,6 @@ pub(crate) enum Measured {
     Imu(ImuReading),
     /// The last angle in degrees sent to each servo.
     Servos(Vec<(u32, i32)>),
-    /// The position of the laser on the robot.
-    Mount(Part<amber_map::Pose>),
+    /// The shape of the robot; `None` if no robot device says it.
+    Shape(Option<Box<Shape>>),
 }

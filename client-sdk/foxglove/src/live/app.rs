@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use amber_client::Client;
-use amber_map::Pose;
 use amber_proto::Device;
 use amber_proto::mediator::Event;
+use amber_proto::robot::Shape;
 use amber_reflect::Schemas;
 use amber_web::calls;
 use bytes::Bytes;
@@ -19,6 +19,9 @@ use super::hub::{CallId, Hub, Output, ViewerId};
 use super::outbox::Frame;
 use super::session::Mailbox;
 use super::{feeds, now_ns};
+
+/// Who moves devices, for people.
+const NAME: &str = "amber foxglove";
 
 /// An input.
 pub(super) enum Input {
@@ -36,8 +39,8 @@ pub(super) enum Input {
     Connected(Client),
     /// The devices of the mediator.
     Devices(Vec<Described>),
-    /// The position of the laser on the robot.
-    Mount(Pose),
+    /// The shape of the robot.
+    Shape(Box<Shape>),
     /// A message of a device.
     Message(Device, Bytes),
     /// An event of the mediator.
@@ -52,6 +55,8 @@ pub(super) struct App {
     received: mpsc::Receiver<Input>,
     mailboxes: HashMap<ViewerId, Arc<Mailbox>>,
     client: Option<Client>,
+    /// Those of requests of viewers.
+    leases: Option<calls::Leases>,
     devices: HashMap<Device, Arc<Schemas>>,
     /// Whether there are viewers.
     is_watched: bool,
@@ -75,6 +80,7 @@ impl App {
             received,
             mailboxes: HashMap::new(),
             client: None,
+            leases: None,
             devices: HashMap::new(),
             is_watched: false,
             watching: None,
@@ -116,6 +122,7 @@ impl App {
             Input::Closed(id) => self.close(id),
             Input::Connected(client) => {
                 self.client = Some(client);
+                self.leases = None;
                 self.watch();
                 let waiting: Vec<_> = self.feeds.keys().cloned().collect();
                 waiting.into_iter().for_each(|feed| self.start(feed));
@@ -125,7 +132,7 @@ impl App {
                 self.devices = devices.iter().map(schemas).collect();
                 self.hub.handle_devices(now_ns(), &devices);
             }
-            Input::Mount(mount) => self.hub.handle_mount(mount),
+            Input::Shape(shape) => self.hub.handle_shape(&shape),
             Input::Message(device, message) => {
                 self.hub.handle_message(now_ns(), device, &message);
             }
@@ -196,10 +203,13 @@ impl App {
             return self.hub.handle_answer(id, Err(why));
         };
         let inputs = self.inputs.clone();
+        let new = || calls::Leases::new(client.clone(), NAME);
+        let leases = self.leases.get_or_insert_with(new).clone();
         spawn_local(async move {
             let answer = match service.described() {
                 Some((_, method)) => {
-                    calls::call(&client, service.device, &service.schemas, method, &words).await
+                    let (device, schemas) = (service.device, &service.schemas);
+                    calls::call(&client, &leases, device, schemas, method, &words).await
                 }
                 None => Err("unknown request".to_owned()),
             };

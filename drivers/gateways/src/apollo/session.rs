@@ -272,14 +272,13 @@ impl Sender {
         }
     }
 
-    /// Sends the frames that are due: one, or two after a timer that was late.
+    /// Sends a frame, if one is due. After a pause there is still only one at a time: receivers lose
+    /// frames that arrive in bursts.
     fn send(&mut self, now: Now, out: &mut Outbox) {
-        while self.frame_due <= now.elapsed {
-            let Some(frame) = self.frames.pop_front() else {
-                return;
-            };
-            let late = now.elapsed.saturating_sub(FRAME_PERIOD);
-            self.frame_due = self.frame_due.max(late) + FRAME_PERIOD;
+        if self.frame_due <= now.elapsed
+            && let Some(frame) = self.frames.pop_front()
+        {
+            self.frame_due = now.elapsed + FRAME_PERIOD;
             out.send(OUT, self.line.to, frame);
         }
     }
@@ -533,7 +532,10 @@ impl Machine for Apollo {
                 Cast::Unicast,
             ));
             if receiver.uses_amber() {
-                out.push(Output::Open(receiver.user));
+                out.push(Output::Open(
+                    receiver.user,
+                    Some(SocketAddr::new(receiver.line.peer, 0)),
+                ));
             }
         }
         for sender in &self.senders {
@@ -550,7 +552,7 @@ impl Machine for Apollo {
             });
         let raw: Vec<_> = raw.collect();
         if !raw.is_empty() {
-            out.push(Output::Open(RAW_USER));
+            out.push(Output::Open(RAW_USER, None));
         }
         for device in raw {
             let mut subscribe = DriverMsg::default();
@@ -613,7 +615,7 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Refused(..) => {}
         }
         self.settle(now, out);
     }
@@ -628,6 +630,11 @@ impl Machine for Apollo {
             .chain(self.receivers.iter().filter_map(Receiver::next_timeout))
             .chain(self.helm.next_due())
             .min()
+    }
+
+    /// It sends frames half a millisecond apart.
+    fn is_precise(&self) -> bool {
+        true
     }
 
     fn stop(&mut self, now: Now, out: &mut Outbox) {
@@ -653,6 +660,7 @@ impl Machine for Apollo {
                 purpose: receiver.line.name.clone(),
                 age: now.since(receiver.since?),
                 silence: now.since(receiver.heard?),
+                user: receiver.uses_amber().then_some(receiver.user),
                 drives: receiver.trajectory.is_some(),
             })
         });

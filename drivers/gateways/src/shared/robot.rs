@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amber_map::Occupancy;
+use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
@@ -58,6 +58,8 @@ pub enum Topic {
     Targets(Device),
     /// The map of a location driver, at first and when it changes: [`Measurement::Map`].
     Map(Device),
+    /// The position of a laser scanner on the robot, once it is known: [`Measurement::Mount`].
+    Mount(Device),
 }
 
 /// A measurement of a device: of Amber, or of a foreign robot shown as one.
@@ -81,6 +83,8 @@ pub enum Measurement {
     },
     /// The map, with y up.
     Map(Arc<Occupancy>),
+    /// The position of the laser scanner on the robot.
+    Mount(Pose),
     /// The progress of a foreign robot with targets: shown on [`Emulated::Targets`].
     Progress(Progress),
 }
@@ -103,6 +107,10 @@ pub enum Order {
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
     Targets(Device, Vec<Target>),
+    /// Stops wheels, or a DriveToPoint, whoever moves them.
+    Stop(Device),
+    /// Halts all devices that move (`true`), or releases the halt.
+    Halt(bool),
     /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`Event::Message`].
@@ -116,6 +124,8 @@ pub enum Event {
     Measured(Device, Measurement),
     /// A `DriverMsg` for a user, after [`Order::Message`].
     Message(User, Device, Bytes),
+    /// A device refuses the motion of a user, for this reason. At most once a second for each.
+    Refused(User, String),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.

@@ -50,7 +50,7 @@ impl Server {
                 (Path::Goal, Some(text))
             }
             // Galileo has no path for them, so they are not watched.
-            Measurement::Map(_) | Measurement::Progress(_) => return,
+            Measurement::Map(_) | Measurement::Mount(_) | Measurement::Progress(_) => return,
         };
         let Some(text) = text else {
             return;
@@ -93,6 +93,19 @@ impl Server {
             }
         };
         session.send(now, from, Op::Text(&text), out);
+    }
+
+    /// Tells the client of a user that a device refuses its motion, for example because another program
+    /// drives.
+    pub(super) fn tell_refusal(&mut self, now: Now, user: User, why: &str, out: &mut Outbox) {
+        let mut sessions = self.sessions.iter_mut();
+        let Some((&from, session)) = sessions.find(|(_, session)| session.user == user) else {
+            return;
+        };
+        // BINARY frames of a session are records of its device.
+        if session.speaks_text && session.may_get_data(now) {
+            session.send(now, from, Op::Text(&mapping::refusal(why)), out);
+        }
     }
 
     /// Sends a message of a device to the session of a user.
