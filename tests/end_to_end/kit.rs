@@ -35,7 +35,7 @@ const PATIENCE: [&str; 2] = ["--timeout", "30"];
 #[test]
 fn the_built_in_drivers_follow_the_protocol() {
     let sim = Sim::start();
-    let mut checks = vec![("dummy", vec![], 0)];
+    let mut checks = vec![("dummy", vec![], 0), ("robot", vec![], 0)];
     for device in Device::built_in() {
         // From `amber driver NAME` on.
         let options = |place: &str| device.driver(place).split_off(3);

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn devices_requests_and_arguments_are_completed() {
-        assert_eq!(words("call ro"), ["roboclaw"]);
+        assert_eq!(words("call ro"), ["roboclaw", "robot"]);
         assert_eq!(words("--json -m host status ho"), ["hokuyo"]);
         assert_eq!(words("call roboclaw s"), ["speeds", "stop"]);
         assert_eq!(words("call maestro:1 set-a"), ["set-angle", "set-angles"]);
@@ -225,7 +225,7 @@ mod tests {
         );
         assert_eq!(words("record ho"), ["hokuyo"]);
         assert_eq!(words("record -o drive.mcap --for 5 dummy ho"), ["hokuyo"]);
-        assert_eq!(words("export drive.mcap --csv ro"), ["roboclaw"]);
+        assert_eq!(words("export drive.mcap --csv roboc"), ["roboclaw"]);
         for none in [
             "",
             "record hokuyo ho",

@@ -29,7 +29,8 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 /// A subscriber whose turn comes this soon gets the measurement that is there: the wheels measure
 /// every 50 ms.
 const EARLY: Duration = Duration::from_millis(25);
-/// How often the driver looks for a change of the file.
+/// How often the driver looks for a change of the file, and repeats the shape: a datagram can get
+/// lost.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The driver of the robot as a whole.
@@ -121,7 +122,6 @@ impl RobotDriver {
                 link.recovered();
                 if shape != self.shape {
                     tracing::info!("the file of the robot has changed");
-                    complain(link.shape_updates(shape.clone()));
                     lock(&self.odometry).odometry.set_drive(drive(&shape));
                     let has_other_wheels = wheels(&shape) != wheels(&self.shape);
                     self.shape = shape;
@@ -187,7 +187,7 @@ impl RobotMethods for RobotDriver {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        self.file.is_some().then_some(self.look_at)
+        Some(self.look_at)
     }
 
     async fn wake(&mut self) {
@@ -196,6 +196,9 @@ impl RobotMethods for RobotDriver {
         if seen != self.seen {
             self.seen = seen;
             self.reread();
+        }
+        if let Some(link) = &self.link {
+            complain(link.shape_updates(self.shape.clone()));
         }
     }
 

@@ -87,16 +87,17 @@ async fn publishes_ten_times_a_second(
     let heard = dummy.hear().await;
     assert!(heard.header == header(&[7]) || heard.header == header(&[7, 8]));
     last += 1;
-    while last < 7 {
+    // Over so many periods that the delay of one message on a busy machine does not count.
+    while last < 20 {
         assert_eq!(dummy.hear_response(&[7, 8]).await, last + 1);
         last += 1;
     }
     let took = start.elapsed();
     assert!(
-        took >= Duration::from_millis(550),
-        "7 responses in {took:?}"
+        took >= Duration::from_millis(1750),
+        "20 responses in {took:?}"
     );
-    assert!(took <= Duration::from_secs(5), "7 responses in {took:?}");
+    assert!(took <= Duration::from_secs(15), "20 responses in {took:?}");
 
     dummy.tell(&[7], b"\x10\x07").await;
     dummy.tell(&[9, 8], b"\x10\x04").await;
