@@ -561,7 +561,9 @@ fn the_end_of_the_mediator_ends_a_recording() {
 fn a_recording_has_the_shape_of_the_robot() {
     let (demo, _devices) = ready_demo();
     let asked = || demo.amber(&["call", "robot", "shape"]).output().unwrap();
-    wait_for("the robot device", || asked().status.success().then_some(()));
+    wait_for("the robot device", || {
+        asked().status.success().then_some(())
+    });
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::start(&demo, &folder, &["-o", "shape.mcap"]);
     recorder.finish();
