@@ -413,11 +413,11 @@ class Robot(PlainTyped):
         """The pose and the motion of the robot by its wheels alone. The device refuses while the wheels
         report no speeds.
         """
-    def odometry_updates(self, period_ms: int) -> Subscription[Any]:
-        """The same, once each period, while the wheels report speeds. The wheels report them 20 times per
-        second. The device keeps one period per client: that of the last request.
+    def odometry_updates(self, period_ms: int = 100) -> Subscription[Any]:
+        """The odometry every ``period_ms`` milliseconds, which is at least 1.
 
-        ``period_ms``: 0 or absent ends the subscription. In ms.
+        None comes while the wheels report no speeds. The device keeps one period per client, that
+        of the last subscription.
         """
 
 class Gateway(PlainTyped):

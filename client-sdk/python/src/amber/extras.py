@@ -87,6 +87,16 @@ class NineDof:
         )
 
 
+class Robot:
+    def odometry_updates(self: Any, period_ms: int = 100) -> Subscription[Any]:
+        """The odometry every ``period_ms`` milliseconds, which is at least 1.
+
+        None comes while the wheels report no speeds. The device keeps one period per client, that
+        of the last subscription.
+        """
+        return self._odometry_updates(period_ms)  # type: ignore[no-any-return]
+
+
 class DriveToPoint:
     async def stop(self: Any) -> None:
         """Deletes all targets, which stops the robot. No answer."""
