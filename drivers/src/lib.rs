@@ -98,7 +98,7 @@ built_in! {
     PidFollowTrajectory: pid_follow_trajectory,
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw: roboclaw + fuzz,
-    /// The shape of the robot, from its file `robot.toml` (device type 11)
+    /// The shape of the robot, from `robot.toml` (device type 11)
     Robot: robot,
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer: stargazer + fuzz,

@@ -317,6 +317,7 @@ pub(super) mod tests {
         let (new, gone) = catalog.set_devices(&described(&[
             DeviceType::HOKUYO,
             DeviceType::ROBOCLAW,
+            DeviceType::ROBOT,
             DeviceType::NINEDOF,
         ]));
         assert!(gone.is_empty() && new.len() >= 4, "{new:?}");
@@ -325,10 +326,10 @@ pub(super) mod tests {
         assert_eq!(catalog.feeds(scan), [Feed::Published(hokuyo)]);
         let speeds = catalog.id("/roboclaw/0/currentSpeed").unwrap();
         let roboclaw = Device::new(DeviceType::ROBOCLAW, 0);
-        assert_eq!(
-            catalog.feeds(speeds),
-            [Feed::Asked(roboclaw, "speeds".into())]
-        );
+        assert_eq!(catalog.feeds(speeds), [Feed::Published(roboclaw)]);
+        let urdf = catalog.id("/robot/0/urdf").unwrap();
+        let robot = Device::new(DeviceType::ROBOT, 0);
+        assert_eq!(catalog.feeds(urdf), [Feed::Asked(robot, "urdf".into())]);
         assert_eq!(catalog.raw(hokuyo, &[2, 41]), [scan]);
         let told = catalog.told(scan).unwrap();
         assert_eq!(told["schemaName"], "amber.recorded.Hokuyo");
