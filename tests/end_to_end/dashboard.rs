@@ -131,8 +131,8 @@ fn a_page_shows_the_robot_and_any_device() {
         assert!(answer["error"].as_str().unwrap().contains(why), "{answer}");
     }
     page.say(&json!({ "t": "open", "device": "roboclaw:0" }));
-    page.until("polled wheel speeds", |it| {
-        it["t"] == "value" && it["device"] == "roboclaw:0" && it["method"] == "speeds"
+    page.until("published wheel speeds", |it| {
+        it["t"] == "value" && it["device"] == "roboclaw:0" && it["error"].is_null()
     });
     page.say(&json!({ "t": "open", "device": "ninedof:0" }));
     page.until("published readings", |it| {

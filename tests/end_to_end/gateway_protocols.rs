@@ -257,10 +257,11 @@ fn the_frames_of_a_point_cloud_leave_evenly() {
     gaps.sort();
     let [shortest, median, longest] = [0, 150, 299].map(|place| gaps[place]);
     eprintln!("frames of point clouds are {shortest:?}, {median:?} (median), {longest:?} apart");
-    // A gateway that loses the processor between its clock and the kernel's may send two at once.
+    // Without a pace, nearly all would be less than 0.1 ms apart. A gateway that loses the processor
+    // between its clock and the kernel's may send two at once, on a busy machine more often.
     let bursts = gaps.iter().filter(|gap| gap.as_micros() < 400).count();
     assert!(
-        bursts * 20 <= gaps.len(),
+        bursts * 4 <= gaps.len(),
         "{bursts} of {}: {gaps:?}",
         gaps.len()
     );
