@@ -100,7 +100,7 @@ pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
 pub use link::{Link, SendError};
 pub use many::{Devices, serve_many_until};
-pub use motion::{Holder, Motion, Moves};
+pub use motion::{Holder, Motion, Moves, StopCause, client_name};
 pub use periodic::Periodic;
 pub use pipe::{serve_on, serve_until};
 pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};
