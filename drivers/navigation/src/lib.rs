@@ -14,7 +14,6 @@
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
 //! - [`explore`]: exploration, until the whole area is known.
-//! - [`orders`]: the ids, the progress and the ends of what drivers were told to do.
 //! - [`trajectory`]: along given points, at given times.
 //! - [`collision`]: the collision monitor, which slows down and stops the wheels.
 
@@ -28,7 +27,6 @@ pub mod kinematics;
 pub mod likelihood;
 pub mod location;
 pub mod odometry;
-pub mod orders;
 pub mod path;
 pub mod planner;
 pub mod pose_tracker;

@@ -66,8 +66,8 @@
 //!
 //! # Where to look
 //!
-//! `session`, `subscribers`, `periodic`, `queue`, `motion` and `health` make decisions
-//! without IO (PURE); `pipe` reads and writes any stream, `many` joins the
+//! `session`, `subscribers`, `periodic`, `queue`, `motion`, `orders` and `health` make
+//! decisions without IO (PURE); `pipe` reads and writes any stream, `many` joins the
 //! pipes of several devices, and `stdio` is the process around it (IO). The
 //! first lines of each module contain PURE or IO.
 
@@ -85,6 +85,7 @@ mod health;
 mod link;
 mod many;
 mod motion;
+pub mod orders;
 pub mod periodic;
 mod pipe;
 pub mod queue;

@@ -1,5 +1,5 @@
 //! The orders of a device, each with an id, its progress and its end: the bookkeeping of drivers
-//! whose errands take time. PURE.
+//! whose errands take time. The messages are in `proto/order.proto`. PURE.
 //!
 //! ```text
 //!             begin                 end: arrived, stopped, cancelled, halted, ...
@@ -14,7 +14,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::drive_to_point::ClientId;
+use amber_proto::ClientId;
+use amber_proto::order::order::State;
+use amber_proto::order;
+
+use crate::motion::{StopCause, client_name};
+use crate::request::Origin;
 
 /// So many ended orders are remembered, for late questions.
 pub const MAX_ENDED: usize = 16;
@@ -31,19 +36,22 @@ pub struct Author {
 }
 
 impl Author {
-    /// A client that says nothing about itself.
-    #[must_use]
-    pub fn unnamed(client: ClientId) -> Self {
-        Self { client, name: None }
+    /// The sender of a request, with what it calls itself, if anything. The name becomes one printable
+    /// line.
+    pub fn of(origin: &Origin, name: Option<&str>) -> Self {
+        let client = origin.client().unwrap_or(ClientId(0));
+        let id = client_name(None, client);
+        let name = Some(client_name(name, client)).filter(|name| *name != id);
+        Self { client, name }
     }
 }
 
 impl fmt::Display for Author {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.client.0;
+        let id = client_name(None, self.client);
         match &self.name {
-            Some(name) => write!(f, "{name} (client {id})"),
-            None => write!(f, "client {id}"),
+            Some(name) => write!(f, "{name} ({id})"),
+            None => f.write_str(&id),
         }
     }
 }
@@ -75,7 +83,6 @@ pub enum End {
 
 impl End {
     /// The reason, as a sentence; `None` if there is nothing to explain.
-    #[must_use]
     pub fn reason(&self) -> Option<String> {
         Some(match self {
             Self::Arrived => return None,
@@ -92,11 +99,35 @@ impl End {
     }
 
     /// The client that ended it.
-    #[must_use]
     pub fn by(&self) -> Option<ClientId> {
         match self {
             Self::Replaced(by) | Self::Stopped(by) | Self::Cancelled(by) => Some(by.client),
             _ => None,
+        }
+    }
+
+    /// A request stops the robot: that of a client, or of the harness.
+    pub fn of_stop(by: Author, origin: &Origin) -> Self {
+        match &origin.stop_cause {
+            None => Self::Stopped(by),
+            Some(StopCause::ClientGone) => Self::ClientLost,
+            Some(StopCause::LeaseLost(how)) => Self::LeaseLost(how.clone()),
+            Some(StopCause::Halted { by }) => Self::Halted(by.clone()),
+            Some(cause @ StopCause::Expired) => Self::StoppedByRule(cause.to_string()),
+        }
+    }
+
+    fn state(&self) -> State {
+        match self {
+            Self::Arrived => State::Arrived,
+            Self::Skipped(_) => State::Skipped,
+            Self::Replaced(_) => State::Replaced,
+            Self::Stopped(_) | Self::StoppedByRule(_) => State::Stopped,
+            Self::Cancelled(_) => State::Cancelled,
+            Self::Refused(_) => State::Refused,
+            Self::ClientLost => State::ClientLost,
+            Self::Halted(_) => State::Halted,
+            Self::LeaseLost(_) => State::LeaseLost,
         }
     }
 }
@@ -116,6 +147,30 @@ pub struct Order {
     pub skipped: usize,
     /// How it ended; `None` while it is carried out.
     pub end: Option<End>,
+}
+
+impl Order {
+    /// The message. `remaining_m` is the rest of the path, which only a running order has.
+    pub fn to_wire(&self, remaining_m: Option<f64>) -> order::Order {
+        let count = |number: usize| u32::try_from(number).ok();
+        let (state, end) = match &self.end {
+            None => (State::Running, None),
+            Some(end) => (end.state(), Some(end)),
+        };
+        order::Order {
+            id: self.id,
+            state: state.into(),
+            client_id: Some(self.by.client.0),
+            name: self.by.name.clone(),
+            targets: count(self.targets),
+            visited: count(self.visited),
+            skipped: count(self.skipped),
+            remaining: remaining_m.filter(|_| end.is_none()),
+            reason: end.and_then(End::reason),
+            ended_by: end.and_then(End::by).map(|client| client.0),
+            refused: None,
+        }
+    }
 }
 
 /// The id of an order belongs to another client.
@@ -201,15 +256,32 @@ impl Orders {
     }
 
     /// The order that the robot carries out.
-    #[must_use]
     pub fn current(&self) -> Option<&Order> {
         self.current.as_ref()
     }
 
     /// The order with this id; for [`LATEST`] the current one, else the last one.
-    #[must_use]
     pub fn find(&self, id: u64) -> Option<&Order> {
         self.iter().find(|order| id == LATEST || order.id == id)
+    }
+
+    /// The message about the order with this id.
+    pub fn answer(&self, id: u64, remaining_m: Option<f64>) -> order::Order {
+        match self.find(id) {
+            Some(order) => order.to_wire(remaining_m),
+            None => order::Order {
+                id,
+                state: State::Unknown.into(),
+                ..order::Order::default()
+            },
+        }
+    }
+
+    /// The message about all orders.
+    pub fn list(&self, remaining_m: Option<f64>) -> order::Orders {
+        order::Orders {
+            orders: self.iter().map(|it| it.to_wire(remaining_m)).collect(),
+        }
     }
 
     /// All orders that are remembered, the newest first.
@@ -304,6 +376,11 @@ mod tests {
             let ended = ended.end.as_ref().unwrap();
             assert_eq!(ended.reason().as_deref(), reason, "{end:?}");
             assert_eq!(ended.by(), by, "{end:?}");
+            let message = orders.answer(100, Some(2.0));
+            assert!(message.state > State::Running.into(), "{end:?}");
+            assert_eq!(message.remaining, None, "{end:?}");
+            assert_eq!(message.reason.as_deref(), reason, "{end:?}");
+            assert_eq!(message.ended_by, by.map(|it| it.0), "{end:?}");
             assert_eq!(orders.current(), None);
             assert_eq!(orders.end(End::ClientLost), None, "it ends once");
             orders.note_progress(5, 5);
@@ -354,6 +431,69 @@ mod tests {
         }
         let ids: Vec<_> = orders.iter().map(|order| order.id).collect();
         assert_eq!(ids, [4, 3, 1, 2]);
+    }
+
+    #[test]
+    fn a_request_of_the_harness_ends_an_order_for_its_cause() {
+        let by = author(B);
+        for (cause, expected) in [
+            (None, End::Stopped(by.clone())),
+            (Some(StopCause::ClientGone), End::ClientLost),
+            (
+                Some(StopCause::Halted { by: "a".into() }),
+                End::Halted("a".into()),
+            ),
+            (
+                Some(StopCause::LeaseLost("b holds the lease".into())),
+                End::LeaseLost("b holds the lease".into()),
+            ),
+            (
+                Some(StopCause::Expired),
+                End::StoppedByRule("the command is no longer valid".into()),
+            ),
+        ] {
+            let origin = Origin {
+                stop_cause: cause,
+                ..Origin::of(B)
+            };
+            assert_eq!(End::of_stop(by.clone(), &origin), expected);
+        }
+    }
+
+    #[test]
+    fn messages_show_the_order_that_runs_with_its_way_and_unknown_ones_as_such() {
+        let mut orders = Orders::default();
+        orders.begin(100, author(A), 3);
+        orders.note_progress(1, 0);
+        let running = order::Order {
+            id: 100,
+            state: State::Running.into(),
+            client_id: Some(7),
+            name: Some("amber goto".into()),
+            targets: Some(3),
+            visited: Some(1),
+            skipped: Some(0),
+            remaining: Some(2.5),
+            ..order::Order::default()
+        };
+        assert_eq!(orders.answer(LATEST, Some(2.5)), running);
+        assert_eq!(orders.list(Some(2.5)).orders, [running]);
+        let unknown = orders.answer(5, Some(2.5));
+        assert_eq!((unknown.id, unknown.state), (5, 0));
+        assert_eq!((unknown.reason, unknown.remaining), (None, None));
+    }
+
+    #[test]
+    fn names_of_clients_are_one_printable_line() {
+        let origin = Origin::of(A);
+        for (name, shown) in [
+            (None, "client 7"),
+            (Some(" "), "client 7"),
+            (Some("client 7"), "client 7"),
+            (Some("a\nb"), "a\\nb (client 7)"),
+        ] {
+            assert_eq!(Author::of(&origin, name).to_string(), shown);
+        }
     }
 
     #[test]
