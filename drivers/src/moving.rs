@@ -6,11 +6,10 @@
 //!  roboclaw <-------------------- speeds ----------------------+
 //! ```
 //!
-//! `author`, `convert`, `links`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
+//! `convert`, `links`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
 //! `robot` (the task that owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
 //! command) are IO.
 
-pub(crate) mod author;
 pub(crate) mod convert;
 pub(crate) mod feeds;
 pub(crate) mod guard;

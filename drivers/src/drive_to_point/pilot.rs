@@ -18,7 +18,6 @@ use amber_navigation::drive_to_point::{self as logic, DriveToPoint, Event, State
 use amber_navigation::kinematics::Wheels;
 
 use crate::desk::finish;
-use crate::moving::author::author;
 use crate::moving::pilot::{Input, Pilot};
 use crate::stream::complain;
 
@@ -288,7 +287,7 @@ impl Pilot for ToPoint {
     fn request(&mut self, now: Duration, link: &DriveToPointLink, request: ClientRequest) {
         match request {
             ClientRequest::SetTargets(outcome, targets) => {
-                let by = author(link, outcome.origin(), None);
+                let by = link.author(outcome.origin(), None);
                 // The end of a lease, for example, which is no list of targets of a client.
                 if outcome.origin().stop_cause.is_some() {
                     self.end(End::of_stop(by, outcome.origin()));
@@ -299,11 +298,11 @@ impl Pilot for ToPoint {
                 finish(outcome, done.err().as_deref());
             }
             ClientRequest::Go(reply, go) => {
-                let by = author(link, reply.origin(), go.name.as_deref());
+                let by = link.author(reply.origin(), go.name.as_deref());
                 self.go(now, by, &go, reply);
             }
             ClientRequest::CancelOrder(reply, id) => {
-                let by = author(link, reply.origin(), None);
+                let by = link.author(reply.origin(), None);
                 reply.send(self.cancel(now, by, id));
             }
             ClientRequest::Ask(question) => self.answer(question),

@@ -19,7 +19,6 @@ use amber_navigation::trajectory::{Config, Refused, State, Trajectory, Waypoint}
 use amber_values::{Row, TrajectoryPoint};
 
 use crate::desk::finish;
-use crate::moving::author::author;
 use crate::moving::pilot::{Input, Pilot};
 use crate::stream::complain;
 
@@ -81,7 +80,7 @@ impl Following {
         outcome: Outcome,
         start: impl FnOnce(&mut Trajectory, drive_to_point::ClientId) -> Result<(), Refused>,
     ) {
-        let by = author(link, outcome.origin(), None);
+        let by = link.author(outcome.origin(), None);
         let done = start(&mut self.trajectory, logic_id(by.client));
         if done.is_ok() {
             self.begin(LATEST, by);
@@ -202,12 +201,12 @@ impl Pilot for Following {
             ClientRequest::NextTargets(reply) => reply.send(table(trajectory.next_points())),
             ClientRequest::VisitedTargets(reply) => reply.send(table(trajectory.visited_points())),
             ClientRequest::Follow(reply, follow) => {
-                let by = author(link, reply.origin(), follow.name.as_deref());
+                let by = link.author(reply.origin(), follow.name.as_deref());
                 self.follow(by, &follow, reply);
             }
             ClientRequest::Order(reply, id) => reply.send(self.answer(id)),
             ClientRequest::CancelOrder(reply, id) => {
-                self.cancel(author(link, reply.origin(), None), id);
+                self.cancel(link.author(reply.origin(), None), id);
                 reply.send(self.answer(id));
             }
             ClientRequest::Orders(reply) => {
@@ -215,7 +214,7 @@ impl Pilot for Following {
             }
             ClientRequest::Start(outcome) => self.start(link, outcome, Trajectory::start),
             ClientRequest::Stop(outcome) => {
-                self.stop(author(link, outcome.origin(), None), outcome.origin());
+                self.stop(link.author(outcome.origin(), None), outcome.origin());
                 outcome.done();
             }
             ClientRequest::Step(outcome) => {
@@ -223,9 +222,11 @@ impl Pilot for Following {
                 self.start(link, outcome, step);
             }
             ClientRequest::ClientGone(client) => {
-                if trajectory.owner() == Some(logic_id(client)) {
+                let client = logic_id(client);
+                let is_its = trajectory.owner() == Some(client);
+                trajectory.handle_client_left(client);
+                if is_its {
                     self.end(End::ClientLost);
-                    self.trajectory.stop();
                 }
             }
         }
