@@ -206,14 +206,14 @@ impl<M: DeviceMessage> Link<M> {
         self.holder.clone()
     }
 
-    /// The sender of a request, for the bookkeeping of [`orders`](crate::orders). `name` is what it says
-    /// about itself; if it says nothing and holds the lease, the name that it gave for the lease.
+    /// The sender of a request, for the bookkeeping of [`orders`](crate::orders). If it holds the lease,
+    /// it has the name that it gave for the lease, else `name`.
     pub fn author(&self, origin: &Origin, name: Option<&str>) -> Author {
         let holder = self.holder.borrow();
         let of_holder = (holder.as_ref())
             .filter(|holder| origin.client() == Some(holder.client))
             .map(|holder| &*holder.name);
-        Author::of(origin, name.or(of_holder))
+        Author::of(origin, of_holder.or(name))
     }
 
     /// The other devices of the robot, over our own stdin and stdout:

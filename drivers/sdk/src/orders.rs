@@ -158,8 +158,8 @@ impl Order {
             Some(end) => (end.state(), Some(end)),
         };
         order::Order {
-            id: self.id,
-            state: state.into(),
+            id: Some(self.id),
+            state: Some(state.into()),
             client_id: Some(self.by.client.0),
             name: self.by.name.clone(),
             targets: count(self.targets),
@@ -270,8 +270,8 @@ impl Orders {
         match self.find(id) {
             Some(order) => order.to_wire(remaining_m),
             None => order::Order {
-                id,
-                state: State::Unknown.into(),
+                id: Some(id),
+                state: Some(State::Unknown.into()),
                 ..order::Order::default()
             },
         }
@@ -377,7 +377,7 @@ mod tests {
             assert_eq!(ended.reason().as_deref(), reason, "{end:?}");
             assert_eq!(ended.by(), by, "{end:?}");
             let message = orders.answer(100, Some(2.0));
-            assert!(message.state > State::Running.into(), "{end:?}");
+            assert!(message.state() > State::Running, "{end:?}");
             assert_eq!(message.remaining, None, "{end:?}");
             assert_eq!(message.reason.as_deref(), reason, "{end:?}");
             assert_eq!(message.ended_by, by.map(|it| it.0), "{end:?}");
@@ -466,8 +466,8 @@ mod tests {
         orders.begin(100, author(A), 3);
         orders.note_progress(1, 0);
         let running = order::Order {
-            id: 100,
-            state: State::Running.into(),
+            id: Some(100),
+            state: Some(State::Running.into()),
             client_id: Some(7),
             name: Some("amber goto".into()),
             targets: Some(3),
@@ -479,7 +479,7 @@ mod tests {
         assert_eq!(orders.answer(LATEST, Some(2.5)), running);
         assert_eq!(orders.list(Some(2.5)).orders, [running]);
         let unknown = orders.answer(5, Some(2.5));
-        assert_eq!((unknown.id, unknown.state), (5, 0));
+        assert_eq!((unknown.id, unknown.state()), (Some(5), State::Unknown));
         assert_eq!((unknown.reason, unknown.remaining), (None, None));
     }
 
