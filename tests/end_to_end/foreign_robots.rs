@@ -437,10 +437,11 @@ fn a_vehicle_of_rflysim_flies_one_metre_to_a_target() {
             radius_m: 0.1,
             ..Target::new(0.0, -1.1)
         };
-        targets.set_targets(&[target]).unwrap();
-        wait_for("the target", || {
-            let visited = targets.visited_targets().ok()?.targets;
-            (visited == [target]).then_some(())
+        let id = new_order_id();
+        targets.go(id, &[target], None).unwrap();
+        wait_for("the end of the order", || {
+            let state = targets.order(id).ok()?.state();
+            (state == OrderState::Arrived).then_some(())
         });
         assert_eq!(targets.next_targets().unwrap().targets, []);
         robot.stands_within(AT_ONCE);

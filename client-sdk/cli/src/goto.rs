@@ -322,7 +322,7 @@ mod tests {
             if asked.get_configuration.is_some() {
                 answer.get_configuration = Some(true);
                 answer.configuration = Some(Configuration::default());
-            } else if asked.get_order == Some(ID) {
+            } else if asked.order_id == Some(ID) {
                 let last = published.and_then(|orders| orders.last());
                 let is_its = |order: &&Order| order.id == Some(ID);
                 answer.order = Some(last.filter(is_its).unwrap_or(&running).clone());

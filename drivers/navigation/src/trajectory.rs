@@ -518,6 +518,28 @@ mod tests {
     }
 
     #[test]
+    fn other_points_replace_those_that_the_robot_follows_unless_they_are_invalid() {
+        let mut driver = driver(&line([0; 3]));
+        let mut pose = Pose::default();
+        driver.start(CLIENT).unwrap();
+        run(&mut driver, 0, 4_000, &mut pose);
+        assert_eq!(driver.visited_points().len(), 2);
+        let rest_m = driver.remaining_m().unwrap();
+        assert!((2.0 - pose.at.x - rest_m).abs() < 0.05, "{rest_m}");
+        let config = Config::default();
+        assert!(driver.follow_instead(ClientId(8), config, &[]).is_err());
+        assert_eq!(driver.owner(), Some(CLIENT));
+        let back = [Waypoint {
+            at: pose.at,
+            time: Duration::ZERO,
+        }];
+        driver.follow_instead(ClientId(8), config, &back).unwrap();
+        assert_eq!(driver.owner(), Some(ClientId(8)));
+        run(&mut driver, 4_000, 4_100, &mut pose);
+        assert_eq!((driver.state(), driver.remaining_m()), (State::Finished, None));
+    }
+
+    #[test]
     fn invalid_requests_are_refused() {
         let mut driver = Trajectory::new(SkidSteer::default(), pose_tracker::Config::default());
         assert_eq!(driver.start(CLIENT), Err(Refused::Empty));

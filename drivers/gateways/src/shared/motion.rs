@@ -50,16 +50,19 @@ pub fn of(device: Device, wheels: Device, message: &Bytes) -> Result<Motion, Unr
             let read: drive_to_point::DriverMsg = read(message)?;
             let errand = Errand::Targets(device);
             let has_targets = (read.targets.as_ref()).is_some_and(|it| !it.longitudes.is_empty());
-            Ok(match read.set_targets.is_some() && is_data(read.kind()) {
-                true if has_targets => Motion::Begin(errand),
-                true => Motion::End(errand),
-                false => Motion::None,
+            Ok(match is_data(read.kind()) {
+                true if read.go.is_some() => Motion::Begin(errand),
+                true if read.set_targets.is_some() && has_targets => Motion::Begin(errand),
+                true if read.set_targets.is_some() => Motion::End(errand),
+                _ => Motion::None,
             })
         }
         DeviceType::PID_FOLLOW_TRAJECTORY => {
             let read: pid_follow_trajectory::DriverMsg = read(message)?;
             let errand = Errand::Trajectory(device);
-            let begins = read.start_execution.is_some() || read.step_execution.is_some();
+            let begins = read.start_execution.is_some()
+                || read.step_execution.is_some()
+                || read.follow.is_some();
             Ok(match is_data(read.kind()) {
                 true if begins => Motion::Begin(errand),
                 true if read.stop_execution.is_some() => Motion::End(errand),
@@ -208,6 +211,11 @@ mod tests {
             radiuses: vec![1.0],
         });
         assert_eq!(motion(device, &message), Ok(Motion::Begin(errand)));
+        let mut order = drive_to_point::DriverMsg::data();
+        order.order_id = Some(5);
+        assert_eq!(motion(device, &order), Ok(Motion::None));
+        order.go = Some(drive_to_point::Go::default());
+        assert_eq!(motion(device, &order), Ok(Motion::Begin(errand)));
 
         let device = Device::new(DeviceType::PID_FOLLOW_TRAJECTORY, 0);
         let errand = Errand::Trajectory(device);
@@ -216,6 +224,9 @@ mod tests {
         assert_eq!(motion(device, &message), Ok(Motion::None));
         message.step_execution = Some(true);
         assert_eq!(motion(device, &message), Ok(Motion::Begin(errand)));
+        let mut order = pid_follow_trajectory::DriverMsg::data();
+        order.follow = Some(pid_follow_trajectory::Follow::default());
+        assert_eq!(motion(device, &order), Ok(Motion::Begin(errand)));
         let stop = of(device, WHEELS, &stop_trajectory());
         assert_eq!(stop, Ok(Motion::End(errand)));
     }
