@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
-use amber_client::{Target, WheelSpeeds};
+use amber_client::{OrderState, Target, WheelSpeeds, new_order_id};
 use amber_gateways::apollo::messages::{Chassis, LocalizationEstimate, PointEnu, Pose};
 use amber_gateways::apollo::split::{Format, split};
 use amber_gateways::rflysim::codec::{Packet, ShortCommand, Truth168, decode, ignored};
