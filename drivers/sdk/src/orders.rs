@@ -168,7 +168,6 @@ impl Order {
             remaining: remaining_m.filter(|_| end.is_none()),
             reason: end.and_then(End::reason),
             ended_by: end.and_then(End::by).map(|client| client.0),
-            refused: None,
         }
     }
 }
