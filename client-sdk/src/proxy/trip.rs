@@ -24,12 +24,47 @@ use super::{
 use crate::error::{Error, Reason, Result};
 use crate::subscription::{Event, Subscription};
 
-/// How often a request is sent, because UDP loses datagrams. A driver does not start an order twice.
+/// How often a request is repeated, because UDP loses datagrams. A driver does not start an order
+/// twice.
 const ATTEMPTS: u32 = 3;
 /// The ids that clients choose. A number in JavaScript can be any of them.
 const IDS: Range<u64> = 1 << 32..1 << 53;
 
-/// A new id for an order. Two clients never choose the same one, as good as.
+/// Repeats a request whose answer is lost.
+macro_rules! repeated {
+    ($request:expr) => {{
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
+            match $request.await {
+                Err(Error::TimedOut { .. }) if left > 0 => {}
+                answered => break answered,
+            }
+        }
+    }};
+}
+
+/// Begins an order, and tells an old driver from a bad network by a request that each driver of the
+/// device answers.
+macro_rules! begun {
+    ($device:expr, $begin:expr, $known_to_all:expr) => {{
+        let mut left = ATTEMPTS;
+        loop {
+            match $begin.await {
+                Err(Error::TimedOut { .. }) if left > 0 => {
+                    left -= 1;
+                    if let Err(error) = $known_to_all.await {
+                        break Err(error);
+                    }
+                }
+                Err(Error::TimedOut { .. }) => break Err(knows_no_orders($device.address())),
+                begun => break begun,
+            }
+        }
+    }};
+}
+
+/// A new id for an order, at random: that two clients choose the same one is as good as impossible.
 pub fn new_order_id() -> u64 {
     // The standard library seeds each of these at random.
     let random = RandomState::new().build_hasher().finish();
@@ -89,16 +124,15 @@ impl DriveToPoint {
     ) -> std::result::Result<DriveEnd, E> {
         let mut updates = self.progress_updates().await?;
         let program = program();
-        let begun = surely(
-            async || self.go(id, targets, program.as_deref()).await,
-            async || self.configuration().await.map(drop),
-            self.address(),
-        );
-        let mut order = begun.await?;
+        let mut order = begun!(
+            self,
+            self.go(id, targets, program.as_deref()),
+            self.configuration()
+        )?;
         let mut pose = None;
         while order.state() == OrderState::Running {
             let Some(update) = next(&mut updates).await? else {
-                order = repeated(async || self.order(id).await).await?;
+                order = repeated!(self.order(id))?;
                 continue;
             };
             order = match &update.order {
@@ -108,7 +142,7 @@ impl DriveToPoint {
                     newest.clone()
                 }
                 // It is older than the order, or there is a newer order.
-                _ => repeated(async || self.order(id).await).await?,
+                _ => repeated!(self.order(id))?,
             };
         }
         if order.state() != OrderState::Arrived {
@@ -116,7 +150,7 @@ impl DriveToPoint {
         }
         Ok(DriveEnd::Arrived(match pose {
             Some(pose) => pose,
-            None => repeated(async || self.progress().await).await?.location,
+            None => repeated!(self.progress())?.location,
         }))
     }
 }
@@ -140,15 +174,11 @@ impl PidFollowTrajectory {
     ) -> std::result::Result<Order, E> {
         let mut updates = self.progress_updates().await?;
         let program = program();
-        let begun = surely(
-            async || {
-                self.follow(id, points, configuration, program.as_deref())
-                    .await
-            },
-            async || self.next_targets().await.map(drop),
-            self.address(),
-        );
-        let mut order = begun.await?;
+        let mut order = begun!(
+            self,
+            self.follow(id, points, configuration, program.as_deref()),
+            self.next_targets()
+        )?;
         while order.state() == OrderState::Running {
             let update = next(&mut updates).await?;
             let newest = update.as_ref().and_then(|it| it.order.as_ref());
@@ -157,7 +187,7 @@ impl PidFollowTrajectory {
                     progress(update)?;
                     newest.clone()
                 }
-                _ => repeated(async || self.order(id).await).await?,
+                _ => repeated!(self.order(id))?,
             };
         }
         Ok(explained(order))
@@ -175,20 +205,8 @@ async fn next<T>(updates: &mut Subscription<T>) -> Result<Option<T>> {
     }
 }
 
-/// Begins an order, and tells an old driver from a bad network by a request that each driver of the
-/// device answers.
-async fn surely(
-    begin: impl AsyncFn() -> Result<Order>,
-    known_to_all: impl AsyncFn() -> Result<()>,
-    device: Device,
-) -> Result<Order> {
-    for _ in 0..ATTEMPTS {
-        match begin().await {
-            Err(Error::TimedOut { .. }) => known_to_all().await?,
-            begun => return begun,
-        }
-    }
-    Err(Error::Refused {
+fn knows_no_orders(device: Device) -> Error {
+    Error::Refused {
         device,
         reason: Reason::BadRequest,
         message: "its driver knows no orders with ids".into(),
@@ -197,18 +215,7 @@ async fn surely(
              for the next targets until none are left"
                 .into(),
         ),
-    })
-}
-
-/// Repeats a request whose answer is lost.
-async fn repeated<T>(request: impl AsyncFn() -> Result<T>) -> Result<T> {
-    for _ in 1..ATTEMPTS {
-        match request().await {
-            Err(Error::TimedOut { .. }) => {}
-            answered => return answered,
-        }
     }
-    request().await
 }
 
 /// An ended order with a reason in any case.

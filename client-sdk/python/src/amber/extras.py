@@ -204,7 +204,7 @@ class Mediator:
 
 
 def new_order_id() -> int:
-    """A new id for an order. Two clients never choose the same one, as good as."""
+    """A new id for an order, at random: two clients do not choose the same one."""
     return random.SystemRandom().randrange(2**32, 2**53)
 
 
