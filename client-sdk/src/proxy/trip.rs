@@ -120,15 +120,39 @@ impl DriveToPoint {
         &self,
         id: u64,
         targets: &[Target],
-        mut progress: impl FnMut(&DriveToPointProgressUpdates) -> std::result::Result<(), E>,
+        progress: impl FnMut(&DriveToPointProgressUpdates) -> std::result::Result<(), E>,
     ) -> std::result::Result<DriveEnd, E> {
-        let mut updates = self.progress_updates().await?;
+        self.begin(id, targets).await?;
+        self.order_end(id, progress).await
+    }
+
+    /// Gives an order and does not wait for its end: [`DriveToPoint::go`], repeated if an answer is
+    /// lost.
+    ///
+    /// # Errors
+    /// The driver refuses the targets, does not work, dies, or does not know orders; or the client is
+    /// closed.
+    pub async fn begin(&self, id: u64, targets: &[Target]) -> Result<Order> {
         let program = program();
-        let mut order = begun!(
+        begun!(
             self,
             self.go(id, targets, program.as_deref()),
             self.configuration()
-        )?;
+        )
+    }
+
+    /// Waits for the end of an order, which may have begun a while ago. `progress` receives the
+    /// published data while it runs.
+    ///
+    /// # Errors
+    /// The driver does not work, or dies; the client is closed; or the error of `progress`.
+    pub async fn order_end<E: From<Error>>(
+        &self,
+        id: u64,
+        mut progress: impl FnMut(&DriveToPointProgressUpdates) -> std::result::Result<(), E>,
+    ) -> std::result::Result<DriveEnd, E> {
+        let mut updates = self.progress_updates().await?;
+        let mut order = repeated!(self.order(id))?;
         let mut pose = None;
         while order.state() == OrderState::Running {
             let Some(update) = next(&mut updates).await? else {
@@ -172,8 +196,8 @@ impl PidFollowTrajectory {
         configuration: Configuration,
         mut progress: impl FnMut(&PidFollowTrajectoryProgressUpdates) -> std::result::Result<(), E>,
     ) -> std::result::Result<Order, E> {
-        let mut updates = self.progress_updates().await?;
         let program = program();
+        let mut updates = self.progress_updates().await?;
         let mut order = begun!(
             self,
             self.follow(id, points, configuration, program.as_deref()),
