@@ -122,7 +122,7 @@ impl DriveToPoint {
         targets: &[Target],
         progress: impl FnMut(&DriveToPointProgressUpdates) -> std::result::Result<(), E>,
     ) -> std::result::Result<DriveEnd, E> {
-        self.begin(id, targets).await?;
+        self.begin_order(id, targets).await?;
         self.order_end(id, progress).await
     }
 
@@ -132,7 +132,7 @@ impl DriveToPoint {
     /// # Errors
     /// The driver refuses the targets, does not work, dies, or does not know orders; or the client is
     /// closed.
-    pub async fn begin(&self, id: u64, targets: &[Target]) -> Result<Order> {
+    pub async fn begin_order(&self, id: u64, targets: &[Target]) -> Result<Order> {
         let program = program();
         begun!(
             self,
