@@ -125,7 +125,8 @@ fn an_order_that_another_client_replaces_ends_and_says_by_whom_also_later() {
         let other = Client::connect(robot.demo.address).await.unwrap();
         let drive = client.drive_to_point(0);
         let (first, second) = (new_order_id(), new_order_id());
-        let driving = drive.drive_as(first, &[Target::new(5.7, 4.4)], |_| Ok::<_, Error>(()));
+        let far = [Target::new(5.7, 4.4)];
+        let driving = drive.drive_as(first, &far, |_| Ok::<_, Error>(()));
         let replacing = async {
             while !drives(&robot.state()) {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;

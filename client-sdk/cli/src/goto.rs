@@ -9,9 +9,7 @@ use std::time::Duration;
 use amber_client::lease::Terms;
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
-use amber_client::{
-    Client, DriveEnd, DriveToPoint, Error, Lease, OrderState, Proxy, new_order_id,
-};
+use amber_client::{Client, DriveEnd, DriveToPoint, Error, Lease, OrderState, Proxy, new_order_id};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, print, print_over, print_text, show};
@@ -139,7 +137,8 @@ async fn drive_there(
     target: Target,
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
-    let end = drive.drive_as(id, &[target], |update| screen.show(update));
+    let targets = [target];
+    let end = drive.drive_as(id, &targets, |update| screen.show(update));
     let order = match end.await? {
         DriveEnd::Arrived(pose) => {
             return Ok(Arrival {

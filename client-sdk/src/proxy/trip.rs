@@ -245,7 +245,8 @@ fn knows_no_orders(device: Device) -> Error {
 /// An ended order with a reason in any case.
 fn explained(mut order: Order) -> Order {
     if order.state() == OrderState::Unknown && order.reason.is_none() {
-        let text = "the driver no longer knows the order: it was restarted, or many orders came since";
+        let text =
+            "the driver no longer knows the order: it was restarted, or many orders came since";
         order.reason = Some(text.to_owned());
     }
     order

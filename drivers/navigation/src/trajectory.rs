@@ -536,7 +536,10 @@ mod tests {
         driver.follow_instead(ClientId(8), config, &back).unwrap();
         assert_eq!(driver.owner(), Some(ClientId(8)));
         run(&mut driver, 4_000, 4_100, &mut pose);
-        assert_eq!((driver.state(), driver.remaining_m()), (State::Finished, None));
+        assert_eq!(
+            (driver.state(), driver.remaining_m()),
+            (State::Finished, None)
+        );
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use amber_proto::ClientId;
-use amber_proto::order::order::State;
 use amber_proto::order;
+use amber_proto::order::order::State;
 
 use crate::motion::{StopCause, client_name};
 use crate::request::Origin;
@@ -340,7 +340,11 @@ mod tests {
                 Some("replaced by amber goto (client 7)"),
                 Some(A),
             ),
-            (End::Stopped(author(B)), Some("stopped by client 8"), Some(B)),
+            (
+                End::Stopped(author(B)),
+                Some("stopped by client 8"),
+                Some(B),
+            ),
             (
                 End::StoppedByRule("the step is over".into()),
                 Some("the step is over"),
@@ -416,7 +420,8 @@ mod tests {
         let again = orders.repeated(100, A).unwrap().unwrap();
         assert_eq!(again.end, Some(End::Arrived));
         let error = orders.repeated(100, B).unwrap_err().to_string();
-        let expected = "the id 100 is that of an order of amber goto (client 7); choose another one";
+        let expected =
+            "the id 100 is that of an order of amber goto (client 7); choose another one";
         assert_eq!(error, expected);
         assert_eq!(orders.repeated(LATEST, B), Ok(None), "0 is no id");
     }

@@ -392,11 +392,7 @@ fn check_number(targets: usize) -> Result<(), String> {
 
 /// Whether the targets of an order, and its message, are as they must be.
 fn check(message: &Targets, targets: &[Target]) -> Result<(), String> {
-    let columns = [
-        &message.longitudes,
-        &message.latitudes,
-        &message.radiuses,
-    ];
+    let columns = [&message.longitudes, &message.latitudes, &message.radiuses];
     if columns.iter().any(|column| column.len() != targets.len()) {
         return Err("the columns of the targets differ in length".into());
     }

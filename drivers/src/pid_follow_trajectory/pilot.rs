@@ -91,8 +91,7 @@ impl Following {
     /// The robot follows the trajectory from now on.
     fn begin(&mut self, id: u64, by: Author) {
         self.end(End::Replaced(by.clone()));
-        let points =
-            self.trajectory.visited_points().len() + self.trajectory.next_points().len();
+        let points = self.trajectory.visited_points().len() + self.trajectory.next_points().len();
         self.orders.begin(id, by, points);
         self.follow_order();
     }

@@ -429,7 +429,11 @@ impl DriveToPointDriver for Targets {
     async fn client_gone(&mut self, client: ClientId) {
         {
             let mut errands = self.errands();
-            if errands.orders.current().is_some_and(|it| it.by.client == client) {
+            if errands
+                .orders
+                .current()
+                .is_some_and(|it| it.by.client == client)
+            {
                 errands.orders.end(End::ClientLost);
             }
         }
@@ -614,8 +618,10 @@ mod tests {
             ),
         ] {
             let by = Author::of(&Origin::of(ClientId(7)), None);
-            let mut errands = Errands::default();
-            errands.number = OrderNumber(2);
+            let mut errands = Errands {
+                number: OrderNumber(2),
+                ..Errands::default()
+            };
             errands.orders.begin(100, by, 2);
             errands.follow(&shown);
             let order = errands.orders.find(100).unwrap();
