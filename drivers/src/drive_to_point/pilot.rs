@@ -216,12 +216,19 @@ impl ToPoint {
             Question::Progress(reply) => reply.send(ProgressAnswer {
                 progress: self.progress(),
                 location,
+                order: self.newest_order(),
             }),
             Question::Order(reply, id) => {
                 reply.send(self.orders.answer(id, self.logic.remaining_m()));
             }
             Question::Orders(reply) => reply.send(self.orders.list(self.logic.remaining_m())),
         }
+    }
+
+    /// The order that runs, or the last one.
+    fn newest_order(&self) -> Option<order::Order> {
+        let order = self.orders.find(LATEST)?;
+        Some(order.to_wire(self.logic.remaining_m()))
     }
 
     fn progress(&self) -> Progress {
@@ -335,11 +342,10 @@ impl Pilot for ToPoint {
             .is_none_or(|published| now.saturating_sub(published) >= PUBLISH_PERIOD);
         if is_due && link.subscriptions() > 0 {
             self.published = Some(now);
-            let order = self.orders.find(LATEST);
             complain(link.progress_updates(ProgressUpdatesData {
                 progress: self.progress(),
                 location: self.location(),
-                order: order.map(|order| order.to_wire(self.logic.remaining_m())),
+                order: self.newest_order(),
             }));
         }
     }

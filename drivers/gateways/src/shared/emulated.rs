@@ -230,6 +230,11 @@ struct Errands {
 }
 
 impl Errands {
+    /// The order that runs, or the last one.
+    fn newest(&self) -> Option<order::Order> {
+        Some(self.orders.find(LATEST)?.to_wire(None))
+    }
+
     /// The foreign robot has come so far.
     fn follow(&mut self, progress: &Progress) {
         let Some(targets) = self.orders.current().map(|order| order.targets) else {
@@ -305,8 +310,7 @@ impl DriveToPointDriver for Targets {
             if let Measurement::Progress(progress) = measurement {
                 let mut errands = errands.lock().unwrap_or_else(PoisonError::into_inner);
                 errands.follow(progress);
-                let order = errands.orders.find(LATEST);
-                let order = order.map(|order| order.to_wire(None));
+                let order = errands.newest();
                 let (progress, location) = progress_message(progress);
                 let _ = link.progress_updates(ProgressUpdatesData {
                     progress,
@@ -419,7 +423,12 @@ impl DriveToPointDriver for Targets {
 
     async fn progress(&mut self, reply: Reply<ProgressAnswer>) {
         let (progress, location) = progress_message(&self.shown());
-        reply.send(ProgressAnswer { progress, location });
+        let order = self.errands().newest();
+        reply.send(ProgressAnswer {
+            progress,
+            location,
+            order,
+        });
     }
 
     fn handles_gone_clients(&self) -> bool {
