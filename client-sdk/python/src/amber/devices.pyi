@@ -2,11 +2,9 @@
 """Typed devices for programs without asyncio, made from the descriptions of the devices. IO.
 
 The methods of clients are those of the classes of the same name in :mod:`amber.proxies`, and raise
-the same errors. The base classes of drivers are also in :mod:`amber.drivers`. ``devices.pyi`` lists
-all of them.
+the same errors. ``devices.pyi`` lists all of them.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,7 +24,6 @@ from .proxies import (
     PidFollowTrajectoryProgressUpdates,
 )
 from .typed import PlainTyped as PlainTyped
-from .typed_driver import TypedDriver as TypedDriver
 from .values import (
     DriveEnd,
     DriverStatus,
@@ -35,7 +32,6 @@ from .values import (
     MapPose,
     Pose,
     Scan,
-    Sensors,
     Target,
     TrajectoryPoint,
     WheelSpeeds,
@@ -533,6 +529,7 @@ class Devices:
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 
+<<<<<<< HEAD
 class NineDofDriver(TypedDriver):
     """An accelerometer, a gyroscope and a magnetometer."""
     @abstractmethod
@@ -923,4 +920,6 @@ class GatewayDriver(TypedDriver):
     def send_images(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 
+=======
+>>>>>>> 6a20be8124fdf7896bc64f9aab6c50f2a4ef0ff0
 Location = LocationService

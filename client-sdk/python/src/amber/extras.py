@@ -161,7 +161,7 @@ class Mediator:
         found: list[DriverStatus] = []
         while True:
             page = await self.list_drivers(len(found))
-            found += [DriverStatus._read(driver) for driver in page.drivers]
+            found += [_driver_status(driver) for driver in page.drivers]
             if len(found) >= page.total or not page.drivers:
                 return found
 
@@ -269,3 +269,14 @@ def _end(order: Any, pose: MapPose | None) -> DriveEnd:
 def _program() -> str | None:
     """The name of this program, for people who ask who drives."""
     return os.path.basename(sys.argv[0]) or None if sys.argv else None
+
+
+def _driver_status(message: Any) -> DriverStatus:
+    names = {number: name for name, number in vars(schemas.mediator.DriverState).items()}
+    return DriverStatus(
+        tuple(str(Device(device.type, device.id)) for device in message.devices),
+        names.get(message.state, str(message.state)).lower(),
+        message.pid if message.HasField("pid") else None,
+        message.restarts,
+        message.reason or None,
+    )
