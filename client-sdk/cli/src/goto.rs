@@ -285,48 +285,50 @@ mod tests {
         }
     }
 
-    /// A driver that accepts the order, publishes these orders, and answers questions with the last
-    /// one. `None`: it knows no orders.
-    async fn play(fake: &mut Fake, published: Option<&[Order]>) {
+    /// A driver that accepts the order, publishes these orders when it is first asked about it, and
+    /// answers later questions with the last one. `None`: it knows no orders.
+    async fn play(fake: &mut Fake, mut published: Option<&[Order]>) {
         let running = order(ID, OrderState::Running, None);
+        let location = Location {
+            x: Some(1.4),
+            y: Some(-2.0),
+            ..Location::default()
+        };
+        let mut last = running.clone();
         while let Some(sent) = fake.receive().await {
             let Sent { device, bytes } = &sent;
             assert_eq!(*device, DEVICE);
             let asked = DriverMsg::decode(bytes.clone()).unwrap();
             let mut answer = DriverMsg::data();
-            match (published, &asked.go) {
-                (Some(published), Some(go)) => {
-                    assert_eq!((go.id, go.targets.longitudes[0]), (ID, TARGET.x_m));
-                    answer.order = Some(running.clone());
-                    fake.answer(&sent, &answer.encode_to_vec()).await;
-                    for order in published {
-                        let published = DriverMsg {
-                            progress: Some(Progress::default()),
-                            location: Some(Location {
-                                x: Some(1.4),
-                                y: Some(-2.0),
-                                ..Location::default()
-                            }),
-                            order: Some(order.clone()),
-                            ack_num: Some(0),
-                            ..DriverMsg::data()
-                        };
-                        fake.say(DEVICE, &published.encode_to_vec()).await;
-                    }
+            if let Some(go) = asked.go {
+                assert_eq!((go.id, go.targets.longitudes[0]), (ID, TARGET.x_m));
+                if published.is_none() {
                     continue;
                 }
-                (None, Some(_)) => continue,
-                _ => {}
-            }
-            if asked.get_configuration.is_some() {
+                answer.order = Some(running.clone());
+            } else if asked.get_configuration.is_some() {
                 answer.get_configuration = Some(true);
                 answer.configuration = Some(Configuration::default());
             } else if asked.order_id == Some(ID) {
-                let last = published.and_then(|orders| orders.last());
-                let is_its = |order: &&Order| order.id == Some(ID);
-                answer.order = Some(last.filter(is_its).unwrap_or(&running).clone());
+                answer.order = Some(last.clone());
+                fake.answer(&sent, &answer.encode_to_vec()).await;
+                for order in published.replace(&[]).unwrap_or_default() {
+                    let message = DriverMsg {
+                        progress: Some(Progress::default()),
+                        location: Some(location),
+                        order: Some(order.clone()),
+                        ack_num: Some(0),
+                        ..DriverMsg::data()
+                    };
+                    fake.say(DEVICE, &message.encode_to_vec()).await;
+                    if order.id == Some(ID) {
+                        last = order.clone();
+                    }
+                }
+                continue;
             } else {
-                assert_eq!(asked.kind(), Some(MsgType::Subscribe));
+                let kinds = [Some(MsgType::Subscribe), Some(MsgType::Unsubscribe)];
+                assert!(kinds.contains(&asked.kind()), "{asked:?}");
                 continue;
             }
             fake.answer(&sent, &answer.encode_to_vec()).await;

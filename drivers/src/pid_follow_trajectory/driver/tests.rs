@@ -191,8 +191,11 @@ async fn an_order_replaces_the_trajectory_and_has_an_end() {
         assert_eq!((begun.id(), begun.state()), (100, OrderState::Running));
         let replaced = order(fake, first.id()).await;
         assert_eq!(replaced.reason(), "replaced by client 7");
-        drives(fake).await;
-        let running = order(fake, 100).await;
+        let mut running = order(fake, 100).await;
+        while running.visited() == 0 {
+            sleep(Duration::from_millis(10)).await;
+            running = order(fake, 100).await;
+        }
         assert_eq!((running.targets(), running.visited()), (2, 1));
         assert!(running.remaining() > 1.0, "{running:?}");
         fake.world().pose = Some(MapPose::new(3.0, 2.0, 0.0));
