@@ -9,7 +9,7 @@ import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
 
-const state = { you: null, role: null, seat: {}, parts: {} };
+const state = { you: null, name: null, role: null, seat: {}, parts: {}, refused: null, holder: null, haltedBy: null };
 const link = new Link();
 const panel = new Panel(link);
 const devices = new DeviceList({
@@ -39,7 +39,7 @@ function stop() {
 const on = (name, take) => link.addEventListener(name, ({ detail }) => take(detail));
 
 on("hello", (hello) => {
-  Object.assign(state, { you: hello.you, role: hello.role });
+  Object.assign(state, { you: hello.you, name: hello.name, role: hello.role });
   $("speed").max = hello.max_speed_mm_s;
   showSpeed();
   chip($("link"), "good", hello.role === "drive" ? "connected" : "view only");
@@ -61,6 +61,7 @@ on("lost", (reason) => {
 });
 on("drivers", (drivers) => {
   state.parts = drivers.parts;
+  takeMotions(drivers.devices);
   document.title = `Amber · ${drivers.mediator}`;
   banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
   if (!drivers.missing) devices.take(drivers);
@@ -99,27 +100,51 @@ on("servos", ({ servos, deg }) => {
 });
 on("event", takeEvent);
 on("notice", (message) => notice(message.text));
+on("refused", (message) => {
+  notice(message.text);
+  state.refused = message.text;
+  clearTimeout(state.forget);
+  state.forget = setTimeout(() => {
+    state.refused = null;
+    settle();
+  }, 5000);
+  settle();
+});
 on("about", (about) => panel.takeAbout(about));
 on("value", (value) => panel.takeValue(value));
 
-/** Shows which page drives, and whether this one may. */
+/** Takes who holds the leases of the devices, and who has halted them. */
+function takeMotions(devices) {
+  // Drivers say for whom they move another device: "NAME via DEVICE".
+  const isOther = (holder) => holder && holder !== state.name && !holder.startsWith(`${state.name} via `);
+  state.holder = devices.find(({ holder }) => isOther(holder))?.holder ?? null;
+  state.haltedBy = devices.find((device) => device.halted_by)?.halted_by ?? null;
+}
+
+/** Shows who drives, and whether this page may. */
 function settle() {
-  const { you, role, seat, parts } = state;
+  const { you, role, seat, parts, refused, holder, haltedBy } = state;
   const isOther = seat.holder && seat.holder !== you;
   const mayDrive = role === "drive" && !isOther && Boolean(parts.wheels);
   stick.allow(mayDrive);
   const by = seat.address ? ` (${seat.address})` : "";
-  $("seat").hidden = role === null || (!seat.holder && !(seat.viewers > 1));
-  if (seat.holder === you) chip($("seat"), "busy", "you are driving");
+  $("seat").hidden = role === null || (!seat.holder && !haltedBy && !holder && !(seat.viewers > 1));
+  if (haltedBy) chip($("seat"), "bad", "halted");
+  else if (seat.holder === you && !holder) chip($("seat"), "busy", "you are driving");
   else if (isOther) chip($("seat"), "bad", `page ${seat.holder} is driving`);
+  else if (holder) chip($("seat"), "bad", `${holder} drives`);
   else chip($("seat"), "", `${seat.viewers} pages open`);
+  $("take-over").hidden = role !== "drive" || haltedBy !== null || !(isOther || holder || refused);
+  $("release").hidden = role !== "drive" || haltedBy === null;
   $("guard-label").hidden = !parts.guard;
   $("halt").disabled = role !== "drive";
   let hint = stick.hint();
   if (role === "look") hint = "This page is view-only.";
   else if (role === null) hint = "Not connected.";
   else if (!parts.wheels) hint = "This robot has no wheels.";
+  else if (haltedBy) hint = `Halted by ${haltedBy}: nothing moves until the release.`;
   else if (isOther) hint = `Page ${seat.holder}${by} is driving.`;
+  else if (holder) hint = `${holder} drives.`;
   text($("drive-hint"), hint);
 }
 
@@ -137,6 +162,12 @@ function banner(shown) {
 
 $("halt").addEventListener("click", stop);
 $("cancel").addEventListener("click", stop);
+$("take-over").addEventListener("click", () => {
+  state.refused = null;
+  link.send({ t: "take_over" });
+  settle();
+});
+$("release").addEventListener("click", () => link.send({ t: "halt", halt: false }));
 $("zoom-in").addEventListener("click", () => map.zoom(1.4));
 $("zoom-out").addEventListener("click", () => map.zoom(1 / 1.4));
 $("fit").addEventListener("click", () => {

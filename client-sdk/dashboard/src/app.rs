@@ -20,7 +20,7 @@ use crate::input::{Input, Measured};
 use crate::outbox::Channel;
 use crate::panel;
 use crate::parts::Parts;
-use crate::pilot::{Order, Pilots};
+use crate::pilot::{self, Order, Pilots};
 use crate::viewer::Mailbox;
 
 /// The hub and its helpers.
@@ -121,6 +121,7 @@ impl App {
                 self.hub.sent_at(now, id, at);
                 self.hub.handle(now, id, said);
             }
+            Input::Silent(id) => self.hub.handle_silence(now, id),
             Input::Closed(id) => self.hub.close(now, id),
             Input::Drivers(drivers) => {
                 self.hub.handle_drivers(now, drivers);
@@ -133,6 +134,7 @@ impl App {
             }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::Notice(id, text) => self.hub.notice(id, &text),
+            Input::Refused(id, why) => self.hub.refuse(id, &why),
         }
     }
 
@@ -223,8 +225,14 @@ impl App {
                     self.panels.remove(&device).inspect(AbortHandle::abort);
                 }
                 Output::Drive(id, device, speeds) => {
-                    self.pilots.drive(id, self.hub.parts(), device, speeds);
+                    self.pilot(id).drive(device, speeds);
                 }
+                Output::Stop(id, device) if Some(device) == self.hub.parts().targets => {
+                    self.order(id, Order::Stop(device));
+                }
+                Output::Stop(id, device) => self.pilot(id).stop(device),
+                Output::Halt(id, is_halted) => self.order(id, Order::Halt(is_halted)),
+                Output::TakeOver(id) => self.order(id, Order::TakeOver),
                 Output::Targets(id, device, targets) => {
                     self.order(id, Order::Targets(device, targets));
                 }
@@ -245,9 +253,15 @@ impl App {
     }
 
     fn order(&mut self, id: ViewerId, order: Order) {
-        if !self.pilots.order(id, self.hub.parts(), order) {
+        if !self.pilot(id).order(order) {
             self.hub.notice(id, "dropped: too many pending requests");
         }
+    }
+
+    /// The client of a page.
+    fn pilot(&mut self, id: ViewerId) -> &pilot::Handle {
+        let (parts, name) = (self.hub.parts(), self.hub.name(id));
+        self.pilots.handle(id, parts, name)
     }
 
     /// Starts and stops the tasks that send requests to the mediator and the devices.

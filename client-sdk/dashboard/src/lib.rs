@@ -17,13 +17,13 @@
 //! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
+use std::fmt::Write;
 use std::net::SocketAddr;
 
 use amber_terminal::{Failure, print};
-use amber_web::place;
+use amber_web::{Access, Origins, Own, Tokens, place};
 use tokio::sync::mpsc;
 
-pub mod access;
 pub mod assets;
 pub mod frames;
 pub mod hub;
@@ -38,8 +38,6 @@ mod panel;
 mod pilot;
 mod server;
 mod viewer;
-
-use self::access::{Access, Tokens};
 
 /// The usual address of the dashboard.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8026";
@@ -69,6 +67,10 @@ pub struct Options {
         value_parser = clap::value_parser!(u32).range(50..=1200),
     )]
     pub max_speed: u32,
+    /// Let pages of this site connect, e.g. `https://robots.example` (may be given several times);
+    /// null means pages that are opened from disk
+    #[arg(long, value_name = "ORIGIN")]
+    pub origin: Vec<String>,
     /// End when stdin ends
     #[arg(long, hide = true)]
     pub until_eof: bool,
@@ -89,10 +91,16 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     let (listener, listen) = place::listen(options.listen, "amber dashboard").await?;
-    let access = Access::new(listen, || {
+    // Pages of the dashboard itself.
+    let origins = Origins {
+        listed: options.origin.clone(),
+        of_this_machine: false,
+        own: Own::ByAnyHost,
+    };
+    let access = Access::new(listen, origins, || {
         Ok::<_, Failure>(Tokens {
             drive: place::token()?,
-            look: place::token()?,
+            look: Some(place::token()?),
         })
     })?;
     let introduction = introduction(listen, &access);
@@ -112,11 +120,18 @@ fn introduction(listen: SocketAddr, access: &Access) -> String {
         return format!("dashboard: http://{listen}\n");
     };
     let host = place::shown(listen);
-    format!(
-        "dashboard:            http://{host}/#{}\ndashboard, view only: http://{host}/#{}\n",
-        tokens.drive.text(),
-        tokens.look.text()
-    )
+    let mut lines = format!(
+        "dashboard:            http://{host}/#{}\n",
+        tokens.drive.text()
+    );
+    if let Some(look) = &tokens.look {
+        let _ = writeln!(
+            lines,
+            "dashboard, view only: http://{host}/#{}",
+            look.text()
+        );
+    }
+    lines
 }
 
 /// Resolves when the dashboard must end. A parent that closes stdin handles Ctrl-C itself.
