@@ -21,11 +21,10 @@ from .proxies import (
     DriveToPointVisitedTargets,
     DummyStatus,
     LocationServicePoses,
-    PidFollowTrajectoryProgressUpdates,
+    RoboclawSpeedUpdates,
 )
 from .typed import PlainTyped as PlainTyped
 from .values import (
-    DriveEnd,
     DriverStatus,
     Finding,
     ImuReading,
@@ -187,6 +186,10 @@ class Roboclaw(PlainTyped):
         """
     def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
+    def speed_updates(self) -> Subscription[RoboclawSpeedUpdates]:
+        """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
+        Drivers of the original system do not publish.
+        """
     def stop(self) -> None:
         """Stops all wheels. No answer."""
 
@@ -306,24 +309,6 @@ class DriveToPoint(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
-    def go(self, id: int, targets: Iterable[Target], name: str | None = None) -> Any:
-        """Replaces all targets and starts, as an order with an id. `Order` tells how it ends.
-
-        Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
-        lost, repeat the request: an order that the driver knows is not started again.
-
-        ``id``: The id of the order.
-
-        ``name``: The client in words, such as "amber goto". At most 100 bytes.
-        """
-    def order(self, order_id: int) -> Any:
-        """The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
-        one. The driver remembers the last 16 ended orders.
-        """
-    def cancel_order(self, cancel_id: int) -> Any:
-        """Stops the robot if the order with this id runs. Returns the order."""
-    def orders(self) -> list[Any]:
-        """The orders that the driver remembers, the newest first."""
     def next_target(self) -> DriveToPointNextTarget:
         """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
     def next_targets(self) -> DriveToPointNextTargets:
@@ -335,26 +320,18 @@ class DriveToPoint(PlainTyped):
     def configuration(self) -> Any:
         """The settings of the driver."""
     def progress(self) -> DriveToPointProgress:
-        """The activity, the path and the pose of the robot, and the order that runs, or the last one.
-        Drivers of the original system do not answer.
-        """
+        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
     def progress_updates(self) -> Subscription[DriveToPointProgressUpdates]:
         """The same, five times per second. The original does not publish."""
     def stop(self) -> None:
         """Deletes all targets, which stops the robot. No answer."""
-    def drive_to(self, target: Target) -> DriveEnd:
-        """Drives to one target and waits for the end. This replaces all other targets.
+    def drive_to(self, target: Target) -> MapPose | None:
+        """Drives to one target and waits until the robot is there. This replaces all other targets.
 
-        The result tells whether the robot has arrived, and if not, why. The robot may wait forever,
-        for example for a lost laser: ``progress()`` shows why.
+        Returns the pose there; None if the driver gave the target up, or if another client has set
+        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
 
-        An error or cancelling does not stop the robot: call ``stop()``, or close the client. To stop
-        only what you have started, use ``drive_as``.
-        """
-    def drive_as(self, id: int, targets: Iterable[Target]) -> DriveEnd:
-        """Like ``drive_to``, with any number of targets and an id from :func:`amber.new_order_id`.
-
-        With the id, ``cancel_order`` stops this trip and no other one.
+        An error or cancelling does not stop the robot: call ``stop()``, or close the client.
         """
 
 class CollisionAvoidance(PlainTyped):
@@ -394,31 +371,6 @@ class PidFollowTrajectory(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
-    def follow(
-        self,
-        id: int,
-        targets: Iterable[TrajectoryPoint],
-        configuration: Any,
-        name: str | None = None,
-    ) -> Any:
-        """Replaces the trajectory and the settings and starts, as an order with an id. `Order` tells how it
-        ends. Unlike `SetTargets`, it also replaces a trajectory that the robot follows.
-
-        Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
-        lost, repeat the request: an order that the driver knows is not started again.
-
-        ``id``: The id of the order.
-
-        ``name``: The client in words, such as "my program". At most 100 bytes.
-        """
-    def order(self, order_id: int) -> Any:
-        """The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
-        one. The driver remembers the last 16 ended orders.
-        """
-    def cancel_order(self, cancel_id: int) -> Any:
-        """Stops the robot if the order with this id runs. Returns the order."""
-    def orders(self) -> list[Any]:
-        """The orders that the driver remembers, the newest first."""
     def next_targets(self) -> list[TrajectoryPoint]:
         """The points that are still to be reached."""
     def visited_targets(self) -> list[TrajectoryPoint]:
@@ -438,25 +390,35 @@ class PidFollowTrajectory(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
-    def progress_updates(self) -> Subscription[PidFollowTrajectoryProgressUpdates]:
-        """The activity of the robot and the order, five times per second. The original does not publish."""
+    def progress_updates(self) -> Subscription[Any]:
+        """The activity of the robot, five times per second. The original does not publish."""
     def set_trajectory(self, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
-    def drive_along(
-        self,
-        points: Iterable[TrajectoryPoint],
-        configuration: Any = None,
-        id: int | None = None,
-    ) -> DriveEnd:
-        """Follows a trajectory and waits for the end.
-
-        This replaces the trajectory that the robot follows, if any. With an ``id`` from
-        :func:`amber.new_order_id`, ``cancel_order`` stops it. The result has no pose.
-        """
     def next_points(self) -> list[TrajectoryPoint]:
         """Another name of ``next_targets``."""
     def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
+
+class Robot(PlainTyped):
+    """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+    robot asks this device for it.
+    """
+    def shape(self) -> Any:
+        """The shape."""
+    def shape_updates(self) -> Subscription[Any]:
+        """The shape after each change."""
+    def urdf(self) -> str:
+        """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
+    def odometry(self) -> Any:
+        """The pose and the motion of the robot by its wheels alone. The device refuses while the wheels
+        report no speeds.
+        """
+    def odometry_updates(self, period_ms: int) -> Subscription[Any]:
+        """The same, once each period, while the wheels report speeds. The wheels report them 20 times per
+        second. The device keeps one period per client: that of the last request.
+
+        ``period_ms``: 0 or absent ends the subscription. In ms.
+        """
 
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
@@ -526,6 +488,10 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a trajectory, which is a list of points."""
+    def robot(self, id: int = 0) -> Robot:
+        """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+        robot asks this device for it.
+        """
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 
