@@ -357,7 +357,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_order_of_somebody_else_does_not_end_the_command() {
         let older = [order(ID + 1, OrderState::Arrived, None)];
-        let waited = tokio::time::timeout(std::time::Duration::from_secs(3), driven(Some(&older))).await;
+        let waited =
+            tokio::time::timeout(std::time::Duration::from_secs(3), driven(Some(&older))).await;
         assert!(waited.is_err(), "{waited:?}");
     }
 
