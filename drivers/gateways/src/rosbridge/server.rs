@@ -21,7 +21,7 @@ use crate::shared::controls::Seat;
 use crate::shared::gate::Bucket;
 use crate::shared::helm::{Errand, Helm};
 use crate::shared::machine::{self, Datagram, Link, Machine, Outbox, Output, Page, Socket};
-use crate::shared::robot::{Event, Measurement, Order, Robot, Topic, User};
+use crate::shared::robot::{Event, Measurement, Order, Robot, Topic, Trip, TripNews, User};
 use crate::shared::web::Age;
 
 /// The only listener.
@@ -83,6 +83,8 @@ struct Client {
     busy: bool,
     /// Goals of this client.
     orders: Bucket,
+    /// Its last trip, until it ends.
+    trip: Option<Trip>,
 }
 
 impl Server {
@@ -116,6 +118,10 @@ impl Server {
             Ok(effect) => {
                 client.heard = now.elapsed;
                 match effect {
+                    Some(Effect::Trip(trip, _)) if age == Age::Old => {
+                        out.tally.dropped(now.elapsed, DELAYED, from);
+                        client.session.refuse_trip(now, trip, DELAYED);
+                    }
                     Some(effect) if age == Age::Old && effect.moves() => {
                         self.refuse(now, from, DELAYED, out);
                     }
@@ -188,6 +194,28 @@ impl Server {
                 self.helm.send(now.elapsed, out);
                 out.order(user, Order::Targets(targets, vec![target]));
             }
+            Effect::Trip(trip, target) => {
+                let targets = robot.targets;
+                let errand = Errand::Targets(targets);
+                let refused = if !client.orders.take(now.elapsed) {
+                    Some("too many messages")
+                } else {
+                    let begun = self.helm.begin(now.elapsed, user, errand);
+                    begun.is_err().then_some(ANOTHER)
+                };
+                if let Some(why) = refused {
+                    out.tally.dropped(now.elapsed, why, from);
+                    client.session.refuse_trip(now, trip, why);
+                    return Ok(());
+                }
+                // What it replaces stops first.
+                self.helm.send(now.elapsed, out);
+                client.trip = Some(trip);
+                out.order(user, Order::Trip(targets, trip, vec![target]));
+            }
+            Effect::CancelTrip(trip) => {
+                out.order(user, Order::CancelTrip(robot.targets, trip));
+            }
             Effect::Stop => {
                 // Any client may stop the motion of any other.
                 self.helm.stop();
@@ -196,6 +224,21 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    fn take_news(&mut self, now: Now, user: User, trip: Trip, news: &TripNews) {
+        let mut clients = self.clients.values_mut();
+        let Some(client) = clients.find(|client| client.user == user) else {
+            return;
+        };
+        client.session.take_news(now, trip, news);
+        if matches!(news, TripNews::Ended(_)) && client.trip == Some(trip) {
+            client.trip = None;
+            let errand = Errand::Targets(self.config.robot.targets);
+            if self.helm.has(user, errand) {
+                self.helm.forget(errand);
+            }
+        }
     }
 
     /// Removes a client, and stops its motions.
@@ -377,6 +420,7 @@ impl Machine for Server {
                     heard: now.elapsed,
                     busy: false,
                     orders: Bucket::new(ORDER_RATE),
+                    trip: None,
                 };
                 self.clients.insert(peer, client);
                 out.push(Output::Open(user));
@@ -409,8 +453,13 @@ impl Machine for Server {
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
-        let Event::Measured(_, measured) = event else {
-            return;
+        let measured = match event {
+            Event::Measured(_, measured) => measured,
+            Event::Trip(user, trip, news) => {
+                self.take_news(now, user, trip, &news);
+                return self.advance(now, out);
+            }
+            _ => return,
         };
         // What is due goes first: a message that is replaced has not been taken in time.
         self.advance(now, out);

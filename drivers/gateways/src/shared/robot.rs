@@ -107,10 +107,45 @@ pub enum Order {
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
     Targets(Device, Vec<Target>),
+    /// New targets for DriveToPoint, as a trip of which [`Event::Trip`] tells.
+    Trip(Device, Trip, Vec<Target>),
+    /// Ends this trip, and no other one.
+    CancelTrip(Device, Trip),
     /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`Event::Message`].
     Message(Device, Bytes),
+}
+
+/// The number of a trip among those of its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Trip(pub u64);
+
+/// What happens on a trip.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TripNews {
+    /// The robot is on its way: its pose, and the rest of the path.
+    Progress {
+        /// On the map.
+        pose: MapPose,
+        /// To the next target; `None` if it is not known now.
+        remaining_m: Option<f64>,
+    },
+    /// It is over. Nothing more comes.
+    Ended(TripEnd),
+}
+
+/// How a trip ends. The texts are sentences for people.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TripEnd {
+    /// All targets were visited.
+    Arrived,
+    /// It was cancelled.
+    Cancelled(String),
+    /// The robot does not drive there any more.
+    Failed(String),
+    /// It has never begun.
+    Refused(String),
 }
 
 /// An input of a gateway from Amber.
@@ -120,6 +155,8 @@ pub enum Event {
     Measured(Device, Measurement),
     /// A `DriverMsg` for a user, after [`Order::Message`].
     Message(User, Device, Bytes),
+    /// How a trip of a user goes, after [`Order::Trip`].
+    Trip(User, Trip, TripNews),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.

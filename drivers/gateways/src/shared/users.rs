@@ -16,6 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::robot::{Event, Order, User};
+use super::trips::Trips;
 use crate::limits::{LAST_WORDS, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE};
 
 /// All open users.
@@ -50,6 +51,7 @@ impl Users {
             mediator: self.mediator.clone(),
             events: self.events.clone(),
             subscriptions: HashMap::new(),
+            trips: Trips::new(user, self.events.clone()),
         };
         self.tasks.spawn(task.run(motions, received));
         self.handles.insert(user, Handle { motion, orders });
@@ -94,6 +96,7 @@ struct Task {
     mediator: String,
     events: mpsc::Sender<Event>,
     subscriptions: HashMap<Device, AbortHandle>,
+    trips: Trips,
 }
 
 impl Task {
@@ -155,6 +158,10 @@ impl Task {
                 let targets: Vec<Target> = targets;
                 self.report(device, driver.set_targets(&targets).await);
             }
+            Order::Trip(device, trip, targets) => {
+                self.trips.begin(client, device, trip, targets);
+            }
+            Order::CancelTrip(device, trip) => self.trips.cancel(client, device, trip),
             Order::Message(device, message) => self.send_message(client, device, message).await,
         }
     }

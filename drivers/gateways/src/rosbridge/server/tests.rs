@@ -4,6 +4,7 @@ use amber_values::{MapPose, Scan, Target};
 use serde_json::json;
 
 use super::*;
+use crate::shared::robot::TripEnd;
 use crate::shared::robot::tests::robot;
 
 /// A gateway whose outputs a test sees.
@@ -185,6 +186,83 @@ fn a_goal_ends_with_its_client() {
     assert_eq!(said, [targets(0, vec![target])]);
     let gone = world.link(1, Link::Gone);
     assert_eq!(gone, [targets(0, Vec::new()), Output::Close(User(0))]);
+}
+
+/// The operations that a client gets.
+fn heard(outputs: &[Output]) -> Vec<Value> {
+    let texts = outputs.iter().filter_map(|output| match output {
+        Output::Send(_, _, text) => Some(serde_json::from_slice(text).unwrap()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn send_goal(id: &str) -> Value {
+    json!({"op": "send_action_goal", "id": id, "action": "/navigate_to_pose", "feedback": true,
+        "action_type": "nav2_msgs/action/NavigateToPose",
+        "args": {"pose": {"pose": {"position": {"x": 1, "y": -2}}}}})
+}
+
+#[test]
+fn a_goal_of_an_action_is_a_trip_with_feedback_and_a_result() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let said = world.say(1, send_goal("a"));
+    let target = Target {
+        x_m: 1.0,
+        y_m: 2.0,
+        radius_m: 0.3,
+    };
+    let trip = Order::Trip(robot().targets, Trip(1), vec![target]);
+    assert_eq!(said, [Output::Order(User(0), trip)]);
+    let mut news = |world: &mut World, news: TripNews| {
+        let event = Event::Trip(User(0), Trip(1), news);
+        (world.server).handle_event(Now::from_millis(world.ms), event, &mut world.out);
+        let heard = heard(&world.outputs());
+        world.link(1, Link::Sent);
+        heard
+    };
+    let progress = || TripNews::Progress {
+        pose: MapPose::default(),
+        remaining_m: Some(1.5),
+    };
+    let feedback = news(&mut world, progress());
+    assert_eq!(feedback[0]["op"], "action_feedback");
+    assert_eq!(feedback[0]["values"]["distance_remaining"], 1.5);
+    assert!(world.server.sessions(Now::from_millis(0))[0].drives);
+
+    let cancel =
+        json!({"op": "cancel_action_goal", "id": "a", "action": "/navigate_to_pose"});
+    let cancelled = world.say(1, cancel.clone());
+    let order = Order::CancelTrip(robot().targets, Trip(1));
+    assert_eq!(cancelled, [Output::Order(User(0), order)]);
+    let end = TripEnd::Cancelled("cancelled by client 8".into());
+    let result = news(&mut world, TripNews::Ended(end));
+    assert_eq!((&result[0]["op"], &result[0]["status"]), (&json!("action_result"), &json!(5)));
+    assert!(!world.server.sessions(Now::from_millis(0))[0].drives);
+    assert_eq!(news(&mut world, progress()), [] as [Value; 0]);
+    assert!(status(&world.say(1, cancel)).contains("no goal with this id"));
+}
+
+#[test]
+fn a_goal_of_an_action_that_does_not_begin_has_a_result_at_once() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    let late = heard(&world.say_late(1, &send_goal("a")));
+    assert_eq!((&late[0]["id"], &late[0]["values"]), (&json!("a"), &json!(DELAYED)));
+    world.link(1, Link::Sent);
+    world.drive(2, 0.2);
+    let occupied = heard(&world.say(1, send_goal("b")));
+    assert_eq!(
+        (&occupied[0]["values"], &occupied[0]["result"]),
+        (&json!(ANOTHER), &json!(false))
+    );
+    world.link(1, Link::Sent);
+    let mut other = send_goal("c");
+    other["action"] = "/dock".into();
+    let unknown = heard(&world.say(1, other));
+    assert_eq!((&unknown[0]["op"], &unknown[0]["status"]), (&json!("action_result"), &json!(0)));
 }
 
 #[test]
