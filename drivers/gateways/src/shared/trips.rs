@@ -44,18 +44,21 @@ impl Trips {
         let driver = DriveToPoint::new(client.device(device));
         let (order, user, events) = (new_order_id(), self.user, self.events.clone());
         let task = tokio::spawn(async move {
-            let mut has_begun = false;
-            let driven = driver.drive_as(order, &targets, |update| {
-                has_begun = true;
-                let news = TripNews::Progress {
-                    pose: update.location,
-                    remaining_m: update.order.as_ref().and_then(|order| order.remaining),
-                };
-                // The next one comes soon.
-                let _ = events.try_send(Event::Trip(user, trip, news));
-                Ok::<_, Error>(())
-            });
-            let end = end_of(driven.await, has_begun);
+            let end = match driver.begin_order(order, &targets).await {
+                Ok(_) => {
+                    let driven = driver.order_end(order, |update| {
+                        let news = TripNews::Progress {
+                            pose: update.location,
+                            remaining_m: update.order.as_ref().and_then(|order| order.remaining),
+                        };
+                        // The next one comes soon.
+                        let _ = events.try_send(Event::Trip(user, trip, news));
+                        Ok(())
+                    });
+                    end_of(driven.await)
+                }
+                Err(error) => TripEnd::Refused(error.to_string()),
+            };
             let event = Event::Trip(user, trip, TripNews::Ended(end));
             let _ = events.send(event).await;
         });
@@ -77,7 +80,7 @@ impl Trips {
     }
 }
 
-fn end_of(driven: Result<DriveEnd, Error>, has_begun: bool) -> TripEnd {
+fn end_of(driven: Result<DriveEnd, Error>) -> TripEnd {
     match driven {
         Ok(DriveEnd::Arrived(_)) => TripEnd::Arrived,
         Ok(DriveEnd::Ended(order)) => {
@@ -87,28 +90,19 @@ fn end_of(driven: Result<DriveEnd, Error>, has_begun: bool) -> TripEnd {
                 _ => TripEnd::Failed(reason),
             }
         }
-        Err(error) if has_begun => TripEnd::Failed(error.to_string()),
-        Err(error) => TripEnd::Refused(error.to_string()),
+        Err(error) => TripEnd::Failed(error.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use amber_driver::client::MapPose;
-    use amber_driver::client::error::Reason;
     use amber_proto::order::Order;
 
     use super::*;
 
     #[test]
-    fn a_trip_that_never_began_is_refused_and_others_end_as_their_order() {
-        let error = || Error::Refused {
-            device: Device::MEDIATOR,
-            reason: Reason::Failed,
-            message: "amber goto holds the lease".into(),
-            hint: None,
-        };
-        let text = "mediator:0 refused the request: amber goto holds the lease".to_owned();
+    fn a_trip_ends_as_its_order() {
         let ended = |state: OrderState| {
             DriveEnd::Ended(Order {
                 state: Some(state.into()),
@@ -116,26 +110,23 @@ mod tests {
                 ..Order::default()
             })
         };
-        for (driven, has_begun, expected) in [
-            (
-                Ok(DriveEnd::Arrived(MapPose::default())),
-                true,
-                TripEnd::Arrived,
-            ),
+        let device = Device::MEDIATOR;
+        for (driven, expected) in [
+            (Ok(DriveEnd::Arrived(MapPose::default())), TripEnd::Arrived),
             (
                 Ok(ended(OrderState::Cancelled)),
-                true,
                 TripEnd::Cancelled("because".into()),
             ),
             (
                 Ok(ended(OrderState::Replaced)),
-                false,
                 TripEnd::Failed("because".into()),
             ),
-            (Err(error()), true, TripEnd::Failed(text.clone())),
-            (Err(error()), false, TripEnd::Refused(text)),
+            (
+                Err(Error::NoSuchDevice { device }),
+                TripEnd::Failed("no driver serves mediator:0 now".into()),
+            ),
         ] {
-            assert_eq!(end_of(driven, has_begun), expected);
+            assert_eq!(end_of(driven), expected);
         }
     }
 }
