@@ -133,6 +133,7 @@ impl App {
             }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::Notice(id, text) => self.hub.notice(id, &text),
+            Input::RefusedMotion(id, why) => self.hub.refuse_motion(id, &why),
         }
     }
 
@@ -225,9 +226,10 @@ impl App {
                 Output::Drive(id, device, speeds) => {
                     self.pilots.drive(id, self.hub.parts(), device, speeds);
                 }
-                Output::Targets(id, device, targets) => {
-                    self.order(id, Order::Targets(device, targets));
+                Output::Goal(ticket, device, target) => {
+                    self.order(ticket.viewer, Order::Goal(ticket, device, target));
                 }
+                Output::NoTargets(id, device) => self.order(id, Order::NoTargets(device)),
                 Output::Change(ticket, device, action) => self.change(ticket, device, action),
                 Output::Call(ticket, device, method, args, permission) => {
                     let call = Order::Call(ticket, device, method, args, permission);

@@ -58,8 +58,10 @@ pub enum Output {
     Unwatch(Device),
     /// Turn the wheels, on behalf of a page.
     Drive(ViewerId, Device, WheelSpeeds),
-    /// Set targets, on behalf of a page; none stops the robot.
-    Targets(ViewerId, Device, Vec<Target>),
+    /// Drive to a target, on behalf of a page.
+    Goal(Ticket, Device, Target),
+    /// Forget all targets, on behalf of a page: the robot stops.
+    NoTargets(ViewerId, Device),
     /// Change a driver.
     Change(Ticket, Device, Action),
     /// Send a request, on behalf of a page.
@@ -273,10 +275,8 @@ impl Hub {
                 delayed = viewer.delayed,
                 "a motion came too late"
             );
-            self.notice(
-                id,
-                "the network delays this page: its old commands are dropped",
-            );
+            let why = "the network delays this page: its old commands are dropped";
+            self.refuse(id, &said, why);
             return self.settle(now);
         }
         match said {
@@ -317,10 +317,18 @@ impl Hub {
                     Err(why) => self.answer(ticket, Err(why)),
                 }
             }
-            _ if !may_drive => self.notice(id, "this page is view-only"),
+            said if !may_drive => self.refuse(id, &said, "this page is view-only"),
             Said::Drive { left, right, guard } => self.drive(now, id, left, right, guard),
             Said::Stop => self.stop(now, id),
-            Said::Goal { x, y } => self.goal(now, id, x, y),
+            Said::Goal { id: number, x, y } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                if let Err(why) = self.goal(now, ticket, x, y) {
+                    self.answer(ticket, Err(why.to_owned()));
+                }
+            }
             Said::Change {
                 id: number,
                 device,
@@ -433,7 +441,7 @@ impl Hub {
     fn drive(&mut self, now: Duration, id: ViewerId, left: f64, right: f64, guard: bool) {
         let limit = f64::from(self.max_speed_mm_s);
         if !(left.is_finite() && right.is_finite()) {
-            return self.notice(id, "invalid speeds");
+            return self.refuse_motion(id, "invalid speeds");
         }
         let side = |speed: f64| speed.clamp(-limit, limit).round() as i32;
         let speeds = WheelSpeeds::sides(side(left), side(right));
@@ -449,12 +457,12 @@ impl Hub {
             (_, true) => None,
             (_, false) => match self.way(guard) {
                 Ok(route) => Some(route),
-                Err(why) => return self.notice(id, &why),
+                Err(why) => return self.refuse_motion(id, &why),
             },
         };
         let was_moving = self.controls.moves();
         if self.controls.drive(now, id, speeds, MOTION_LIFE).is_err() {
-            return self.notice(id, "another page is driving the robot");
+            return self.refuse_motion(id, "another page is driving the robot");
         }
         if is_stop {
             return;
@@ -480,28 +488,35 @@ impl Hub {
         }
     }
 
-    fn goal(&mut self, now: Duration, id: ViewerId, x: f64, y: f64) {
-        let Some(device) = self.parts.targets else {
-            return self.notice(id, "this robot has no drive-to-point driver");
-        };
+    fn goal(
+        &mut self,
+        now: Duration,
+        ticket: Ticket,
+        x: f64,
+        y: f64,
+    ) -> Result<(), &'static str> {
+        let id = ticket.viewer;
+        let device = self.parts.targets;
+        let device = device.ok_or("this robot has no drive-to-point driver")?;
         if !(x.is_finite() && y.is_finite()) {
-            return self.notice(id, "invalid target");
+            return Err("invalid target");
         }
         if self.is_taken_from(now, id) {
-            return self.notice(id, "another page is driving the robot");
+            return Err("another page is driving the robot");
         }
         // The same page may still hold the stick.
         let _ = self.controls.drive(now, id, WheelSpeeds::STOP, MOTION_LIFE);
         self.settle(now);
         self.navigator = Some(id);
-        let targets = vec![Target::new(x, y)];
-        self.outputs.push_back(Output::Targets(id, device, targets));
+        let goal = Output::Goal(ticket, device, Target::new(x, y));
+        self.outputs.push_back(goal);
+        Ok(())
     }
 
     fn stop(&mut self, now: Duration, id: ViewerId) {
         if let Some(holder) = self.controls.holder() {
             if self.controls.moves() && self.halted.insert(holder) {
-                self.notice(holder, "stopped: release the stick to drive again");
+                self.refuse_motion(holder, "stopped: release the stick to drive again");
             }
             self.controls.release(holder);
         }
@@ -516,8 +531,7 @@ impl Hub {
     fn cancel_targets(&mut self, id: ViewerId) {
         self.navigator = None;
         if let Some(device) = self.parts.targets {
-            self.outputs
-                .push_back(Output::Targets(id, device, Vec::new()));
+            self.outputs.push_back(Output::NoTargets(id, device));
         }
     }
 
@@ -599,7 +613,31 @@ impl Hub {
 
     /// Shows a notice on a page.
     pub fn notice(&mut self, id: ViewerId, text: &str) {
-        let line = frames::text(&json!({ "t": "notice", "text": shortened(text) }));
+        self.tell(id, "notice", text);
+    }
+
+    /// Tells a page at its stick why the robot does not follow it.
+    pub fn refuse_motion(&mut self, id: ViewerId, why: &str) {
+        self.tell(id, "refused", why);
+    }
+
+    /// Tells a page why its message has no effect, at the place where its operator looks.
+    fn refuse(&mut self, id: ViewerId, said: &Said, why: &str) {
+        if let Some(number) = said.number() {
+            let ticket = Ticket {
+                viewer: id,
+                id: number,
+            };
+            self.answer(ticket, Err(why.to_owned()));
+        } else if matches!(said, Said::Drive { .. }) {
+            self.refuse_motion(id, why);
+        } else {
+            self.notice(id, why);
+        }
+    }
+
+    fn tell(&mut self, id: ViewerId, kind: &str, text: &str) {
+        let line = frames::text(&json!({ "t": kind, "text": shortened(text) }));
         self.outputs.push_back(Output::Line(id, line));
     }
 }

@@ -38,6 +38,8 @@ pub(crate) enum Input {
     Answer(Ticket, Result<Value, String>),
     /// A notice for a page.
     Notice(ViewerId, String),
+    /// The wheels do not obey the stick of a page.
+    RefusedMotion(ViewerId, String),
 }
 
 /// A measurement of the robot, or the reason why it is missing.

@@ -13,6 +13,7 @@ use amber_client::values::Target;
 use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
+use amber_web::calls::in_words;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -44,8 +45,10 @@ struct Handle {
 
 /// An order of a page for a device.
 pub(crate) enum Order {
-    /// Set targets; none stops the robot.
-    Targets(Device, Vec<Target>),
+    /// Drive to a target.
+    Goal(Ticket, Device, Target),
+    /// Forget all targets: the robot stops.
+    NoTargets(Device),
     /// Send a request.
     Call(Ticket, Device, String, Vec<String>, Permission),
 }
@@ -174,7 +177,7 @@ impl Pilot {
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::Targets(..) = order {
+            if let Order::NoTargets(..) = order {
                 self.perform(client, order).await;
             }
         }
@@ -191,9 +194,9 @@ impl Pilot {
         // The next motion must not wait, and a refusal belongs on the page.
         let (viewer, inputs, told) = (self.viewer, self.inputs.clone(), self.told.clone());
         let refused = move |error: Error| {
-            let text = error.to_string();
-            if is_news(&told, &text) && inputs.try_send(Input::Notice(viewer, text)).is_err() {
-                tracing::debug!("dropped a notice: the dashboard is busy");
+            let why = error.to_string();
+            if is_news(&told, &why) && inputs.try_send(Input::RefusedMotion(viewer, why)).is_err() {
+                tracing::debug!("dropped a refusal: the dashboard is busy");
             }
         };
         let wheels = Roboclaw::new(client.device(device))
@@ -214,9 +217,10 @@ impl Pilot {
             }
             if let Err(error) = wheels.drive(speeds).await {
                 tracing::warn!(%device, "a motion command was not sent: {error}");
-                let text = error.to_string();
-                if is_news(&self.told, &text) {
-                    self.notice(text).await;
+                let why = error.to_string();
+                if is_news(&self.told, &why) {
+                    let refused = Input::RefusedMotion(self.viewer, why);
+                    let _ = self.inputs.send(refused).await;
                 }
             }
         }
@@ -224,11 +228,19 @@ impl Pilot {
 
     async fn perform(&self, client: &Client, order: Order) {
         match order {
-            Order::Targets(device, targets) => {
+            Order::Goal(ticket, device, target) => {
+                // A refusal belongs on the page.
+                let driver = DriveToPoint::new(client.device(device)).with_outcomes();
+                let set = driver.set_targets(&[target]).await;
+                self.new_targets.notify_one();
+                let answer = set.map(|()| Value::Null);
+                let answer = answer.map_err(|error| in_words(&error));
+                self.answer(ticket, answer).await;
+            }
+            Order::NoTargets(device) => {
                 let driver = DriveToPoint::new(client.device(device));
-                match driver.set_targets(&targets).await {
-                    Ok(()) => self.new_targets.notify_one(),
-                    Err(error) => self.notice(error.to_string()).await,
+                if let Err(error) = driver.set_targets(&[]).await {
+                    self.notice(error.to_string()).await;
                 }
             }
             Order::Call(ticket, device, method, args, permission) => {

@@ -61,7 +61,7 @@ pub fn keeps_moving(method: &Method) -> bool {
 }
 
 /// Sends a request with arguments as on the command line, and returns the answer by name; null if the
-/// request has none.
+/// request has none. A request without an answer asks the driver whether it carries it out.
 ///
 /// # Errors
 /// An argument is invalid, or the device does not answer or refuses.
@@ -79,7 +79,7 @@ pub async fn call(
         .map_err(|error| error.text)?
         .into();
     let Kind::Ask { timeout_ms, .. } = &method.kind else {
-        let sent = client.device(device).send_raw(message).await;
+        let sent = client.device(device).command_raw(message).await;
         return sent.map(|()| Value::Null).map_err(|error| in_words(&error));
     };
     let duration = arguments::duration(method).and_then(|path| given.time_ms(path));

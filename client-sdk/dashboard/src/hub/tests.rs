@@ -20,6 +20,13 @@ const CENTRE: Said = Said::Drive {
     guard: false,
 };
 
+/// The number of the request below.
+const GOAL: u32 = 3;
+
+fn goal(x: f64, y: f64) -> Said {
+    Said::Goal { id: GOAL, x, y }
+}
+
 /// A hub on a virtual clock.
 struct Bench {
     hub: Hub,
@@ -79,7 +86,7 @@ impl Bench {
 }
 
 fn motions(outputs: Vec<Output>) -> Vec<Output> {
-    let is_motion = |output: &Output| matches!(output, Output::Drive(..) | Output::Targets(..));
+    let is_motion = |output: &Output| matches!(output, Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..));
     outputs.into_iter().filter(is_motion).collect()
 }
 
@@ -136,7 +143,7 @@ fn one_page_drives_and_the_others_see_it() {
     assert!(told(&outputs, other).contains("another page is driving"));
     assert_eq!(motions(outputs), []);
     // Neither may it set a target, or send requests that change something.
-    let outputs = bench.say(other, &Said::Goal { x: 1.0, y: 1.0 });
+    let outputs = bench.say(other, &goal(1.0, 1.0));
     assert!(told(&outputs, other).contains("another page is driving"));
     let call = Said::Call {
         id: 1,
@@ -162,7 +169,7 @@ fn every_driving_page_may_stop_the_robot_and_it_stays_stopped() {
     assert!(told(&outputs, one).contains("release the stick"));
     let sent = motions(outputs);
     assert_eq!(sent[0], Output::Drive(one, WHEELS, STOP));
-    assert!(sent.contains(&Output::Targets(other, TARGETS, Vec::new())));
+    assert!(sent.contains(&Output::NoTargets(other, TARGETS)));
     // The stick is still held.
     bench.now_ms += 50;
     assert_eq!(motions(bench.say(one, &AHEAD)), []);
@@ -179,7 +186,7 @@ fn a_page_that_may_only_look_moves_and_changes_nothing() {
     for said in [
         AHEAD,
         Said::Stop,
-        Said::Goal { x: 1.0, y: 1.0 },
+        goal(1.0, 1.0),
         Said::Change {
             id: 1,
             device: "dummy".into(),
@@ -244,10 +251,14 @@ fn speeds_are_limited_and_invalid_ones_refused() {
 fn a_target_ends_when_its_page_is_gone() {
     let mut bench = Bench::robot();
     let page = bench.page(Role::Drive);
-    let sent = motions(bench.say(page, &Said::Goal { x: 1.0, y: 2.0 }));
-    let set = Output::Targets(page, TARGETS, vec![Target::new(1.0, 2.0)]);
+    let sent = motions(bench.say(page, &goal(1.0, 2.0)));
+    let ticket = Ticket {
+        viewer: page,
+        id: GOAL,
+    };
+    let set = Output::Goal(ticket, TARGETS, Target::new(1.0, 2.0));
     assert_eq!(sent, [set]);
-    let cancelled = Output::Targets(page, TARGETS, Vec::new());
+    let cancelled = Output::NoTargets(page, TARGETS);
     assert_eq!(motions(bench.close(page)), [cancelled]);
 }
 
@@ -261,7 +272,7 @@ fn the_stick_cancels_a_target() {
     };
     bench.hub.handle_path(&Ok(drive));
     let sent = motions(bench.say(page, &AHEAD));
-    assert_eq!(sent[0], Output::Targets(page, TARGETS, Vec::new()));
+    assert_eq!(sent[0], Output::NoTargets(page, TARGETS));
     assert_eq!(sent[1], Output::Drive(page, WHEELS, GO));
 }
 
@@ -373,7 +384,7 @@ fn motions_that_the_network_has_delayed_are_dropped_but_no_stop() {
     let hello = Said::Hello { token: None };
     say_at(&mut bench, page, 70_000.0, &hello);
     bench.now_ms += 3_500;
-    let goal = Said::Goal { x: 1.0, y: 1.0 };
+    let goal = goal(1.0, 1.0);
     for late_at in [70_000.0, 71_000.0, 72_990.0] {
         for motion in [&AHEAD, &goal] {
             let outputs = say_at(&mut bench, page, late_at, motion);

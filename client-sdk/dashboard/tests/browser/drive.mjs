@@ -2,15 +2,9 @@
 // It prints a line after each step, and goes on after a line on stdin.
 
 import assert from "node:assert/strict";
-import { createInterface } from "node:readline";
 
 import { launch } from "./browser.mjs";
-
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-async function step(name) {
-  console.log(name);
-  await lines.next();
-}
+import { step } from "./steps.mjs";
 
 const CONTROLS = new Set([
   "application", "button", "checkbox", "combobox", "dialog", "DisclosureTriangle", "image", "link", "navigation",
