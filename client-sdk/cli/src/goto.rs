@@ -20,7 +20,7 @@ use super::reason;
 
 pub(super) const HELP: &str = "\
 The y axis of the map points down. `amber call location pose` shows the pose of the robot. Ctrl-C
-stops the robot.
+and Ctrl-Z stop the robot.
 
 Examples:
   amber goto 3.5 1
@@ -140,7 +140,15 @@ async fn drive_there(
     target: Target,
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
-    let end = drive.drive_to(target, |update| screen.show(update)).await?;
+    let mut has_driven = false;
+    let end = drive.drive_to(target, |update| {
+        has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
+        match lost_pose(device, update).filter(|_| !has_driven) {
+            Some(failure) => Err(failure),
+            None => screen.show(update),
+        }
+    });
+    let end = end.await?;
     let (x_m, y_m) = (target.x_m, target.y_m);
     match end {
         DriveEnd::Arrived(pose) => Ok(Arrival {
@@ -159,6 +167,17 @@ async fn drive_there(
             ),
         ),
     }
+}
+
+/// The robot would stand until someone finds out why.
+fn lost_pose(device: Device, update: &DriveToPointProgressUpdates) -> Option<Failure> {
+    let why = match update.progress.state() {
+        State::NoPose => "the pose of the robot is unknown",
+        State::PoseLost => "the pose of the robot is outdated",
+        _ => return None,
+    };
+    let failure = Failure::new(format!("{device} cannot drive: {why}"));
+    Some(failure.hint("`amber status location` shows why, and `amber map show` what the robot knows"))
 }
 
 /// The output for progress.
@@ -354,6 +373,21 @@ mod tests {
         let arrival = driven(progresses, &[], &[TARGET]).await.unwrap();
         assert_eq!((arrival.x_m, arrival.y_m), (1.4, -2.0));
         assert_eq!(arrival.human(), "arrived: at 1.40 m, -2.00 m\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_robot_that_does_not_know_its_pose_says_so_at_once() {
+        for (state, why) in [(State::NoPose, "unknown"), (State::PoseLost, "outdated")] {
+            let progresses = vec![progress(state)];
+            let failure = driven(progresses, &[TARGET], &[]).await.unwrap_err();
+            let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
+            let hint = "`amber status location` shows why, and `amber map show` what the robot knows";
+            assert_eq!(failure, Failure::new(text).hint(hint));
+        }
+        // While it drives, it waits for its pose.
+        let progresses = [State::Following, State::PoseLost, State::Idle].map(progress);
+        let arrived = driven(progresses.into(), &[], &[TARGET]).await;
+        assert!(arrived.is_ok(), "{arrived:?}");
     }
 
     #[tokio::test(start_paused = true)]
