@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::damage::{Damage, Effect};
 use crate::descriptors::PACKAGE;
 use crate::messages::{Entry, Messages};
-use crate::recording::{END, GAPS, GapFact};
+use crate::recording::{END, GAPS, GapFact, OWN_TOPICS};
 use crate::{Error, limits};
 
 /// The content of a recording.
@@ -127,7 +127,9 @@ impl Info {
             } else {
                 channel.topic = format!("channel {id} without a name");
             }
-            match channel.schema.starts_with(PACKAGE) {
+            let is_of_device =
+                channel.schema.starts_with(PACKAGE) && !channel.topic.starts_with(OWN_TOPICS);
+            match is_of_device {
                 true => info.messages += channel.messages,
                 false => info.others += channel.messages,
             }
