@@ -82,7 +82,9 @@ fn start_demo(more: &[&str]) -> (Mediator, TempDir) {
     command.env("AMBER_SIM_DIR", folder.path().join("sim"));
     command.env("PYTHONPATH", root().join("client-sdk/python/src"));
     // Tests wait for lines of the log.
-    command.args(["demo", "--verbose", "--port", "0"]).args(more);
+    command
+        .args(["demo", "--verbose", "--port", "0"])
+        .args(more);
     command.current_dir(root());
     (Mediator::run(command), folder)
 }

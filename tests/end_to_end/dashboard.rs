@@ -136,7 +136,10 @@ fn a_page_shows_the_robot_and_any_device() {
         "t": "call", "id": 11, "device": "maestro:0", "method": "set-angle", "args": ["3", "4500"],
     }));
     let answer = page.until("a refusal", |it| it["t"] == "answer" && it["id"] == 11);
-    assert!(answer["error"].as_str().unwrap().contains("4500"), "{answer}");
+    assert!(
+        answer["error"].as_str().unwrap().contains("4500"),
+        "{answer}"
+    );
     page.say(&json!({ "t": "open", "device": "roboclaw:0" }));
     page.until("polled wheel speeds", |it| {
         it["t"] == "value" && it["device"] == "roboclaw:0" && it["method"] == "speeds"
@@ -216,7 +219,10 @@ fn a_page_is_told_why_the_robot_does_not_move() {
     page.say(&json!({ "t": "goal", "id": 5, "x": 1.5, "y": 2.6 }));
     let answer = page.until("a refusal", |it| it["t"] == "answer" && it["id"] == 5);
     assert!(
-        answer["error"].as_str().unwrap().contains("drive-to-point:0"),
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("drive-to-point:0"),
         "{answer}"
     );
 }

@@ -66,9 +66,8 @@ fn metrics_are_valid_for_prometheus() {
     let (address, path) = place.trim().split_once('/').unwrap();
     let ask_for = |host: &str, accept: &str| {
         let mut page = TcpStream::connect(address).unwrap();
-        let request = format!(
-            "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{accept}\r\n"
-        );
+        let request =
+            format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{accept}\r\n");
         page.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         page.read_to_string(&mut answer).unwrap();

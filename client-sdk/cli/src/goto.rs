@@ -177,7 +177,10 @@ fn lost_pose(device: Device, update: &DriveToPointProgressUpdates) -> Option<Fai
         _ => return None,
     };
     let failure = Failure::new(format!("{device} cannot drive: {why}"));
-    Some(failure.hint("`amber status location` shows why, and `amber map show` what the robot knows"))
+    Some(
+        failure
+            .hint("`amber status location` shows why, and `amber map show` what the robot knows"),
+    )
 }
 
 /// The output for progress.
@@ -381,7 +384,8 @@ mod tests {
             let progresses = vec![progress(state)];
             let failure = driven(progresses, &[TARGET], &[]).await.unwrap_err();
             let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
-            let hint = "`amber status location` shows why, and `amber map show` what the robot knows";
+            let hint =
+                "`amber status location` shows why, and `amber map show` what the robot knows";
             assert_eq!(failure, Failure::new(text).hint(hint));
         }
         // While it drives, it waits for its pose.

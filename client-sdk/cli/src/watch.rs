@@ -58,7 +58,10 @@ pub struct Options {
 /// Reads `100ms`, `1.5s` and `0.1`.
 fn period(text: &str) -> Result<Duration, String> {
     // Seconds, as everywhere; but most periods are milliseconds.
-    if text.parse::<f64>().is_ok_and(|number| number >= AMBIGUOUS_S) {
+    if text
+        .parse::<f64>()
+        .is_ok_and(|number| number >= AMBIGUOUS_S)
+    {
         return Err(format!(
             "a number without a unit is in seconds: write {text}ms or {text}s"
         ));

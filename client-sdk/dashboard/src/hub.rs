@@ -488,13 +488,7 @@ impl Hub {
         }
     }
 
-    fn goal(
-        &mut self,
-        now: Duration,
-        ticket: Ticket,
-        x: f64,
-        y: f64,
-    ) -> Result<(), &'static str> {
+    fn goal(&mut self, now: Duration, ticket: Ticket, x: f64, y: f64) -> Result<(), &'static str> {
         let id = ticket.viewer;
         let device = self.parts.targets;
         let device = device.ok_or("this robot has no drive-to-point driver")?;

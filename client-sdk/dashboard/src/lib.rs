@@ -164,8 +164,14 @@ mod tests {
         assert_eq!(
             lines,
             [
-                &format!("dashboard:            http://192.168.1.7:8026/#{}", drive.text()),
-                &format!("dashboard, view only: http://192.168.1.7:8026/#{}", look.text()),
+                &format!(
+                    "dashboard:            http://192.168.1.7:8026/#{}",
+                    drive.text()
+                ),
+                &format!(
+                    "dashboard, view only: http://192.168.1.7:8026/#{}",
+                    look.text()
+                ),
                 "other addresses of this machine: 10.0.0.3:8026",
             ]
         );

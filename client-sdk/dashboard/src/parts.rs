@@ -234,6 +234,9 @@ pub(crate) mod tests {
         drivers[0].state = DriverState::Failed.into();
         drivers[0].reason = Some("exit code 2".into());
         let failed = Problems::of(&drivers).wheels;
-        assert_eq!(failed.as_deref(), Some("roboclaw:0 has failed: exit code 2"));
+        assert_eq!(
+            failed.as_deref(),
+            Some("roboclaw:0 has failed: exit code 2")
+        );
     }
 }

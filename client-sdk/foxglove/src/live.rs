@@ -98,7 +98,9 @@ async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
 /// The addresses to open, the best one first.
 fn introduction(hosts: &[SocketAddr], token: Option<&str>) -> String {
     let token = token.unwrap_or_default();
-    let lines = hosts.iter().map(|host| format!("foxglove: ws://{host}/{token}\n"));
+    let lines = hosts
+        .iter()
+        .map(|host| format!("foxglove: ws://{host}/{token}\n"));
     lines.collect()
 }
 

@@ -163,7 +163,13 @@ mod tests {
     fn the_address_towards_others_is_first() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let own = [
-            "127.0.0.1", "::1", "169.254.3.4", "172.17.0.1", "192.168.1.7", "fe80::1", "fd00::7",
+            "127.0.0.1",
+            "::1",
+            "169.254.3.4",
+            "172.17.0.1",
+            "192.168.1.7",
+            "fe80::1",
+            "fd00::7",
         ];
         let own = own.map(ip);
         let (v4, v6) = (ip("0.0.0.0"), ip("::"));

@@ -46,7 +46,10 @@ const WORDS: [(&str, &str); 8] = [
     ("invalid float literal", "not a number"),
     ("cannot parse float from empty string", "not a number"),
     ("invalid digit found in string", "not a whole number"),
-    ("cannot parse integer from empty string", "not a whole number"),
+    (
+        "cannot parse integer from empty string",
+        "not a whole number",
+    ),
     ("number too large to fit in target type", "too large"),
     ("number too small to fit in target type", "too small"),
     ("invalid IP address syntax", "not an IP address"),
@@ -74,7 +77,11 @@ impl Explained {
     /// The same as clap's message.
     pub(super) fn of(error: &str) -> Self {
         let (text, hints) = parts(error);
-        let text = text.into_iter().map(in_words).collect::<Vec<_>>().join("\n");
+        let text = text
+            .into_iter()
+            .map(in_words)
+            .collect::<Vec<_>>()
+            .join("\n");
         Self { text, hints }
     }
 }

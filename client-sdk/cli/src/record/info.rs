@@ -118,7 +118,10 @@ impl Human for Shown {
             ("start", first_ns.map(local)),
             ("length", Some(duration(length))),
             ("messages", Some(messages.to_string())),
-            ("others", (*others > 0).then(|| format!("{others} (events, and those for viewers)"))),
+            (
+                "others",
+                (*others > 0).then(|| format!("{others} (events, and those for viewers)")),
+            ),
             ("complete", Some(complete)),
             ("snapshot", fact("amber.snapshot", "reason")),
             ("next file", fact("amber.end", "next_file")),

@@ -86,7 +86,12 @@ impl Bench {
 }
 
 fn motions(outputs: Vec<Output>) -> Vec<Output> {
-    let is_motion = |output: &Output| matches!(output, Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..));
+    let is_motion = |output: &Output| {
+        matches!(
+            output,
+            Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..)
+        )
+    };
     outputs.into_iter().filter(is_motion).collect()
 }
 
