@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan, Zoned};
+use jiff::{Timestamp, ZonedDateTime};
 
 /// Reads a time such as `0.2`, `2s` or `100ms`; a number without a unit is in seconds.
 ///
@@ -53,27 +53,25 @@ fn age(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// The text is neither, or the time is not in the past.
 pub fn since(text: &str) -> Result<Duration, String> {
-    since_at(text, &Zoned::now())
+    since_at(text, &ZonedDateTime::now())
 }
 
-fn since_at(text: &str, now: &Zoned) -> Result<Duration, String> {
+fn since_at(text: &str, now: &ZonedDateTime) -> Result<Duration, String> {
     if let Ok(age) = age(text) {
         return Ok(age);
     }
+    let invalid =
+        |_| "not a time such as 30s, 5m, 2h, 1d, today, yesterday or '2026-11-23 14:03'".to_owned();
     let start = match text {
-        "today" => now.start_of_day(),
-        "yesterday" => (now.date() - 1.day())
-            .to_zoned(now.time_zone().clone())
-            .and_then(|day| day.start_of_day()),
-        _ => (text.parse::<DateTime>())
-            .or_else(|_| text.parse::<Date>().map(|day| day.at(0, 0, 0, 0)))
-            .and_then(|time| time.to_zoned(now.time_zone().clone())),
+        "today" => Ok(now.date().into()),
+        "yesterday" => now.date().yesterday().map(DateTime::from),
+        _ => text.parse::<DateTime>(),
     };
-    let start = start.map_err(|_| {
-        "not a time such as 30s, 5m, 2h, 1d, today, yesterday or '2026-11-23 14:03'".to_owned()
-    })?;
-    Duration::try_from(now.timestamp().duration_since(start.timestamp()))
-        .map_err(|_| "this time is in the future".to_owned())
+    let start = start.and_then(|start| start.to_zoned_datetime(now.time_zone().clone()));
+    let age = now
+        .timestamp()
+        .duration_since(start.map_err(invalid)?.timestamp());
+    Duration::try_from(age).map_err(|_| "this time is in the future".to_owned())
 }
 
 /// The time of this machine's time zone, from milliseconds since 1970: `2026-11-23 14:03:12.345`.
@@ -160,7 +158,7 @@ mod tests {
     fn a_start_is_an_age_or_a_local_time() {
         let warsaw = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let now = "2026-11-23T14:03:20".parse::<DateTime>().unwrap();
-        let now = now.to_zoned(warsaw).unwrap();
+        let now = now.to_zoned_datetime(warsaw).unwrap();
         for (text, s) in [
             ("5m", 300),
             ("today", 14 * 3600 + 200),
