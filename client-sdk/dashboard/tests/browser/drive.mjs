@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 
 import { launch } from "./browser.mjs";
-import { step } from "./steps.mjs";
+import { clickMap, step } from "./steps.mjs";
 
 const CONTROLS = new Set([
   "application", "button", "checkbox", "combobox", "dialog", "DisclosureTriangle", "image", "link", "navigation",
@@ -180,7 +180,7 @@ const goal = await page.evaluate(() => {
 await page.evaluate(() => {
   window.amber.link.addEventListener("path", ({ detail }) => { window.hadTargets ||= detail.targets?.length > 0; });
 });
-await page.mouse.click(goal.clientX, goal.clientY);
+await clickMap(page, goal.clientX, goal.clientY);
 await step("clicked on the map");
 await page.waitForFunction(() => window.hadTargets && !window.amber.map.path?.targets.length);
 // The pose on the page may be older than the news that no target is left.

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 
 import { launch } from "./browser.mjs";
-import { step } from "./steps.mjs";
+import { clickMap, step } from "./steps.mjs";
 
 // Phones in both directions, small displays, tablets, windows that are not high, and large screens.
 const SIZES = [
@@ -89,7 +89,7 @@ const click = async (place) => {
     const box = canvas.getBoundingClientRect();
     return [box.left + box.width / 2 + (x - view.x) * view.scale, box.top + box.height / 2 + (y - view.y) * view.scale];
   }, place);
-  await page.mouse.click(...at);
+  await clickMap(page, ...at);
 };
 const [left, top, right, bottom] = await page.evaluate(() => window.amber.map.map.bounds);
 await click({ x: left - 1, y: (top + bottom) / 2 });

@@ -8,3 +8,11 @@ export async function step(name) {
   console.log(name);
   await lines.next();
 }
+
+/** Clicks on the map until the dashboard has an opinion: it drops clicks that a busy machine delays. */
+export async function clickMap(page, x, y) {
+  do {
+    await page.mouse.click(x, y);
+    await page.waitForFunction(() => window.amber.goal.isSet || window.amber.goal.problem);
+  } while (await page.evaluate(() => window.amber.goal.problem?.includes("the network delays")));
+}
