@@ -10,7 +10,7 @@ const RESET: &str = "\x1b[0m";
 
 /// The lines of the code, with two rows of modules each. `None` if the text is too long.
 #[must_use]
-pub fn code(text: &str) -> Option<String> {
+pub(crate) fn code(text: &str) -> Option<String> {
     let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
     let (width, modules) = (code.width(), code.to_colors());
     let inside = |at: usize| at.checked_sub(BORDER).filter(|at| *at < width);
