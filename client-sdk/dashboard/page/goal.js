@@ -1,7 +1,8 @@
 // A click on the map: the target that the robot is given, and the reason why it does not drive there.
 
 const MARKED_MS = 2000; // The path shows a target sooner, unless it is reached or given up at once.
-const SAME_M = 0.002; // Targets come rounded to millimetres.
+// Ends of an order that need no words: the robot is there, or the operator of a page has stopped it.
+const EXPECTED = ["running", "arrived", "stopped", "cancelled"];
 
 export class Goal {
   /** `ask(place)` gives the robot a target. `changed` is called when there is another problem. */
@@ -9,7 +10,7 @@ export class Goal {
     this.map = map;
     this.ask = ask;
     this.changed = changed;
-    Object.assign(this, { place: null, isSet: false, skipped: [], problem: null });
+    Object.assign(this, { place: null, id: null, newest: null, problem: null });
   }
 
   /** Nothing is wanted any more. */
@@ -18,17 +19,18 @@ export class Goal {
   }
 
   async set(place) {
-    Object.assign(this, { place, isSet: false, problem: null });
+    Object.assign(this, { place, id: null, problem: null });
     this.map.markGoal(place);
     this.changed();
+    let id;
     try {
-      await this.ask(place);
+      id = await this.ask(place);
     } catch (why) {
       if (this.place === place) this.refuse(String(why));
       return;
     }
     if (this.place !== place) return;
-    this.isSet = true;
+    this.id = id;
     setTimeout(() => this.place === place && this.map.markGoal(null), MARKED_MS);
     this.check();
   }
@@ -40,8 +42,8 @@ export class Goal {
     this.changed();
   }
 
-  takePath({ targets, skipped }) {
-    this.skipped = skipped ?? [];
+  takePath({ targets, order }) {
+    this.newest = order ?? null;
     // Another page may have set them.
     if (targets?.length) {
       this.problem = null;
@@ -50,10 +52,11 @@ export class Goal {
     this.check();
   }
 
+  /** Says why the order of this target has ended. */
   check() {
-    const { place } = this;
-    const isHere = ([x, y]) => Math.hypot(x - place.x, y - place.y) < SAME_M;
-    if (!place || !this.isSet || !this.skipped.some(isHere)) return;
-    this.refuse(this.map.has(place) ? "The robot cannot reach this point." : "This point is outside the map.");
+    const { place, newest } = this;
+    if (!place || newest?.id !== this.id || EXPECTED.includes(newest.state)) return;
+    const isOutside = newest.state === "skipped" && !this.map.has(place);
+    this.refuse(isOutside ? "This point is outside the map." : `The robot does not drive there: ${newest.reason}`);
   }
 }

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{
+    Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds, new_order_id,
+};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use amber_web::calls::in_words;
@@ -230,10 +232,12 @@ impl Pilot {
         match order {
             Order::Goal(ticket, device, target) => {
                 // A refusal belongs on the page.
-                let driver = DriveToPoint::new(client.device(device)).with_outcomes();
-                let set = driver.set_targets(&[target]).await;
+                let driver = DriveToPoint::new(client.device(device));
+                let id = new_order_id();
+                let begun = driver.begin_order(id, &[target]).await;
                 self.new_targets.notify_one();
-                let answer = set.map(|()| Value::Null);
+                // The page knows by it how the drive ends.
+                let answer = begun.map(|_| id.into());
                 let answer = answer.map_err(|error| in_words(&error));
                 self.answer(ticket, answer).await;
             }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use amber_client::proxy::DriveToPointProgress;
-use amber_client::values::{Row, Target};
+use amber_client::values::Target;
 use amber_client::{MapPose, Scan};
 use amber_map::ros_map::{self, RosMapError};
 use amber_map::{Cell, Map, MapError, Occupancy, Point, Pose, Segment};
 use amber_proto::location::{self, Particle, Quality};
+use amber_proto::order::Order;
 
 /// A point on the map in metres: to the right and down.
 pub type Place = (f64, f64);
@@ -62,8 +63,8 @@ pub struct Drive {
     pub path: Vec<Place>,
     /// The targets that are still to be reached.
     pub targets: Vec<Target>,
-    /// Those that the driver has given up.
-    pub skipped: Vec<Target>,
+    /// The order that runs, or the last one.
+    pub order: Option<Order>,
 }
 
 impl Ground {
@@ -144,7 +145,7 @@ impl Drive {
     /// The answer of the driver.
     #[must_use]
     pub fn of(progress: &DriveToPointProgress, targets: Vec<Target>) -> Self {
-        let progress = &progress.progress;
+        let (progress, order) = (&progress.progress, &progress.order);
         let path = progress.path.as_ref();
         let path = path.map(|path| path.xs.iter().copied().zip(path.ys.iter().copied()));
         let state = progress.state().as_str_name();
@@ -154,9 +155,7 @@ impl Drive {
             remaining_m: progress.remaining,
             path: path.into_iter().flatten().collect(),
             targets,
-            skipped: (progress.skipped.as_ref())
-                .and_then(|skipped| Target::rows(skipped).ok())
-                .unwrap_or_default(),
+            order: order.clone(),
         }
     }
 }
