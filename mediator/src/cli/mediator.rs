@@ -14,6 +14,7 @@ use amber_mediator::shell::{
     this_program,
 };
 use amber_terminal::Failure;
+use clap::Parser;
 
 use super::usage::Explained;
 use super::{Cli, failed};
