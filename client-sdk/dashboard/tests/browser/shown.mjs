@@ -37,7 +37,7 @@ function misplaced() {
       if (!element.contains(seen)) found.push(`${name(element)} is behind ${name(seen)}`);
     }
   }
-  for (const selectors of ["header, nav, #banner, main > section", "#stick, .settings > *", ".tools, #layers, #map-status > :not(:empty)", "header > :not(.space)"]) {
+  for (const selectors of ["header, nav, #banner, main > section", "#stick, .settings > *, #drive-hint", ".tools, #layers, #map-status > :not(:empty)", "header > :not(.space)"]) {
     const elements = all(selectors);
     elements.forEach((one, index) => elements.slice(index + 1).forEach((other) => {
       const [a, b] = [box(one), box(other)];
