@@ -147,10 +147,12 @@ fn the_address_of_the_page_is_the_last_line_until_something_is_wrong() {
         (pose["p"].as_f64()? > 0.5).then_some(())
     };
     wait_for("the pose", knows_its_pose);
-    // It can be longer than a line of the terminal.
-    let after = |lines: &[String]| lines.iter().skip_while(|it| **it != address).count();
     let lines = demo.output();
-    assert!(after(&lines) <= 2, "{lines:#?}");
+    let after = lines.iter().skip_while(|it| **it != address);
+    // On a busy machine, a driver may have something to say.
+    let is_quiet = |line: &&String| !line.contains(" INFO ") && !line.contains("amber");
+    let loud: Vec<_> = after.skip(2).filter(|it| !is_quiet(it)).collect();
+    assert!(loud.is_empty(), "{lines:#?}");
     let pid = demo.describe("dummy:0").pid();
     signal(pid, Signal::SIGKILL);
     demo.wait_for_line_with(&["WARN", "dummy:0"]);
