@@ -169,7 +169,8 @@ function driveProblem() {
 function mapProblem() {
   const { role, problems } = state;
   if (role === null || state.missing) return null;
-  return goal.problem ?? problems.map ?? (role === "drive" ? problems.targets : null);
+  // The causes of a refusal first.
+  return problems.map ?? (role === "drive" ? problems.targets : null) ?? goal.problem;
 }
 
 /** A red mark on a tab, for those who do not see what is behind it. */

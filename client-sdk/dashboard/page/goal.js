@@ -1,6 +1,7 @@
 // A click on the map: the target that the robot is given, and the reason why it does not drive there.
 
 const MARKED_MS = 2000; // The path shows a target sooner, unless it is reached or given up at once.
+const SAID_MS = 20000; // A reason that nobody can mistake for one of the next click.
 const SAME_M = 0.002; // Targets come rounded to millimetres.
 
 export class Goal {
@@ -18,6 +19,7 @@ export class Goal {
   }
 
   async set(place) {
+    clearTimeout(this.ending);
     Object.assign(this, { place, isSet: false, problem: null });
     this.map.markGoal(place);
     this.changed();
@@ -36,6 +38,8 @@ export class Goal {
   /** The robot does not drive there, or no page may ask it to. */
   refuse(why) {
     Object.assign(this, { place: null, problem: why });
+    clearTimeout(this.ending);
+    if (why) this.ending = setTimeout(() => this.refuse(null), SAID_MS);
     this.map.markGoal(null);
     this.changed();
   }
@@ -44,6 +48,7 @@ export class Goal {
     this.skipped = skipped ?? [];
     // Another page may have set them.
     if (targets?.length) {
+      clearTimeout(this.ending);
       this.problem = null;
       this.map.markGoal(null);
     }

@@ -368,7 +368,7 @@ impl Introduction<'_> {
         write!(out, "\n{}\n", layout::wrapped(&end, "", columns))?;
         // The last line, so that it stays in sight.
         if let Some(page) = page {
-            write!(out, "{}\n", layout::wrapped(page, "", columns))?;
+            writeln!(out, "{}", layout::wrapped(page, "", columns))?;
         }
         out.flush()
     }
