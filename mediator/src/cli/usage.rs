@@ -191,7 +191,8 @@ mod tests {
             ),
             (
                 "amber drive --left 99999999999 --right 1 --for 2",
-                "error: invalid value '99999999999' for '--left <MM_S>': too large\n\
+                "error: invalid value '99999999999' for '--left <MM_S>': 99999999999 is not in \
+                 -2147483648..=2147483647\n\
                  hint: `--help` shows more\n",
             ),
         ] {
