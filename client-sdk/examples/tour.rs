@@ -15,6 +15,7 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use amber_client::lease::Terms;
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
 use amber_client::{Client, DriveEnd, DriveToPoint, Result};
@@ -70,7 +71,11 @@ async fn run(rooms: &[Target]) -> Result<()> {
     let drive = client.drive_to_point(0);
     // An error at the start is one that the user must correct.
     drive.configuration().await?;
+    // No other program drives the robot meanwhile, and it stops if this program freezes.
+    let terms = Terms::new("tour").with_period(Duration::from_millis(500));
+    let lease = terms.take(&client.device(drive.address())).await?;
     let visited = tokio::select! {
+        error = lease.lost() => return Err(error),
         visited = tour(&drive, rooms, |text| println!("{text}")) => visited,
         _ = tokio::signal::ctrl_c() => Ok(()),
     };

@@ -12,6 +12,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::error::{Error, Reason, Result};
 use crate::proxy::Proxy;
 
+mod claims;
+mod errand;
+
+pub use claims::{Claims, Use};
+
 /// How often the lease is kept in one period: some datagrams get lost.
 const KEEPS_PER_PERIOD: u32 = 4;
 /// The time between two requests of a client that waits in turn.

@@ -71,6 +71,14 @@ pub fn demo_with(driver: &str) -> (Mediator, TempDir) {
     start_demo(&["--driver", driver])
 }
 
+/// The same with more drivers.
+pub fn demo_with_all(drivers: &[String]) -> (Mediator, TempDir) {
+    let drivers = drivers
+        .iter()
+        .flat_map(|driver| ["--driver", driver.as_str()]);
+    start_demo(&drivers.collect::<Vec<_>>())
+}
+
 /// The same with another map.
 pub fn demo_on(map: &Path, driver: &str) -> (Mediator, TempDir) {
     start_demo(&["--map", map.to_str().unwrap(), "--driver", driver])

@@ -18,10 +18,11 @@ pub const FAR: [&str; 3] = ["goto", "5.7", "4.4"];
 
 /// A robot that knows where it is.
 pub fn robot() -> Robot {
-    knowing(Robot::start())
+    robot_of(Robot::start())
 }
 
-fn knowing(robot: Robot) -> Robot {
+/// Waits until a robot knows where it is.
+pub fn robot_of(robot: Robot) -> Robot {
     wait_for("a pose", || {
         let mut asked = robot.demo.amber(&["call", "location", "pose", "--json"]);
         let output = asked.output().ok()?;
@@ -72,7 +73,7 @@ fn an_image_and_a_graph_of_nodes_are_maps_to_drive_on() {
         path("flat.roson").display()
     );
     let map = path("flat.yaml");
-    let mut robot = knowing(Robot::of(demo_on(&map, &by_graph)));
+    let mut robot = robot_of(Robot::of(demo_on(&map, &by_graph)));
     let start = robot.state();
     // There and back: by the cells of the image, then by nodes and links.
     let home = [start.x_m, start.y_m].map(|number| format!("{number:.2}"));

@@ -48,6 +48,7 @@ mod new_device;
 mod ninedof;
 mod no_survivors;
 mod old_clients;
+mod one_driver;
 mod overview;
 #[cfg(feature = "record")]
 mod play;

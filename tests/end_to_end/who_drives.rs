@@ -108,3 +108,23 @@ fn a_halt_stops_the_robot_until_its_release_and_survives_a_restart() {
     assert!(robot.amber(&["halt", "--release"]));
     assert!(robot.amber(&turn));
 }
+
+#[test]
+fn doctor_measures_how_soon_the_wheels_stop_after_asking_whether_they_may_turn() {
+    let robot = Robot::start();
+    let error = error_of(robot.demo.amber(&["doctor", "--safety"]));
+    assert!(error.contains("wheels must be off the ground"), "{error}");
+    assert!(error.contains("--yes"), "{error}");
+    assert!(stands(&robot.state()));
+
+    // A busy machine may be too slow for the goal, which is not the subject here.
+    let shown = output(robot.demo.amber(&["doctor", "--safety", "--yes", "--json"])).stdout;
+    let report: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 4, "{report}");
+    for check in checks {
+        let found = check["found"].as_str().unwrap();
+        assert!(found.contains("the wheels stand after"), "{report}");
+    }
+    assert!(stands(&robot.state()));
+}

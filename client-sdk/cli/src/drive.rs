@@ -21,6 +21,7 @@ use self::keyboard::Keyboard;
 pub(crate) use self::pilot::{FASTEST_MM_S, SLOWEST_MM_S};
 use self::pilot::{Key, Pilot, Wish};
 use super::end::End;
+use super::lease;
 use super::reason::{self, Complaints};
 
 pub(crate) mod keyboard;
@@ -71,8 +72,13 @@ pub struct Options {
         value_parser = clap::value_parser!(i32).range(i64::from(SLOWEST_MM_S)..=i64::from(FASTEST_MM_S)),
     )]
     speed: i32,
+    /// Take over from a program that drives the robot
+    #[arg(long)]
+    force: bool,
 }
 
+/// Who drives, for people.
+const NAME: &str = "amber drive";
 /// The time between repeated commands: some get lost, and drivers stop wheels
 /// without commands.
 const REPEAT: Duration = Duration::from_millis(200);
@@ -117,16 +123,28 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     let mut end = End::new()?;
     // Commands have no answer. This shows whether the driver works.
     roboclaw.speeds().await?;
+    let proxy = client.device(options.device);
+    let lease = lease::take(&proxy, NAME, options.force, "amber drive --force").await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
         let mut hands = Hands::new()?;
         print(format!("{KEYS}\r\n").as_bytes())?;
+        let mut is_taken = false;
         let driven = tokio::select! {
             driven = hands.drive(&roboclaw, options.speed, |line| {
                 print_over(fit(line))
             }) => driven,
+            failure = lease.lost() => {
+                is_taken = true;
+                Err(failure)
+            }
             () = end.wait() => Ok(()),
         };
-        let stopped = stop(&roboclaw).await;
+        // The wheels obey everybody who stops them: do not stop them for who has taken over.
+        let stopped = if is_taken {
+            Ok(())
+        } else {
+            stop(&roboclaw).await
+        };
         drop(hands);
         // The terminal may be closed.
         let _ = print(b"\n");
@@ -146,14 +164,22 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     let command = command.into();
     let measured = Cell::new(None);
     let started = Instant::now();
+    let mut is_taken = false;
     let driven = tokio::select! {
         driven = keep(&roboclaw, speeds, started + time) => driven,
+        failure = lease.lost() => {
+            is_taken = true;
+            Err(failure)
+        }
         error = measure(&roboclaw, &measured) => Err(error.into()),
         failure = reason::refusal(client, options.device, command) => Err(failure),
         () = end.wait() => Err(Failure::new("interrupted before the time was over")
             .hint("the wheels were stopped")),
     };
     let seconds = started.elapsed().as_secs_f64();
+    if is_taken {
+        return driven;
+    }
     stop(&roboclaw).await.and(driven)?;
     complaints.end(client).await?;
     let device = options.device;

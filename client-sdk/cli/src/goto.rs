@@ -4,19 +4,17 @@
 //! therefore waits until the robot has arrived, and killing it also stops the robot.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
-use amber_client::lease::Terms;
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
-use amber_client::{Client, DriveEnd, DriveToPoint, Error, Lease, Proxy};
+use amber_client::{Client, DriveEnd, DriveToPoint};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, print, print_over, print_text, show};
 use serde::Serialize;
 
 use super::end::End;
-use super::reason;
+use super::{lease, reason};
 
 pub(super) const HELP: &str = "\
 The y axis of the map points down. `amber call location pose` shows the pose of the robot. Ctrl-C
@@ -28,10 +26,6 @@ Examples:
 
 /// Who drives, for people.
 const NAME: &str = "amber goto";
-/// The robot stops if this program gives no sign of life for this time.
-const PERIOD: Duration = Duration::from_millis(500);
-/// Drivers that keep leases answer sooner, also on a busy computer.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Options of `amber goto`.
 #[derive(Clone, Debug, clap::Args)]
@@ -86,13 +80,14 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         radius_m: options.radius,
     };
     let mut screen = Screen::new(json);
-    let lease = lease(&client.device(options.device), options.force).await?;
+    let device = client.device(options.device);
+    let lease = lease::take(&device, NAME, options.force, "amber goto --force").await?;
     let mut is_taken = false;
     let driven = tokio::select! {
         driven = drive_there(&drive, options.device, target, &mut screen) => driven,
-        error = lost(lease.as_ref()) => {
+        failure = lease.lost() => {
             is_taken = true;
-            Err(error.into())
+            Err(failure)
         }
         () = end.wait() => Err(Failure::new("interrupted; the robot was stopped")),
     };
@@ -104,33 +99,6 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     }
     let at = driven?;
     show(&at, json)
-}
-
-/// Takes the lease of the device, so that the robot stops if this program freezes, and so that no
-/// other program drives it. `None`: the driver keeps no leases.
-async fn lease(device: &Proxy, force: bool) -> Result<Option<Lease>, Failure> {
-    let terms = Terms::new(NAME).with_period(PERIOD);
-    let device = device.clone().with_deadline(PATIENCE);
-    let taken = match force {
-        true => terms.take_by_force(&device).await,
-        false => terms.take(&device).await,
-    };
-    match taken {
-        Ok(lease) => Ok(Some(lease)),
-        // A driver without Amber's harness.
-        Err(Error::TimedOut { .. }) => Ok(None),
-        Err(error @ Error::Refused { .. }) => Err(Failure::from(error)
-            .hint("wait until it has finished, or take over with `amber goto --force`")),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Resolves when the lease is lost.
-async fn lost(lease: Option<&Lease>) -> Error {
-    match lease {
-        Some(lease) => lease.lost().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Waits until the robot is at the target.

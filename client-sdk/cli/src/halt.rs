@@ -1,16 +1,10 @@
 //! `amber halt`: stops devices, and keeps them from moving until the halt is released. IO.
 
-use std::time::Duration;
-
-use amber_client::{Client, Error, Proxy};
-use amber_proto::mediator::{Driver, DriverState};
-use amber_proto::{Device, DeviceType};
-use amber_reflect::Schemas;
+use amber_client::{Client, Error};
+use amber_proto::Device;
+use amber_scene::moving;
 use amber_terminal::{Failure, Human, show};
 use serde::Serialize;
-use tokio::task::JoinSet;
-
-use super::descriptions;
 
 pub(super) const HELP: &str = "\
 The devices stop and refuse motion, also after a restart of their drivers, until the halt is
@@ -34,27 +28,17 @@ pub struct Options {
 
 /// Who halts, for people.
 const NAME: &str = "amber halt";
-/// A driver answers within milliseconds. One of several attempts may get lost.
-const DEADLINE: Duration = Duration::from_millis(300);
-const ATTEMPTS: usize = 3;
 
 pub(super) async fn run(client: &Client, options: &Options, json: bool) -> Result<(), Failure> {
     let devices = match options.device {
         Some(device) => vec![device],
-        None => moving(client).await?,
+        None => moving::devices(client).await?,
     };
     if devices.is_empty() {
         return Err(Failure::new("no running driver has a device that moves")
             .hint("`amber devices` lists the devices"));
     }
-    let mut asked = JoinSet::new();
-    for device in devices {
-        let proxy = client.device(device).with_deadline(DEADLINE);
-        let release = options.release;
-        asked.spawn(async move { (device, change(&proxy, release).await) });
-    }
-    let mut done = asked.join_all().await;
-    done.sort_by_key(|(device, _)| *device);
+    let done = moving::change_halts(client, devices, !options.release, NAME).await;
     let changed = done.iter().filter(|(_, done)| done.is_ok());
     let halted = Halted {
         halted: !options.release,
@@ -71,42 +55,6 @@ pub(super) async fn run(client: &Client, options: &Options, json: bool) -> Resul
         ))),
         Some((_, error)) => Err(error.into()),
     }
-}
-
-/// The devices of running drivers that have something that moves.
-async fn moving(client: &Client) -> Result<Vec<Device>, Failure> {
-    let drivers = client.mediator().drivers().await?;
-    let is_running =
-        |driver: &&Driver| matches!(driver.state(), DriverState::Up | DriverState::Starting);
-    let devices = drivers.iter().filter(is_running).flat_map(|it| &it.devices);
-    let mut moving = Vec::new();
-    for device in devices {
-        let device = Device::new(DeviceType(device.r#type), device.id);
-        let mut schemas = Schemas::built_in();
-        if schemas.interface(device.device_type).is_none() {
-            descriptions::complete(client, device, &mut schemas).await?;
-        }
-        let interface = schemas.interface(device.device_type);
-        if interface.is_some_and(amber_schema::Interface::moves) {
-            moving.push(device);
-        }
-    }
-    Ok(moving)
-}
-
-async fn change(proxy: &Proxy, release: bool) -> Result<(), Error> {
-    let mut last = Ok(());
-    for _ in 0..ATTEMPTS {
-        let done = match release {
-            true => proxy.release_halt(NAME).await,
-            false => proxy.halt(NAME).await,
-        };
-        last = done.map(drop);
-        if !matches!(last, Err(Error::TimedOut { .. })) {
-            break;
-        }
-    }
-    last
 }
 
 #[derive(Debug, Serialize)]

@@ -33,6 +33,7 @@ mod events;
 mod file;
 mod goto;
 mod halt;
+mod lease;
 mod logs;
 mod map;
 mod metrics;

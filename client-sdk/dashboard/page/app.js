@@ -13,7 +13,10 @@ import { Stick, showSpeed, stopKeys } from "./stick.js";
 const REFUSED_MS = 4000;
 
 // `missing`: why the mediator does not answer. `refused`: why the robot does not follow the stick now.
-const state = { you: null, role: null, seat: {}, parts: {}, problems: {}, missing: null, refused: null };
+// `holder`: the other program that drives. `haltedBy`: the one that has halted the robot.
+const state = {
+  you: null, name: null, role: null, seat: {}, parts: {}, problems: {}, missing: null, refused: null, holder: null, haltedBy: null,
+};
 const link = new Link();
 const panel = new Panel(link);
 const devices = new DeviceList({
@@ -45,7 +48,7 @@ function stop() {
 const on = (name, take) => link.addEventListener(name, ({ detail }) => take(detail));
 
 on("hello", (hello) => {
-  Object.assign(state, { you: hello.you, role: hello.role });
+  Object.assign(state, { you: hello.you, name: hello.name, role: hello.role });
   $("speed").max = hello.max_speed_mm_s;
   showSpeed();
   chip($("link"), "good", hello.role === "drive" ? "connected" : "view only");
@@ -68,7 +71,10 @@ on("lost", (reason) => {
 });
 on("drivers", (drivers) => {
   state.missing = drivers.missing ?? null;
-  if (!drivers.missing) Object.assign(state, { parts: drivers.parts, problems: drivers.problems, devices: drivers.devices });
+  if (!drivers.missing) {
+    Object.assign(state, { parts: drivers.parts, problems: drivers.problems, devices: drivers.devices });
+    takeMotions(drivers.devices);
+  }
   document.title = `Amber · ${drivers.mediator}`;
   banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
   if (!drivers.missing) devices.take(drivers);
@@ -121,20 +127,32 @@ setInterval(() => {
 on("about", (about) => panel.takeAbout(about));
 on("value", (value) => panel.takeValue(value));
 
-/** Shows which page drives, whether this one may, and what does not work. */
+/** Takes who holds the leases of the devices, and who has halted them. */
+function takeMotions(devices) {
+  // Drivers say for whom they move another device: "NAME via DEVICE".
+  const isForeign = (holder) => holder && holder !== state.name && !holder.startsWith(`${state.name} via `);
+  state.holder = devices.find(({ holder }) => isForeign(holder))?.holder ?? null;
+  state.haltedBy = devices.find((device) => device.halted_by)?.halted_by ?? null;
+}
+
+/** Shows who drives, whether this page may, and what does not work. */
 function settle() {
-  const { role, seat, parts } = state;
+  const { you, role, seat, parts, problems, refused, holder, haltedBy } = state;
   const hint = driveHint();
   const problem = driveProblem();
-  const shown = hint ?? problem;
+  const shown = hint ?? problem ?? (holder && `${holder} drives.`);
   stick.allow(!hint);
   text($("drive-hint"), shown ?? stick.hint());
   $("drive-hint").classList.toggle("problem", Boolean(problem) && shown === problem);
-  $("seat").hidden = role === null || (!seat.holder && !(seat.viewers > 1));
-  if (seat.holder === state.you && problem) chip($("seat"), "bad", "the robot does not drive");
-  else if (seat.holder === state.you) chip($("seat"), "busy", "you are driving");
+  $("seat").hidden = role === null || (!seat.holder && !haltedBy && !holder && !(seat.viewers > 1));
+  if (haltedBy) chip($("seat"), "bad", "halted");
   else if (isOther()) chip($("seat"), "bad", `page ${seat.holder} is driving`);
+  else if (holder) chip($("seat"), "bad", `${holder} drives`);
+  else if (seat.holder === you && problem) chip($("seat"), "bad", "the robot does not drive");
+  else if (seat.holder === you) chip($("seat"), "busy", "you are driving");
   else chip($("seat"), "", `${seat.viewers} pages open`);
+  $("take-over").hidden = role !== "drive" || haltedBy !== null || !(isOther() || holder || (refused && !problems.wheels));
+  $("release").hidden = role !== "drive" || haltedBy === null;
   $("guard-label").hidden = !parts.guard;
   $("halt").disabled = role !== "drive";
   text($("map-problem"), mapProblem() ?? "");
@@ -158,8 +176,9 @@ function driveHint() {
 
 /** Why the robot does not follow the stick. */
 function driveProblem() {
-  const { role, parts, problems, refused } = state;
+  const { role, parts, problems, refused, haltedBy } = state;
   if (role === null || state.missing) return null;
+  if (haltedBy) return `Halted by ${haltedBy}: nothing moves until the release.`;
   const isGuarded = parts.guard && $("guard").checked;
   const guard = isGuarded && problems.guard ? `${problems.guard}. Without 'Stop before obstacles', the stick works.` : null;
   return problems.wheels ?? refused?.text ?? guard;
@@ -194,6 +213,12 @@ function banner(shown) {
 
 $("halt").addEventListener("click", stop);
 $("cancel").addEventListener("click", stop);
+$("take-over").addEventListener("click", () => {
+  state.refused = null;
+  link.send({ t: "take_over" });
+  settle();
+});
+$("release").addEventListener("click", () => link.send({ t: "halt", halt: false }));
 $("zoom-in").addEventListener("click", () => map.zoom(1.4));
 $("zoom-out").addEventListener("click", () => map.zoom(1 / 1.4));
 $("fit").addEventListener("click", () => {

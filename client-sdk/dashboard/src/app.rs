@@ -20,7 +20,7 @@ use crate::input::{Input, Measured};
 use crate::outbox::Channel;
 use crate::panel;
 use crate::parts::Parts;
-use crate::pilot::{Order, Pilots};
+use crate::pilot::{self, Order, Pilots};
 use crate::viewer::Mailbox;
 
 /// The hub and its helpers.
@@ -121,6 +121,7 @@ impl App {
                 self.hub.sent_at(now, id, at);
                 self.hub.handle(now, id, said);
             }
+            Input::Silent(id) => self.hub.handle_silence(now, id),
             Input::Closed(id) => self.hub.close(now, id),
             Input::Drivers(drivers) => {
                 self.hub.handle_drivers(now, drivers);
@@ -133,7 +134,7 @@ impl App {
             }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::Notice(id, text) => self.hub.notice(id, &text),
-            Input::RefusedMotion(id, why) => self.hub.refuse_motion(id, &why),
+            Input::Refused(id, why) => self.hub.refuse(id, &why),
         }
     }
 
@@ -224,11 +225,17 @@ impl App {
                     self.panels.remove(&device).inspect(AbortHandle::abort);
                 }
                 Output::Drive(id, device, speeds) => {
-                    self.pilots.drive(id, self.hub.parts(), device, speeds);
+                    self.pilot(id).drive(device, speeds);
                 }
                 Output::Goal(ticket, device, target) => {
                     self.order(ticket.viewer, Order::Goal(ticket, device, target));
                 }
+                Output::Stop(id, device) if Some(device) == self.hub.parts().targets => {
+                    self.order(id, Order::Stop(device));
+                }
+                Output::Stop(id, device) => self.pilot(id).stop(device),
+                Output::Halt(id, is_halted) => self.order(id, Order::Halt(is_halted)),
+                Output::TakeOver(id) => self.order(id, Order::TakeOver),
                 Output::NoTargets(id, device) => self.order(id, Order::NoTargets(device)),
                 Output::Change(ticket, device, action) => self.change(ticket, device, action),
                 Output::Call(ticket, device, method, args, permission) => {
@@ -247,9 +254,15 @@ impl App {
     }
 
     fn order(&mut self, id: ViewerId, order: Order) {
-        if !self.pilots.order(id, self.hub.parts(), order) {
+        if !self.pilot(id).order(order) {
             self.hub.notice(id, "dropped: too many pending requests");
         }
+    }
+
+    /// The client of a page.
+    fn pilot(&mut self, id: ViewerId) -> &pilot::Handle {
+        let (parts, name) = (self.hub.parts(), self.hub.name(id));
+        self.pilots.handle(id, parts, name)
     }
 
     /// Starts and stops the tasks that send requests to the mediator and the devices.

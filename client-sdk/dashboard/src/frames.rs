@@ -195,6 +195,9 @@ struct DeviceShown {
     reason: Option<String>,
     hint: Option<String>,
     trouble: Option<String>,
+    /// Who holds its lease, in words.
+    holder: Option<String>,
+    halted_by: Option<String>,
     /// Frames per second to and from the driver.
     in_per_s: Option<f64>,
     out_per_s: Option<f64>,
@@ -244,7 +247,13 @@ impl Overview {
             let first = first.map(|it| name(it.r#type, it.id)).unwrap_or_default();
             let rates = now.rates(before, &first);
             let counters = driver.counters.unwrap_or_default();
+            let motion = |device: &amber_proto::mediator::Device| {
+                let mut motions = driver.motions.iter();
+                motions.find(|motion| motion.device == *device)
+            };
             driver.devices.iter().map(move |device| DeviceShown {
+                holder: motion(device).and_then(|it| it.holder.clone()),
+                halted_by: motion(device).and_then(|it| it.halted_by.clone()),
                 device: name(device.r#type, device.id),
                 state: state_name(driver.state()),
                 pid: driver.pid,

@@ -17,7 +17,6 @@ use amber_proto::{Device, DeviceType};
 use amber_scene::{Drive, Part};
 use serde_json::{Value, json};
 
-use crate::access::Role;
 use crate::frames;
 use crate::limits::{
     FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
@@ -25,6 +24,7 @@ use crate::limits::{
 };
 use crate::outbox::{Channel, Frame};
 use crate::parts::{Parts, is_up};
+use amber_web::Role;
 
 mod said;
 
@@ -60,8 +60,14 @@ pub enum Output {
     Drive(ViewerId, Device, WheelSpeeds),
     /// Drive to a target, on behalf of a page.
     Goal(Ticket, Device, Target),
-    /// Forget all targets, on behalf of a page: the robot stops.
+    /// End the targets of a page.
     NoTargets(ViewerId, Device),
+    /// Stop a device because a page asks for it, whoever moves it.
+    Stop(ViewerId, Device),
+    /// Halt everything that moves, or release the halt.
+    Halt(ViewerId, bool),
+    /// Let a page take the leases of what it moves next from their holders.
+    TakeOver(ViewerId),
     /// Change a driver.
     Change(Ticket, Device, Action),
     /// Send a request, on behalf of a page.
@@ -174,6 +180,15 @@ impl Hub {
         self.parts
     }
 
+    /// The name of a page as others see it: who drives.
+    #[must_use]
+    pub fn name(&self, id: ViewerId) -> String {
+        match self.viewers.get(&id) {
+            Some(viewer) => format!("dashboard {}", viewer.address),
+            None => "dashboard".to_owned(),
+        }
+    }
+
     /// The number of pages.
     #[must_use]
     pub fn viewers(&self) -> usize {
@@ -207,7 +222,7 @@ impl Hub {
             self.outputs.push_back(Output::Feed(true));
         }
         let hello = json!({
-            "t": "hello", "you": id.0, "role": role, "mediator": self.mediator,
+            "t": "hello", "you": id.0, "name": self.name(id), "role": role.name(), "mediator": self.mediator,
             "max_speed_mm_s": self.max_speed_mm_s,
         });
         let lines = [frames::text(&hello)]
@@ -253,13 +268,23 @@ impl Hub {
         }
     }
 
+    /// A page that usually answers has fallen silent: it may have frozen.
+    pub fn handle_silence(&mut self, now: Duration, id: ViewerId) {
+        if self.navigator == Some(id) {
+            self.notice(id, "cancelled the target: this page did not answer");
+            self.cancel_targets(id);
+            self.settle(now);
+        }
+    }
+
     /// A page has sent a message.
     pub fn handle(&mut self, now: Duration, id: ViewerId, said: Said) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
         // A stop is always accepted.
-        if said != Said::Stop && !viewer.messages.take(now) {
+        let stops = matches!(said, Said::Stop | Said::Halt { halt: true });
+        if !stops && !viewer.messages.take(now) {
             viewer.ignored += 1;
             if viewer.ignored == 1 {
                 self.notice(id, "too many messages from this page: some are ignored");
@@ -276,7 +301,7 @@ impl Hub {
                 "a motion came too late"
             );
             let why = "the network delays this page: its old commands are dropped";
-            self.refuse(id, &said, why);
+            self.refuse_said(id, &said, why);
             return self.settle(now);
         }
         match said {
@@ -317,9 +342,16 @@ impl Hub {
                     Err(why) => self.answer(ticket, Err(why)),
                 }
             }
-            said if !may_drive => self.refuse(id, &said, "this page is view-only"),
+            said if !may_drive => self.refuse_said(id, &said, "this page is view-only"),
             Said::Drive { left, right, guard } => self.drive(now, id, left, right, guard),
             Said::Stop => self.stop(now, id),
+            Said::Halt { halt } => {
+                if halt {
+                    self.stop(now, id);
+                }
+                self.outputs.push_back(Output::Halt(id, halt));
+            }
+            Said::TakeOver => self.take_over(now, id),
             Said::Goal { id: number, x, y } => {
                 let ticket = Ticket {
                     viewer: id,
@@ -441,7 +473,7 @@ impl Hub {
     fn drive(&mut self, now: Duration, id: ViewerId, left: f64, right: f64, guard: bool) {
         let limit = f64::from(self.max_speed_mm_s);
         if !(left.is_finite() && right.is_finite()) {
-            return self.refuse_motion(id, "invalid speeds");
+            return self.refuse(id, "invalid speeds");
         }
         let side = |speed: f64| speed.clamp(-limit, limit).round() as i32;
         let speeds = WheelSpeeds::sides(side(left), side(right));
@@ -457,12 +489,12 @@ impl Hub {
             (_, true) => None,
             (_, false) => match self.way(guard) {
                 Ok(route) => Some(route),
-                Err(why) => return self.refuse_motion(id, &why),
+                Err(why) => return self.refuse(id, &why),
             },
         };
         let was_moving = self.controls.moves();
         if self.controls.drive(now, id, speeds, MOTION_LIFE).is_err() {
-            return self.refuse_motion(id, "another page is driving the robot");
+            return self.refuse(id, "another page is driving the robot");
         }
         if is_stop {
             return;
@@ -508,18 +540,49 @@ impl Hub {
     }
 
     fn stop(&mut self, now: Duration, id: ViewerId) {
+        self.stop_pages(now, "stopped: release the stick to drive again");
+        self.navigator = None;
+        let devices = [self.parts.targets, self.parts.wheels];
+        let stops = devices.into_iter().flatten();
+        self.outputs
+            .extend(stops.map(|device| Output::Stop(id, device)));
+        // A program that holds a lease would drive on with its next command.
+        if self.is_driven_by_others() {
+            self.outputs.push_back(Output::Halt(id, true));
+        }
+    }
+
+    /// The page that drives must release its stick first.
+    fn stop_pages(&mut self, now: Duration, why: &str) {
         if let Some(holder) = self.controls.holder() {
             if self.controls.moves() && self.halted.insert(holder) {
-                self.refuse_motion(holder, "stopped: release the stick to drive again");
+                self.refuse(holder, why);
             }
             self.controls.release(holder);
         }
         self.settle(now);
-        self.cancel_targets(id);
-        if let Some(wheels) = self.parts.wheels {
-            let stop = Output::Drive(id, wheels, WheelSpeeds::STOP);
-            self.outputs.push_back(stop);
+    }
+
+    /// Whether a program that is no page of this dashboard holds the lease of a device.
+    fn is_driven_by_others(&self) -> bool {
+        let pages: Vec<_> = self.viewers.keys().map(|id| self.name(*id)).collect();
+        let motions = self.drivers.iter().flat_map(|driver| &driver.motions);
+        let mut holders = motions.filter_map(|motion| motion.holder.as_deref());
+        holders.any(|holder| {
+            // Drivers say for whom they move another device: "NAME via DEVICE".
+            let name = holder.split(" via ").next().unwrap_or(holder);
+            !pages.iter().any(|page| page == name)
+        })
+    }
+
+    fn take_over(&mut self, now: Duration, id: ViewerId) {
+        if self.is_taken_from(now, id) {
+            self.stop_pages(
+                now,
+                "another page has taken over: release the stick to drive again",
+            );
         }
+        self.outputs.push_back(Output::TakeOver(id));
     }
 
     fn cancel_targets(&mut self, id: ViewerId) {
@@ -610,13 +673,13 @@ impl Hub {
         self.tell(id, "notice", text);
     }
 
-    /// Tells a page at its stick why the robot does not follow it.
-    pub fn refuse_motion(&mut self, id: ViewerId, why: &str) {
+    /// Tells a page at its stick why the robot does not obey it.
+    pub fn refuse(&mut self, id: ViewerId, why: &str) {
         self.tell(id, "refused", why);
     }
 
     /// Tells a page why its message has no effect, at the place where its operator looks.
-    fn refuse(&mut self, id: ViewerId, said: &Said, why: &str) {
+    fn refuse_said(&mut self, id: ViewerId, said: &Said, why: &str) {
         if let Some(number) = said.number() {
             let ticket = Ticket {
                 viewer: id,
@@ -624,7 +687,7 @@ impl Hub {
             };
             self.answer(ticket, Err(why.to_owned()));
         } else if matches!(said, Said::Drive { .. }) {
-            self.refuse_motion(id, why);
+            self.refuse(id, why);
         } else {
             self.notice(id, why);
         }

@@ -9,9 +9,9 @@ use amber_proto::mediator::Driver;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
-use crate::access::Role;
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
 use crate::outbox::{Channel, Frame};
+use amber_web::Role;
 
 /// An input of the hub.
 pub(crate) enum Input {
@@ -24,6 +24,8 @@ pub(crate) enum Input {
     ),
     /// A page has sent a message.
     Said(ViewerId, Message),
+    /// A page answers no pings.
+    Silent(ViewerId),
     /// A page is gone.
     Closed(ViewerId),
     /// The drivers of the mediator.
@@ -38,8 +40,8 @@ pub(crate) enum Input {
     Answer(Ticket, Result<Value, String>),
     /// A notice for a page.
     Notice(ViewerId, String),
-    /// The wheels do not obey the stick of a page.
-    RefusedMotion(ViewerId, String),
+    /// The robot does not follow the stick of a page, or does not obey it, with the reason.
+    Refused(ViewerId, String),
 }
 
 /// A measurement of the robot, or the reason why it is missing.

@@ -20,10 +20,9 @@
 use std::net::SocketAddr;
 
 use amber_terminal::{Failure, has_colours, print};
-use amber_web::place;
+use amber_web::{Access, Origins, Own, Tokens, place};
 use tokio::sync::mpsc;
 
-pub mod access;
 pub mod assets;
 pub mod frames;
 pub mod hub;
@@ -39,8 +38,6 @@ mod pilot;
 mod qr;
 mod server;
 mod viewer;
-
-use self::access::{Access, Tokens};
 
 /// The usual address of the dashboard.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8026";
@@ -71,6 +68,10 @@ pub struct Options {
         value_parser = clap::value_parser!(u32).range(50..=1200),
     )]
     pub max_speed: u32,
+    /// Let pages of this site connect, e.g. `https://robots.example` (may be given several times);
+    /// null means pages that are opened from disk
+    #[arg(long, value_name = "ORIGIN")]
+    pub origin: Vec<String>,
     /// End when stdin ends
     #[arg(long, hide = true)]
     pub until_eof: bool,
@@ -91,10 +92,10 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     let (listener, listen) = place::listen(options.listen, "amber dashboard").await?;
-    let access = Access::new(listen, || {
+    let access = Access::new(listen, origins(&options.origin), || {
         Ok::<_, Failure>(Tokens {
             drive: place::token()?,
-            look: place::token()?,
+            look: Some(place::token()?),
         })
     })?;
     let introduction = introduction(&place::shown(listen), &access, has_colours());
@@ -108,6 +109,15 @@ async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The pages of the dashboard itself, and those of these sites.
+fn origins(listed: &[String]) -> Origins {
+    Origins {
+        listed: listed.to_vec(),
+        of_this_machine: false,
+        own: Own::ByAnyHost,
+    }
+}
+
 /// The addresses to open. `hosts` are those of this machine, the best one first.
 fn introduction(hosts: &[SocketAddr], access: &Access, is_terminal: bool) -> String {
     let Some((host, others)) = hosts.split_first() else {
@@ -117,10 +127,10 @@ fn introduction(hosts: &[SocketAddr], access: &Access, is_terminal: bool) -> Str
         return format!("dashboard: http://{host}\n");
     };
     let drive = format!("http://{host}/#{}", tokens.drive.text());
-    let mut lines = format!(
-        "dashboard:            {drive}\ndashboard, view only: http://{host}/#{}\n",
-        tokens.look.text()
-    );
+    let mut lines = format!("dashboard:            {drive}\n");
+    if let Some(look) = &tokens.look {
+        lines += &format!("dashboard, view only: http://{host}/#{}\n", look.text());
+    }
     if !others.is_empty() {
         let others: Vec<_> = others.iter().map(SocketAddr::to_string).collect();
         lines += &format!("other addresses of this machine: {}\n", others.join(", "));
@@ -150,10 +160,10 @@ mod tests {
     fn others_get_real_addresses_with_tokens_and_a_code_in_a_terminal() {
         let listen = "0.0.0.0:8026".parse().unwrap();
         let token = |byte| amber_web::access::Token::new([byte; amber_web::access::TOKEN_BYTES]);
-        let access = Access::new(listen, || {
+        let access = Access::new(listen, origins(&[]), || {
             Ok::<_, Failure>(Tokens {
                 drive: token(1),
-                look: token(2),
+                look: Some(token(2)),
             })
         });
         let access = access.unwrap();
@@ -183,7 +193,7 @@ mod tests {
     #[test]
     fn on_this_machine_the_address_is_all() {
         let listen = "127.0.0.1:8026".parse().unwrap();
-        let access = Access::new(listen, || Err(())).unwrap();
+        let access = Access::new(listen, origins(&[]), || Err(())).unwrap();
         let shown = introduction(&[listen], &access, true);
         assert_eq!(shown, "dashboard: http://127.0.0.1:8026\n");
     }

@@ -13,6 +13,16 @@ pub const MOTION_LAG: Duration = Duration::from_millis(500);
 /// longer than [`MOTION_LIFE`], because commands take some time to arrive.
 pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
 
+/// The lease of what a page moves ends if the dashboard gives no sign of life for this time, for
+/// example because it has frozen. Then targets end, too.
+pub const LEASE_PERIOD: Duration = MOTION_VALIDITY;
+
+/// How long a page keeps the lease after its last motion: as long as its seat.
+pub const LEASE_HOLD: Duration = amber_gateways::limits::SEAT_HOLD;
+
+/// How long a page that takes over may take for its next motion.
+pub const TAKE_OVER_TIME: Duration = Duration::from_secs(5);
+
 /// Messages per second from one page: a stick sends 20, the rest are clicks.
 pub const MESSAGE_RATE: u32 = 60;
 
@@ -62,10 +72,13 @@ pub const MAX_GUESTS_PER_IP: usize = 24;
 pub const HELLO_TIME: Duration = Duration::from_secs(5);
 
 /// The time between two pings to a page.
-pub const PING_PERIOD: Duration = Duration::from_secs(1);
+pub const PING_PERIOD: Duration = Duration::from_millis(200);
 
-/// A page that does not even answer pings for this time is gone: a target that it has set is
-/// cancelled. Its motion by the stick has ended long before: [`MOTION_LIFE`].
+/// A page that answers no ping for this time may have frozen: a target that it has set is cancelled.
+pub const TARGET_SILENCE: Duration = MOTION_VALIDITY;
+
+/// A page that does not even answer pings for this time is gone. Its motion by the stick has ended
+/// long before: [`MOTION_LIFE`].
 pub const SILENT_PAGE: Duration = Duration::from_secs(4);
 
 /// How long a page may take to make room for a frame.

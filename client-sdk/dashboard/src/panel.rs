@@ -266,6 +266,7 @@ fn refusal_of(method: &Method) -> Option<&'static str> {
 /// The request is unknown or not allowed, an argument is invalid, or the device does not answer.
 pub(crate) async fn call(
     client: &Client,
+    leases: &calls::Leases,
     device: Device,
     name: &str,
     words: &[String],
@@ -283,7 +284,7 @@ pub(crate) async fn call(
     if let Some(why) = refusal_of(method) {
         return Err(why.to_owned());
     }
-    calls::call(client, device, &schemas, method, words).await
+    calls::call(client, leases, device, &schemas, method, words).await
 }
 
 fn request(method: &Method, schemas: &Schemas, words: &[String]) -> Result<Bytes, String> {

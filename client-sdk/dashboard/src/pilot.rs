@@ -9,21 +9,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use amber_client::lease::{Claims, Terms, Use};
 use amber_client::values::Target;
 use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
-use amber_web::calls::in_words;
+use amber_scene::moving;
+use amber_web::calls::{self, in_words};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::hub::{Permission, Ticket, ViewerId};
 use crate::input::Input;
 use crate::limits::{
-    BETWEEN_STOPS, LAST_WORDS, MAX_CALLS, MOTION_DEADLINE, MOTION_VALIDITY, PROOF_PERIOD, STOPS,
-    TELL_AGAIN,
+    BETWEEN_STOPS, LAST_WORDS, LEASE_HOLD, LEASE_PERIOD, MAX_CALLS, MOTION_DEADLINE,
+    MOTION_VALIDITY, PROOF_PERIOD, STOPS, TAKE_OVER_TIME, TELL_AGAIN,
 };
 use crate::panel;
 use crate::parts::Parts;
@@ -37,18 +39,36 @@ pub(crate) struct Pilots {
     tasks: JoinSet<()>,
 }
 
-struct Handle {
+/// The client of one page.
+pub(crate) struct Handle {
     /// Only the newest motion matters.
-    motion: watch::Sender<Option<(Device, WheelSpeeds)>>,
+    motion: watch::Sender<Option<Motion>>,
     orders: mpsc::Sender<Order>,
 }
+
+/// Wheel speeds of a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Motion {
+    device: Device,
+    speeds: WheelSpeeds,
+    /// A stop that a person asks for, and not only a stick that comes to rest.
+    is_asked: bool,
+}
+
+type Motions = watch::Receiver<Option<Motion>>;
 
 /// An order of a page for a device.
 pub(crate) enum Order {
     /// Drive to a target.
     Goal(Ticket, Device, Target),
-    /// Forget all targets: the robot stops.
+    /// End the targets of this page.
     NoTargets(Device),
+    /// Stop a driver with targets, whoever has set them.
+    Stop(Device),
+    /// Halt everything that moves, or release the halt.
+    Halt(bool),
+    /// Take the leases of what the page moves next from their holders.
+    TakeOver,
     /// Send a request.
     Call(Ticket, Device, String, Vec<String>, Permission),
 }
@@ -69,22 +89,6 @@ impl Pilots {
         }
     }
 
-    pub(crate) fn drive(
-        &mut self,
-        viewer: ViewerId,
-        parts: Parts,
-        device: Device,
-        speeds: WheelSpeeds,
-    ) {
-        let motion = &self.handle(viewer, parts).motion;
-        motion.send_replace(Some((device, speeds)));
-    }
-
-    /// Forwards an order; `false` if it is dropped because too many wait.
-    pub(crate) fn order(&mut self, viewer: ViewerId, parts: Parts, order: Order) -> bool {
-        self.handle(viewer, parts).orders.try_send(order).is_ok()
-    }
-
     /// The client of a page leaves the mediator, after its last motion and orders are sent.
     pub(crate) fn leave(&mut self, viewer: ViewerId) {
         self.handles.remove(&viewer);
@@ -101,14 +105,16 @@ impl Pilots {
         }
     }
 
-    /// The client of a page, which begins when the page first needs it.
-    fn handle(&mut self, viewer: ViewerId, parts: Parts) -> &Handle {
+    /// The client of a page, which begins when the page first needs it. `name` says to people who
+    /// drives.
+    pub(crate) fn handle(&mut self, viewer: ViewerId, parts: Parts, name: String) -> &Handle {
         self.handles.entry(viewer).or_insert_with(|| {
             let (motion, motions) = watch::channel(None);
             let (orders, received) = mpsc::channel(MAX_CALLS);
             let pilot = Pilot {
                 viewer,
                 parts,
+                name,
                 inputs: self.inputs.clone(),
                 new_targets: self.new_targets.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
@@ -121,9 +127,34 @@ impl Pilots {
     }
 }
 
+impl Handle {
+    pub(crate) fn drive(&self, device: Device, speeds: WheelSpeeds) {
+        self.set(device, speeds, false);
+    }
+
+    /// Stops wheels, whoever moves them.
+    pub(crate) fn stop(&self, device: Device) {
+        self.set(device, WheelSpeeds::STOP, true);
+    }
+
+    fn set(&self, device: Device, speeds: WheelSpeeds, is_asked: bool) {
+        self.motion.send_replace(Some(Motion {
+            device,
+            speeds,
+            is_asked,
+        }));
+    }
+
+    /// Forwards an order; `false` if it is dropped because too many wait.
+    pub(crate) fn order(&self, order: Order) -> bool {
+        self.orders.try_send(order).is_ok()
+    }
+}
+
 struct Pilot {
     viewer: ViewerId,
     parts: Parts,
+    name: String,
     inputs: mpsc::Sender<Input>,
     new_targets: Arc<Notify>,
     calls: Arc<Semaphore>,
@@ -132,18 +163,20 @@ struct Pilot {
 }
 
 impl Pilot {
-    async fn run(
-        self,
-        mediator: String,
-        motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
-        orders: mpsc::Receiver<Order>,
-    ) {
+    async fn run(self, mediator: String, motions: Motions, orders: mpsc::Receiver<Order>) {
         let client = match Client::connect(&mediator).await {
             Ok(client) => client,
             Err(error) => return self.notice(error.to_string()).await,
         };
+        let terms = Terms::new(self.name.clone()).with_period(LEASE_PERIOD);
+        let mut leases = Leases {
+            claims: Claims::new(terms, LEASE_HOLD),
+            of_calls: calls::Leases::new(client.clone(), &self.name),
+            denied: None,
+            by_force_until: None,
+        };
         tokio::select! {
-            () = self.serve(&client, motions, orders) => {}
+            () = self.serve(&client, &mut leases, motions, orders) => {}
             () = subscribe(&client, self.parts) => {}
         }
         client.close().await;
@@ -153,52 +186,76 @@ impl Pilot {
     async fn serve(
         &self,
         client: &Client,
-        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
+        leases: &mut Leases,
+        mut motions: Motions,
         mut orders: mpsc::Receiver<Order>,
     ) {
         let mut orders_open = true;
         loop {
+            let due = leases.claims.next_due();
             tokio::select! {
                 biased;
                 // If the page is gone, this still returns the last motion first.
                 changed = motions.changed() => {
-                    let motion = *motions.borrow_and_update();
-                    if let (Ok(()), Some((device, speeds))) = (changed.as_ref(), motion) {
-                        self.drive(client, device, speeds, &motions).await;
-                    }
                     if changed.is_err() {
                         break;
                     }
+                    self.drive(client, leases, &mut motions).await;
                 }
                 order = orders.recv(), if orders_open => match order {
-                    Some(order) => self.perform(client, order).await,
+                    Some(order) => self.perform(client, leases, order).await,
                     None => orders_open = false,
                 },
+                (device, error) = leases.claims.lost() => {
+                    leases.denied = Some(device);
+                    self.refused(&error).await;
+                }
+                () = until(due) => leases.claims.expire(),
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::NoTargets(..) = order {
-                self.perform(client, order).await;
+            if let Order::NoTargets(_) | Order::Stop(_) = order {
+                self.perform(client, leases, order).await;
             }
         }
     }
 
-    async fn drive(
-        &self,
-        client: &Client,
-        device: Device,
-        speeds: WheelSpeeds,
-        motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
-    ) {
+    /// Sends the newest motion, if this page may move the wheels.
+    async fn drive(&self, client: &Client, leases: &mut Leases, motions: &mut Motions) {
+        loop {
+            let newest = *motions.borrow_and_update();
+            let Some(motion) = newest else {
+                return;
+            };
+            if motion.speeds == WheelSpeeds::STOP {
+                // A stick that comes to rest must not stop the robot of another program.
+                if motion.is_asked || !leases.claims.is_denied(motion.device) {
+                    self.send(client, motion, motions).await;
+                }
+                return;
+            }
+            if let Err(error) = leases.claim(client, motion.device, Use::Command).await {
+                return self.refused(&error).await;
+            }
+            // The page may have released the stick in the meantime.
+            let is_newest = *motions.borrow() == newest;
+            if is_newest {
+                return self.send(client, motion, motions).await;
+            }
+        }
+    }
+
+    async fn send(&self, client: &Client, motion: Motion, motions: &Motions) {
         // CollisionAvoidance accepts the same message.
         // The next motion must not wait, and a refusal belongs on the page.
         let (viewer, inputs, told) = (self.viewer, self.inputs.clone(), self.told.clone());
         let refused = move |error: Error| {
             let why = error.to_string();
-            if is_news(&told, &why) && inputs.try_send(Input::RefusedMotion(viewer, why)).is_err() {
+            if is_news(&told, &why) && inputs.try_send(Input::Refused(viewer, why)).is_err() {
                 tracing::debug!("dropped a refusal: the dashboard is busy");
             }
         };
+        let Motion { device, speeds, .. } = motion;
         let wheels = Roboclaw::new(client.device(device))
             .with_deadline(MOTION_DEADLINE)
             .with_validity(MOTION_VALIDITY)
@@ -219,28 +276,37 @@ impl Pilot {
                 tracing::warn!(%device, "a motion command was not sent: {error}");
                 let why = error.to_string();
                 if is_news(&self.told, &why) {
-                    let refused = Input::RefusedMotion(self.viewer, why);
+                    let refused = Input::Refused(self.viewer, why);
                     let _ = self.inputs.send(refused).await;
                 }
             }
         }
     }
 
-    async fn perform(&self, client: &Client, order: Order) {
+    async fn perform(&self, client: &Client, leases: &mut Leases, order: Order) {
         match order {
             Order::Goal(ticket, device, target) => {
-                // A refusal belongs on the page.
-                let driver = DriveToPoint::new(client.device(device)).with_outcomes();
-                let set = driver.set_targets(&[target]).await;
-                self.new_targets.notify_one();
+                let set = self.goal(client, leases, device, target).await;
                 let answer = set.map(|()| Value::Null);
                 let answer = answer.map_err(|error| in_words(&error));
                 self.answer(ticket, answer).await;
             }
             Order::NoTargets(device) => {
-                let driver = DriveToPoint::new(client.device(device));
-                if let Err(error) = driver.set_targets(&[]).await {
-                    self.notice(error.to_string()).await;
+                // Targets of other programs are no business of this page.
+                if let Err(error) = leases.claim(client, device, Use::Command).await {
+                    return self.refused(&error).await;
+                }
+                self.forget_targets(client, leases, device).await;
+            }
+            Order::Stop(device) => self.forget_targets(client, leases, device).await,
+            Order::Halt(is_halted) => self.halt(client, is_halted),
+            Order::TakeOver => {
+                leases.by_force_until = Some(Instant::now() + TAKE_OVER_TIME);
+                let device = leases.denied.or(self.parts.wheels);
+                if let Some(device) = device
+                    && let Err(error) = leases.claim(client, device, Use::Command).await
+                {
+                    self.refused(&error).await;
                 }
             }
             Order::Call(ticket, device, method, args, permission) => {
@@ -249,12 +315,79 @@ impl Pilot {
                     return self.answer(ticket, Err(why)).await;
                 };
                 let (client, inputs) = (client.clone(), self.inputs.clone());
+                let calls = leases.of_calls.clone();
                 tokio::spawn(async move {
-                    let answer = panel::call(&client, device, &method, &args, permission).await;
+                    let called = panel::call(&client, &calls, device, &method, &args, permission);
+                    let answer = called.await;
                     let _ = inputs.send(Input::Answer(ticket, answer)).await;
                     drop(permit);
                 });
             }
+        }
+    }
+
+    /// Gives the robot a target.
+    async fn goal(
+        &self,
+        client: &Client,
+        leases: &mut Leases,
+        device: Device,
+        target: Target,
+    ) -> Result<(), Error> {
+        if let Err(error) = leases.claim(client, device, Use::Errand).await {
+            // Offers to take over.
+            self.refused(&error).await;
+            return Err(error);
+        }
+        self.set_targets(client, device, &[target]).await
+    }
+
+    /// Forgets all targets of a driver, and gives its lease back.
+    async fn forget_targets(&self, client: &Client, leases: &mut Leases, device: Device) {
+        if let Err(error) = self.set_targets(client, device, &[]).await {
+            self.refused(&error).await;
+        }
+        leases.claims.release(device);
+    }
+
+    async fn set_targets(
+        &self,
+        client: &Client,
+        device: Device,
+        targets: &[Target],
+    ) -> Result<(), Error> {
+        let driver = DriveToPoint::new(client.device(device).with_outcomes());
+        let set = driver.set_targets(targets).await;
+        self.new_targets.notify_one();
+        set
+    }
+
+    /// Halts everything that moves, or releases the halt, while motions go on.
+    fn halt(&self, client: &Client, is_halted: bool) {
+        let (client, name) = (client.clone(), self.name.clone());
+        let (viewer, inputs) = (self.viewer, self.inputs.clone());
+        tokio::spawn(async move {
+            let failures = match moving::devices(&client).await {
+                Ok(devices) => moving::change_halts(&client, devices, is_halted, &name).await,
+                Err(error) => vec![(Device::MEDIATOR, Err(error))],
+            };
+            for (_, done) in failures {
+                if let Err(error) = done {
+                    let _ = inputs.send(Input::Notice(viewer, error.to_string())).await;
+                }
+            }
+        });
+    }
+
+    /// The robot does not obey this page.
+    async fn refused(&self, error: &Error) {
+        let text = error.to_string();
+        if is_news(&self.told, &text) {
+            let refused = match error {
+                Error::Refused { .. } => Input::Refused(self.viewer, text),
+                _ => Input::Notice(self.viewer, text),
+            };
+            let _ = self.inputs.send(refused).await;
         }
     }
 
@@ -264,6 +397,44 @@ impl Pilot {
 
     async fn answer(&self, ticket: Ticket, answer: Result<Value, String>) {
         let _ = self.inputs.send(Input::Answer(ticket, answer)).await;
+    }
+}
+
+/// The leases of one page.
+struct Leases {
+    claims: Claims,
+    /// Those of requests in panels.
+    of_calls: calls::Leases,
+    /// The last device that another program did not release.
+    denied: Option<Device>,
+    /// Until then, the next lease is taken from its holder.
+    by_force_until: Option<Instant>,
+}
+
+impl Leases {
+    async fn claim(&mut self, client: &Client, device: Device, what: Use) -> Result<(), Error> {
+        let by_force = self.by_force_until.is_some_and(|it| Instant::now() < it);
+        self.claims.set_force(by_force);
+        let claimed = self.claims.claim(&client.device(device), what).await;
+        match &claimed {
+            // Once: two pages must not take the robot from each other again and again.
+            Ok(()) => {
+                self.by_force_until = None;
+                if self.denied == Some(device) {
+                    self.denied = None;
+                }
+            }
+            Err(_) => self.denied = Some(device),
+        }
+        claimed
+    }
+}
+
+/// Waits until this time, or endlessly.
+async fn until(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,16 +4,28 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use amber_web::websocket::Refusal;
-use amber_web::{Answer, Limits, Request, StatusCode, head, headers, page, plain, socket};
+use amber_web::{
+    Access, Advice, Answer, Limits, Request, StatusCode, head, headers, page, plain, socket,
+};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::access::Access;
 use crate::assets;
 use crate::hub::FULL;
 use crate::input::Input;
 use crate::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE};
 use crate::viewer::{self, Admission, Ended};
+
+/// What people are told about refused pages.
+const ADVICE: Advice = Advice {
+    host: "this dashboard serves only its own machine: open it as http://localhost, or start it with \
+           --listen 0.0.0.0:8026 to serve other machines",
+    origin: "pages of other sites cannot connect: open the dashboard's own page, or allow the site \
+             with --origin",
+    from_disk: "pages that are opened from disk cannot connect: open the dashboard's own page, or \
+                allow them with --origin null",
+    token: "wrong or missing token: open the address that `amber dashboard` printed",
+};
 
 /// The path of the WebSocket.
 const SOCKET: &str = "/socket";
@@ -48,9 +60,10 @@ impl Server {
 
     fn answer(self: Arc<Self>, request: Request, peer: SocketAddr) -> Answer {
         let (host, origin) = (head(&request, "host"), head(&request, "origin"));
-        if let Err(refusal) = self.access.admit(host, origin) {
-            self.connections.refused(peer, refusal.text());
-            return plain(StatusCode::FORBIDDEN, refusal.text());
+        if let Err(refused) = self.access.admit(host, origin) {
+            let why = ADVICE.about(refused);
+            self.connections.refused(peer, why);
+            return plain(StatusCode::FORBIDDEN, why);
         }
         match request.uri().path() {
             SOCKET => self.upgrade(request, peer),
@@ -87,13 +100,10 @@ impl Server {
 
     /// The permission of a page with this token.
     fn admit(&self, token: Option<&str>, ip: IpAddr) -> Admission {
-        self.access.role(token).ok_or_else(|| {
+        self.access.role(token).map_err(|refused| {
             self.connections
                 .refused(ip, "its token is wrong or missing");
-            (
-                Refusal::Forbidden,
-                "wrong or missing token: open the address that `amber dashboard` printed",
-            )
+            (Refusal::Forbidden, ADVICE.about(refused))
         })
     }
 }

@@ -14,11 +14,13 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use crate::access::Role;
 use crate::hub::{self, FULL, Said, ViewerId};
 use crate::input::Input;
-use crate::limits::{FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, WRITE_TIME};
+use crate::limits::{
+    FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
+};
 use crate::outbox::{Channel, Frame, Outbox};
+use amber_web::Role;
 
 /// The outbox of a page, shared by the hub and the task of the page.
 #[derive(Debug, Default)]
@@ -155,11 +157,33 @@ async fn read(
     id: ViewerId,
     inputs: &mpsc::Sender<Input>,
 ) {
-    // A page that works answers the pings.
-    while let Ok(Some(Ok(message))) = timeout(SILENT_PAGE, stream.next()).await {
+    // Whether the silence of this page means something, which has not been said yet.
+    let mut tells_silence = false;
+    loop {
+        let patience = match tells_silence {
+            true => TARGET_SILENCE,
+            false => SILENT_PAGE,
+        };
+        // A page that works answers the pings.
+        let message = match timeout(patience, stream.next()).await {
+            Ok(Some(Ok(message))) => message,
+            Ok(Some(Err(_)) | None) => return,
+            Err(_) if tells_silence => {
+                tells_silence = false;
+                if inputs.send(Input::Silent(id)).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Err(_) => return,
+        };
         let text = match message {
             Message::Text(text) => text,
             Message::Close(_) => return answer_close(&mut stream).await,
+            Message::Pong(_) => {
+                tells_silence = true;
+                continue;
+            }
             _ => continue,
         };
         let input = match serde_json::from_str(&text) {

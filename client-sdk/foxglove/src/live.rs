@@ -13,7 +13,6 @@
 //!   with the token. Viewers are read-only, unless `--calls` allows them to call the requests of
 //!   devices.
 
-mod access;
 mod app;
 mod catalog;
 mod feeds;
@@ -29,10 +28,9 @@ use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use amber_terminal::{Failure, print};
-use amber_web::place;
+use amber_web::access::FROM_DISK;
+use amber_web::{Access, Origins, Own, Tokens, place};
 use tokio::sync::mpsc;
-
-use self::access::Access;
 
 const HELP: &str = "\
 In Foxglove or Lichtblick, choose Open connection, Foxglove WebSocket, and enter the printed
@@ -52,6 +50,14 @@ Examples:
   amber foxglove --origin https://viewer.example.org
   amber foxglove --calls";
 
+/// Pages that run in the browser of this machine and connect to it. The desktop programs have a file;
+/// pages of the network cannot have its origin.
+const KNOWN: [&str; 3] = [
+    "https://app.foxglove.dev",
+    "https://studio.foxglove.dev",
+    "file://",
+];
+
 /// Options of `amber foxglove`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -60,7 +66,7 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8765")]
     listen: SocketAddr,
     /// Web page that may connect, in addition to those of this machine and of Foxglove (may be
-    /// given several times)
+    /// given several times); null means pages that are opened from disk
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
     /// Let viewers call the requests of devices, such as calibrations and servos
@@ -84,8 +90,18 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     let origins: Result<Vec<_>, _> = options.origin.iter().map(|it| checked(it)).collect();
     let (listener, listen) = place::listen(options.listen, "amber foxglove").await?;
-    let access = Access::new(listen, &origins?, place::token)?;
-    let introduction = introduction(&place::shown(listen), access.token());
+    let known = KNOWN.map(str::to_owned).into_iter();
+    let origins = Origins {
+        listed: known.chain(origins?).collect(),
+        of_this_machine: true,
+        own: Own::Never,
+    };
+    let access = Access::new(listen, origins, || {
+        let (drive, look) = (place::token()?, None);
+        Ok::<_, Failure>(Tokens { drive, look })
+    })?;
+    let token = access.tokens().map(|tokens| tokens.drive.text());
+    let introduction = introduction(&place::shown(listen), token);
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
     let serving = tokio::spawn(server::run(listener, access, inputs.clone()));
     let app = app::App::new(mediator, session(), options.calls, inputs, received);
@@ -108,6 +124,9 @@ fn introduction(hosts: &[SocketAddr], token: Option<&str>) -> String {
 fn checked(page: &str) -> Result<String, Failure> {
     let is_host = |host: &str| !host.is_empty() && !host.contains('/');
     let origin = page.trim_end_matches('/');
+    if origin == FROM_DISK {
+        return Ok(origin.to_owned());
+    }
     match origin.split_once("://") {
         Some(("http" | "https", host)) if is_host(host) => Ok(origin.to_owned()),
         _ => Err(
@@ -147,6 +166,7 @@ mod tests {
     fn an_origin_has_no_path() {
         assert_eq!(checked("https://a.example/").unwrap(), "https://a.example");
         assert_eq!(checked("http://a:8080").unwrap(), "http://a:8080");
+        assert_eq!(checked("null").unwrap(), "null");
         for wrong in [
             "a.example",
             "https://a.example/page",

@@ -65,13 +65,15 @@ def main() -> None:
         drive = robot.drive_to_point()
         # An error at the start is one that the user must correct.
         drive.configuration()
-        try:
-            tour(drive, rooms, options.rounds)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            # Deletes the targets, and the driver stops the wheels.
-            drive.stop()
+        # No other program drives the robot meanwhile, and it stops if this program freezes.
+        with robot.device("drive_to_point").lease("tour", period=0.5):
+            try:
+                tour(drive, rooms, options.rounds)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                # Deletes the targets, and the driver stops the wheels.
+                drive.stop()
         print("the robot was stopped")
 
 

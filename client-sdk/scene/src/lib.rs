@@ -2,13 +2,14 @@
 //!
 //! [`Devices`] asks the devices for the parts, [`State`] keeps the last answers, and a [`Scene`]
 //! has all parts in the frame of the map: metres, y down, angles clockwise. [`mount`] finds the
-//! position of the laser on the robot.
+//! position of the laser on the robot, and [`moving`] the devices that move.
 //!
 //! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
 
 mod devices;
 pub mod mount;
+pub mod moving;
 mod scene;
 mod state;
 

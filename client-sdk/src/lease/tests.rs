@@ -10,7 +10,10 @@ use crate::fake::Fake;
 
 /// A device that answers lease requests with these states, the last one again and again. Gives the
 /// actions that it was asked for.
-fn play(mut fake: Fake, states: Vec<MotionState>) -> UnboundedReceiver<(Action, DriverMsg)> {
+pub(super) fn play(
+    mut fake: Fake,
+    states: Vec<MotionState>,
+) -> UnboundedReceiver<(Action, DriverMsg)> {
     let (report, actions) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut states = states.into_iter();
@@ -32,14 +35,14 @@ fn play(mut fake: Fake, states: Vec<MotionState>) -> UnboundedReceiver<(Action, 
     actions
 }
 
-fn yours() -> MotionState {
+pub(super) fn yours() -> MotionState {
     MotionState {
         yours: Some(true),
         ..MotionState::default()
     }
 }
 
-fn of_another(refused: Option<&str>) -> MotionState {
+pub(super) fn of_another(refused: Option<&str>) -> MotionState {
     MotionState {
         holder: Some(LeaseClient::default()),
         yours: Some(false),
@@ -48,11 +51,11 @@ fn of_another(refused: Option<&str>) -> MotionState {
     }
 }
 
-fn wheels(client: &Client) -> Proxy {
+pub(super) fn wheels(client: &Client) -> Proxy {
     client.device("roboclaw:0".parse().unwrap())
 }
 
-async fn next(actions: &mut UnboundedReceiver<(Action, DriverMsg)>) -> Action {
+pub(super) async fn next(actions: &mut UnboundedReceiver<(Action, DriverMsg)>) -> Action {
     actions.recv().await.unwrap().0
 }
 

@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
+use amber_client::lease::{Claims, Terms, Use};
 use amber_client::{Announcement, Client, Error};
 use amber_proto::Device;
-use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
+use amber_reflect::{Motion, Schemas};
 use amber_schema::{Harmless, Kind, Method};
+use amber_terminal::note;
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep_until;
 
-use crate::limits::{ANSWER_MARGIN, MEDIATOR_DEADLINE};
+use crate::limits::{ANSWER_MARGIN, LEASE_HOLD, LEASE_PERIOD, MAX_CLAIMS, MEDIATOR_DEADLINE};
 
 /// The known descriptions.
 #[derive(Debug)]
@@ -60,26 +64,107 @@ pub fn keeps_moving(method: &Method) -> bool {
     moves.is_some_and(|moves| !moves.errand && moves.stop.is_some() && !method.request.is_empty())
 }
 
-/// Sends a request with arguments as on the command line, and returns the answer by name; null if the
-/// request has none. A request without an answer asks the driver whether it carries it out.
+/// The leases of what the requests of a page or viewer move. They end with their client.
+#[derive(Clone, Debug)]
+pub struct Leases(mpsc::Sender<Wanted>);
+
+struct Wanted {
+    device: Device,
+    what: Use,
+    granted: oneshot::Sender<Result<(), Error>>,
+}
+
+impl Leases {
+    /// For the requests of this client. `name` says to people who moves the devices.
+    #[must_use]
+    pub fn new(client: Client, name: &str) -> Self {
+        let (wanted, asked) = mpsc::channel(MAX_CLAIMS);
+        let claims = Claims::new(Terms::new(name).with_period(LEASE_PERIOD), LEASE_HOLD);
+        tokio::spawn(hold(client, claims, asked));
+        Self(wanted)
+    }
+
+    /// Takes the lease of a device, unless it is held already.
+    ///
+    /// # Errors
+    /// Another client holds it.
+    async fn claim(&self, device: Device, what: Use) -> Result<(), Error> {
+        let (granted, answer) = oneshot::channel();
+        let wanted = Wanted {
+            device,
+            what,
+            granted,
+        };
+        match self.0.send(wanted).await {
+            Ok(()) => answer.await.unwrap_or(Ok(())),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+async fn hold(client: Client, mut claims: Claims, mut asked: mpsc::Receiver<Wanted>) {
+    loop {
+        let due = claims.next_due();
+        let expired = async {
+            match due {
+                Some(due) => sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            wanted = asked.recv() => {
+                let Some(Wanted { device, what, granted }) = wanted else {
+                    return;
+                };
+                let claimed = claims.claim(&client.device(device), what).await;
+                let _ = granted.send(claimed);
+            }
+            // The error names the device.
+            (_, error) = claims.lost() => note(error),
+            () = expired => claims.expire(),
+        }
+    }
+}
+
+/// Sends a request with arguments as on the command line, takes the lease of what it moves, and
+/// returns the answer by name; null if the request has none. A request without an answer asks the
+/// driver whether it carries it out.
 ///
 /// # Errors
 /// An argument is invalid, or the device does not answer or refuses.
 pub async fn call(
     client: &Client,
+    leases: &Leases,
     device: Device,
     schemas: &Schemas,
     method: &Method,
     words: &[String],
 ) -> Result<Value, String> {
-    let schemas = schemas.for_device(Some(device.device_type));
+    let motion = |message: &[u8]| match schemas.interface(device.device_type) {
+        Some(interface) => {
+            let schemas = schemas.for_device(Some(device.device_type));
+            schemas.motion(interface, message)
+        }
+        None => Motion::Nothing,
+    };
+    let of_device = schemas.for_device(Some(device.device_type));
     let given = arguments::read(method, words, Spelling::default());
     let given = given.map_err(|error| error.text)?;
-    let message: Bytes = (schemas.request(method, &given))
+    let message: Bytes = (of_device.request(method, &given))
         .map_err(|error| error.text)?
         .into();
+    let what = match motion(&message) {
+        Motion::Nothing | Motion::Stops => None,
+        Motion::Moves => Some(Use::Command),
+        Motion::Errand => Some(Use::Errand),
+    };
+    if let Some(what) = what {
+        let claimed = leases.claim(device, what).await;
+        claimed.map_err(|error| in_words(&error))?;
+    }
     let Kind::Ask { timeout_ms, .. } = &method.kind else {
-        let sent = client.device(device).command_raw(message).await;
+        let proxy = client.device(device).with_outcomes();
+        let sent = proxy.command_raw(message).await;
         return sent.map(|()| Value::Null).map_err(|error| in_words(&error));
     };
     let duration = arguments::duration(method).and_then(|path| given.time_ms(path));
@@ -89,7 +174,7 @@ pub async fn call(
     let proxy = client.device(device).with_deadline(deadline);
     let answer = proxy.request_raw(message).await;
     let answer = answer.map_err(|error| in_words(&error))?;
-    read_answer(method, schemas, &answer).map(Value::Object)
+    read_answer(method, of_device, &answer).map(Value::Object)
 }
 
 /// The fields of an answer by name.

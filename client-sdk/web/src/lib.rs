@@ -2,6 +2,7 @@
 //! metrics --listen`, and the gateways with WebSockets.
 //!
 //! - [`access`] decides which requests are answered: hosts, origins, and tokens.
+//! - [`handshake`] answers the request for a WebSocket on a plain connection.
 //! - [`headers`] are those of all pages.
 //! - [`places`] decides who may connect, and who leaves when all places are taken.
 //! - [`websocket`] has the conversation over a WebSocket.
@@ -17,6 +18,7 @@
 //! nine crates, and its routes and extractors would replace less than fifty lines here.
 
 pub mod access;
+pub mod handshake;
 pub mod headers;
 pub mod limits;
 pub mod places;
@@ -34,7 +36,7 @@ mod notes;
 #[cfg(feature = "server")]
 mod server;
 
-pub use self::access::{Origins, Own, Reach, Token};
+pub use self::access::{Access, Advice, Origins, Own, Reach, Refused, Role, Token, Tokens};
 pub use self::places::{Counts, Limits};
 #[cfg(feature = "server")]
 pub use self::server::{Answer, Guest, Request, Server, StatusCode, head, page, plain};

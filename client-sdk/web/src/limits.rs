@@ -36,3 +36,12 @@ pub const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);
 /// The time between two lines about refused requests: a program that retries constantly must not
 /// fill the terminal. Refusals between them are counted in the next line.
 pub const NOTE_PERIOD: Duration = Duration::from_secs(1);
+
+/// The lease of what a request moves ends if this program gives no sign of life for this time.
+pub const LEASE_PERIOD: Duration = Duration::from_millis(500);
+
+/// How long the lease is kept after a request that moves something once, such as a servo.
+pub const LEASE_HOLD: Duration = Duration::from_secs(1);
+
+/// Requests of one page or viewer that wait for a lease.
+pub const MAX_CLAIMS: usize = 8;

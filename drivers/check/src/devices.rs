@@ -3,8 +3,7 @@
 use amber_proto::DeviceType;
 use amber_reflect::Schemas;
 use amber_reflect::arguments::Given;
-use amber_schema::{Harmless, Interface, Kind, Method, Setting};
-use serde_json::{Map, Value};
+use amber_schema::{Harmless, Interface, Kind, Method};
 
 use crate::sample;
 
@@ -38,40 +37,6 @@ pub(crate) fn interface(schemas: &Schemas, kind: DeviceType) -> Option<&Interfac
 pub(crate) fn asks(interface: &Interface, schemas: &Schemas) -> Vec<Ask> {
     let methods = interface.methods.iter();
     methods.filter_map(|method| ask(method, schemas)).collect()
-}
-
-/// The method that a message requests, and the message's fields.
-pub(crate) fn requested<'a>(
-    interface: &'a Interface,
-    schemas: &Schemas,
-    message: &[u8],
-) -> Option<(&'a Method, Map<String, Value>)> {
-    let values = schemas.values(message)?;
-    let has = |path: &str| schemas.value_at(&values, path).is_some();
-    let is_requested = |method: &&Method| {
-        let is_there = match method.flags.is_empty() {
-            true => method.request.iter().any(|field| has(&field.path)),
-            // The flags alone are the request; absent arguments are empty.
-            false => method.flags.iter().all(|path| has(path)),
-        };
-        is_there && holds(schemas, &values, &method.set)
-    };
-    let method = interface.methods.iter().find(is_requested)?;
-    Some((method, values))
-}
-
-/// Whether the fields of a request have these values.
-pub(crate) fn holds(schemas: &Schemas, values: &Map<String, Value>, settings: &[Setting]) -> bool {
-    settings.iter().all(|setting| {
-        match schemas.value_at(values, &setting.field) {
-            Some(Value::Number(number)) => number.as_f64() == setting.value.parse().ok(),
-            Some(Value::String(text)) => *text == setting.value,
-            Some(Value::Bool(flag)) => setting.value.parse() == Ok(*flag),
-            Some(_) => false,
-            // A device takes an absent number for 0.
-            None => setting.value == "0",
-        }
-    })
 }
 
 fn ask(method: &Method, schemas: &Schemas) -> Option<Ask> {
@@ -191,15 +156,17 @@ mod tests {
         let schemas = Schemas::built_in();
         for interface in built_in() {
             for ask in asks(interface, &schemas) {
-                let (method, _) = requested(interface, &schemas, &ask.message).unwrap();
+                let (method, _) = schemas.requested(interface, &ask.message).unwrap();
                 let name = ask.name.trim_end_matches(" off");
                 assert_eq!(method.command, name, "{}", interface.name);
             }
-            assert!(requested(interface, &schemas, b"\x10\x01").is_none());
+            assert!(schemas.requested(interface, b"\x10\x01").is_none());
         }
         let ninedof = interface(&schemas, DeviceType::NINEDOF).unwrap();
         // Service 2, CALIBRATE_GYRO.
-        let (method, _) = requested(ninedof, &schemas, b"\x10\x01\x6a\x02\x08\x02").unwrap();
+        let (method, _) = schemas
+            .requested(ninedof, b"\x10\x01\x6a\x02\x08\x02")
+            .unwrap();
         assert_eq!(method.name, "CalibrateGyro");
     }
 }

@@ -381,8 +381,7 @@ impl Run<'_> {
         let interface = plan.interface.iter();
         let method = |message: &[u8]| {
             let mut described = interface.clone();
-            let (method, _) =
-                described.find_map(|it| devices::requested(it, &plan.schemas, message))?;
+            let (method, _) = described.find_map(|it| plan.schemas.requested(it, message))?;
             matches!(method.kind, Kind::Ask { .. }).then(|| Box::new(method.clone()))
         };
         let own = plan.requests.iter().map(|(name, message)| Ask {

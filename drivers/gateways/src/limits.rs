@@ -37,6 +37,13 @@ pub const MOTION_LAG: Duration = MOTION_LIFE;
 /// How long a session keeps the controls after its last command other than a stop.
 pub const SEAT_HOLD: Duration = Duration::from_secs(1);
 
+/// The lease of what a session moves ends if the gateway gives no sign of life for this time, for
+/// example because it has frozen. Then errands stop, too.
+pub const LEASE_PERIOD: Duration = MOTION_LIFE;
+
+/// The time between two reports of the same refusal to a peer.
+pub const TELL_AGAIN: Duration = Duration::from_secs(1);
+
 /// Orders of one session that may wait for the mediator: a second at [`ORDER_RATE`].
 pub const MAX_ORDERS: usize = ORDER_RATE as usize;
 
@@ -85,6 +92,10 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 /// A WebSocket peer that does not even answer pings for this time is gone. Its motion has ended
 /// long before: [`MOTION_LIFE`].
 pub const SILENT_PEER: Duration = Duration::from_secs(15);
+
+/// A WebSocket peer that usually answers pings, and sends nothing for this time, may have frozen: its
+/// targets end. Five pings are sent per second.
+pub const ERRAND_SILENCE: Duration = MOTION_LIFE;
 
 /// How long a WebSocket peer may take to make room for a text.
 pub const WRITE_TIME: Duration = Duration::from_secs(10);

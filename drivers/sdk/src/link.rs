@@ -52,6 +52,7 @@ pub(crate) enum Command<M> {
     PublishFor(Device, M),
     PublishTo(Origin, M),
     Outcome(Origin, Outcome),
+    Block(Option<Device>, Option<String>),
 }
 
 /// The reasons why a message was not sent.
@@ -203,6 +204,17 @@ impl<M: DeviceMessage> Link<M> {
     /// holds it. For a driver that moves another device on behalf of this client.
     pub fn holder(&self) -> watch::Receiver<Option<Holder>> {
         self.holder.clone()
+    }
+
+    /// Reports that the driver cannot move the device for anybody now, with the reason: one sentence
+    /// for people. For a driver that moves another device which refuses. The lease of this device
+    /// ends, and clients that want to move it are told the reason, until it is reported that the
+    /// driver can (`None`) or a client takes the lease by force.
+    ///
+    /// # Errors
+    /// The report was not taken.
+    pub fn block_motion(&self, why: Option<&str>) -> Result<(), SendError> {
+        self.send(Command::Block(self.device, why.map(str::to_owned)))
     }
 
     /// The other devices of the robot, over our own stdin and stdout:

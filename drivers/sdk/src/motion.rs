@@ -98,6 +98,11 @@ impl Motions {
         self.control(device).command(now, command)
     }
 
+    /// The driver cannot move a device, for this reason, or it can again.
+    pub(crate) fn block(&mut self, now: Instant, device: Option<Device>, why: Option<String>) {
+        self.control(device).block(now, why);
+    }
+
     /// The holder of the lease of a device.
     pub(crate) fn holder(&self, device: Option<Device>) -> Option<Holder> {
         self.controls.get(&device)?.holder()

@@ -391,6 +391,11 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
                         self.session.outcome(&origin, outcome);
                         Ok(())
                     }
+                    Command::Block(device, why) => {
+                        let now = Instant::now().into_std();
+                        self.session.block(now, device, why);
+                        Ok(())
+                    }
                 });
                 self.encode_outputs();
             } else if let Poll::Ready(Some(packet)) = self.to_devices.poll_recv(cx) {

@@ -197,6 +197,14 @@ impl<M: DeviceMessage> Session<M> {
         self.motion.as_ref()?.motions.holder(device)
     }
 
+    /// The driver cannot move a device, for this reason, or it can again.
+    pub(crate) fn block(&mut self, now: Instant, device: Option<Device>, why: Option<String>) {
+        if let Some(desk) = &mut self.motion {
+            desk.motions.block(now, device, why);
+        }
+        self.settle_motion(now);
+    }
+
     /// When a command, a lease or the wait for one ends.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.motion.as_ref()?.motions.next_timeout()

@@ -1,11 +1,12 @@
 //! Takes the lease of the wheels for the client that holds the lease of this driver. IO.
 //!
-//! So one lease covers the whole chain, and whoever is refused at the wheels learns the name of the
-//! client.
+//! So one lease covers the whole chain. If the wheels refuse, the client loses the lease of this
+//! driver, with the name of the client that holds the wheels as the reason.
 
 use std::env;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use amber_driver::client::lease::{Lease, Terms};
@@ -13,30 +14,31 @@ use amber_driver::client::{Error, Proxy};
 use amber_driver::{Holder, Link};
 use amber_proto::{Device, DeviceMessage};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 /// The lease of the wheels ends if this driver falls silent for this time.
 const PERIOD: Duration = Duration::from_secs(1);
 /// How long to wait for the answer of the wheels.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// The time until the next attempt.
+/// The time until the next attempt if the wheels do not answer as they should.
 const RETRY: Duration = Duration::from_millis(200);
+/// The wheels may be free in a moment: their holder has just released them.
+const GRACE: Duration = Duration::from_millis(300);
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long clients of this driver are told why the wheels refuse, before they may try again.
+const BLOCKED: Duration = Duration::from_millis(500);
 
-/// Why the lease cannot be taken.
+/// Whether another client moves the wheels. Then this driver must not even stop them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused(Arc<Mutex<Option<String>>>);
+pub(super) struct Refused(Arc<AtomicBool>);
 
 impl Refused {
-    pub(super) fn get(&self) -> Option<String> {
-        self.lock().clone()
+    pub(super) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 
-    fn set(&self, why: Option<String>) {
-        *self.lock() = why;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn set(&self, refused: bool) {
+        self.0.store(refused, Ordering::Relaxed);
     }
 }
 
@@ -45,25 +47,25 @@ impl Refused {
 pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Refused
 where
     L: Deref<Target = Link<M>>,
-    M: DeviceMessage,
+    M: DeviceMessage + Send + 'static,
 {
-    let refused = Refused::default();
-    let wheels = link.devices().device(wheels).with_deadline(DEADLINE);
-    tokio::spawn(hold(link.holder(), wheels, refused.clone()));
+    let (link, refused) = (Link::clone(link), Refused::default());
+    let told = refused.clone();
+    tokio::spawn(async move {
+        let wheels = link.devices().device(wheels).with_deadline(DEADLINE);
+        hold(&link, &wheels, &told).await;
+    });
     refused
 }
 
-async fn hold(mut holder: watch::Receiver<Option<Holder>>, wheels: Proxy, refused: Refused) {
+async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refused) {
+    let mut holder = link.holder();
     loop {
         let wanted = holder.borrow_and_update().clone();
         let lease = match &wanted {
-            Some(holder) => take(holder, &wheels).await,
+            Some(holder) => take(holder, wheels).await,
             None => Ok(None),
         };
-        refused.set(match &lease {
-            Err(Error::Refused { message, .. }) => Some(format!("the wheels refuse: {message}")),
-            _ => None,
-        });
         let changed = match &lease {
             // The lease is kept until the holder changes.
             Ok(Some(lease)) => tokio::select! {
@@ -71,19 +73,43 @@ async fn hold(mut holder: watch::Receiver<Option<Holder>>, wheels: Proxy, refuse
                 _ = lease.lost() => Ok(()),
             },
             Ok(None) => holder.changed().await,
+            Err(Error::Refused { message, .. }) => {
+                refused.set(true);
+                block(link, &mut holder, message).await;
+                refused.set(false);
+                Ok(())
+            }
             Err(_) => tokio::select! {
                 changed = holder.changed() => changed,
                 () = sleep(RETRY) => Ok(()),
             },
         };
-        if changed.is_err() {
-            return;
-        }
         // Before the next one: a late release would end it.
         if let Ok(Some(lease)) = lease {
             let _ = lease.release().await;
         }
+        if changed.is_err() {
+            return;
+        }
     }
+}
+
+/// Nobody moves this driver for a while, because the wheels refuse. A client that takes its lease by
+/// force takes that of the wheels, too.
+async fn block<M: DeviceMessage>(
+    link: &Link<M>,
+    holder: &mut watch::Receiver<Option<Holder>>,
+    why: &str,
+) {
+    if link
+        .block_motion(Some(&format!("the wheels refuse: {why}")))
+        .is_err()
+    {
+        return sleep(RETRY).await;
+    }
+    let forced = holder.wait_for(|it| it.as_ref().is_some_and(|it| it.was_forced));
+    let _ = timeout(BLOCKED, forced).await;
+    let _ = link.block_motion(None);
 }
 
 /// `None`: the driver of the wheels keeps no leases.
@@ -95,13 +121,18 @@ async fn take(holder: &Holder, wheels: &Proxy) -> Result<Option<Lease>, Error> {
     let terms = Terms::new(name)
         .with_period(PERIOD)
         .for_client(holder.client);
-    let taken = match holder.was_forced {
-        true => terms.take_by_force(wheels).await,
-        false => terms.take(wheels).await,
-    };
-    match taken {
-        Ok(lease) => Ok(Some(lease)),
-        Err(Error::TimedOut { .. }) => Ok(None),
-        Err(error) => Err(error),
+    let until = Instant::now() + GRACE;
+    loop {
+        let terms = terms.clone();
+        let taken = match holder.was_forced {
+            true => terms.take_by_force(wheels).await,
+            false => terms.take(wheels).await,
+        };
+        match taken {
+            Ok(lease) => return Ok(Some(lease)),
+            Err(Error::TimedOut { .. }) => return Ok(None),
+            Err(Error::Refused { .. }) if Instant::now() < until => sleep(AGAIN).await,
+            Err(error) => return Err(error),
+        }
     }
 }

@@ -41,7 +41,6 @@ pub(crate) struct Robot<P> {
     links: Links,
     feeds: mpsc::Receiver<Feed>,
     wheels: Option<Roboclaw>,
-    /// Why the lease of the wheels cannot be taken.
     refused: Refused,
     started: Instant,
     /// When to decide next.
@@ -135,6 +134,10 @@ impl<P: Pilot> Robot<P> {
 
     /// Whether to send these speeds, or whether the robot simply stays where it is.
     fn is_worth_sending(&mut self, now: Instant, speeds: WheelSpeeds) -> bool {
+        if self.refused.get() {
+            self.moved = None;
+            return false;
+        }
         if speeds != WheelSpeeds::STOP {
             self.moved = Some(now);
         }
@@ -208,8 +211,7 @@ impl<P: Pilot> Owner for Robot<P> {
     fn trouble(&self) -> Option<Cow<'_, str>> {
         let now = self.since_start(now());
         let silent = self.links.trouble(now).map(Cow::Owned);
-        let refused = || self.refused.get().map(Cow::Owned);
-        silent.or_else(refused).or_else(|| self.pilot.trouble())
+        silent.or_else(|| self.pilot.trouble())
     }
 
     fn log_counters(&self) {

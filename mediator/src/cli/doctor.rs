@@ -1,11 +1,12 @@
 //! `amber doctor`: checks whether Amber can work on this machine, and gives advice. IO.
 //!
 //! [`facts`] reads the state of the machine, and [`judge`] finds the problems in it. [`network`] checks
-//! the way to a robot.
+//! the way to a robot, and [`safety`] how soon its wheels stop.
 
 mod facts;
 mod judge;
 mod network;
+mod safety;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -27,16 +28,29 @@ Examples:
   amber doctor -c amber.toml
   amber doctor -m 192.168.1.7       (also checks the network to that robot)
   sudo -u amber amber doctor        (checks the rights of the service)
+  amber doctor --safety             (turns the wheels, which must be off the ground)
 
-It changes nothing. The exit code is 1 if there is a problem; warnings do not count.")]
+Without --safety, it changes nothing. The exit code is 1 if there is a problem; warnings do not count.")]
 pub(crate) struct Options {
     /// Check this configuration, its programs and device files [default: /etc/amber/amber.toml if that exists]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Turn the wheels, and measure how soon they stop when the program that drives is frozen or
+    /// killed, or loses its network. The wheels must be off the ground
+    #[arg(long, conflicts_with = "config")]
+    safety: bool,
+    /// Do not ask whether the wheels are off the ground
+    #[arg(long, requires = "safety")]
+    yes: bool,
 }
 
 impl Options {
     pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
+        if self.safety {
+            safety::confirm(self.yes)?;
+            let checks = safety::measure(&options.mediator)?;
+            return conclude(Report { checks }, options.json);
+        }
         let config = self.config.or_else(|| {
             let path = PathBuf::from(SERVICE_CONFIGURATION);
             path.exists().then_some(path)
@@ -46,13 +60,16 @@ impl Options {
         if options.mediator.host() != MediatorAddress::default().host() {
             checks.push(network::judge(&Network::measure(&options.mediator)));
         }
-        let report = Report { checks };
-        amber_terminal::show(&report, options.json)?;
-        match report.count(Level::Problem) {
-            0 => Ok(()),
-            1 => Err(Failure::new("1 problem was found")),
-            many => Err(Failure::new(format!("{many} problems were found"))),
-        }
+        conclude(Report { checks }, options.json)
+    }
+}
+
+fn conclude(report: Report, json: bool) -> Result<(), Failure> {
+    amber_terminal::show(&report, json)?;
+    match report.count(Level::Problem) {
+        0 => Ok(()),
+        1 => Err(Failure::new("1 problem was found")),
+        many => Err(Failure::new(format!("{many} problems were found"))),
     }
 }
 

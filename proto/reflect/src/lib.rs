@@ -18,6 +18,7 @@ pub mod arguments;
 mod error;
 pub mod explain;
 pub mod help;
+mod motion;
 mod schemas;
 mod source;
 mod streams;
@@ -31,6 +32,7 @@ use amber_schema::Interface;
 use prost_reflect::DescriptorPool;
 
 pub use error::Error;
+pub use motion::Motion;
 pub use schemas::{MAX_DESCRIPTOR_BYTES, Schemas, hex, human};
 pub use source::source;
 pub use streams::StreamRequest;

@@ -35,6 +35,7 @@ use self::shown::{Made, Shown};
 use super::laser::LaserOptions;
 use crate::drive::{self, Hands};
 use crate::end::End;
+use crate::lease::{self, Hold};
 use crate::scan;
 
 mod files;
@@ -66,6 +67,8 @@ const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
 /// Larger wheel speeds are invalid; the original driver also ignored them.
 const MAX_SPEED_MM_S: u32 = 5_000;
+/// Who drives, for people.
+const NAME: &str = "amber map make";
 /// Data missing for longer than this is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -84,6 +87,9 @@ pub(super) struct Options {
     /// Explore autonomously, then return to the start
     #[arg(long, group = "driver")]
     explore: bool,
+    /// Take over from a program that drives the robot
+    #[arg(long, requires = "driver")]
+    take_over: bool,
     /// Draw the map while it grows
     #[arg(long)]
     live: bool,
@@ -274,6 +280,13 @@ pub(super) async fn run(
     // These show whether the drivers work.
     wheels.speeds().await?;
     laser.scan().await?;
+    let lease = match options.drive || options.explore {
+        true => {
+            let (device, by_force) = (client.device(options.wheels), options.take_over);
+            Some(lease::take(&device, NAME, by_force, "amber map make --take-over").await?)
+        }
+        false => None,
+    };
     // From here on, signals end the recording, and stop the wheels first.
     let mut end = End::new()?;
     let driving = options.driving(mount);
@@ -298,18 +311,27 @@ pub(super) async fn run(
         print(format!("{}\r\n", drive::KEYS).as_bytes())?;
     }
     let mut screen = Screen::new(json, making.options.live)?;
+    let mut is_taken = false;
     let ended = tokio::select! {
         () = making.follow(laser, wheels.clone()) => Err(Failure::new("the connection has ended")),
         failure = making.show(&mut screen) => Err(failure),
         driven = making.explore(&wheels) => driven,
         driven = making.drive(hands.as_mut(), &wheels) => driven,
+        failure = lost(lease.as_ref()) => {
+            is_taken = true;
+            Err(failure)
+        }
         () = making.time_is_over() => Ok(()),
         () = end.wait() => Ok(()),
     };
     let time = making.started.elapsed();
     if making.pilot.is_some() || hands.is_some() {
         // The map is written even if the wheels do not answer or the terminal is closed.
-        let stopped = drive::stop(&wheels).await;
+        let stopped = match is_taken {
+            // The wheels obey everybody who stops them: do not stop them for who has taken over.
+            true => Ok(()),
+            false => drive::stop(&wheels).await,
+        };
         drop(hands);
         let _ = screen.end();
         for failure in [&ended, &stopped]
@@ -326,6 +348,13 @@ pub(super) async fn run(
         () = end.wait() => return Err(Failure::new("interrupted; no map was written")),
     }
     ended
+}
+
+async fn lost(lease: Option<&Hold>) -> Failure {
+    match lease {
+        Some(lease) => lease.lost().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Making {

@@ -25,6 +25,9 @@ struct Session {
     age_ms: u64,
     silent_ms: u64,
     drives: bool,
+    /// Why the robot does not obey this peer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
 }
 
 impl From<GatewayStatus> for Gateway {
@@ -47,6 +50,7 @@ impl From<Peer> for Session {
             age_ms: peer.age_ms(),
             silent_ms: peer.silent_ms(),
             drives: peer.drives(),
+            refused: peer.refused,
             peer: peer.address.unwrap_or_default(),
             purpose: peer.purpose.unwrap_or_default(),
         }
@@ -66,7 +70,11 @@ impl Human for Gateway {
         };
         out.push_str(&format!("sessions:{none}\n"));
         for session in &self.sessions {
-            let drives = if session.drives { ", drives" } else { "" };
+            let drives = match &session.refused {
+                Some(why) => format!(", is refused: {}", printable_line(why)),
+                None if session.drives => ", drives".to_owned(),
+                None => String::new(),
+            };
             out.push_str(&format!(
                 "  {} {} for {}, silent for {}{drives}\n",
                 printable_line(&session.peer),
@@ -96,6 +104,7 @@ mod tests {
             age_ms: Some(61_000),
             silent_ms: Some(20),
             drives: Some(true),
+            refused: None,
         };
         let mut status = GatewayStatus {
             protocol: Some("galileo".into()),

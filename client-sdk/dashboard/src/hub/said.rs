@@ -31,8 +31,16 @@ pub enum Said {
         /// Whether to stop before obstacles.
         guard: bool,
     },
-    /// Stop the robot, no matter which page drives it.
+    /// Stop the robot, no matter who drives it. If another program would drive on, everything that
+    /// moves is halted.
     Stop,
+    /// Halt everything that moves, or release the halt.
+    Halt {
+        /// Whether to halt.
+        halt: bool,
+    },
+    /// Take over from the page or program that drives.
+    TakeOver,
     /// Drive to a point on the map.
     Goal {
         /// The number of the request, for its answer.
@@ -87,7 +95,8 @@ impl Said {
     pub(super) fn moves(&self) -> bool {
         match self {
             Self::Drive { left, right, .. } => (*left, *right) != (0.0, 0.0),
-            Self::Goal { .. } => true,
+            // A release lets others move.
+            Self::Goal { .. } | Self::TakeOver | Self::Halt { halt: false } => true,
             _ => false,
         }
     }

@@ -89,7 +89,7 @@ fn motions(outputs: Vec<Output>) -> Vec<Output> {
     let is_motion = |output: &Output| {
         matches!(
             output,
-            Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..)
+            Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..) | Output::Stop(..)
         )
     };
     outputs.into_iter().filter(is_motion).collect()
@@ -174,7 +174,9 @@ fn every_driving_page_may_stop_the_robot_and_it_stays_stopped() {
     assert!(told(&outputs, one).contains("release the stick"));
     let sent = motions(outputs);
     assert_eq!(sent[0], Output::Drive(one, WHEELS, STOP));
-    assert!(sent.contains(&Output::NoTargets(other, TARGETS)));
+    for device in [WHEELS, TARGETS] {
+        assert!(sent.contains(&Output::Stop(other, device)), "{sent:?}");
+    }
     // The stick is still held.
     bench.now_ms += 50;
     assert_eq!(motions(bench.say(one, &AHEAD)), []);
@@ -184,6 +186,60 @@ fn every_driving_page_may_stop_the_robot_and_it_stays_stopped() {
     assert_eq!(sent, [Output::Drive(one, WHEELS, GO)]);
 }
 
+/// A robot whose targets another program has set.
+fn held_by(holder: &str) -> Bench {
+    let up = DriverState::Up;
+    let mut all = drivers(&[(2, 0, up), (9, 0, up), (8, 0, up)]);
+    let wheels = all[0].devices[0];
+    all[0].motions.push(amber_proto::mediator::DeviceMotion {
+        device: wheels,
+        holder: Some(holder.into()),
+        ..Default::default()
+    });
+    let mut bench = Bench::robot();
+    bench.hub.handle_drivers(Duration::ZERO, Ok(all));
+    bench
+}
+
+#[test]
+fn a_stop_halts_the_robot_if_another_program_would_drive_on() {
+    let halt = |page| Output::Halt(page, true);
+    for (holder, is_other) in [
+        ("amber goto via drive-to-point:0", true),
+        ("dashboard 10.0.0.9:5", true),
+        ("dashboard 127.0.0.1 via collision-avoidance:0", false),
+    ] {
+        let mut bench = held_by(holder);
+        let page = bench.page(Role::Drive);
+        let outputs = bench.say(page, &Said::Stop);
+        assert_eq!(outputs.contains(&halt(page)), is_other, "{holder}");
+    }
+    let mut bench = Bench::robot();
+    let page = bench.page(Role::Drive);
+    let outputs = bench.say(page, &Said::Halt { halt: true });
+    assert!(outputs.contains(&halt(page)) && outputs.contains(&Output::Stop(page, WHEELS)));
+    let outputs = bench.say(page, &Said::Halt { halt: false });
+    assert!(outputs.contains(&Output::Halt(page, false)));
+}
+
+#[test]
+fn a_page_takes_over_from_another_one() {
+    let mut bench = Bench::robot();
+    let (one, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
+    bench.say(one, &AHEAD);
+    let refused = bench.say(other, &AHEAD);
+    assert!(told(&refused, other).contains(r#""t":"refused""#));
+    let outputs = bench.say(other, &Said::TakeOver);
+    assert!(outputs.contains(&Output::Drive(one, WHEELS, STOP)));
+    assert!(outputs.contains(&Output::TakeOver(other)));
+    assert!(told(&outputs, one).contains("release the stick"));
+    // The first page still holds its stick.
+    bench.now_ms += 50;
+    assert_eq!(motions(bench.say(one, &AHEAD)), []);
+    let sent = motions(bench.say(other, &AHEAD));
+    assert_eq!(sent, [Output::Drive(other, WHEELS, GO)]);
+}
+
 #[test]
 fn a_page_that_may_only_look_moves_and_changes_nothing() {
     let mut bench = Bench::robot();
@@ -191,6 +247,8 @@ fn a_page_that_may_only_look_moves_and_changes_nothing() {
     for said in [
         AHEAD,
         Said::Stop,
+        Said::TakeOver,
+        Said::Halt { halt: true },
         goal(1.0, 1.0),
         Said::Change {
             id: 1,
@@ -265,6 +323,18 @@ fn a_target_ends_when_its_page_is_gone() {
     assert_eq!(sent, [set]);
     let cancelled = Output::NoTargets(page, TARGETS);
     assert_eq!(motions(bench.close(page)), [cancelled]);
+}
+
+#[test]
+fn a_target_ends_when_its_page_falls_silent() {
+    let mut bench = Bench::robot();
+    let (page, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
+    bench.say(page, &goal(1.0, 2.0));
+    bench.hub.handle_silence(bench.now(), other);
+    assert_eq!(motions(bench.outputs()), []);
+    bench.hub.handle_silence(bench.now(), page);
+    let cancelled = Output::NoTargets(page, TARGETS);
+    assert_eq!(motions(bench.outputs()), [cancelled]);
 }
 
 #[test]
@@ -364,6 +434,11 @@ fn what_a_page_says_is_read() {
             }),
         ),
         (r#"{"t":"hello"}"#, Some(Said::Hello { token: None })),
+        (r#"{"t":"take_over"}"#, Some(Said::TakeOver)),
+        (
+            r#"{"t":"halt","halt":false}"#,
+            Some(Said::Halt { halt: false }),
+        ),
         (r#"{"t":"format"}"#, None),
         (
             r#"{"t":"drive","left":"fast","right":0,"guard":true}"#,

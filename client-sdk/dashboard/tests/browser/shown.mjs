@@ -28,7 +28,7 @@ function misplaced() {
   const name = (element) => element?.id || element?.className || element?.tagName;
   const all = (selectors) => [...document.querySelectorAll(selectors)].filter((it) => it.checkVisibility());
   const box = (element) => element.getBoundingClientRect();
-  for (const element of all("#stick, #speed, #speed-shown, #halt, #guard-label, #drive-hint, .tools button, #layers summary")) {
+  for (const element of all("#stick, #speed, #speed-shown, #halt, #guard-label, #drive-hint, .hint button, .tools button, #layers summary")) {
     const { left, top, right, bottom, width, height } = box(element);
     if (left < 0 || top < 0 || right > innerWidth || bottom > innerHeight) found.push(`${name(element)} is outside the window`);
     // Its middle, and near its edges.
@@ -37,7 +37,7 @@ function misplaced() {
       if (!element.contains(seen)) found.push(`${name(element)} is behind ${name(seen)}`);
     }
   }
-  for (const selectors of ["header, nav, #banner, main > section", "#stick, .settings > *, #drive-hint", ".tools, #layers, #map-status > :not(:empty)", "header > :not(.space)"]) {
+  for (const selectors of ["header, nav, #banner, main > section", "#stick, .settings > *, .hint > *", ".tools, #layers, #map-status > :not(:empty)", "header > :not(.space)"]) {
     const elements = all(selectors);
     elements.forEach((one, index) => elements.slice(index + 1).forEach((other) => {
       const [a, b] = [box(one), box(other)];
@@ -95,6 +95,29 @@ const [left, top, right, bottom] = await page.evaluate(() => window.amber.map.ma
 await click({ x: left - 1, y: (top + bottom) / 2 });
 await says("#map-problem", "This point is outside the map.");
 assert.equal(await page.evaluate(() => window.amber.map.goal), null);
+
+// Another page drives: this one may take over. The address is as long as they get.
+await page.evaluate(() => {
+  const { link, state } = window.amber;
+  const say = (seat) => link.dispatchEvent(new CustomEvent("seat", { detail: seat }));
+  const seat = state.seat;
+  window.restore = () => say(seat);
+  say({ ...seat, holder: 99, address: "fd00:1234:5678:9abc:def0:1234:5678:9abc", viewers: 2 });
+});
+await page.locator("#take-over").waitFor();
+await expectRoom("another");
+await page.evaluate(() => window.restore());
+await page.locator("#take-over").waitFor({ state: "hidden" });
+
+// Everything is halted, until the release.
+await page.evaluate(() => window.amber.link.send({ t: "halt", halt: true }));
+await page.locator("#release").waitFor();
+await says("#drive-hint.problem", "Halted by dashboard");
+await says("#seat", "halted");
+await expectRoom("halted");
+await page.locator("#release").click();
+await page.locator("#release").waitFor({ state: "hidden" });
+await says("#drive-hint", "Drag the stick");
 
 // Wheels without a cable.
 await step("unplug the wheels");

@@ -20,6 +20,9 @@ use super::outbox::Frame;
 use super::session::Mailbox;
 use super::{feeds, now_ns};
 
+/// Who moves devices, for people.
+const NAME: &str = "amber foxglove";
+
 /// An input.
 pub(super) enum Input {
     /// A viewer has connected.
@@ -52,6 +55,8 @@ pub(super) struct App {
     received: mpsc::Receiver<Input>,
     mailboxes: HashMap<ViewerId, Arc<Mailbox>>,
     client: Option<Client>,
+    /// Those of requests of viewers.
+    leases: Option<calls::Leases>,
     devices: HashMap<Device, Arc<Schemas>>,
     /// Whether there are viewers.
     is_watched: bool,
@@ -75,6 +80,7 @@ impl App {
             received,
             mailboxes: HashMap::new(),
             client: None,
+            leases: None,
             devices: HashMap::new(),
             is_watched: false,
             watching: None,
@@ -116,6 +122,7 @@ impl App {
             Input::Closed(id) => self.close(id),
             Input::Connected(client) => {
                 self.client = Some(client);
+                self.leases = None;
                 self.watch();
                 let waiting: Vec<_> = self.feeds.keys().cloned().collect();
                 waiting.into_iter().for_each(|feed| self.start(feed));
@@ -196,10 +203,13 @@ impl App {
             return self.hub.handle_answer(id, Err(why));
         };
         let inputs = self.inputs.clone();
+        let new = || calls::Leases::new(client.clone(), NAME);
+        let leases = self.leases.get_or_insert_with(new).clone();
         spawn_local(async move {
             let answer = match service.described() {
                 Some((_, method)) => {
-                    calls::call(&client, service.device, &service.schemas, method, &words).await
+                    let (device, schemas) = (service.device, &service.schemas);
+                    calls::call(&client, &leases, device, schemas, method, &words).await
                 }
                 None => Err("unknown request".to_owned()),
             };

@@ -4,14 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use amber_web::websocket::{Refusal, refuse};
-use amber_web::{Answer, Counts, Limits, Request, StatusCode, head, plain, socket};
+use amber_web::{Access, Advice, Answer, Counts, Limits, Request, StatusCode, head, plain, socket};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::access::Access;
 use super::app::Input;
 use super::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE, MAX_VIEWERS};
 use super::{protocol, session};
+
+/// What people are told about refused viewers.
+const ADVICE: Advice = Advice {
+    host: "this server is only for its own machine: connect to ws://localhost, or start it with \
+           --listen 0.0.0.0:8765 to serve other machines",
+    origin: "pages of this site may not connect: start `amber foxglove` with --origin and the site",
+    from_disk: "pages that are opened from disk may not connect: start `amber foxglove` with \
+                --origin null",
+    token: "wrong or missing token: use the address that `amber foxglove` printed",
+};
 
 /// Why a viewer with the token may not connect.
 const FULL: &str = "too many viewers are connected: close one of them";
@@ -58,8 +67,8 @@ impl Server {
     ) -> Result<Answer, (StatusCode, &'static str)> {
         let (host, origin) = (head(&request, "host"), head(&request, "origin"));
         (self.access)
-            .admit(request.uri().path(), host, origin)
-            .map_err(|why| (StatusCode::FORBIDDEN, why))?;
+            .admit_at(request.uri().path(), host, origin)
+            .map_err(|refused| (StatusCode::FORBIDDEN, ADVICE.about(refused)))?;
         let offered = request.headers().get_all("sec-websocket-protocol");
         let offered = offered.iter().filter_map(|it| it.to_str().ok());
         let name = protocol::name(offered).ok_or((

@@ -88,18 +88,17 @@ class Control:
         """Answers a request for the lease or a halt; None if the message is none."""
         extensions, motion = message.Extensions, messages
         self.timeout(now)
-        refused = None
+        refused = for_client = None
         if message.HasExtension(motion.halt_request):
             refused = self._change_halt(now, client, extensions[motion.halt_request])
         elif message.HasExtension(motion.lease_request):
-            for_client = None
             if message.HasExtension(motion.for_client):
                 for_client = extensions[motion.for_client]
             refused = self._lease(now, client, for_client, extensions[motion.lease_request])
         elif not extensions[motion.get_motion_state]:
             return None
         state = motion.MotionState(
-            yours=self._holder is not None and self._holder.is_of(client),
+            yours=self._is_held_by(client, for_client),
             refused_for_holder=self._counts["holder"],
             refused_for_halt=self._counts["halt"],
             too_late=self._counts["late"],
@@ -198,6 +197,11 @@ class Control:
         holder, action = self._holder, request.action
         is_holder = holder is not None and holder.is_of(client)
         takes = action in (_Action.TAKE, _Action.WAIT, _Action.TAKE_BY_FORCE)
+        if holder is not None and not is_holder and (takes or action == _Action.KEEP):
+            # A driver of the holder: it may move the device already.
+            if holder.is_of(for_client):
+                holder.until = now + holder.period_s
+                return None
         if takes and holder is not None and is_holder:
             lease.since = holder.since
             self._holder = lease
@@ -243,6 +247,10 @@ class Control:
         if is_holder:
             self._end_lease(now, "released the lease")
         return None
+
+    def _is_held_by(self, client: int, for_client: int | None) -> bool:
+        holder = self._holder
+        return holder is not None and (holder.is_of(client) or holder.is_of(for_client))
 
     def _leave_list(self, client: int) -> None:
         self._waiting = [it for it in self._waiting if it.client != client]

@@ -60,7 +60,7 @@ impl Fakes {
         let Some(interface) = self.interface(device) else {
             return Reaction::Nothing;
         };
-        let Some((method, values)) = devices::requested(interface, schemas, message) else {
+        let Some((method, values)) = schemas.requested(interface, message) else {
             return Reaction::Nothing;
         };
         match &method.kind {
@@ -84,7 +84,7 @@ impl Fakes {
             }
             Kind::StreamByRequest { stop, .. } => {
                 let stream = Some(method.name.clone());
-                match devices::holds(schemas, &values, stop) {
+                match schemas.holds(&values, stop) {
                     true => Reaction::Stop(stream),
                     false => Reaction::Start(stream),
                 }

@@ -532,7 +532,10 @@ impl Machine for Apollo {
                 Cast::Unicast,
             ));
             if receiver.uses_amber() {
-                out.push(Output::Open(receiver.user));
+                out.push(Output::Open(
+                    receiver.user,
+                    Some(SocketAddr::new(receiver.line.peer, 0)),
+                ));
             }
         }
         for sender in &self.senders {
@@ -549,7 +552,7 @@ impl Machine for Apollo {
             });
         let raw: Vec<_> = raw.collect();
         if !raw.is_empty() {
-            out.push(Output::Open(RAW_USER));
+            out.push(Output::Open(RAW_USER, None));
         }
         for device in raw {
             let mut subscribe = DriverMsg::default();
@@ -612,7 +615,7 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Refused(..) => {}
         }
         self.settle(now, out);
     }
@@ -657,6 +660,7 @@ impl Machine for Apollo {
                 purpose: receiver.line.name.clone(),
                 age: now.since(receiver.since?),
                 silence: now.since(receiver.heard?),
+                user: receiver.uses_amber().then_some(receiver.user),
                 drives: receiver.trajectory.is_some(),
             })
         });

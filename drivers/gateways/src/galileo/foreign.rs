@@ -263,6 +263,7 @@ impl Foreign {
                 purpose: format!("foreign robot: {}", channel.path),
                 age: now.since(opened),
                 silence: now.since(heard),
+                user: None,
                 drives: false,
             }),
             _ => None,

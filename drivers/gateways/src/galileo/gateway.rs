@@ -10,6 +10,7 @@ use super::foreign::{self, Foreign};
 use super::proxy::{self, Proxy};
 use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
 use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
 use crate::shared::robot::{Emulated, Event};
 
@@ -55,6 +56,10 @@ impl Galileo {
 impl Machine for Galileo {
     fn protocol(&self) -> &'static str {
         "galileo"
+    }
+
+    fn seat(&self) -> Seat {
+        self.server.seat()
     }
 
     fn emulated(&self) -> Vec<(Device, Emulated)> {

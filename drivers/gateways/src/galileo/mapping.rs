@@ -367,6 +367,12 @@ pub fn fits(text: &[u8]) -> bool {
     text.len() + HEADER <= MAX_TEXT_OUT
 }
 
+/// Why the motion of a client is refused.
+#[must_use]
+pub fn refusal(why: &str) -> Vec<u8> {
+    text(&json!({ "refused": why }))
+}
+
 fn text(message: &Value) -> Vec<u8> {
     message.to_string().into_bytes()
 }

@@ -175,6 +175,7 @@ impl Proxy {
                 purpose: route.purpose.clone(),
                 age: now.since(route.opened),
                 silence: now.since(route.heard),
+                user: None,
                 drives: false,
             })
     }

@@ -14,6 +14,7 @@ use super::codec::{Frame, Op};
 use super::doorkeeper::Doorkeeper;
 use super::mapping::Path;
 use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
 use crate::shared::helm::Helm;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
 use crate::shared::robot::{Event, Topic};
@@ -67,6 +68,12 @@ impl Server {
         }
     }
 
+    /// Whether several sessions may drive at the same time.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        self.config.seat
+    }
+
     /// Binds the socket.
     pub fn start(&mut self, out: &mut Outbox) {
         out.push(Output::Bind(SOCKET, self.config.listen, Cast::Unicast));
@@ -103,6 +110,7 @@ impl Server {
             Event::Message(user, device, message) => {
                 self.send_message(now, user, device, &message, out);
             }
+            Event::Refused(user, why) => self.tell_refusal(now, user, &why, out),
             Event::Asked(..) | Event::Image(_) => {}
         }
     }
@@ -161,6 +169,7 @@ impl Server {
     pub fn sessions(&self, now: Now) -> Vec<SessionReport> {
         let report = |(address, session): (&SocketAddr, &Session)| SessionReport {
             address: *address,
+            user: Some(session.user),
             purpose: session.purpose.clone(),
             age: now.since(session.opened),
             silence: now.since(session.heard),

@@ -225,7 +225,7 @@ impl Machine for End {
         let local = local_address([self.settings.server.ip()]);
         out.push(Output::Bind(SOCKET, local, Cast::Unicast));
         if let Side::Robot(_) = self.side {
-            out.push(Output::Open(USER));
+            out.push(Output::Open(USER, Some(self.settings.server)));
         }
         self.greet(now, out);
     }
@@ -343,6 +343,7 @@ impl Machine for End {
             purpose: "server".to_owned(),
             age: now.elapsed,
             silence: now.since(heard),
+            user: matches!(self.side, Side::Robot(_)).then_some(USER),
             drives: match &self.side {
                 Side::Robot(driving) => driving.holder().is_some(),
                 Side::Control(_) => false,

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 
 use super::codec::{ClientId, Command, Message, Role, Secret};
 use super::drive::{Driving, Speeds};
@@ -160,7 +161,7 @@ impl Server {
         let user = (key.0 == Role::Control).then(|| {
             let user = User(self.next_user);
             self.next_user = self.next_user.checked_add(1).unwrap_or(1);
-            out.push(Output::Open(user));
+            out.push(Output::Open(user, Some(from)));
             user
         });
         let client = Client {
@@ -237,7 +238,7 @@ impl Server {
         if registered.is_none() && self.settings.open {
             if !self.stranger_is_open {
                 self.stranger_is_open = true;
-                out.push(Output::Open(STRANGER));
+                out.push(Output::Open(STRANGER, None));
             }
             return Some(STRANGER);
         }
@@ -407,6 +408,18 @@ impl Server {
         }
     }
 
+    /// Tells a control that a device refuses its motion, if answers are configured: the original has
+    /// none.
+    fn tell_refusal(&self, user: User, why: &str, out: &mut Outbox) {
+        let mut clients = self.clients.iter();
+        let client = clients.find(|(_, client)| client.user == Some(user));
+        if let (true, Some(((_, id), client))) = (self.settings.ack, client) {
+            let data = json!({ "client_id": id, "reason": why });
+            let text = json!({ "type": "refused", "data": data }).to_string();
+            out.send(SOCKET, client.address, text);
+        }
+    }
+
     /// Removes clients that are gone.
     fn sweep(&mut self, now: Now, out: &mut Outbox) {
         self.swept = now.elapsed;
@@ -447,6 +460,10 @@ enum Order {
 impl Machine for Server {
     fn protocol(&self) -> &'static str {
         "json-relay"
+    }
+
+    fn seat(&self) -> Seat {
+        self.settings.seat
     }
 
     fn start(&mut self, _now: Now, out: &mut Outbox) {
@@ -517,8 +534,10 @@ impl Machine for Server {
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
-        let Event::Image(piece) = event else {
-            return;
+        let piece = match event {
+            Event::Image(piece) => piece,
+            Event::Refused(user, why) => return self.tell_refusal(user, &why, out),
+            Event::Measured(..) | Event::Message(..) | Event::Asked(..) => return,
         };
         let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
         let messages = match self.joining.push(&piece) {
@@ -588,6 +607,7 @@ impl Machine for Server {
             },
             age: now.since(client.since),
             silence: now.since(client.heard),
+            user: client.user,
             drives: client.user.is_some() && client.user == holder,
         });
         sessions.collect()

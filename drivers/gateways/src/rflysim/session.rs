@@ -96,7 +96,7 @@ impl Machine for RflySim {
     fn start(&mut self, now: Now, out: &mut Outbox) {
         if let Some(shown) = &self.shown {
             self.bind(0, shown.settings.vehicle, Port::Control, out);
-            out.push(Output::Open(USER));
+            out.push(Output::Open(USER, None));
             for topic in self.topics() {
                 out.push(Output::Watch(topic));
             }
@@ -159,7 +159,7 @@ impl Machine for RflySim {
                 }
                 self.settle(now, out);
             }
-            Event::Message(..) | Event::Image(_) => {}
+            Event::Message(..) | Event::Image(_) | Event::Refused(..) => {}
         }
     }
 
@@ -188,9 +188,10 @@ impl Machine for RflySim {
     }
 
     fn sessions(&self, now: Now) -> Vec<Session> {
-        let session = |heard: Option<Duration>, host, port, purpose, drives| {
+        let session = |heard: Option<Duration>, host, port, purpose, user, drives| {
             heard.map(|heard| Session {
                 address: SocketAddr::new(host, port),
+                user,
                 purpose,
                 age: now.elapsed,
                 silence: now.since(heard),
@@ -206,6 +207,7 @@ impl Machine for RflySim {
                 peer,
                 vehicle.port(Port::Control),
                 purpose,
+                Some(USER),
                 shown.drives(),
             )
         });
@@ -217,6 +219,7 @@ impl Machine for RflySim {
                 host,
                 vehicle.port(Port::Control),
                 purpose,
+                None,
                 foreign.drives(),
             )
         });

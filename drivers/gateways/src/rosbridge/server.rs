@@ -8,7 +8,6 @@ use std::time::Duration;
 use amber_map::Pose;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::odometry::Odometry;
-use amber_values::WheelSpeeds;
 use serde_json::Value;
 
 use crate::limits::ORDER_RATE;
@@ -185,11 +184,24 @@ impl Server {
             Effect::Stop => {
                 // Any client may stop the motion of any other.
                 self.helm.stop();
-                out.order(user, Order::Targets(robot.targets, Vec::new()));
-                out.order(user, Order::Drive(robot.wheels, WheelSpeeds::STOP));
+                out.order(user, Order::Stop(robot.targets));
+                out.order(user, Order::Stop(robot.wheels));
+            }
+            Effect::Halt(is_halted) => {
+                self.helm.stop();
+                out.order(user, Order::Halt(is_halted));
             }
         }
         Ok(())
+    }
+
+    /// Tells a client that a device refuses its motion, for example because another program drives.
+    fn tell_refusal(&mut self, now: Now, user: User, why: String, out: &mut Outbox) {
+        let mut clients = self.clients.values_mut();
+        if let Some(client) = clients.find(|client| client.user == user) {
+            client.session.warn(why);
+        }
+        self.advance(now, out);
     }
 
     /// Removes a client, and stops its motions.
@@ -352,6 +364,10 @@ impl Machine for Server {
         "rosbridge"
     }
 
+    fn seat(&self) -> Seat {
+        self.config.seat
+    }
+
     fn start(&mut self, _now: Now, out: &mut Outbox) {
         let page = self.config.page.clone();
         out.push(Output::Listen(LISTENER, self.config.listen, page));
@@ -378,11 +394,16 @@ impl Machine for Server {
                     orders: Bucket::new(ORDER_RATE),
                 };
                 self.clients.insert(peer, client);
-                out.push(Output::Open(user));
+                out.push(Output::Open(user, Some(peer)));
             }
             Link::Sent => {
                 if let Some(client) = self.clients.get_mut(&peer) {
                     client.busy = false;
+                }
+            }
+            Link::Silent => {
+                if let Some(client) = self.clients.get(&peer) {
+                    self.helm.release(client.user);
                 }
             }
             Link::Gone => {
@@ -408,8 +429,10 @@ impl Machine for Server {
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
-        let Event::Measured(_, measured) = event else {
-            return;
+        let measured = match event {
+            Event::Measured(_, measured) => measured,
+            Event::Refused(user, why) => return self.tell_refusal(now, user, why, out),
+            Event::Message(..) | Event::Asked(..) | Event::Image(_) => return,
         };
         // What is due goes first: a message that is replaced has not been taken in time.
         self.advance(now, out);
@@ -446,6 +469,7 @@ impl Machine for Server {
             purpose: "rosbridge".into(),
             age: now.since(client.since),
             silence: now.since(client.heard),
+            user: Some(client.user),
             drives: self.helm.is_driven_by(client.user),
         });
         sessions.collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use amber_navigation::kinematics::Twist;
 use amber_values::Target;
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rosbridge::codec::{
     Advertise, CallService, Id, Level, Malformed, Publish, Request, Response, Subscribe, read,
@@ -71,6 +71,8 @@ pub enum Effect {
     Goal(Target),
     /// Stop, and forget the goal.
     Stop,
+    /// Halt everything that moves, or release the halt.
+    Halt(bool),
 }
 
 impl Effect {
@@ -81,6 +83,7 @@ impl Effect {
             Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
             Self::Goal(_) => true,
             Self::Stop => false,
+            Self::Halt(is_halted) => !is_halted,
         }
     }
 }
@@ -335,8 +338,10 @@ impl Session {
             });
             return Err(Problem::Refused);
         };
+        let data = args.get("data").or_else(|| args.get(0));
+        let halts = data.and_then(Value::as_bool).unwrap_or(true);
         let values = match offer.service {
-            Service::Stop => json!({ "success": true, "message": "" }),
+            Service::Stop | Service::Halt => json!({ "success": true, "message": "" }),
             Service::Time => json!({ "time": messages::stamp(now.unix) }),
             Service::About(question) => rosapi::answer(offer, question, &args),
         };
@@ -346,7 +351,17 @@ impl Session {
             values,
             result: true,
         });
-        Ok((offer.service == Service::Stop).then_some(Effect::Stop))
+        Ok(match offer.service {
+            Service::Stop => Some(Effect::Stop),
+            // Without an argument it is a halt.
+            Service::Halt => Some(Effect::Halt(halts)),
+            Service::Time | Service::About(_) => None,
+        })
+    }
+
+    /// Tells the client that the robot does not obey, and why.
+    pub fn warn(&mut self, text: String) {
+        self.tell(None, Level::Error, text);
     }
 
     fn refuse(&mut self, id: Option<Id>, text: String) -> Problem {
@@ -404,8 +419,6 @@ fn wrong_type(topic: &str, right: &str, kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     /// A session that a test talks to.
@@ -655,6 +668,11 @@ mod tests {
         let cases = [
             ("/stop", json!({}), json!({"success": true, "message": ""})),
             (
+                "/halt",
+                json!({"data": false}),
+                json!({"success": true, "message": ""}),
+            ),
+            (
                 "/rosapi/topic_type",
                 json!(["/scan"]),
                 json!({"type": "sensor_msgs/msg/LaserScan"}),
@@ -668,7 +686,12 @@ mod tests {
         for (service, args, values) in cases {
             let effect = client
                 .say(json!({"op": "call_service", "id": "1", "service": service, "args": args}));
-            assert_eq!(effect, Ok((service == "/stop").then_some(Effect::Stop)));
+            let expected = match service {
+                "/stop" => Some(Effect::Stop),
+                "/halt" => Some(Effect::Halt(false)),
+                _ => None,
+            };
+            assert_eq!(effect, Ok(expected));
             let response = json!({"op": "service_response", "id": "1", "service": service, "values": values, "result": true});
             assert_eq!(client.hear(0), [response]);
         }

@@ -113,6 +113,8 @@ impl Channel {
 pub enum Service {
     /// Stops the robot and clears its goal.
     Stop,
+    /// Halts everything that moves, or releases the halt.
+    Halt,
     /// The clock of the robot.
     Time,
     /// Lists topics, services and types.
@@ -221,8 +223,10 @@ const fn about(question: Question) -> Service {
 }
 
 // The definitions are those of `rosapi_msgs`.
-const SERVICES: [Offer; 23] = offers! {
+const SERVICES: [Offer; 24] = offers! {
     "stop" Service::Stop, "std_srvs/srv/Trigger": "" => "bool success\nstring message\n";
+    "halt" Service::Halt, "std_srvs/srv/SetBool":
+        "bool data\n" => "bool success\nstring message\n";
     "rosapi/get_time" Service::Time, "rosapi_msgs/srv/GetTime":
         "" => "builtin_interfaces/Time time\n";
     "rosapi/topics" about(Question::Topics), "rosapi_msgs/srv/Topics":

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use amber_proto::{Device, DeviceId};
+use amber_proto::{Device, DeviceId, DeviceType};
 use amber_values::WheelSpeeds;
 
 use super::controls::{Controls, Occupied, Seat};
@@ -46,6 +46,15 @@ struct Running {
 }
 
 impl Errand {
+    /// The errand of a device that has some.
+    #[must_use]
+    pub fn of(device: Device) -> Self {
+        match device.device_type {
+            DeviceType::PID_FOLLOW_TRAJECTORY => Self::Trajectory(device),
+            _ => Self::Targets(device),
+        }
+    }
+
     /// The device that performs it.
     #[must_use]
     pub fn device(self) -> Device {
@@ -275,8 +284,6 @@ fn extract(
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::DeviceType;
-
     use super::*;
     use crate::shared::robot::tests::robot;
 

@@ -12,6 +12,7 @@ use amber_proto::gateway::{RelayImage, Vehicle};
 use bytes::Bytes;
 
 use super::clock::Now;
+use super::controls::Seat;
 use super::robot::{Emulated, Event, Measurement, Order, Topic, User};
 use super::tally::Tally;
 
@@ -22,6 +23,11 @@ use super::tally::Tally;
 pub trait Machine: Send + 'static {
     /// The name of the protocol, such as "galileo".
     fn protocol(&self) -> &'static str;
+
+    /// Whether several sessions may drive at the same time.
+    fn seat(&self) -> Seat {
+        Seat::Exclusive
+    }
 
     /// The devices that show foreign robots, for the whole life of the gateway.
     fn emulated(&self) -> Vec<(Device, Emulated)> {
@@ -98,6 +104,9 @@ pub enum Link {
     Connected,
     /// The peer has received the text, and can receive the next.
     Sent,
+    /// The peer has been silent for [`ERRAND_SILENCE`](crate::limits::ERRAND_SILENCE), although it
+    /// answers pings: its motions must end.
+    Silent,
     /// The connection is closed or lost.
     Gone,
 }
@@ -128,6 +137,8 @@ pub struct Datagram<'a> {
 pub struct Session {
     /// The peer.
     pub address: SocketAddr,
+    /// Its client at the mediator, if it has one.
+    pub user: Option<User>,
     /// The purpose, such as "cmd_vel".
     pub purpose: String,
     /// Its age.
@@ -168,8 +179,8 @@ pub enum Output {
     /// Sends a datagram, or a text to a WebSocket. It is dropped, and counted, if the socket is not
     /// open or its buffer full. Send the next text to a WebSocket after [`Link::Sent`].
     Send(Socket, SocketAddr, Bytes),
-    /// Opens a client at the mediator for a session.
-    Open(User),
+    /// Opens a client at the mediator for a session, with the address of its peer if it has one.
+    Open(User, Option<SocketAddr>),
     /// Closes it. All devices that it used are told (CLIENT_DIED), so wheels stop.
     Close(User),
     /// Sends an order of a user to a device. Of motions that wait, only the newest is sent.

@@ -1,21 +1,21 @@
-//! Motion in messages for Amber's devices. PURE.
+//! Motion in messages for Amber's devices, by their descriptions. PURE.
 //!
 //! A client of a gateway may send messages to a device as they are. Those that move wheels must
 //! obey the rules for motion like any other command, so they are recognised here.
 
-use amber_proto::{Device, DeviceMessage, DeviceType, MsgType};
-use amber_proto::{collision_avoidance, drive_to_point, pid_follow_trajectory, roboclaw};
+use std::sync::LazyLock;
+
+use amber_proto::{Device, DeviceMessage, DeviceType, pid_follow_trajectory};
+use amber_reflect::{Motion as Moved, Schemas};
+use amber_schema::{Interface, Method};
 use amber_values::WheelSpeeds;
 use bytes::{Buf, Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, encode_key, skip_field};
+use serde_json::{Map, Value};
 
 use super::helm::Errand;
 
-/// The numbers of fields that move wheels.
-const MOTORS_COMMAND: u32 = 20;
-const SET_SPEED: u32 = 90;
-const MOTORS_SPEED: u32 = 94;
 /// Higher numbers are requests and data; lower ones number and type.
 const LAST_BASE_FIELD: u32 = 5;
 
@@ -43,32 +43,36 @@ pub struct Unreadable;
 /// # Errors
 /// The message cannot be read.
 pub fn of(device: Device, wheels: Device, message: &Bytes) -> Result<Motion, Unreadable> {
-    match device.device_type {
-        DeviceType::ROBOCLAW => of_wheels(message, &[]),
-        DeviceType::COLLISION_AVOIDANCE => of_wheels(message, &[SET_SPEED, MOTORS_SPEED]),
-        DeviceType::DRIVE_TO_POINT => {
-            let read: drive_to_point::DriverMsg = read(message)?;
-            let errand = Errand::Targets(device);
-            let has_targets = (read.targets.as_ref()).is_some_and(|it| !it.longitudes.is_empty());
-            Ok(match read.set_targets.is_some() && is_data(read.kind()) {
-                true if has_targets => Motion::Begin(errand),
-                true => Motion::End(errand),
-                false => Motion::None,
-            })
-        }
-        DeviceType::PID_FOLLOW_TRAJECTORY => {
-            let read: pid_follow_trajectory::DriverMsg = read(message)?;
-            let errand = Errand::Trajectory(device);
-            let begins = read.start_execution.is_some() || read.step_execution.is_some();
-            Ok(match is_data(read.kind()) {
-                true if begins => Motion::Begin(errand),
-                true if read.stop_execution.is_some() => Motion::End(errand),
-                _ => Motion::None,
-            })
-        }
-        _ if device == wheels => of_wheels(message, &[]),
-        _ => Ok(Motion::None),
+    let own = interface(device.device_type);
+    let as_wheels = || (device == wheels).then(|| interface(DeviceType::ROBOCLAW))?;
+    let Some(interface) = own.filter(|it| it.moves()).or_else(as_wheels) else {
+        return Ok(Motion::None);
+    };
+    let values = SCHEMAS.values(message).ok_or(Unreadable)?;
+    let moved = SCHEMAS.motion(interface, message);
+    let is_errand = |method: &Method| method.moves.as_ref().is_some_and(|it| it.errand);
+    let has_errands = interface.methods.iter().any(is_errand);
+    match (moved, has_errands) {
+        (Moved::Nothing, _) => Ok(Motion::None),
+        (Moved::Stops, true) => Ok(Motion::End(Errand::of(device))),
+        (Moved::Moves | Moved::Errand, true) => Ok(Motion::Begin(Errand::of(device))),
+        (_, false) => of_wheels(interface, &values, message),
     }
+}
+
+/// Whether a message moves something of a device, of any kind, such as a servo. Users' own devices are
+/// unknown here.
+#[must_use]
+pub fn moves(device: Device, message: &[u8]) -> bool {
+    let moved = |interface| SCHEMAS.motion(interface, message);
+    interface(device.device_type).map(moved) > Some(Moved::Stops)
+}
+
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::built_in);
+
+fn interface(device_type: DeviceType) -> Option<&'static Interface> {
+    let mut all = amber_reflect::built_in().iter();
+    all.find(|interface| interface.device_type == device_type.0)
 }
 
 /// The message that stops a PidFollowTrajectory.
@@ -79,32 +83,57 @@ pub fn stop_trajectory() -> Bytes {
     message.encode_to_vec().into()
 }
 
-/// `others` are further fields that the device takes for wheel speeds.
-fn of_wheels(message: &Bytes, others: &[u32]) -> Result<Motion, Unreadable> {
-    let plain: roboclaw::DriverMsg = read(message)?;
-    if !is_data(plain.kind()) {
-        return Ok(Motion::None);
+/// The speeds of the first request that sets them. Things that move, but are no wheels, such as
+/// servos, are left to their driver.
+fn of_wheels(
+    interface: &Interface,
+    values: &Map<String, Value>,
+    message: &Bytes,
+) -> Result<Motion, Unreadable> {
+    let moving = interface.methods.iter().filter(|it| it.moves.is_some());
+    let (mut speeds, mut numbers) = (None, Vec::new());
+    for method in moving {
+        let Some(found) = speeds_of(method, values) else {
+            continue;
+        };
+        speeds.get_or_insert(found);
+        let paths = method.request.iter().map(|field| &field.path);
+        let extensions = paths.chain(&method.flags).filter_map(|path| {
+            let pool = SCHEMAS.pool();
+            pool.get_extension_by_name(path)
+        });
+        numbers.extend(extensions.map(|extension| extension.number()));
     }
-    let mut speeds = plain.motors_command.map(WheelSpeeds::from);
-    if !others.is_empty() {
-        let guarded: collision_avoidance::DriverMsg = read(message)?;
-        let set = guarded.set_speed.and(guarded.motors_speed);
-        speeds = set.map(WheelSpeeds::from).or(speeds);
+    match speeds {
+        None => Ok(Motion::None),
+        Some(speeds) => {
+            let rest = without(message, |number| numbers.contains(&number))?;
+            Ok(Motion::Wheels(speeds, rest))
+        }
     }
-    let Some(speeds) = speeds else {
-        return Ok(Motion::None);
+}
+
+/// The speeds in a request, if it is one for wheels.
+fn speeds_of(method: &Method, values: &Map<String, Value>) -> Option<WheelSpeeds> {
+    let has = |path: &String| SCHEMAS.value_at(values, path).is_some();
+    let [field] = &method.request[..] else {
+        return None;
     };
-    let is_motion = |tag| tag == MOTORS_COMMAND || others.contains(&tag);
-    Ok(Motion::Wheels(speeds, without(message, is_motion)?))
-}
-
-fn read<M: Message + Default>(message: &Bytes) -> Result<M, Unreadable> {
-    M::decode(message.clone()).map_err(|_| Unreadable)
-}
-
-/// A missing type means DATA.
-fn is_data(kind: Option<MsgType>) -> bool {
-    matches!(kind, None | Some(MsgType::Data))
+    let is_wheels = field.value.as_deref() == Some("WheelSpeeds");
+    if !is_wheels || !has(&field.path) || !method.flags.iter().all(has) {
+        return None;
+    }
+    let speed = |wheel: &str| {
+        let path = format!("{}.{wheel}", field.path);
+        let speed = SCHEMAS.value_at(values, &path).and_then(Value::as_i64);
+        i32::try_from(speed.unwrap_or_default()).unwrap_or_default()
+    };
+    Some(WheelSpeeds {
+        front_left_mm_s: speed("frontLeftSpeed"),
+        front_right_mm_s: speed("frontRightSpeed"),
+        rear_left_mm_s: speed("rearLeftSpeed"),
+        rear_right_mm_s: speed("rearRightSpeed"),
+    })
 }
 
 /// The message without some of its fields; `None` if no request is left.
@@ -127,6 +156,8 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::{MsgType, collision_avoidance, drive_to_point, roboclaw};
+
     use super::*;
     use crate::testing::unhex;
 
@@ -218,6 +249,20 @@ mod tests {
         assert_eq!(motion(device, &message), Ok(Motion::Begin(errand)));
         let stop = of(device, WHEELS, &stop_trajectory());
         assert_eq!(stop, Ok(Motion::End(errand)));
+    }
+
+    #[test]
+    fn servos_move_too_but_are_no_wheels() {
+        let servos: Device = "maestro:0".parse().unwrap();
+        let mut message = amber_proto::maestro::DriverMsg::data();
+        assert!(!moves(servos, &message.encode_to_vec()));
+        message.set_angle_command = Some(amber_proto::maestro::SetAngleCommand {
+            servo_address: 1,
+            angle: 45,
+        });
+        assert!(moves(servos, &message.encode_to_vec()));
+        assert_eq!(motion(servos, &message), Ok(Motion::None));
+        assert!(moves(WHEELS, &command().encode_to_vec()));
     }
 
     #[test]

@@ -107,6 +107,10 @@ pub enum Order {
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
     Targets(Device, Vec<Target>),
+    /// Stops wheels, or a DriveToPoint, whoever moves them.
+    Stop(Device),
+    /// Halts all devices that move (`true`), or releases the halt.
+    Halt(bool),
     /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`Event::Message`].
@@ -120,6 +124,8 @@ pub enum Event {
     Measured(Device, Measurement),
     /// A `DriverMsg` for a user, after [`Order::Message`].
     Message(User, Device, Bytes),
+    /// A device refuses the motion of a user, for this reason. At most once a second for each.
+    Refused(User, String),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.

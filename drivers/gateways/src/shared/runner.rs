@@ -86,13 +86,14 @@ pub(super) struct Runner<M> {
 
 impl<M: Machine> Runner<M> {
     pub(super) fn new(setup: Setup<M>, link: GatewayLink) -> Self {
+        let seat = setup.machine.seat();
         Self {
             machine: setup.machine,
             outbox: Outbox::default(),
             gate: setup.network.gate(),
             sockets: Sockets::new(),
             web: Web::new(setup.network.allowed),
-            users: Users::new(setup.network.mediator, setup.events.clone()),
+            users: Users::new(setup.network.mediator, seat, setup.events.clone()),
             feeds: Feeds::new(
                 link.devices().clone(),
                 setup.network.devices_of,
@@ -125,6 +126,7 @@ impl<M: Machine> Runner<M> {
                 }
                 Some(event) = self.received.recv() => {
                     self.count_lost();
+                    self.count_refused(&event);
                     self.machine.handle_event(self.now(), event, &mut self.outbox);
                 }
                 Some(question) = self.asked.recv() => {
@@ -220,6 +222,15 @@ impl<M: Machine> Runner<M> {
         }
     }
 
+    /// Counts a refusal of a device.
+    fn count_refused(&mut self, event: &Event) {
+        if let Event::Refused(user, why) = event {
+            let elapsed = self.now().elapsed;
+            let from = format!("session {}: {why}", user.0);
+            (self.outbox.tally).dropped(elapsed, "motion refused by a device", from);
+        }
+    }
+
     /// Performs all outputs.
     fn perform(&mut self) {
         let elapsed = self.now().elapsed;
@@ -243,7 +254,14 @@ impl<M: Machine> Runner<M> {
                         false => self.outbox.tally.dropped(elapsed, "cannot send", to),
                     }
                 }
-                Output::Open(user) => self.users.open(user),
+                Output::Open(user, peer) => {
+                    let protocol = self.machine.protocol();
+                    let name = match peer {
+                        Some(peer) => format!("{protocol} {peer}"),
+                        None => protocol.to_owned(),
+                    };
+                    self.users.open(user, name);
+                }
                 Output::Close(user) => self.users.close(user),
                 Output::Order(user, order) => {
                     if !self.users.order(user, order) {
@@ -308,7 +326,9 @@ impl<M: Machine> Runner<M> {
             bad: Some(tally.total(Kind::Bad)),
             dropped: Some(tally.total(Kind::Dropped)),
             last_rx_ms: tally.silence(now.elapsed).map(millis),
-            peers: sessions.iter().take(MAX_PEERS).map(peer).collect(),
+            peers: (sessions.iter().take(MAX_PEERS))
+                .map(|session| peer(session, session.user.and_then(|it| self.users.refused(it))))
+                .collect(),
             reasons: tally.reasons(),
             listening: (self.sockets.addresses().into_iter())
                 .chain(self.web.addresses())
@@ -319,13 +339,15 @@ impl<M: Machine> Runner<M> {
     }
 }
 
-fn peer(session: &Session) -> Peer {
+/// The robot does not obey a session that is refused.
+fn peer(session: &Session, refused: Option<String>) -> Peer {
     Peer {
         address: Some(session.address.to_string()),
         purpose: Some(session.purpose.clone()),
         age_ms: Some(millis(session.age)),
         silent_ms: Some(millis(session.silence)),
-        drives: Some(session.drives),
+        drives: Some(session.drives && refused.is_none()),
+        refused,
     }
 }
 

@@ -1,26 +1,37 @@
 //! The sessions as clients of the mediator: one client and one task for each. IO.
 //!
 //! Each session is a separate client, so the mediator and the drivers can distinguish foreign
-//! users, and drivers learn when one is gone.
+//! users, and drivers learn when one is gone. A session takes the lease of what it moves, so that no
+//! program outside of this gateway moves it at the same time.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use amber_driver::client::lease::{Claims, Terms, Use};
 use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
 use amber_driver::client::{Client, Error, Proxy};
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
-use amber_values::{Target, WheelSpeeds};
+use amber_scene::moving;
+use amber_values::WheelSpeeds;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
+use super::controls::Seat;
+use super::motion::{self, Motion};
 use super::robot::{Event, Order, User};
-use crate::limits::{LAST_WORDS, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE};
+use crate::limits::{
+    LAST_WORDS, LEASE_PERIOD, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE, SEAT_HOLD,
+    TELL_AGAIN,
+};
 
 /// All open users.
 pub(super) struct Users {
     mediator: String,
+    seat: Seat,
     events: mpsc::Sender<Event>,
     handles: HashMap<User, Handle>,
     tasks: JoinSet<()>,
@@ -30,29 +41,46 @@ struct Handle {
     /// Only the newest motion matters.
     motion: watch::Sender<Option<(Device, WheelSpeeds)>>,
     orders: mpsc::Sender<Order>,
+    refusals: Refusals,
 }
 
 impl Users {
-    pub(super) fn new(mediator: String, events: mpsc::Sender<Event>) -> Self {
+    /// With shared controls, users take no leases: the newest command counts.
+    pub(super) fn new(mediator: String, seat: Seat, events: mpsc::Sender<Event>) -> Self {
         Self {
             mediator,
+            seat,
             events,
             handles: HashMap::new(),
             tasks: JoinSet::new(),
         }
     }
 
-    pub(super) fn open(&mut self, user: User) {
+    /// `name` says to people who drives.
+    pub(super) fn open(&mut self, user: User, name: String) {
         let (motion, motions) = watch::channel(None);
         let (orders, received) = mpsc::channel(MAX_ORDERS);
+        let refusals = Refusals {
+            user,
+            events: self.events.clone(),
+            last: Arc::default(),
+        };
         let task = Task {
             user,
+            name,
+            seat: self.seat,
             mediator: self.mediator.clone(),
             events: self.events.clone(),
+            refusals: refusals.clone(),
             subscriptions: HashMap::new(),
         };
         self.tasks.spawn(task.run(motions, received));
-        self.handles.insert(user, Handle { motion, orders });
+        let handle = Handle {
+            motion,
+            orders,
+            refusals,
+        };
+        self.handles.insert(user, handle);
         // Forgets those that have ended.
         while self.tasks.try_join_next().is_some() {}
     }
@@ -60,6 +88,11 @@ impl Users {
     /// The user leaves the mediator, after the last motion and all orders are sent.
     pub(super) fn close(&mut self, user: User) {
         self.handles.remove(&user);
+    }
+
+    /// Why the robot does not obey a user now.
+    pub(super) fn refused(&self, user: User) -> Option<String> {
+        self.handles.get(&user)?.refusals.now()
     }
 
     /// Forwards an order; `false` if it is dropped because too many wait.
@@ -88,24 +121,78 @@ impl Users {
     }
 }
 
+/// Why the robot does not obey a user: for its peer, and for the status.
+#[derive(Clone)]
+struct Refusals {
+    user: User,
+    events: mpsc::Sender<Event>,
+    last: Arc<Mutex<LastRefusal>>,
+}
+
+#[derive(Default)]
+struct LastRefusal {
+    text: String,
+    at: Option<Instant>,
+    /// When the peer was told this text.
+    told: Option<Instant>,
+}
+
+impl Refusals {
+    /// A device refuses. The peer is told, but not for each of many commands.
+    fn tell(&self, device: Device, error: &Error) {
+        let Error::Refused { .. } = error else {
+            return tracing::debug!(%device, "a command was not carried out: {error}");
+        };
+        let (text, now) = (error.to_string(), Instant::now());
+        {
+            let mut last = self.lock();
+            last.at = Some(now);
+            let is_recent = |told| now.duration_since(told) < TELL_AGAIN;
+            if last.text == text && last.told.is_some_and(is_recent) {
+                return;
+            }
+            last.text.clone_from(&text);
+            last.told = Some(now);
+        }
+        if (self.events.try_send(Event::Refused(self.user, text))).is_err() {
+            tracing::debug!("dropped a refusal: the gateway is busy");
+        }
+    }
+
+    fn now(&self) -> Option<String> {
+        let last = self.lock();
+        let is_recent = last.at.is_some_and(|at| at.elapsed() < TELL_AGAIN);
+        is_recent.then(|| last.text.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LastRefusal> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// One user.
 struct Task {
     user: User,
+    name: String,
+    seat: Seat,
     mediator: String,
     events: mpsc::Sender<Event>,
+    refusals: Refusals,
     subscriptions: HashMap<Device, AbortHandle>,
 }
 
+/// The newest motion of a user.
+type Motions = watch::Receiver<Option<(Device, WheelSpeeds)>>;
+
 impl Task {
-    async fn run(
-        mut self,
-        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
-        mut orders: mpsc::Receiver<Order>,
-    ) {
+    async fn run(mut self, mut motions: Motions, mut orders: mpsc::Receiver<Order>) {
         let Some(client) = connected(&self.mediator, &motions).await else {
             return;
         };
+        let terms = Terms::new(self.name.clone()).with_period(LEASE_PERIOD);
+        let mut claims = Claims::new(terms, SEAT_HOLD);
         loop {
+            let due = claims.next_due();
             tokio::select! {
                 biased;
                 // If the user is closed, this still returns the last motion first.
@@ -113,17 +200,16 @@ impl Task {
                     if changed.is_err() {
                         break;
                     }
-                    let motion = *motions.borrow_and_update();
-                    if let Some((device, speeds)) = motion {
-                        self.drive(&client, device, speeds).await;
-                    }
+                    self.drive(&client, &mut claims, &mut motions).await;
                 }
-                Some(order) = orders.recv() => self.perform(&client, order).await,
+                Some(order) = orders.recv() => self.perform(&client, &mut claims, order).await,
+                (device, error) = claims.lost() => self.refusals.tell(device, &error),
+                () = until(due) => claims.expire(),
             }
         }
         // The session is closed. Its earlier orders are still valid.
         while let Ok(order) = orders.try_recv() {
-            self.perform(&client, order).await;
+            self.perform(&client, &mut claims, order).await;
         }
         for subscription in self.subscriptions.values() {
             subscription.abort();
@@ -131,8 +217,50 @@ impl Task {
         client.close().await;
     }
 
-    async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
-        let proxy = without_waiting(client, device);
+    /// Sends the newest motion, if this user may move the device.
+    async fn drive(&self, client: &Client, claims: &mut Claims, motions: &mut Motions) {
+        loop {
+            let newest = *motions.borrow_and_update();
+            let Some((device, speeds)) = newest else {
+                return;
+            };
+            if speeds == WheelSpeeds::STOP {
+                // A stick that comes to rest must not stop the robot of another program.
+                if !claims.is_denied(device) {
+                    self.send_speeds(client, device, speeds).await;
+                }
+                return;
+            }
+            if !self.may_move(client, claims, device, Use::Command).await {
+                return;
+            }
+            // The user may have let go in the meantime.
+            let is_newest = *motions.borrow() == newest;
+            if is_newest {
+                return self.send_speeds(client, device, speeds).await;
+            }
+        }
+    }
+
+    async fn may_move(
+        &self,
+        client: &Client,
+        claims: &mut Claims,
+        device: Device,
+        what: Use,
+    ) -> bool {
+        if self.seat == Seat::Shared {
+            return true;
+        }
+        let claimed = claims.claim(&client.device(device), what).await;
+        if let Err(error) = &claimed {
+            self.refusals.tell(device, error);
+        }
+        claimed.is_ok()
+    }
+
+    async fn send_speeds(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
+        let proxy = self.without_waiting(client, device);
         let sent = match device.device_type {
             // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
@@ -147,15 +275,41 @@ impl Task {
         self.report(device, sent);
     }
 
-    async fn perform(&mut self, client: &Client, order: Order) {
+    async fn perform(&mut self, client: &Client, claims: &mut Claims, order: Order) {
         match order {
-            Order::Drive(device, speeds) => self.drive(client, device, speeds).await,
-            Order::Targets(device, targets) => {
-                let driver = DriveToPoint::new(without_waiting(client, device));
-                let targets: Vec<Target> = targets;
-                self.report(device, driver.set_targets(&targets).await);
+            Order::Drive(device, speeds) => self.send_speeds(client, device, speeds).await,
+            Order::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+                let driver = DriveToPoint::new(self.without_waiting(client, device));
+                self.report(device, driver.stop().await);
+                claims.release(device);
             }
-            Order::Message(device, message) => self.send_message(client, device, message).await,
+            Order::Stop(device) => self.send_speeds(client, device, WheelSpeeds::STOP).await,
+            Order::Halt(is_halted) => self.halt(client, is_halted),
+            Order::Targets(device, targets) => {
+                let may = match targets.is_empty() {
+                    true => !claims.is_denied(device),
+                    false => self.may_move(client, claims, device, Use::Errand).await,
+                };
+                if may {
+                    let driver = DriveToPoint::new(self.without_waiting(client, device));
+                    self.report(device, driver.set_targets(&targets).await);
+                }
+                if targets.is_empty() {
+                    claims.release(device);
+                }
+            }
+            Order::Message(device, message) => {
+                let motion = motion::of(device, Device::MEDIATOR, &message);
+                if let Ok(Motion::Begin(_)) = motion
+                    && !self.may_move(client, claims, device, Use::Errand).await
+                {
+                    return;
+                }
+                self.send_message(client, device, message).await;
+                if let Ok(Motion::End(_)) = motion {
+                    claims.release(device);
+                }
+            }
         }
     }
 
@@ -221,20 +375,42 @@ impl Task {
             tracing::warn!(user, %device, "a command was not sent: {error}");
         }
     }
+
+    /// The next command of a user must not wait for the driver of the last one.
+    fn without_waiting(&self, client: &Client, device: Device) -> Proxy {
+        let refusals = self.refusals.clone();
+        let refused = move |error: Error| refusals.tell(device, &error);
+        client.device(device).without_waiting(refused)
+    }
+
+    /// Halts all devices that move, or releases the halt, while other orders go on.
+    fn halt(&self, client: &Client, is_halted: bool) {
+        let (client, name, refusals) = (client.clone(), self.name.clone(), self.refusals.clone());
+        tokio::spawn(async move {
+            let devices = match moving::devices(&client).await {
+                Ok(devices) => devices,
+                Err(error) => return tracing::warn!("cannot change the halt: {error}"),
+            };
+            for (device, done) in moving::change_halts(&client, devices, is_halted, &name).await {
+                if let Err(error) = done {
+                    tracing::warn!(%device, "cannot change the halt: {error}");
+                    refusals.tell(device, &error);
+                }
+            }
+        });
+    }
 }
 
-/// The next command of a user must not wait for the driver of the last one.
-fn without_waiting(client: &Client, device: Device) -> Proxy {
-    let refused =
-        move |error: Error| tracing::debug!(%device, "a command was not carried out: {error}");
-    client.device(device).without_waiting(refused)
+/// Waits until this time, or endlessly.
+async fn until(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Connects to the mediator; `None` if the user is closed before.
-async fn connected(
-    mediator: &str,
-    motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
-) -> Option<Client> {
+async fn connected(mediator: &str, motions: &Motions) -> Option<Client> {
     loop {
         match Client::connect(mediator).await {
             Ok(client) => return Some(client),
@@ -258,8 +434,10 @@ fn with_ack(message: &Bytes, ack: u32) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::DeviceType;
     use amber_proto::codec::Packet;
+    use amber_proto::{DeviceMessage, drive_to_point, motion as motion_proto, roboclaw};
+    use amber_values::Target;
+    use tokio::net::UdpSocket;
 
     use super::*;
 
@@ -275,52 +453,105 @@ mod tests {
         assert_eq!(read.ack_num, Some(300));
     }
 
+    /// A mediator with devices that `answer`, until a client leaves.
+    async fn serve(
+        mediator: UdpSocket,
+        mut answer: impl FnMut(DeviceType, Bytes) -> Option<Vec<u8>>,
+    ) {
+        let mut buffer = vec![0; 2048];
+        loop {
+            let (length, from) = mediator.recv_from(&mut buffer).await.unwrap();
+            let packet = Packet::from_datagram(&buffer[..length].to_vec().into()).unwrap();
+            let message = DriverMsg::decode(packet.message.clone()).unwrap();
+            let answer = match (message.r#type(), packet.header.device_type) {
+                (MsgType::Ping, _) => {
+                    let pong = DriverMsg {
+                        r#type: MsgType::Pong.into(),
+                        ..DriverMsg::default()
+                    };
+                    Some(pong.encode_to_vec())
+                }
+                (MsgType::Data, Some(device)) => answer(DeviceType(device), packet.message),
+                (MsgType::ClientDied, _) => return,
+                _ => None,
+            };
+            if let (Some(answer), Some(syn)) = (answer, message.syn_num) {
+                let answer = Packet {
+                    header: packet.header,
+                    message: with_ack(&answer.into(), syn),
+                };
+                let answer = answer.encode().unwrap();
+                mediator.send_to(&answer, from).await.unwrap();
+            }
+        }
+    }
+
+    async fn users() -> (Users, UdpSocket, mpsc::Receiver<Event>) {
+        let mediator = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (events, received) = mpsc::channel(8);
+        let address = mediator.local_addr().unwrap().to_string();
+        (
+            Users::new(address, Seat::Exclusive, events),
+            mediator,
+            received,
+        )
+    }
+
     #[tokio::test]
     async fn what_a_session_has_ordered_is_sent_before_it_leaves() {
-        let mediator = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let (events, _received) = mpsc::channel(1);
-        let mut users = Users::new(mediator.local_addr().unwrap().to_string(), events);
+        let (mut users, mediator, _events) = users().await;
         let (user, device) = (User(1), Device::new(DeviceType::DRIVE_TO_POINT, 0));
-        users.open(user);
+        users.open(user, "galileo".into());
         for x_m in [1.0, 2.0, 3.0] {
-            let target = Target {
-                x_m,
-                y_m: 0.0,
-                radius_m: 0.1,
-            };
+            let target = Target::new(x_m, 0.0);
             assert!(users.order(user, Order::Targets(device, vec![target])));
         }
         users.close(user);
-        let served = async {
-            let (mut buffer, mut to_device) = (vec![0; 2048], Vec::new());
-            loop {
-                let (length, from) = mediator.recv_from(&mut buffer).await.unwrap();
-                let packet = Packet::from_datagram(&buffer[..length].to_vec().into()).unwrap();
-                let message = DriverMsg::decode(packet.message).unwrap();
-                let is_for_device = packet.header.device_type == Some(device.device_type.0);
-                match message.r#type() {
-                    MsgType::Data if is_for_device => to_device.push(MsgType::Data),
-                    MsgType::Ping => {
-                        let pong = DriverMsg {
-                            r#type: MsgType::Pong.into(),
-                            ack_num: message.syn_num,
-                            ..DriverMsg::default()
-                        };
-                        let pong = Packet {
-                            message: pong.encode_to_vec().into(),
-                            ..Packet::default()
-                        };
-                        mediator
-                            .send_to(&pong.encode().unwrap(), from)
-                            .await
-                            .unwrap();
-                    }
-                    MsgType::ClientDied => return to_device,
-                    _ => {}
-                }
-            }
+        let mut targets = 0;
+        let served = serve(mediator, |_, message| {
+            let message = drive_to_point::DriverMsg::decode(message).unwrap();
+            targets += u32::from(message.set_targets.is_some());
+            None
+        });
+        tokio::join!(served, users.end());
+        assert_eq!(targets, 3);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_refused_is_told_who_drives_and_neither_moves_nor_stops_the_wheels() {
+        let why = "amber goto holds the lease of this device";
+        let (mut users, mediator, mut events) = users().await;
+        let (user, wheels) = (User(1), Device::new(DeviceType::ROBOCLAW, 0));
+        users.open(user, "galileo 10.0.0.7:5".into());
+        users.order(user, Order::Drive(wheels, WheelSpeeds::all(200)));
+        let (mut names, mut commands) = (Vec::new(), Vec::new());
+        let served = serve(mediator, |_, message| {
+            let command = roboclaw::DriverMsg::decode(message.clone()).unwrap();
+            commands.extend(command.motors_command.map(WheelSpeeds::from));
+            let request = motion_proto::DriverMsg::decode(message).unwrap();
+            names.push(request.lease_request?.name().to_owned());
+            let answer = motion_proto::DriverMsg {
+                motion_state: Some(motion_proto::MotionState {
+                    yours: Some(false),
+                    refused: Some(why.into()),
+                    ..motion_proto::MotionState::default()
+                }),
+                ..motion_proto::DriverMsg::data()
+            };
+            Some(answer.encode_to_vec())
+        });
+        let told = format!("roboclaw:0 refused the request: {why}");
+        let scenario = async {
+            let refused = Some(Event::Refused(user, told.clone()));
+            assert_eq!(events.recv().await, refused);
+            assert_eq!(users.refused(user), Some(told.clone()));
+            users.order(user, Order::Drive(wheels, WheelSpeeds::STOP));
+            // A person asks for this stop.
+            users.order(user, Order::Stop(wheels));
+            users.end().await;
         };
-        let (to_device, ()) = tokio::join!(served, users.end());
-        assert_eq!(to_device, [MsgType::Data; 3]);
+        tokio::join!(served, scenario);
+        assert!(names.iter().all(|name| name == "galileo 10.0.0.7:5"));
+        assert_eq!(commands, [WheelSpeeds::STOP]);
     }
 }

@@ -4,36 +4,33 @@
 //! arrive over a bounded channel, so a fast peer waits in its own TCP connection. A peer gets one
 //! text at a time: after each, the gateway hears that the peer can take the next.
 
-pub mod request;
-
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use amber_web::handshake::{Served, Shaken};
 use amber_web::places::{Counts, Limits};
 use amber_web::websocket::{self, answer_close};
-use amber_web::{Origins, Own, headers};
+use amber_web::{Advice, Origins, Own};
 use bytes::Bytes;
 use futures_util::{SinkExt, Stream, StreamExt};
 use ipnet::IpNet;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use self::request::{Decision, MAX_HEAD, Refusal, decide};
 use super::machine::{Link, Page, Socket};
 use super::sockets::not_open;
 use super::stall::{PING_PERIOD, Stall};
 use crate::limits::{
-    BIND_RETRY, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, SILENT_PEER, WRITE_TIME,
+    BIND_RETRY, ERRAND_SILENCE, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP,
+    SILENT_PEER, WRITE_TIME,
 };
 
 /// Texts that wait for the gateway, of all peers together. Then peers wait.
@@ -203,7 +200,7 @@ impl Web {
             Ok((listener, address)) => {
                 let door = Door {
                     socket,
-                    page: Arc::new(Served::new(page)),
+                    page: Arc::new(served(page)),
                     allowed: self.allowed.clone(),
                     events: self.events.clone(),
                 };
@@ -231,33 +228,23 @@ fn bound(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((TcpListener::from_std(listener)?, address))
 }
 
-/// The answers to HTTP requests.
-struct Served {
-    origins: Origins,
-    /// The page with its head.
-    page: String,
-}
+/// What people are told about refused pages. A gateway has no host or token of its own: it accepts
+/// sources by their network.
+const ADVICE: Advice = Advice {
+    host: "wrong host",
+    origin: "pages of this origin may not connect: allow it with allow_origin",
+    from_disk: "pages that are opened from disk may not connect: allow them with \
+                allow_origin = [\"null\"] or --allow-origin null",
+    token: "wrong token",
+};
 
-impl Served {
-    fn new(page: &Page) -> Self {
-        let policy = headers::policy_of(page.html);
-        let always = headers::ALWAYS.map(|(name, value)| format!("{name}: {value}\r\n"));
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
-             Content-Length: {}\r\nConnection: close\r\n{}{}: {policy}\r\n\r\n",
-            page.html.len(),
-            always.concat(),
-            headers::POLICY_NAME,
-        );
-        Self {
-            origins: Origins {
-                listed: page.origins.clone(),
-                of_this_machine: true,
-                own: Own::ByAddress,
-            },
-            page: head + page.html,
-        }
-    }
+fn served(page: &Page) -> Served {
+    let origins = Origins {
+        listed: page.origins.clone(),
+        of_this_machine: true,
+        own: Own::ByAddress,
+    };
+    Served::new(page.html, origins, ADVICE)
 }
 
 /// The listening socket.
@@ -307,9 +294,9 @@ impl Door {
         if !matches!(timeout(HANDSHAKE_TIME, stream.readable()).await, Ok(Ok(()))) {
             return;
         }
-        let shaken = timeout(HANDSHAKE_TIME, self.shake_hands(&mut stream)).await;
+        let shaken = timeout(HANDSHAKE_TIME, self.page.shake_hands(&mut stream)).await;
         match shaken {
-            Ok(Ok(Some(rest))) => {
+            Ok(Ok(Shaken::Open(rest))) => {
                 let config = websocket::config(MAX_FRAME);
                 let socket =
                     WebSocketStream::from_partially_read(stream, rest, Role::Server, Some(config));
@@ -321,50 +308,10 @@ impl Door {
                 };
                 conversation.hold(socket.await).await;
             }
-            Ok(Ok(None) | Err(_)) => {}
+            Ok(Ok(Shaken::Refused(why))) => self.refused(peer, why).await,
+            Ok(Ok(Shaken::Done) | Err(_)) => {}
             Err(_) => self.refused(peer, "no HTTP request in time").await,
         }
-    }
-
-    /// Answers the HTTP request. Returns bytes that have arrived after it, if a WebSocket begins.
-    async fn shake_hands(&self, stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
-        let mut head = Vec::with_capacity(1024);
-        loop {
-            match decide(&head, &self.page.origins) {
-                Decision::Incomplete => {
-                    let room = MAX_HEAD - head.len();
-                    if (&mut *stream).take(room as u64).read_buf(&mut head).await? == 0 {
-                        return Ok(None);
-                    }
-                }
-                Decision::Accept { key, length } => {
-                    let accept = derive_accept_key(key.as_bytes());
-                    let response = format!(
-                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-                         Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
-                    );
-                    stream.write_all(response.as_bytes()).await?;
-                    return Ok(Some(head.split_off(length)));
-                }
-                Decision::Page => {
-                    stream.write_all(self.page.page.as_bytes()).await?;
-                    stream.shutdown().await?;
-                    return Ok(None);
-                }
-                Decision::Refuse(refusal) => {
-                    self.refuse(stream, refusal).await?;
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    async fn refuse(&self, stream: &mut TcpStream, refusal: Refusal) -> io::Result<()> {
-        if let Ok(peer) = stream.peer_addr() {
-            self.refused(peer, refusal.text()).await;
-        }
-        stream.write_all(refusal.response().as_bytes()).await?;
-        stream.shutdown().await
     }
 
     async fn refused(&self, peer: SocketAddr, why: &'static str) {
@@ -399,8 +346,24 @@ impl Conversation {
 
     async fn read(&self, mut stream: impl Stream<Item = Received> + Unpin) {
         let mut stall = Stall::new(self.since.elapsed());
-        // A working peer answers the pings.
-        while let Ok(Some(Ok(message))) = timeout(SILENT_PEER, stream.next()).await {
+        // Whether the silence of this peer means something, which has not been said yet.
+        let mut tells_silence = false;
+        loop {
+            let patience = match tells_silence {
+                true => ERRAND_SILENCE,
+                false => SILENT_PEER,
+            };
+            // A working peer answers the pings.
+            let message = match timeout(patience, stream.next()).await {
+                Ok(Some(Ok(message))) => message,
+                Ok(Some(Err(_)) | None) => return,
+                Err(_) if tells_silence => {
+                    tells_silence = false;
+                    self.link(Link::Silent).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
             let now = self.since.elapsed();
             stall.heard(now);
             let bytes = match message {
@@ -411,6 +374,7 @@ impl Conversation {
                 Message::Pong(bytes) => {
                     if let Ok(pinged) = <[u8; 8]>::try_from(&bytes[..]) {
                         stall.answered(now, Duration::from_micros(u64::from_be_bytes(pinged)));
+                        tells_silence = true;
                     }
                     continue;
                 }
@@ -506,6 +470,35 @@ mod tests {
         web.retry(now + BIND_RETRY);
         assert_eq!(web.trouble(), None);
         assert_eq!(web.addresses().collect::<Vec<_>>(), [address]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_silence_of_a_peer_that_answers_pings_is_told_once() {
+        for answers in [true, false] {
+            let (events, mut told) = mpsc::channel(MAX_TEXTS);
+            let conversation = Conversation {
+                socket: Socket(0),
+                peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+                events,
+                since: tokio::time::Instant::now(),
+            };
+            let pong = Message::Pong(Bytes::copy_from_slice(&0_u64.to_be_bytes()));
+            let first = if answers {
+                pong
+            } else {
+                Message::Ping(Bytes::new())
+            };
+            let messages = futures_util::stream::iter([Ok(first)]);
+            let messages = messages.chain(futures_util::stream::pending());
+            let start = tokio::time::Instant::now();
+            conversation.read(Box::pin(messages)).await;
+            assert!(start.elapsed() >= SILENT_PEER);
+            let is_told = told
+                .try_recv()
+                .is_ok_and(|it| matches!(it, Arrival::Other(Event::Link(_, _, Link::Silent))));
+            assert_eq!(is_told, answers);
+            assert!(told.try_recv().is_err());
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -162,7 +162,10 @@ fn rows(row: &RobotRow) -> Vec<[String; 6]> {
             State::Trouble => "trouble",
             State::Down => "down",
         };
-        let text = health.text.clone().unwrap_or_default();
+        let halted = health.halted_by.iter().map(|by| format!("halted by {by}"));
+        let holder = health.holder.iter().map(|who| format!("{who} drives"));
+        let text = health.text.iter().cloned().chain(halted).chain(holder);
+        let text = text.collect::<Vec<_>>().join("; ");
         let (device, state) = (health.device.clone(), state.to_owned());
         [
             robot.clone(),

@@ -44,6 +44,12 @@ pub struct Health {
     /// What to check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Who holds its lease, in words: who drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// Who halted it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted_by: Option<String>,
     /// How often its driver was restarted.
     pub restarts: u32,
 }
@@ -137,11 +143,14 @@ fn of_driver(driver: &Driver, device: amber_proto::mediator::Device) -> Health {
             (State::Down, Some(text), driver.hint.clone())
         }
     };
+    let motion = driver.motions.iter().find(|it| it.device == device);
     Health {
         device: Device::from(device).to_string(),
         state,
         text,
         hint,
+        holder: motion.and_then(|it| it.holder.clone()),
+        halted_by: motion.and_then(|it| it.halted_by.clone()),
         restarts: driver.restarts(),
     }
 }

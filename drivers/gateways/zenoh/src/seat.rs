@@ -30,6 +30,10 @@ pub enum Action {
     Release,
     /// Take it from another operator, which the configuration of the robot must allow
     Force,
+    /// Halt everything of the robot that moves, until the release
+    Halt,
+    /// Allow motion again
+    ReleaseHalt,
 }
 
 impl Action {
@@ -39,6 +43,8 @@ impl Action {
             Self::Take => "action=take",
             Self::Release => "action=release",
             Self::Force => "action=force",
+            Self::Halt => "action=halt",
+            Self::ReleaseHalt => "action=release-halt",
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Control {
     holder: Option<Lease>,
     waiting: VecDeque<Lease>,
     halt: Option<(String, Option<Instant>)>,
+    /// Why the driver cannot move the device for anybody, if it said so.
+    blocked: Option<String>,
     /// The last command that moves, unless the device was stopped since.
     moving: Option<Moving>,
     stop: Option<Stop>,
@@ -97,6 +99,8 @@ pub(crate) enum Refusal {
     Held { by: String },
     /// The device is halted.
     Halted { by: String },
+    /// The driver cannot move the device, for example because another client moves the wheels.
+    Blocked { why: String },
     /// The command is no longer valid.
     TooLate,
 }
@@ -106,6 +110,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Held { by } => write!(f, "{by} holds the lease of this device"),
             Self::Halted { by } => write!(f, "the device was halted by {by}"),
+            Self::Blocked { why } => f.write_str(why),
             Self::TooLate => f.write_str("the command came too late: it is no longer valid"),
         }
     }
@@ -148,6 +153,10 @@ impl Control {
         request: Request<'_>,
     ) -> MotionState {
         self.timeout(now);
+        let for_whom = match request {
+            Request::Lease { for_client, .. } => for_client,
+            Request::Halt(_) | Request::State => None,
+        };
         let done = match request {
             Request::State => Ok(()),
             Request::Halt(request) => self.change_halt(now, client, request),
@@ -160,7 +169,7 @@ impl Control {
             holder: self.holder.as_ref().map(|it| it.to_wire(now)),
             waiting: self.waiting.iter().map(|it| it.to_wire(now)).collect(),
             halt: self.halt_to_wire(now),
-            yours: Some(self.holder.as_ref().is_some_and(|it| it.is_of(client))),
+            yours: Some(self.is_held_by([Some(client), for_whom])),
             refused: done.err(),
             refused_for_holder: Some(self.counters.for_holder),
             refused_for_halt: Some(self.counters.for_halt),
@@ -185,6 +194,10 @@ impl Control {
             self.counters.for_halt += 1;
             return Err(self.refuse(now, command, refusal));
         }
+        if let Some(why) = self.blocked.clone() {
+            self.counters.for_holder += 1;
+            return Err(self.refuse(now, command, Refusal::Blocked { why }));
+        }
         let is_its = |lease: &Lease| {
             let clients = [command.client, command.for_client];
             clients.into_iter().flatten().any(|it| lease.is_of(it))
@@ -208,6 +221,16 @@ impl Control {
         // A stop that was not carried out yet is about an earlier command.
         self.stop = None;
         Ok(())
+    }
+
+    /// The driver cannot move the device for anybody, or it can again. The lease ends; its holder and
+    /// others that ask for it are told why. Whoever takes it by force lets the driver try again.
+    pub(crate) fn block(&mut self, now: Instant, why: Option<String>) {
+        if let Some(why) = &why {
+            self.waiting.clear();
+            self.end_lease(now, &format!("cannot move the device: {why}"));
+        }
+        self.blocked = why;
     }
 
     /// The holder of the lease.
@@ -286,6 +309,16 @@ impl Control {
         let action = Action::try_from(request.action)
             .map_err(|_| format!("unknown action {}", request.action))?;
         let is_holder = self.holder.as_ref().is_some_and(|it| it.is_of(client));
+        let takes = matches!(action, Action::Take | Action::Wait | Action::TakeByForce);
+        if let Some(holder) = &mut self.holder
+            && !is_holder
+            && (takes || action == Action::Keep)
+            && for_client.is_some_and(|it| holder.is_of(it))
+        {
+            // A driver of the holder: it may move the device already.
+            holder.keep(now);
+            return Ok(());
+        }
         let period_ms = request.period_ms.unwrap_or(LEASE_MS);
         let period_ms = period_ms.clamp(LEASE_MIN_MS, LEASE_MAX_MS);
         let period = Duration::from_millis(period_ms.into());
@@ -298,6 +331,11 @@ impl Control {
             until: now + period,
             was_forced: action == Action::TakeByForce,
         };
+        match (&self.blocked, action) {
+            (Some(why), Action::Take | Action::Wait | Action::Keep) => return Err(why.clone()),
+            (_, Action::TakeByForce) => self.blocked = None,
+            _ => {}
+        }
         let held = |holder: &Option<Lease>| match holder {
             Some(holder) => Err(Refusal::Held {
                 by: holder.name.clone(),
@@ -306,7 +344,7 @@ impl Control {
             None => Ok(()),
         };
         match action {
-            Action::Take | Action::Wait | Action::TakeByForce if is_holder => {
+            _ if takes && is_holder => {
                 let since = self.holder.as_ref().map_or(now, |it| it.since);
                 self.holder = Some(Lease { since, ..lease() });
                 Ok(())
@@ -367,6 +405,11 @@ impl Control {
                 Ok(())
             }
         }
+    }
+
+    fn is_held_by(&self, clients: [Option<ClientId>; 2]) -> bool {
+        let holder = self.holder.as_ref();
+        holder.is_some_and(|it| clients.into_iter().flatten().any(|client| it.is_of(client)))
     }
 
     fn is_next(&self, client: ClientId) -> bool {

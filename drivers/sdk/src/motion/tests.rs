@@ -44,6 +44,16 @@ impl Bench {
     }
 
     fn lease(&mut self, client: i32, action: Action, name: &str) -> MotionState {
+        self.lease_for(client, None, action, name)
+    }
+
+    fn lease_for(
+        &mut self,
+        client: i32,
+        for_client: Option<i32>,
+        action: Action,
+        name: &str,
+    ) -> MotionState {
         let request = LeaseRequest {
             action: action.into(),
             name: Some(name.into()),
@@ -51,7 +61,7 @@ impl Bench {
         };
         let request = Request::Lease {
             request: &request,
-            for_client: None,
+            for_client: for_client.map(ClientId),
         };
         (self.motions).request(self.now, WHEELS, ClientId(client), request)
     }
@@ -412,4 +422,54 @@ fn the_waiting_list_is_bounded() {
     let state = bench.lease(17, Action::Wait, "");
     assert_eq!(state.refused.unwrap(), "16 clients wait already");
     assert_eq!(state.waiting.len(), 16);
+}
+
+#[test]
+fn a_driver_that_cannot_move_says_why_to_all_who_ask() {
+    let why = || Some("the wheels refuse: amber drive holds the lease of this device".to_owned());
+    let mut bench = Bench::new();
+    assert!(bench.lease(7, Action::Take, "amber goto").yours());
+    bench.lease(8, Action::Wait, "a page");
+    bench.command(7, Motion::Errand, None).unwrap();
+    bench.motions.block(bench.now, WHEELS, why());
+    assert_eq!(bench.stops(), [Some(7)]);
+    for (client, action) in [(7, Action::Keep), (7, Action::Take), (8, Action::Wait)] {
+        let state = bench.lease(client, action, "amber goto");
+        assert_eq!((state.refused, state.holder), (why(), None), "{action:?}");
+    }
+    let refused = bench.command(9, Motion::Moves, None);
+    assert_eq!(refused, Err(why().unwrap()));
+    assert_eq!(bench.command(9, Motion::Stops, None), Ok(()));
+
+    bench.motions.block(bench.now, WHEELS, None);
+    assert!(bench.lease(8, Action::Take, "a page").yours());
+    assert_eq!(bench.command(8, Motion::Moves, None), Ok(()));
+
+    bench.motions.block(bench.now, WHEELS, why());
+    assert!(bench.lease(7, Action::TakeByForce, "amber goto").yours());
+    assert_eq!(bench.command(7, Motion::Moves, None), Ok(()));
+}
+
+#[test]
+fn a_driver_of_the_holder_shares_its_lease() {
+    const DRIVER: i32 = 30;
+    let mut bench = Bench::new();
+    assert!(bench.lease(7, Action::Take, "a page").yours());
+    for action in [Action::Take, Action::Keep] {
+        let state = bench.lease_for(DRIVER, Some(7), action, "a page via drive-to-point:0");
+        assert!(state.yours(), "{action:?}: {state:?}");
+        assert_eq!(state.holder.unwrap().name(), "a page");
+    }
+    // It ends its part, and the client still holds the lease.
+    bench.lease_for(DRIVER, None, Action::Release, "");
+    assert_eq!(bench.command(7, Motion::Moves, None), Ok(()));
+    assert!(bench.command(9, Motion::Moves, None).is_err());
+
+    // The other way round: the client takes over what its driver holds.
+    bench.lease(7, Action::Release, "a page");
+    let state = bench.lease_for(DRIVER, Some(7), Action::Take, "a page via drive-to-point:0");
+    assert!(state.yours());
+    assert!(bench.lease(7, Action::Take, "a page").yours());
+    assert!((bench.lease_for(DRIVER, Some(7), Action::Keep, "")).yours());
+    assert!(!bench.lease_for(DRIVER, Some(9), Action::Keep, "").yours());
 }

@@ -6,7 +6,7 @@ use amber_gateways::rosbridge::published::Message;
 use amber_gateways::rosbridge::session::{MAX_QUEUE, MAX_REPLIES, MAX_TOPICS, Session};
 use amber_gateways::rosbridge::topics::Output;
 use amber_gateways::shared::clock::Now;
-use amber_gateways::shared::web::request::{Decision, decide};
+use amber_web::handshake::request::{Decision, decide};
 use amber_web::{Origins, Own};
 
 use crate::Input;

@@ -132,7 +132,7 @@ impl Server {
         tracing::info!(client = %from, "session opened: {}", url.path);
         out.send(SOCKET, from, encode_reply(Some(id)));
         if session.gives_orders() {
-            out.push(Output::Open(user));
+            out.push(Output::Open(user, Some(from)));
         }
         for topic in self.topics(path) {
             out.push(Output::Watch(topic));

@@ -95,6 +95,19 @@ impl Server {
         session.send(now, from, Op::Text(&text), out);
     }
 
+    /// Tells the client of a user that a device refuses its motion, for example because another program
+    /// drives.
+    pub(super) fn tell_refusal(&mut self, now: Now, user: User, why: &str, out: &mut Outbox) {
+        let mut sessions = self.sessions.iter_mut();
+        let Some((&from, session)) = sessions.find(|(_, session)| session.user == user) else {
+            return;
+        };
+        // BINARY frames of a session are records of its device.
+        if session.speaks_text && session.may_get_data(now) {
+            session.send(now, from, Op::Text(&mapping::refusal(why)), out);
+        }
+    }
+
     /// Sends a message of a device to the session of a user.
     pub(super) fn send_message(
         &mut self,

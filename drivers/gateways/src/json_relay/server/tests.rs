@@ -608,3 +608,16 @@ fn bad_datagrams_are_counted_and_answered_with_a_limit() {
     bench.say(OUTSIDE, "{");
     assert!(bench.heard().is_empty());
 }
+
+#[test]
+fn a_control_whose_motion_is_refused_is_told_why_if_answers_are_configured() {
+    for ack in [false, true] {
+        let mut bench = server_with(|settings| settings.ack = ack);
+        bench.register(CONTROL, "control", "c1");
+        bench.take();
+        bench.event(Event::Refused(User(1), "amber goto drives".into()));
+        let text = r#"{"data":{"client_id":"c1","reason":"amber goto drives"},"type":"refused"}"#;
+        let expected = ack.then(|| (CONTROL.to_owned(), text.to_owned()));
+        assert_eq!(bench.heard(), Vec::from_iter(expected), "{ack}");
+    }
+}

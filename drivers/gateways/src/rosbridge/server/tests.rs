@@ -1,6 +1,6 @@
 //! Clients on a virtual clock.
 
-use amber_values::{MapPose, Scan, Target};
+use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 use serde_json::json;
 
 use super::*;
@@ -120,6 +120,10 @@ fn wheels(user: u32, mm_s: i32) -> Output {
     )
 }
 
+fn stopped(user: u32, device: amber_proto::Device) -> Output {
+    Output::Order(User(user), Order::Stop(device))
+}
+
 fn targets(user: u32, targets: Vec<Target>) -> Output {
     Output::Order(User(user), Order::Targets(robot().targets, targets))
 }
@@ -147,14 +151,21 @@ fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
     world.ms = 100;
     world.drive(1, 0.2);
     let stop = json!({"op": "call_service", "service": "/stop"});
-    assert!(world.say_late(1, &stop).contains(&wheels(0, 0)));
+    assert!(
+        world
+            .say_late(1, &stop)
+            .contains(&stopped(0, robot().wheels))
+    );
     assert_eq!(world.out.tally.count(DELAYED), 3);
 }
 
 #[test]
 fn a_command_holds_for_half_a_second() {
     let mut world = World::new();
-    assert_eq!(world.link(1, Link::Connected), [Output::Open(User(0))]);
+    assert_eq!(
+        world.link(1, Link::Connected),
+        [Output::Open(User(0), Some(peer(1)))]
+    );
     assert_eq!(world.drive(1, 0.2), [wheels(0, 200)]);
     world.ms = 400;
     assert_eq!(world.drive(1, 0.1), [wheels(0, 100)]);
@@ -169,6 +180,17 @@ fn the_robot_stops_when_the_client_that_drives_is_gone() {
     let gone = world.link(1, Link::Gone);
     assert_eq!(gone, [wheels(0, 0), Output::Close(User(0))]);
     assert_eq!(world.pass(2_000), []);
+}
+
+#[test]
+fn a_goal_ends_when_its_client_falls_silent() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let goal = json!({"pose": {"position": {"x": 1.0, "y": 2.0}}});
+    let set = json!({"op": "publish", "topic": "/goal", "msg": goal});
+    assert_eq!(world.say(1, set).len(), 1);
+    assert_eq!(world.link(1, Link::Silent), [targets(0, Vec::new())]);
+    assert_eq!(world.link(1, Link::Silent), []);
 }
 
 #[test]
@@ -231,16 +253,45 @@ fn one_client_drives_and_anyone_stops() {
     assert_eq!(world.out.tally.count(ANOTHER), 1);
     world.link(2, Link::Sent);
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
-    let stopped = world.say(2, json!({"op": "call_service", "service": "/stop"}));
+    let said = world.say(2, json!({"op": "call_service", "service": "/stop"}));
     let stops = [
-        targets(1, Vec::new()),
-        wheels(1, 0),
+        stopped(1, robot().targets),
+        stopped(1, robot().wheels),
         // To the one who has lost the controls.
         wheels(0, 0),
     ];
-    assert_eq!(stopped[..3], stops);
-    assert!(matches!(&stopped[3], Output::Send(_, to, _) if *to == peer(2)));
+    assert_eq!(said[..3], stops);
+    assert!(matches!(&said[3], Output::Send(_, to, _) if *to == peer(2)));
     assert_eq!(world.pass(2_000), []);
+}
+
+#[test]
+fn a_client_halts_everything_and_an_old_release_is_dropped() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let call = |args| json!({"op": "call_service", "service": "/halt", "args": args});
+    let halt = |is_halted| Output::Order(User(0), Order::Halt(is_halted));
+    assert!(world.say(1, call(json!({}))).contains(&halt(true)));
+    assert!((world.say(1, call(json!({"data": false})))).contains(&halt(false)));
+    let late = world.say_late(1, &call(json!({"data": false})));
+    assert!(!late.contains(&halt(false)), "{late:?}");
+    assert!((world.say_late(1, &call(json!({"data": true})))).contains(&halt(true)));
+}
+
+#[test]
+fn a_client_whose_motion_is_refused_is_told_why() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let why = "roboclaw:0 refused the request: amber goto holds the lease of this device";
+    let event = Event::Refused(User(0), why.into());
+    (world.server).handle_event(Now::from_millis(0), event, &mut world.out);
+    let told = world.outputs();
+    let [Output::Send(_, to, text)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    let text: Value = serde_json::from_slice(text).unwrap();
+    assert_eq!(text, json!({"op": "status", "level": "error", "msg": why}));
+    assert_eq!(*to, peer(1));
 }
 
 #[test]

@@ -90,6 +90,7 @@ impl Control {
         orders = orders.with_force(self.may_force.clone());
         let mut clients = Operators::new(
             self.mediator.clone(),
+            self.controls.seat,
             self.outbox.clone(),
             self.counters.clone(),
         );
@@ -137,12 +138,21 @@ impl Control {
             Input::Gone(program) => return orders.gone(now, &program),
         };
         let device = incoming.address.device;
+        let program = Program {
+            who: incoming.address.who.clone(),
+            instance: incoming.stamp.map_or(0, |stamp| stamp.instance),
+        };
         let accepted = orders.handle(now, &incoming.address, incoming.stamp, incoming.message);
         // The replaced motion stops first.
         perform(orders, clients, now);
         let given = match accepted {
             Ok(Accepted::Done) => {
                 self.counters.count("orders");
+                // The lease of the wheels is taken after the answer: the next one knows more.
+                if let Some(why) = orders.user_of(&program).and_then(|it| clients.refused(it)) {
+                    let problem = Problem::new(Kind::Occupied, why);
+                    return self.refuse(incoming.asker, problem);
+                }
                 if let Some(asker) = incoming.asker {
                     self.outbox.send(Out::Answer(asker, Bytes::new()));
                 }
@@ -221,7 +231,7 @@ impl Control {
 fn perform(orders: &mut Orders, clients: &mut Operators, now: Duration) {
     while let Some(action) = orders.poll(now) {
         match action {
-            Action::Open(user) => clients.open(user),
+            Action::Open(user) => clients.open(user, orders.name_of(user)),
             Action::Close(user) => clients.close(user),
             Action::Move(user, order) => clients.order(user, order),
         }

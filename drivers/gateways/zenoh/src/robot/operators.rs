@@ -1,19 +1,27 @@
 //! The operators as clients of the mediator: one client and one task for each. IO.
+//!
+//! An operator takes the lease of what it moves, so that no program of the robot moves it at the same
+//! time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use amber_client::lease::{Claims, Terms, Use};
 use amber_client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
 use amber_client::{Client, Error, Proxy};
+use amber_gateways::limits::{LEASE_PERIOD, MOTION_LIFE, SEAT_HOLD, TELL_AGAIN};
+use amber_gateways::shared::controls::Seat;
+use amber_gateways::shared::motion::{self, Motion};
 use amber_gateways::shared::robot::{Order, User};
 use amber_proto::{Device, DeviceType, DriverMsg};
+use amber_scene::moving;
 use amber_values::WheelSpeeds;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::outbox::{Asker, Out, Outbox};
 use crate::counters::Counters;
@@ -23,6 +31,7 @@ use crate::problem::{Kind, Problem};
 /// All operators of the robot.
 pub(super) struct Operators {
     mediator: String,
+    seat: Seat,
     outbox: Outbox,
     counters: Counters,
     handles: HashMap<User, Handle>,
@@ -43,12 +52,38 @@ struct Handle {
     /// Only the newest motion matters.
     motion: watch::Sender<Option<(Device, WheelSpeeds)>>,
     jobs: mpsc::Sender<Job>,
+    refusals: Refusals,
+}
+
+/// Why the robot does not obey an operator.
+#[derive(Clone, Default)]
+struct Refusals(Arc<Mutex<Option<(Instant, String)>>>);
+
+impl Refusals {
+    fn note(&self, device: Device, error: &Error) {
+        tracing::debug!(%device, "a command was not carried out: {error}");
+        if let Error::Refused { .. } = error {
+            *self.lock() = Some((Instant::now(), error.to_string()));
+        }
+    }
+
+    fn now(&self) -> Option<String> {
+        let last = self.lock();
+        let (_, why) = last.as_ref().filter(|(at, _)| at.elapsed() < TELL_AGAIN)?;
+        Some(why.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Operators {
-    pub(super) fn new(mediator: String, outbox: Outbox, counters: Counters) -> Self {
+    /// If all operators may drive at the same time, they take no leases: the newest command counts.
+    pub(super) fn new(mediator: String, seat: Seat, outbox: Outbox, counters: Counters) -> Self {
         Self {
             mediator,
+            seat,
             outbox,
             counters,
             handles: HashMap::new(),
@@ -56,19 +91,34 @@ impl Operators {
         }
     }
 
-    pub(super) fn open(&mut self, user: User) {
+    /// `name` says to people who drives.
+    pub(super) fn open(&mut self, user: User, name: String) {
         let (motion, motions) = watch::channel(None);
         let (jobs, received) = mpsc::channel(MAX_JOBS);
+        let refusals = Refusals::default();
         let task = Task {
+            name,
+            seat: self.seat,
+            refusals: refusals.clone(),
             mediator: self.mediator.clone(),
             outbox: self.outbox.clone(),
             counters: self.counters.clone(),
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
         };
         self.tasks.spawn(task.run(motions, received));
-        self.handles.insert(user, Handle { motion, jobs });
+        let handle = Handle {
+            motion,
+            jobs,
+            refusals,
+        };
+        self.handles.insert(user, handle);
         // Forgets those that have ended.
         while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// Why the robot has not obeyed an operator in the last second.
+    pub(super) fn refused(&self, user: User) -> Option<String> {
+        self.handles.get(&user)?.refusals.now()
     }
 
     /// The operator leaves the mediator, after the last motion and all jobs.
@@ -114,22 +164,27 @@ impl Operators {
 
 /// One operator.
 struct Task {
+    name: String,
+    seat: Seat,
+    refusals: Refusals,
     mediator: String,
     outbox: Outbox,
     counters: Counters,
     calls: Arc<Semaphore>,
 }
 
+/// The newest motion of an operator.
+type Motions = watch::Receiver<Option<(Device, WheelSpeeds)>>;
+
 impl Task {
-    async fn run(
-        self,
-        mut motions: watch::Receiver<Option<(Device, WheelSpeeds)>>,
-        mut jobs: mpsc::Receiver<Job>,
-    ) {
+    async fn run(self, mut motions: Motions, mut jobs: mpsc::Receiver<Job>) {
         let Some(client) = self.connected(&motions).await else {
             return;
         };
+        let terms = Terms::new(self.name.clone()).with_period(LEASE_PERIOD);
+        let mut claims = Claims::new(terms, SEAT_HOLD);
         loop {
+            let due = claims.next_due();
             tokio::select! {
                 biased;
                 // If the operator is closed, this still returns the last motion first.
@@ -137,49 +192,141 @@ impl Task {
                     if changed.is_err() {
                         break;
                     }
-                    let motion = *motions.borrow_and_update();
-                    if let Some((device, speeds)) = motion {
-                        self.drive(&client, device, speeds).await;
-                    }
+                    self.drive(&client, &mut claims, &mut motions).await;
                 }
-                Some(job) = jobs.recv() => self.perform(&client, job).await,
+                Some(job) = jobs.recv() => self.perform(&client, &mut claims, job).await,
+                (device, error) = claims.lost() => self.refusals.note(device, &error),
+                () = wait_until(due) => claims.expire(),
             }
         }
         // What was ordered before still counts.
         while let Ok(job) = jobs.try_recv() {
-            self.perform(&client, job).await;
+            self.perform(&client, &mut claims, job).await;
         }
         client.close().await;
     }
 
-    async fn drive(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
-        let proxy = without_waiting(client, device);
+    /// Sends the newest motion, if this operator may move the device.
+    async fn drive(&self, client: &Client, claims: &mut Claims, motions: &mut Motions) {
+        loop {
+            let newest = *motions.borrow_and_update();
+            let Some((device, speeds)) = newest else {
+                return;
+            };
+            if speeds == WheelSpeeds::STOP {
+                // A stick that comes to rest must not stop the robot of another program.
+                if !claims.is_denied(device) {
+                    self.send_speeds(client, device, speeds).await;
+                }
+                return;
+            }
+            if self
+                .may_move(client, claims, device, Use::Command)
+                .await
+                .is_err()
+            {
+                return;
+            }
+            // The operator may have let go in the meantime.
+            let is_newest = *motions.borrow() == newest;
+            if is_newest {
+                return self.send_speeds(client, device, speeds).await;
+            }
+        }
+    }
+
+    async fn may_move(
+        &self,
+        client: &Client,
+        claims: &mut Claims,
+        device: Device,
+        what: Use,
+    ) -> Result<(), Error> {
+        if self.seat == Seat::Shared {
+            return Ok(());
+        }
+        let claimed = claims.claim(&client.device(device), what).await;
+        if let Err(error) = &claimed {
+            self.refusals.note(device, error);
+        }
+        claimed
+    }
+
+    async fn send_speeds(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
+        let proxy = self.without_waiting(client, device);
         let sent = match device.device_type {
             // The original drivers of this type do not accept the commands of a Roboclaw.
             DeviceType::COLLISION_AVOIDANCE => {
                 let wheels = CollisionAvoidance::new(proxy).with_deadline(MOTION_DEADLINE);
-                wheels.drive(speeds).await
+                wheels.with_validity(MOTION_LIFE).drive(speeds).await
             }
             _ => {
                 let wheels = Roboclaw::new(proxy).with_deadline(MOTION_DEADLINE);
-                wheels.drive(speeds).await
+                wheels.with_validity(MOTION_LIFE).drive(speeds).await
             }
         };
         self.report(device, &sent);
     }
 
-    async fn perform(&self, client: &Client, job: Job) {
+    /// Takes the lease for a message that begins an errand.
+    async fn may_send(
+        &self,
+        client: &Client,
+        claims: &mut Claims,
+        device: Device,
+        message: &Bytes,
+    ) -> Result<(), Error> {
+        match motion::of(device, Device::MEDIATOR, message) {
+            Ok(Motion::Begin(_)) => self.may_move(client, claims, device, Use::Errand).await,
+            Ok(Motion::End(_)) => {
+                claims.release(device);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn perform(&self, client: &Client, claims: &mut Claims, job: Job) {
         match job {
-            Job::Order(Order::Drive(device, speeds)) => self.drive(client, device, speeds).await,
+            Job::Order(Order::Drive(device, speeds)) => {
+                self.send_speeds(client, device, speeds).await;
+            }
+            Job::Order(Order::Stop(device)) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+                let driver = DriveToPoint::new(self.without_waiting(client, device));
+                self.report(device, &driver.stop().await);
+                claims.release(device);
+            }
+            Job::Order(Order::Stop(device)) => {
+                self.send_speeds(client, device, WheelSpeeds::STOP).await;
+            }
+            Job::Order(Order::Halt(is_halted)) => self.halt(client, is_halted),
             Job::Order(Order::Targets(device, targets)) => {
-                let driver = DriveToPoint::new(without_waiting(client, device));
-                self.report(device, &driver.set_targets(&targets).await);
+                // The end of an errand: the targets of others are no business of this operator.
+                let may = match targets.is_empty() {
+                    true => !claims.is_denied(device),
+                    false => {
+                        let claimed = self.may_move(client, claims, device, Use::Errand).await;
+                        claimed.is_ok()
+                    }
+                };
+                if may {
+                    let driver = DriveToPoint::new(self.without_waiting(client, device));
+                    self.report(device, &driver.set_targets(&targets).await);
+                }
+                if targets.is_empty() {
+                    claims.release(device);
+                }
             }
             Job::Order(Order::Message(device, message)) => {
                 self.report(device, &client.device(device).send_raw(message).await);
             }
             Job::Tell(device, message, asker) => {
-                let sent = client.device(device).send_raw(message).await;
+                let may = self.may_send(client, claims, device, &message).await;
+                let proxy = self.without_waiting(client, device);
+                let sent = match may {
+                    Ok(()) => proxy.command_raw(message).await,
+                    Err(error) => Err(error),
+                };
                 self.report(device, &sent);
                 if let Some(asker) = asker {
                     self.outbox.send(match sent {
@@ -194,6 +341,10 @@ impl Task {
                     let problem = Problem::new(Kind::Busy, problem);
                     return self.outbox.send(Out::Refuse(asker, problem));
                 };
+                if let Err(error) = self.may_send(client, claims, device, &message).await {
+                    let problem = Problem::from(&error);
+                    return self.outbox.send(Out::Refuse(asker, problem));
+                }
                 let proxy = client.device(device).with_deadline(deadline);
                 let outbox = self.outbox.clone();
                 tokio::spawn(async move {
@@ -219,11 +370,33 @@ impl Task {
         }
     }
 
+    /// The next command of an operator must not wait for the driver of the last one.
+    fn without_waiting(&self, client: &Client, device: Device) -> Proxy {
+        let refusals = self.refusals.clone();
+        client
+            .device(device)
+            .without_waiting(move |error: Error| refusals.note(device, &error))
+    }
+
+    /// Halts all devices that move, or releases the halt, while other jobs go on.
+    fn halt(&self, client: &Client, is_halted: bool) {
+        let (client, name, refusals) = (client.clone(), self.name.clone(), self.refusals.clone());
+        tokio::spawn(async move {
+            let devices = match moving::devices(&client).await {
+                Ok(devices) => devices,
+                Err(error) => return tracing::warn!("cannot change the halt: {error}"),
+            };
+            for (device, done) in moving::change_halts(&client, devices, is_halted, &name).await {
+                if let Err(error) = done {
+                    tracing::warn!(%device, "cannot change the halt: {error}");
+                    refusals.note(device, &error);
+                }
+            }
+        });
+    }
+
     /// Connects to the mediator; `None` if the operator is closed before.
-    async fn connected(
-        &self,
-        motions: &watch::Receiver<Option<(Device, WheelSpeeds)>>,
-    ) -> Option<Client> {
+    async fn connected(&self, motions: &Motions) -> Option<Client> {
         loop {
             match Client::connect(&self.mediator).await {
                 Ok(client) => return Some(client),
@@ -249,9 +422,10 @@ fn with_ack(message: &Bytes, ack: Option<u32>) -> Bytes {
     changed.freeze()
 }
 
-/// The next command of an operator must not wait for the driver of the last one.
-fn without_waiting(client: &Client, device: Device) -> Proxy {
-    let refused =
-        move |error: Error| tracing::debug!(%device, "a command was not carried out: {error}");
-    client.device(device).without_waiting(refused)
+/// Waits until this time, or endlessly.
+async fn wait_until(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }

@@ -132,7 +132,8 @@ impl Orders {
         let asks = has_answer(&message, address.way)?;
         let motion = motion::of(device, wheels, &message)
             .map_err(|_| Problem::new(Kind::BadRequest, format!("invalid message for {device}")))?;
-        if motion != Motion::None && address.way == Way::Call {
+        let moves = motion != Motion::None || motion::moves(device, &message);
+        if moves && address.way == Way::Call {
             let problem = format!("a message that moves {device} needs the key of drivers");
             let hint = "send it to .../drive/OPERATOR instead of .../call/OPERATOR";
             return Err(Problem::new(Kind::Refused, problem).hint(hint));
@@ -237,6 +238,17 @@ impl Orders {
             let problem = format!("more than {ORDER_RATE} messages per second");
             return Err(Problem::new(Kind::Busy, problem));
         }
+        if let SeatAction::Halt | SeatAction::ReleaseHalt = request.action {
+            let is_halted = request.action == SeatAction::Halt;
+            let user = operator.user;
+            if is_halted {
+                self.helm.stop();
+                self.drain(now);
+            }
+            let order = Order::Halt(is_halted);
+            self.actions.push_back(Action::Move(user, order));
+            return Ok(self.seat_info(now, request));
+        }
         if self.controls.seat == Seat::Shared {
             let problem = "all operators may drive this robot at the same time";
             return Err(Problem::new(Kind::Refused, problem)
@@ -244,7 +256,7 @@ impl Orders {
         }
         self.settle(now, id);
         match request.action {
-            SeatAction::Show => {}
+            SeatAction::Show | SeatAction::Halt | SeatAction::ReleaseHalt => {}
             SeatAction::Take => self.seats.claim(now, id, &who)?,
             SeatAction::Release => {
                 self.vacate(robot, |other| *other == who);
@@ -326,6 +338,22 @@ impl Orders {
         let all = self.operators.iter();
         all.map(|(program, it)| (program, self.helm.is_driven_by(it.user)))
             .collect()
+    }
+
+    /// The client of a program.
+    #[must_use]
+    pub fn user_of(&self, program: &Program) -> Option<User> {
+        Some(self.operators.get(program)?.user)
+    }
+
+    /// The name of a client for people on the robot: who drives.
+    #[must_use]
+    pub fn name_of(&self, user: User) -> String {
+        let mut all = self.operators.iter();
+        match all.find(|(_, operator)| operator.user == user) {
+            Some((program, _)) => format!("fleet operator {}", program.who),
+            None => "a fleet operator".to_owned(),
+        }
     }
 
     #[cfg(test)]

@@ -34,6 +34,10 @@ pub enum SeatAction {
     Release,
     /// Take it even if another operator drives.
     Force,
+    /// Halt everything of the robot that moves.
+    Halt,
+    /// Release that halt.
+    ReleaseHalt,
 }
 
 impl SeatRequest {
@@ -47,10 +51,12 @@ impl SeatRequest {
             "take" => SeatAction::Take,
             "release" => SeatAction::Release,
             "force" => SeatAction::Force,
+            "halt" => SeatAction::Halt,
+            "release-halt" => SeatAction::ReleaseHalt,
             other => {
                 let problem = format!("unknown action '{other}'");
                 return Err(Problem::new(Kind::BadRequest, problem)
-                    .hint("use action=take, action=release or action=force"));
+                    .hint("use action=take, release, force, halt or release-halt"));
             }
         };
         let invalid = |_| Problem::new(Kind::BadRequest, "invalid id: use a number, such as id=0");

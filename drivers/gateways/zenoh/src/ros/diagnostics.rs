@@ -72,6 +72,8 @@ mod tests {
             state,
             text: text.map(str::to_owned),
             hint: Some("check the cable".to_owned()),
+            holder: None,
+            halted_by: None,
             restarts: 3,
         };
         for (health, level, message) in [

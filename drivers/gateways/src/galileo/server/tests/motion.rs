@@ -13,7 +13,10 @@ use crate::shared::robot::{Order, User};
 fn a_motion_drives_the_wheels_and_holds_half_a_second() {
     let mut world = World::new();
     let id = world.session("cmd_vel");
-    assert_eq!(world.outputs, [Output::Open(User(1))]);
+    assert_eq!(
+        world.outputs,
+        [Output::Open(User(1), Some(address(CLIENT)))]
+    );
     world.text(id, r#"{"linear":{"x":0.2},"angular":{"z":0.5}}"#);
     assert_eq!(world.driven(), [WheelSpeeds::sides(100, 300)]);
     world.wait(499, CLIENT);

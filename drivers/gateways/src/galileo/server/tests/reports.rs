@@ -95,3 +95,14 @@ fn a_status_has_what_the_robot_does() {
     assert_eq!(status["currentSpeedX"], 0.2);
     assert_eq!(status["targetDistance"], 5.0);
 }
+
+#[test]
+fn a_client_whose_motion_is_refused_is_told_why() {
+    let mut world = World::new();
+    let id = world.session("cmd_vel");
+    world.text(id, r#"{"linear":{"x":0.2}}"#);
+    let why = "roboclaw:0 refused the request: amber goto holds the lease of this device";
+    let sent = world.event(Event::Refused(User(1), why.into()));
+    assert_eq!(sent.len(), 1);
+    assert_eq!(json(&sent[0]), serde_json::json!({ "refused": why }));
+}

@@ -61,6 +61,8 @@ impl World {
             state,
             text: Some(text.to_owned()),
             hint: None,
+            holder: None,
+            halted_by: None,
             restarts: 0,
         };
         self.desk.health(&"r2".parse().unwrap(), &health);

@@ -1,13 +1,10 @@
-//! The HTTP request that begins a connection: its target, and the check of its origin. PURE.
-//!
-//! Pages of this machine, of this gateway and of configured origins may connect, others may not.
+//! The request for a WebSocket: its target, and the check of its origin. PURE.
 
-use amber_web::Origins;
 use httparse::{EMPTY_HEADER, Status};
 
-/// The longest request that is read, in bytes. Those of browsers have less than 2 kB, most of it
-/// cookies of other programs of the same host.
-pub const MAX_HEAD: usize = 16 * 1024;
+use crate::access::{Advice, Origins, Refused};
+use crate::limits::MAX_HEAD;
+
 const MAX_HEADERS: usize = 64;
 
 /// The decision about a connection.
@@ -36,22 +33,19 @@ pub enum Refusal {
     /// A request for something other than a WebSocket or the page.
     NotFound,
     /// The page that connects is not from an allowed origin.
-    Origin,
+    Origin(Refused),
     /// A version of the protocol other than 13.
     Version,
 }
 
 impl Refusal {
     /// The status line and the reason.
-    pub fn response(self) -> String {
+    #[must_use]
+    pub fn response(self, advice: &Advice) -> String {
         let (status, more, text) = match self {
             Self::Invalid => ("400 Bad Request", "", "invalid request"),
             Self::NotFound => ("404 Not Found", "", "the page is at /"),
-            Self::Origin => (
-                "403 Forbidden",
-                "",
-                "pages of this origin may not connect: allow it with allow_origin",
-            ),
+            Self::Origin(refused) => ("403 Forbidden", "", advice.about(refused)),
             Self::Version => (
                 "426 Upgrade Required",
                 "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\n",
@@ -66,17 +60,19 @@ impl Refusal {
     }
 
     /// The reason, for counters.
+    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Invalid => "invalid HTTP request",
             Self::NotFound => "unknown HTTP path",
-            Self::Origin => "origin not allowed",
+            Self::Origin(_) => "origin not allowed",
             Self::Version => "unsupported WebSocket version",
         }
     }
 }
 
 /// Decides about the first bytes of a connection.
+#[must_use]
 pub fn decide(bytes: &[u8], origins: &Origins) -> Decision {
     let mut headers = [EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -108,8 +104,8 @@ pub fn decide(bytes: &[u8], origins: &Origins) -> Decision {
     if header("Sec-WebSocket-Version") != Some("13") {
         return Decision::Refuse(Refusal::Version);
     }
-    if !origins.admit(header("Origin"), header("Host")) {
-        return Decision::Refuse(Refusal::Origin);
+    if let Err(refused) = origins.admit(header("Origin"), header("Host")) {
+        return Decision::Refuse(Refusal::Origin(refused));
     }
     match header("Sec-WebSocket-Key") {
         Some(key) if lists("Connection", "Upgrade") && (1..=64).contains(&key.len()) => {
@@ -124,10 +120,17 @@ pub fn decide(bytes: &[u8], origins: &Origins) -> Decision {
 
 #[cfg(test)]
 mod tests {
-    use amber_web::Own;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::access::Own;
+
+    const ADVICE: Advice = Advice {
+        host: "host",
+        origin: "use allow_origin",
+        from_disk: "use allow_origin = [\"null\"]",
+        token: "token",
+    };
 
     fn origins(listed: &[&str]) -> Origins {
         Origins {
@@ -170,7 +173,10 @@ mod tests {
                     key: "dGhlIHNhbXBsZSBub25jZQ==".into(),
                     length: text.len(),
                 },
-                false => Decision::Refuse(Refusal::Origin),
+                false => Decision::Refuse(Refusal::Origin(match more.contains("null") {
+                    true => Refused::FromDisk,
+                    false => Refused::Origin,
+                })),
             };
             assert_eq!(decide(text.as_bytes(), &configured), expected, "{more}");
         }
@@ -182,7 +188,7 @@ mod tests {
             .replace("Host: 192.168.0.5:9090", "Host: evil.example:9090");
         assert_eq!(
             decide(text.as_bytes(), &origins(&[])),
-            Decision::Refuse(Refusal::Origin)
+            Decision::Refuse(Refusal::Origin(Refused::Origin))
         );
     }
 
@@ -223,10 +229,11 @@ mod tests {
         for refusal in [
             Refusal::Invalid,
             Refusal::NotFound,
-            Refusal::Origin,
+            Refusal::Origin(Refused::Origin),
+            Refusal::Origin(Refused::FromDisk),
             Refusal::Version,
         ] {
-            let response = refusal.response();
+            let response = refusal.response(&ADVICE);
             let (head, body) = response.split_once("\r\n\r\n").unwrap();
             assert!(
                 head.contains(&format!("Content-Length: {}", body.len())),
@@ -235,10 +242,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn pages_from_disk_may_connect_if_that_is_allowed_and_else_the_option_is_named() {
+        let text = upgrade("Origin: null\r\n");
+        let allowed = decide(text.as_bytes(), &origins(&["null"]));
+        assert!(matches!(allowed, Decision::Accept { .. }), "{allowed:?}");
+        let Decision::Refuse(refusal) = decide(text.as_bytes(), &origins(&[])) else {
+            panic!("it is accepted");
+        };
+        assert!(
+            refusal
+                .response(&ADVICE)
+                .contains("allow_origin = [\"null\"]")
+        );
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_decided(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            decide(&bytes, &origins(&[]));
+            let _ = decide(&bytes, &origins(&[]));
         }
     }
 }

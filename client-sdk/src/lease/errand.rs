@@ -1,0 +1,44 @@
+//! The end of a motion that goes on without commands. IO.
+
+use std::time::Duration;
+
+use amber_proto::{Device, DeviceType};
+use tokio::time::sleep;
+
+use crate::error::Result;
+use crate::proxy::{DriveToPoint, PidFollowTrajectory, Proxy};
+
+/// The time between two requests for what is left.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Whether a device says what is left of its errand.
+pub(super) fn has_known_end(device: Device) -> bool {
+    matches!(
+        device.device_type,
+        DeviceType::DRIVE_TO_POINT | DeviceType::PID_FOLLOW_TRAJECTORY
+    )
+}
+
+/// Resolves when nothing is left of the errand of a device. Call it after the command.
+pub(super) async fn over(device: &Proxy) {
+    loop {
+        sleep(PERIOD).await;
+        if let Ok(true) = is_over(device).await {
+            return;
+        }
+    }
+}
+
+async fn is_over(device: &Proxy) -> Result<bool> {
+    match device.address().device_type {
+        DeviceType::DRIVE_TO_POINT => {
+            let left = DriveToPoint::new(device.clone()).next_targets().await?;
+            Ok(left.targets.is_empty())
+        }
+        DeviceType::PID_FOLLOW_TRAJECTORY => {
+            let left = PidFollowTrajectory::new(device.clone());
+            Ok(left.next_targets().await?.is_empty())
+        }
+        _ => Ok(false),
+    }
+}
