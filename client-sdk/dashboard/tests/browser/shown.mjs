@@ -66,7 +66,9 @@ async function expectRoom(what) {
     // The canvases follow in the next frame.
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${what}-${width}x${height}.png` });
-    assert.deepEqual(await page.evaluate(misplaced), [], `${what} on ${width} x ${height}`);
+    const found = await page.evaluate(misplaced);
+    const words = await page.evaluate(() => ["drive", "map"].map((id) => document.getElementById(id).innerText));
+    assert.deepEqual(found, [], `${what} on ${width} x ${height}: ${JSON.stringify(words)}`);
   }
   await page.setViewportSize({ width: PHONE[0], height: PHONE[1] });
 }
