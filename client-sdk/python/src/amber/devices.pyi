@@ -21,6 +21,7 @@ from .proxies import (
     DriveToPointVisitedTargets,
     DummyStatus,
     LocationServicePoses,
+    RoboclawSpeedUpdates,
 )
 from .typed import PlainTyped as PlainTyped
 from .values import (
@@ -185,6 +186,10 @@ class Roboclaw(PlainTyped):
         """
     def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
+    def speed_updates(self) -> Subscription[RoboclawSpeedUpdates]:
+        """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
+        Drivers of the original system do not publish.
+        """
     def stop(self) -> None:
         """Stops all wheels. No answer."""
 
@@ -394,6 +399,27 @@ class PidFollowTrajectory(PlainTyped):
     def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
 
+class Robot(PlainTyped):
+    """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+    robot asks this device for it.
+    """
+    def shape(self) -> Any:
+        """The shape."""
+    def shape_updates(self) -> Subscription[Any]:
+        """The shape after each change."""
+    def urdf(self) -> str:
+        """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
+    def odometry(self) -> Any:
+        """The pose and the motion of the robot by its wheels alone. The device refuses while the wheels
+        report no speeds.
+        """
+    def odometry_updates(self, period_ms: int) -> Subscription[Any]:
+        """The same, once each period, while the wheels report speeds. The wheels report them 20 times per
+        second. The device keeps one period per client: that of the last request.
+
+        ``period_ms``: 0 or absent ends the subscription. In ms.
+        """
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -462,6 +488,10 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a trajectory, which is a list of points."""
+    def robot(self, id: int = 0) -> Robot:
+        """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+        robot asks this device for it.
+        """
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

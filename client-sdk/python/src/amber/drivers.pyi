@@ -18,6 +18,7 @@ from .proxies import (
     DriveToPointVisitedTargets,
     DummyStatus,
     LocationServicePoses,
+    RoboclawSpeedUpdates,
 )
 from .typed_driver import TypedDriver as TypedDriver
 from .values import (
@@ -97,6 +98,12 @@ class RoboclawDriver(TypedDriver):
     @abstractmethod
     def speeds(self) -> WheelSpeeds:
         """The measured speeds of the wheels."""
+    def speed_updates(self) -> RoboclawSpeedUpdates | None:
+        """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
+        Drivers of the original system do not publish.
+        """
+    def send_speed_updates(self, value: RoboclawSpeedUpdates) -> None:
+        """Publishes a value now. May be called from any thread."""
 
 class StargazerDriver(TypedDriver):
     """A sensor that finds the robot's position from markers on the ceiling."""
@@ -326,6 +333,35 @@ class PidFollowTrajectoryDriver(TypedDriver):
     def progress_updates(self) -> Any:
         """The activity of the robot, five times per second. The original does not publish."""
     def send_progress_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+
+class RobotDriver(TypedDriver):
+    """The shape of the robot, and which device has which role. Everything that needs the geometry of the
+    robot asks this device for it.
+    """
+    @abstractmethod
+    def shape(self) -> Any:
+        """The shape."""
+    def shape_updates(self) -> Any:
+        """The shape after each change."""
+    def send_shape_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def urdf(self) -> str:
+        """The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot."""
+    @abstractmethod
+    def odometry(self) -> Any:
+        """The pose and the motion of the robot by its wheels alone. The device refuses while the wheels
+        report no speeds.
+        """
+    @abstractmethod
+    def odometry_updates(self) -> Any:
+        """The same, once each period, while the wheels report speeds. The wheels report them 20 times per
+        second. The device keeps one period per client: that of the last request.
+
+        ``period_ms``: 0 or absent ends the subscription. In ms.
+        """
+    def send_odometry_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 
 class GatewayDriver(TypedDriver):
