@@ -83,6 +83,7 @@ mod wire;
 #[doc = include_str!("../../docs/navigation.md")]
 #[doc = include_str!("../../docs/driving.md")]
 #[doc = include_str!("../../docs/who-drives.md")]
+#[doc = include_str!("../../docs/robot.md")]
 struct Pages;
 
 /// The client's task without tokio, for `tests/simulation`. Not a part of the

@@ -6,13 +6,16 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use amber_proto::DeviceType;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::{Client, Error, Hokuyo, Roboclaw, Scan, WheelSpeeds};
+use crate::{Client, Error, Hokuyo, Roboclaw, RoboclawSpeedUpdates, Scan, WheelSpeeds};
 
 /// A scanner that publishes nothing for this time gets requests instead. A scanner that works
 /// publishes ten times in this time, and the drivers of the original system need not publish at all.
 const SILENCE: Duration = Duration::from_secs(1);
+/// The same for wheels, which publish 20 times per second.
+const SILENCE_OF_WHEELS: Duration = Duration::from_millis(300);
 /// The time between two requests for a scan; a scan takes 25 to 100 ms.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The time between two requests after an error.
@@ -73,14 +76,52 @@ pub async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Scan, Erro
     }
 }
 
-/// Requests the speeds of the wheels once per period. Forwards them with the time in the middle
-/// between request and answer.
-pub async fn poll_wheels(
+/// Subscribes to the speeds of the wheels, and forwards them with the time of the measurement. While
+/// the driver publishes none, as drivers of the original system, requests them once per period.
+pub async fn watch_wheels(
     wheels: Roboclaw,
     period: Duration,
     mut take: impl FnMut(Result<(Instant, WheelSpeeds), Error>),
 ) {
-    let now = || tokio::time::Instant::now().into_std();
+    // CollisionAvoidance also accepts the messages of Roboclaw, but it publishes whole scans. It
+    // answers from memory, so requests load no bus.
+    if wheels.address().device_type != DeviceType::ROBOCLAW {
+        return poll_wheels(&wheels, period, &mut take).await;
+    }
+    let mut published = match wheels.speed_updates().await {
+        Ok(published) => published,
+        Err(error) => return take(Err(error)),
+    };
+    let measured = |update: RoboclawSpeedUpdates| {
+        let age = Duration::from_micros(update.speed_age_us.unwrap_or(0).into());
+        let now = now();
+        (now.checked_sub(age).unwrap_or(now), update.current_speed)
+    };
+    loop {
+        while let Ok(next) = timeout(SILENCE_OF_WHEELS, published.next()).await {
+            match next {
+                Some(update) => take(Ok(measured(update.message))),
+                None => return,
+            }
+        }
+        tokio::select! {
+            biased;
+            next = published.next() => match next {
+                Some(update) => take(Ok(measured(update.message))),
+                None => return,
+            },
+            () = poll_wheels(&wheels, period, &mut take) => return,
+        }
+    }
+}
+
+/// Requests the speeds of the wheels once per period. Forwards them with the time in the middle
+/// between request and answer.
+async fn poll_wheels(
+    wheels: &Roboclaw,
+    period: Duration,
+    take: &mut impl FnMut(Result<(Instant, WheelSpeeds), Error>),
+) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -95,6 +136,10 @@ pub async fn poll_wheels(
             }
         }
     }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 /// Compares the clock of a robot with that of this machine, to tell how old its measurements are.

@@ -38,7 +38,7 @@ impl Options {
     /// # Errors
     /// A value or the file is invalid.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
-        let driver = CollisionAvoidance::new(self.robot.setup()?);
+        let driver = CollisionAvoidance::new(self.robot.stated()?);
         Ok(collision_avoidance::driver(driver))
     }
 }

@@ -36,7 +36,7 @@ impl Options {
     /// A value or the file is invalid.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
         let wheels = Device::new(DeviceType::ROBOCLAW, 1);
-        let driver = DriveSupport::new(self.robot.with_wheels(wheels)?);
+        let driver = DriveSupport::new(self.robot.stated_behind(wheels)?);
         Ok(roboclaw::driver(driver))
     }
 }

@@ -69,15 +69,43 @@ impl Options {
             self.speed_mm_s.unwrap_or(380.0),
             1.0..=2_000.0,
         )?;
-        let mut setup = self.robot.setup()?;
-        setup.devices.poses = Some((self.location).unwrap_or(Device::new(DeviceType::LOCATION, 0)));
-        let config = config(&setup, speed_mm_s, self.any_client_stops);
+        let plan = Plan {
+            map: self.map,
+            planner: self.planner,
+            poses: (self.location).unwrap_or(Device::new(DeviceType::LOCATION, 0)),
+            speed_mm_s,
+            any_client_stops: self.any_client_stops,
+        };
+        let stated = self.robot.stated()?;
+        // The map is checked at the start: the robot device only says how wide the robot is.
+        let own = stated.setup().ok();
+        let ready = own.map(|setup| plan.pilot(setup)).transpose()?;
+        Ok(drive_to_point::driver(DriveToPoint::new(
+            stated, plan, ready,
+        )))
+    }
+}
+
+/// How to make the pilot of a robot.
+#[derive(Clone, Debug)]
+struct Plan {
+    map: Option<PathBuf>,
+    planner: Plans,
+    poses: Device,
+    speed_mm_s: f64,
+    any_client_stops: bool,
+}
+
+impl Plan {
+    /// The pilot of this robot, which reads the map.
+    fn pilot(&self, mut setup: Setup) -> Result<(Setup, ToPoint), OptionsError> {
+        setup.devices.poses = Some(self.poses);
+        let config = config(&setup, self.speed_mm_s, self.any_client_stops);
         let mut logic = logic::DriveToPoint::without_map(config);
-        if let Some(path) = self.map {
-            logic.set_map(planner(&path, config.planner, self.planner)?);
+        if let Some(path) = &self.map {
+            logic.set_map(planner(path, config.planner, self.planner)?);
         }
-        let pilot = ToPoint::new(logic, speed_mm_s);
-        Ok(drive_to_point::driver(DriveToPoint::new(setup, pilot)))
+        Ok((setup, ToPoint::new(logic, self.speed_mm_s)))
     }
 }
 

@@ -9,6 +9,7 @@
 //! move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
+//! `robot_file` (the same in a file), `described` (the robot device says the rest),
 //! [`amber_driver::client::sources`] (scans and wheel speeds) and `replace` (files that are replaced
 //! as a whole).
 //!
@@ -25,6 +26,7 @@ use self::options::OptionsError;
 
 pub mod collision_avoidance;
 pub mod connection;
+mod described;
 mod desk;
 pub mod drive_support;
 pub mod drive_to_point;
@@ -42,6 +44,8 @@ mod outage;
 pub mod pid_follow_trajectory;
 mod replace;
 pub mod roboclaw;
+pub mod robot;
+mod robot_file;
 pub mod robot_options;
 pub mod stargazer;
 mod stream;
@@ -97,6 +101,8 @@ built_in! {
     PidFollowTrajectory: pid_follow_trajectory,
     /// Two RoboClaw motor controllers with four wheels
     Roboclaw: roboclaw + fuzz,
+    /// The shape of the robot, from its file `robot.toml` (device type 11)
+    Robot: robot,
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer: stargazer + fuzz,
 }

@@ -34,7 +34,8 @@ use serde::Deserialize;
 use self::driver::LocationDriver;
 use self::external::External;
 use crate::options::{OptionsError, check, layered, read};
-use crate::robot_options::{LASER, RobotOptions, Setup};
+use crate::robot_file::RobotFile;
+use crate::robot_options::{LASER, RobotOptions, Setup, Stated};
 
 mod answer;
 mod driver;
@@ -105,6 +106,13 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Uses this robot.
+    fn set_robot(&mut self, robot: Setup) {
+        self.config.mount = robot.collision.laser;
+        self.config.track_m = robot.collision.drive.track_m;
+        self.robot = robot;
+    }
+
     /// The laser scanner.
     fn laser(&self) -> Device {
         self.robot.devices.laser.unwrap_or(LASER)
@@ -118,18 +126,22 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
-        let settings = self.or(file).settings()?;
-        Ok(location::driver(LocationDriver::new(settings)))
+        let (stated, settings) = self.or(file).settings()?;
+        Ok(location::driver(LocationDriver::new(stated, settings)))
     }
 
-    /// The settings for these options. Ignores `config`.
-    fn settings(self) -> Result<Settings, OptionsError> {
-        let robot = self.robot.setup()?;
+    /// What these options say of the robot, and the settings for that. If they do not say where the
+    /// laser is, it is at the centre there. Ignores `config`.
+    fn settings(self) -> Result<(Stated, Settings), OptionsError> {
+        let stated = self.robot.stated()?;
+        let robot = stated.setup_with(RobotFile {
+            laser_offset_mm: Some(0.0),
+            ..RobotFile::default()
+        })?;
         let m = |name, value: Option<f64>, default_mm, range_mm| {
             check(name, value.unwrap_or(default_mm), range_mm).map(|mm| mm / 1000.0)
         };
         let mut config = Config::new(robot.collision.laser);
-        config.track_m = robot.collision.drive.track_m;
         config.max_range_m = m("max_range_mm", self.max_range_mm, 5_600.0, 500.0..=60_000.0)?;
         config.cell_m = m("cell_mm", self.cell_mm, 20.0, 5.0..=200.0)?;
         config.seed = self.seed.unwrap_or(config.seed);
@@ -161,13 +173,15 @@ impl Options {
                 .to_radians(),
             }),
         };
-        Ok(Settings {
+        let mut settings = Settings {
             map: self.map,
-            robot,
+            robot: robot.clone(),
             scan_delay: Duration::from_millis(scan_delay_ms),
             external,
             config,
-        })
+        };
+        settings.set_robot(robot);
+        Ok((stated, settings))
     }
 
     fn or(self, file: Self) -> Self {
@@ -185,7 +199,7 @@ mod tests {
             robot: RobotOptions::with_central_laser(),
             ..toml::from_str(text).unwrap()
         };
-        options.settings()
+        Ok(options.settings()?.1)
     }
 
     #[test]
@@ -198,7 +212,7 @@ mod tests {
             },
             ..Options::default()
         };
-        let config = options.settings().unwrap().config;
+        let config = options.settings().unwrap().1.config;
         assert_eq!(config.mount, amber_map::Pose::new(0.1, 0.0, 0.0));
         assert_eq!(config.track_m, 0.4);
     }
@@ -224,7 +238,7 @@ mod tests {
             seed: Some(3),
             ..Options::default()
         };
-        let config = flags.or(file).settings().unwrap().config;
+        let config = flags.or(file).settings().unwrap().1.config;
         assert_eq!((config.cell_m, config.seed), (0.05, 3));
     }
 }

@@ -30,7 +30,7 @@ use amber_proto::{Device, DeviceType};
 use self::driver::MapDriver;
 use self::files::Folder;
 use crate::options::{OptionsError, check};
-use crate::robot_options::{RobotOptions, Setup};
+use crate::robot_options::{RobotOptions, Setup, Stated};
 
 mod answer;
 mod board;
@@ -76,7 +76,7 @@ impl Options {
         let folder = self.maps.clone().map(Folder::new).transpose()?;
         // Errors show at the start, and not with the first map.
         let settings = Settings(self);
-        settings.course(&StartMap::default())?;
+        settings.wanted(&StartMap::default())?;
         Ok(mapping::driver(MapDriver::new(settings, folder, location)))
     }
 }
@@ -84,6 +84,15 @@ impl Options {
 /// The options for all maps.
 #[derive(Clone, Debug)]
 struct Settings(Options);
+
+/// The settings of one map, before the robot is known.
+#[derive(Clone, Debug, PartialEq)]
+struct Wanted {
+    robot: Stated,
+    scan_delay: Duration,
+    max_range_m: f64,
+    speed_m_s: f64,
+}
 
 /// The settings of one map.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,8 +104,8 @@ struct Course {
 }
 
 impl Settings {
-    /// The settings of a map: those of the driver, unless the client has others.
-    fn course(&self, start: &StartMap) -> Result<Course, OptionsError> {
+    /// What a map takes: the settings of the driver, unless the client has others.
+    fn wanted(&self, start: &StartMap) -> Result<Wanted, OptionsError> {
         let Self(options) = self;
         let defaults = &options.robot;
         let device = |name, text: &Option<String>, default: Option<Device>| match text {
@@ -121,8 +130,6 @@ impl Settings {
             width_mm: start.width.or(defaults.width_mm),
             ..defaults.clone()
         };
-        let mut setup = robot.setup()?;
-        setup.devices.imu = None;
         let value = |name, client: Option<f64>, own: Option<f64>, otherwise, range| {
             check(name, client.or(own).unwrap_or(otherwise), range)
         };
@@ -140,16 +147,29 @@ impl Settings {
             5_600.0,
             500.0..=60_000.0,
         )?;
-        Ok(Course {
+        Ok(Wanted {
+            robot: robot.stated()?,
+            scan_delay: Duration::from_secs_f64(delay_ms / 1000.0),
+            max_range_m: max_range_mm / 1000.0,
+            speed_m_s: speed_m_s(options.speed_mm_s)?,
+        })
+    }
+}
+
+impl Wanted {
+    /// The settings of the map on this robot.
+    fn course(&self, mut setup: Setup) -> Course {
+        setup.devices.imu = None;
+        Course {
             slam: slam::Config {
                 track_m: setup.collision.drive.track_m,
-                max_range_m: max_range_mm / 1000.0,
+                max_range_m: self.max_range_m,
                 ..slam::Config::new(setup.collision.laser)
             },
-            scan_delay: Duration::from_secs_f64(delay_ms / 1000.0),
-            speed_m_s: speed_m_s(options.speed_mm_s)?,
+            scan_delay: self.scan_delay,
+            speed_m_s: self.speed_m_s,
             setup,
-        })
+        }
     }
 }
 
@@ -204,7 +224,8 @@ mod tests {
             max_range_mm: Some(4_000.0),
             ..Options::default()
         };
-        Settings(options).course(start)
+        let wanted = Settings(options).wanted(start)?;
+        Ok(wanted.course(wanted.robot.setup()?))
     }
 
     #[test]

@@ -25,7 +25,7 @@ use amber_proto::{Device, DeviceType};
 use self::driver::PidFollowTrajectory;
 use self::pilot::Following;
 use crate::options::OptionsError;
-use crate::robot_options::RobotOptions;
+use crate::robot_options::{RobotOptions, Setup};
 
 mod driver;
 mod pilot;
@@ -51,8 +51,25 @@ impl Options {
     /// # Errors
     /// A value or a file is invalid.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
-        let mut setup = self.robot.setup()?;
-        setup.devices.poses = Some((self.location).unwrap_or(Device::new(DeviceType::LOCATION, 0)));
+        let plan = Plan {
+            poses: (self.location).unwrap_or(Device::new(DeviceType::LOCATION, 0)),
+            unguarded: self.unguarded,
+        };
+        let driver = PidFollowTrajectory::new(self.robot.stated()?, plan);
+        Ok(pid_follow_trajectory::driver(driver))
+    }
+}
+
+/// How to make the pilot of a robot.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    poses: Device,
+    unguarded: bool,
+}
+
+impl Plan {
+    fn pilot(self, mut setup: Setup) -> (Setup, Following) {
+        setup.devices.poses = Some(self.poses);
         if self.unguarded {
             setup.devices.laser = None;
         }
@@ -64,8 +81,6 @@ impl Options {
             })
         });
         let trajectory = Trajectory::new(setup.collision.drive, pose_tracker::Config::default());
-        let pilot = Following::new(trajectory, monitor);
-        let driver = PidFollowTrajectory::new(setup, pilot);
-        Ok(pid_follow_trajectory::driver(driver))
+        (setup, Following::new(trajectory, monitor))
     }
 }

@@ -14,6 +14,8 @@
 //! - Speeds are mm/s per wheel, positive forward, truncated towards zero.
 //! - The speeds in a reply were measured after the request. While the controllers are unreachable
 //!   there is no reply.
+//! - Subscribers get the speeds every `speeds_interval_ms`. One measurement serves all of them.
+//!   Without subscribers and requests, nothing is measured.
 //! - A command that cannot be carried out immediately is dropped, never queued: after an outage the
 //!   wheels stand still until a client sends a new command.
 //! - A command with a wheel faster than `max_speed_mm_s` is dropped completely and does not reset
@@ -132,6 +134,9 @@ pub struct Options {
     /// Number of repeated readings that confirm an alarm, 1 to 100 [default: 3]
     #[arg(long, value_name = "COUNT")]
     pub critical_repeats: Option<u8>,
+    /// Interval between measurements of the speeds while there are subscribers [default: 50]
+    #[arg(long, value_name = "MS")]
+    pub speeds_interval_ms: Option<u64>,
     /// File of the GPIO line that resets both controllers, active low, such as
     /// /sys/class/gpio/gpio136/value [default: none]
     #[arg(long, value_name = "FILE")]
@@ -246,6 +251,11 @@ impl Options {
             )?,
             watchdog_tenths: watchdog_tenths.and_then(|tenths| u8::try_from(tenths).ok()),
             stop_for: self.stop_for.unwrap_or_default(),
+            speeds_interval: Duration::from_millis(check(
+                "speeds_interval_ms",
+                self.speeds_interval_ms.unwrap_or(50),
+                10..=1_000,
+            )?),
         };
         let reply_timeout_ms = self.reply_timeout_ms.unwrap_or(100);
         let reply_timeout_ms = check("reply_timeout_ms", reply_timeout_ms, 1..=5_000)?;
@@ -262,7 +272,7 @@ impl Options {
             max_qpps pid_p pid_i pid_d max_speed_mm_s idle_stop_ms idle_reset_ms stop_for
             watchdog_ms reply_timeout_ms error_interval_ms battery_interval_ms
             temperature_interval_ms temperature_critical temperature_drop critical_repeats
-            reset_gpio reset_delay_ms led_green led_red)
+            speeds_interval_ms reset_gpio reset_delay_ms led_green led_red)
     }
 }
 

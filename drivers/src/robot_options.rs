@@ -1,43 +1,43 @@
 //! The options that describe the robot: its shape, and the devices that a driver uses. IO.
 //!
 //! The drivers `location`, `collision_avoidance`, `drive_support`, `drive_to_point` and
-//! `pid_follow_trajectory` have these options, so one file describes the robot to all of them.
+//! `pid_follow_trajectory` have these options. What the options do not say, the robot device does
+//! (`described`).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_map::{Outline, Point, Pose};
 use amber_navigation::collision;
-use amber_navigation::kinematics::SkidSteer;
 use amber_proto::{Device, DeviceType};
-use serde::{Deserialize, Deserializer};
 
-use crate::options::{OptionsError, check, read};
+use crate::options::OptionsError;
+use crate::robot_file::RobotFile;
 
-/// The robot and its devices. The command line overrides the file; most defaults fit the Capo robot.
-#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// The robot and its devices. The command line overrides the file, and the file what the robot
+/// device says; most defaults fit the Capo robot.
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct RobotOptions {
     /// TOML file with the options of the robot, such as `laser_offset_mm = 120`
     #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
     pub robot: Option<PathBuf>,
+    /// Robot device to ask for the shape if the position of the laser is not given here [default:
+    /// robot:0]
+    #[arg(long, value_name = "DEVICE")]
+    pub shape_of: Option<Device>,
     /// The laser scanner [default: hokuyo:0]
     #[arg(long, value_name = "DEVICE")]
-    #[serde(deserialize_with = "device")]
     pub laser: Option<Device>,
     /// The driver of the wheels [default: roboclaw:0; roboclaw:1 for drive_support]
     #[arg(long, value_name = "DEVICE")]
-    #[serde(deserialize_with = "device")]
     pub wheels: Option<Device>,
     /// The motion sensors, to detect slipping wheels and bumps [default: none]
     #[arg(long, value_name = "DEVICE")]
-    #[serde(deserialize_with = "device")]
     pub imu: Option<Device>,
     /// Use the devices of the mediator at this address instead of the driver's own mediator
     #[arg(long, value_name = "HOST[:PORT]")]
     pub devices_of: Option<String>,
-    /// Position of the laser ahead of the centre between the wheels; required
+    /// Position of the laser ahead of the centre between the wheels [default: as the robot device
+    /// says]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub laser_offset_mm: Option<f64>,
     /// Position of the laser to the left of the centre [default: 0]
@@ -69,11 +69,8 @@ pub struct RobotOptions {
 
 /// The laser scanner, unless the options name another one.
 pub(crate) const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
-
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Device>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map(Some).map_err(serde::de::Error::custom)
-}
+/// The robot device, unless the options name another one.
+const ROBOT: Device = Device::new(DeviceType::ROBOT, 0);
 
 /// The checked options.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,105 +98,111 @@ pub struct Devices {
     pub poses: Option<Device>,
 }
 
+/// What the options of a driver say about the robot, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stated {
+    values: RobotFile,
+    usual_wheels: Device,
+    /// Whether other wheels than those of the robot are meant.
+    keeps_usual_wheels: bool,
+    shape_of: Device,
+}
+
 impl RobotOptions {
     /// Reads the file and checks all values.
     ///
     /// # Errors
     /// The file is invalid, or a value.
-    pub fn setup(self) -> Result<Setup, OptionsError> {
-        self.with_wheels(Device::new(DeviceType::ROBOCLAW, 0))
+    pub fn stated(self) -> Result<Stated, OptionsError> {
+        self.read(Device::new(DeviceType::ROBOCLAW, 0), false)
     }
 
-    /// The same with other wheels than `roboclaw:0`, unless the options name some.
+    /// The same for a driver that serves the wheels of the robot to others, and itself drives these
+    /// unless the options name some.
     ///
     /// # Errors
     /// The file is invalid, or a value.
-    pub fn with_wheels(self, wheels: Device) -> Result<Setup, OptionsError> {
-        let file: Self = read(self.robot.as_deref())?;
-        let millimetres =
-            |name, value: Option<f64>, otherwise: f64, range| -> Result<f64, OptionsError> {
-                Ok(check(name, value.unwrap_or(otherwise), range)? / 1000.0)
-            };
-        let Some(laser_offset_mm) = self.laser_offset_mm.or(file.laser_offset_mm) else {
-            return Err(OptionsError::Missing {
-                name: "--laser-offset-mm",
-                hint: "measure how far the laser is ahead of the centre between the wheels; 0 if \
-                       it is above the centre",
-            });
-        };
-        let offset = -2_000.0..=2_000.0;
-        let laser_x_m = millimetres(
-            "laser_offset_mm",
-            Some(laser_offset_mm),
-            0.0,
-            offset.clone(),
-        )?;
-        let laser_left_mm = self.laser_left_mm.or(file.laser_left_mm);
-        let laser_y_m = millimetres("laser_left_mm", laser_left_mm, 0.0, offset)?;
-        let angle_deg = self.laser_angle_deg.or(file.laser_angle_deg).unwrap_or(0.0);
-        let angle_deg = check("laser_angle_deg", angle_deg, -180.0..=180.0)?;
-        let turn_ms = self.scan_turn_ms.or(file.scan_turn_ms).unwrap_or(100.0);
-        let turn_ms = check("scan_turn_ms", turn_ms, 1.0..=1_000.0)?;
-        let size = 50.0..=5_000.0;
-        let length_mm = self.length_mm.or(file.length_mm);
-        let length_m = millimetres("length_mm", length_mm, 370.0, size.clone())?;
-        let width_mm = self.width_mm.or(file.width_mm);
-        let width_m = millimetres("width_mm", width_mm, 330.0, size.clone())?;
-        let track_mm = self.track_mm.or(file.track_mm);
-        let track_m = millimetres("track_mm", track_mm, 420.0, size)?;
-        let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s);
-        let max_wheel_m_s = millimetres("max_speed_mm_s", max_mm_s, 1_200.0, 1.0..=10_000.0)?;
-        let laser = Pose {
-            at: Point::new(laser_x_m, laser_y_m),
-            heading: -angle_deg.to_radians(),
-        };
-        let scanner = self.laser.or(file.laser).unwrap_or(LASER);
-        let wheels = self.wheels.or(file.wheels).unwrap_or(wheels);
-        let imu = self.imu.or(file.imu);
-        // CollisionAvoidance also accepts the messages of RoboClaw.
-        let are_wheels = [DeviceType::ROBOCLAW, DeviceType::COLLISION_AVOIDANCE];
-        Ok(Setup {
-            devices: Devices {
-                laser: Some(of_type("laser", scanner, &[DeviceType::HOKUYO])?),
-                wheels: of_type("wheels", wheels, &are_wheels)?,
-                imu: imu
-                    .map(|imu| of_type("imu", imu, &[DeviceType::NINEDOF]))
-                    .transpose()?,
-                poses: None,
-            },
-            devices_of: self.devices_of.or(file.devices_of),
-            scan_turn: Duration::from_secs_f64(turn_ms / 1000.0),
-            collision: collision::Config {
-                drive: SkidSteer {
-                    track_m,
-                    max_wheel_m_s,
-                },
-                outline: Outline {
-                    half_length_m: length_m / 2.0,
-                    half_width_m: width_m / 2.0,
-                },
-                reverses_blindly: !(self.look_before_reversing || file.look_before_reversing),
-                ..collision::Config::new(laser)
-            },
+    pub fn stated_behind(self, wheels: Device) -> Result<Stated, OptionsError> {
+        self.read(wheels, true)
+    }
+
+    fn read(self, usual_wheels: Device, keeps_usual_wheels: bool) -> Result<Stated, OptionsError> {
+        let file = RobotFile::read(self.robot.as_deref())?;
+        let shape_of = self.shape_of.unwrap_or(ROBOT);
+        if shape_of.device_type != DeviceType::ROBOT {
+            let problem = format!("{shape_of} is not a robot");
+            let name = "shape_of";
+            return Err(OptionsError::Value { name, problem });
+        }
+        let values = self.values().over(file);
+        values.shape()?;
+        Ok(Stated {
+            values,
+            usual_wheels,
+            keeps_usual_wheels,
+            shape_of,
         })
+    }
+
+    /// The values of the command line.
+    fn values(self) -> RobotFile {
+        RobotFile {
+            laser: self.laser,
+            wheels: self.wheels,
+            imu: self.imu,
+            devices_of: self.devices_of,
+            laser_offset_mm: self.laser_offset_mm,
+            laser_left_mm: self.laser_left_mm,
+            laser_angle_deg: self.laser_angle_deg,
+            scan_turn_ms: self.scan_turn_ms,
+            length_mm: self.length_mm,
+            width_mm: self.width_mm,
+            track_mm: self.track_mm,
+            look_before_reversing: self.look_before_reversing.then_some(true),
+            max_speed_mm_s: self.max_speed_mm_s,
+            ..RobotFile::default()
+        }
     }
 }
 
-/// A device if it has one of these types.
-fn of_type(
-    name: &'static str,
-    device: Device,
-    types: &[DeviceType],
-) -> Result<Device, OptionsError> {
-    if types.contains(&device.device_type) {
-        return Ok(device);
+impl Stated {
+    /// The robot device that knows the rest.
+    pub(crate) fn shape_of(&self) -> Device {
+        self.shape_of
     }
-    let problem = format!("{device} is not a {}", types[0]);
-    Err(OptionsError::Value { name, problem })
+
+    /// The mediator of the devices, if it is not the driver's own mediator.
+    pub(crate) fn devices_of(&self) -> Option<&str> {
+        self.values.devices_of.as_deref()
+    }
+
+    /// The setup, if the options say where the laser is.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn setup(&self) -> Result<Setup, OptionsError> {
+        self.values.setup(self.usual_wheels)
+    }
+
+    /// The setup with what a robot device says.
+    ///
+    /// # Errors
+    /// A value is invalid, or the position of the laser is missing.
+    pub(crate) fn setup_with(&self, mut asked: RobotFile) -> Result<Setup, OptionsError> {
+        if self.keeps_usual_wheels {
+            asked.wheels = None;
+        }
+        self.values.clone().over(asked).setup(self.usual_wheels)
+    }
 }
 
 #[cfg(test)]
 impl RobotOptions {
+    /// The setup for options that say where the laser is.
+    pub(crate) fn setup(self) -> Result<Setup, OptionsError> {
+        self.stated()?.setup()
+    }
+
     /// The defaults, with a laser at the centre of the robot.
     pub(crate) fn with_central_laser() -> Self {
         Self {
@@ -213,8 +216,11 @@ impl RobotOptions {
 mod tests {
     use super::*;
 
+    use amber_map::Pose;
+
     fn setup(text: &str) -> Result<Setup, OptionsError> {
-        toml::from_str::<RobotOptions>(text).unwrap().setup()
+        let file: RobotFile = toml::from_str(text).unwrap();
+        file.setup(Device::new(DeviceType::ROBOCLAW, 0))
     }
 
     #[test]

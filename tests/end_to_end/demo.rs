@@ -65,7 +65,7 @@ fn every_command_that_the_demo_shows_works() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 15, "{lines:?}");
+    assert_eq!(tried, 16, "{lines:?}");
     signal(demo.pid(), Signal::SIGINT);
     assert!(demo.wait().success());
 }

@@ -62,6 +62,7 @@ mod rosbridge;
 mod routing;
 mod sdk;
 mod service;
+mod shape;
 mod streams;
 mod terminal;
 mod tidy;

@@ -556,3 +556,23 @@ fn the_end_of_the_mediator_ends_a_recording() {
     let end = &info(&killed).metadata["amber.end"];
     assert_eq!(end["end"], "the connection to the mediator was lost");
 }
+
+#[test]
+fn a_recording_has_the_shape_of_the_robot() {
+    let (demo, _devices) = ready_demo();
+    let asked = || demo.amber(&["call", "robot", "shape"]).output().unwrap();
+    wait_for("the robot device", || {
+        asked().status.success().then_some(())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::start(&demo, &folder, &["-o", "shape.mcap"]);
+    recorder.finish();
+    let frames = frames(&folder.path().join("shape.mcap"));
+    let shape = frames.iter().find(|(topic, _)| topic == "/robot/0/shape");
+    let (_, message) = shape.unwrap_or_else(|| {
+        let topics: std::collections::BTreeSet<_> = frames.iter().map(|(topic, _)| topic).collect();
+        panic!("{topics:?}")
+    });
+    let message = amber_proto::robot::DriverMsg::decode(&message[..]).unwrap();
+    assert_eq!(message.shape.unwrap().length, Some(0.37));
+}

@@ -68,6 +68,39 @@ fn pure_modules_have_no_io() {
     assert!(pure >= 10, "only {pure} pure modules found");
 }
 
+/// Options of a driver may be in a file, and a driver may be any program, so its command line says
+/// nothing. Programs ask the device instead, such as `robot` for the shape of the robot.
+#[test]
+fn only_the_supervisor_reads_the_command_lines_of_drivers() {
+    // These show it to people, as it is.
+    let shows = [
+        "client-sdk/cli/src/status.rs",
+        "client-sdk/dashboard/src/panel.rs",
+        "client-sdk/dashboard/page/panel.js",
+    ];
+    let mut files = Vec::new();
+    for (folder, extension) in [
+        ("client-sdk", "rs"),
+        ("client-sdk", "js"),
+        ("client-sdk", "py"),
+        ("drivers", "rs"),
+        ("drivers", "py"),
+    ] {
+        collect(&root().join(folder), extension, &mut files);
+    }
+    let mut shown = 0;
+    for (path, text) in files {
+        let count = code(&text).matches("driver.command").count();
+        if shows.iter().any(|file| path.ends_with(file)) {
+            shown += count;
+            assert_eq!(count, 1, "{}", path.display());
+        } else {
+            assert_eq!(count, 0, "{} reads a command line", path.display());
+        }
+    }
+    assert_eq!(shown, shows.len());
+}
+
 #[test]
 fn unsafe_code_stands_in_two_small_modules() {
     for (path, text) in sources() {

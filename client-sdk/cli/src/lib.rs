@@ -42,6 +42,7 @@ mod ping;
 mod reason;
 #[cfg(feature = "record")]
 mod record;
+mod robot;
 mod scan;
 mod session;
 mod status;
@@ -149,6 +150,8 @@ pub enum Verb {
     Halt(halt::Options),
     /// Make a map, or show it
     Map(map::Options),
+    /// Show the shape of the robot, and who drives it
+    Robot(robot::Options),
     /// Start the driver of a device
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
@@ -275,6 +278,10 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         }
         Verb::Halt(options) => halt::run(session.client().await?, &options, json).await,
         Verb::Map(options) => map::run(session, options, json).await,
+        Verb::Robot(options) => {
+            let options = options.checked(json)?;
+            robot::run(session.client().await?, options, json).await
+        }
         Verb::Start { device } => change::start(&session.mediator().await?, device, json).await,
         Verb::Stop { device } => {
             let done = session.mediator().await?.stop(device).await;

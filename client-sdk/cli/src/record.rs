@@ -151,9 +151,10 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     let port = session.options.mediator.port();
     let schemas = Schemas::with(&options.proto)?;
     let client = session.client_when_network_is_there().await?;
+    let shape = viewers::shape(client, &options.devices).await;
     let viewers = match options.raw {
         true => None,
-        false => Some(viewers::converter(client, &options.devices).await),
+        false => Some(viewers::converter(client, &options.devices, shape.as_ref()).await),
     };
     let feed = Feed::open(client, &options.devices, schemas).await?;
     let mut end = End::new()?;
@@ -169,6 +170,9 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     // From the first record on, everything is recorded.
     if timeout(limits::END_PATIENCE, writer.begun()).await.is_err() {
         return Err(Failure::new("the mediator sends nothing"));
+    }
+    if shape.is_some() {
+        viewers::shape(client, &options.devices).await;
     }
     shown.started(&options.devices, &writer.progress(), options.snapshot)?;
     let until = options.length.map(|length| Instant::now() + length);

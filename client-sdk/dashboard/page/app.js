@@ -74,6 +74,7 @@ on("seat", (seat) => {
   state.seat = seat;
   settle();
 });
+on("shape", (shape) => map.setShape(shape));
 on("map", (message) => map.takeMap(message));
 on("pose", (pose) => {
   map.takePose(pose);

@@ -5,7 +5,8 @@ import { $, colour, fitCanvas, text, themeChanged } from "./dom.js";
 const POSE_MS = 110; // Poses come every 100 ms; the robot moves smoothly between them.
 const TRAIL_LENGTH = 1500;
 const TRAIL_STEP_M = 0.02;
-const ROBOT_M = { length: 0.46, width: 0.38 };
+// Without a robot device, the size of the robot is unknown.
+const USUAL_M = { length: 0.46, width: 0.38 };
 const OLD_SCAN_MS = 1500;
 const CLICK_PX = 6;
 const VISIBLE_PX = 0.3;
@@ -20,6 +21,7 @@ export class MapView {
     this.layers = { scan: true, trail: true, path: true, particles: true };
     this.isFitted = false;
     this.follows = false;
+    this.robot = USUAL_M;
     this.pointers = new Map();
     this.clear();
     new ResizeObserver(() => {
@@ -229,7 +231,7 @@ export class MapView {
     const { pose, before, view } = this;
     if (!before) return false;
     const shift = Math.hypot(pose.x - before.x, pose.y - before.y) * view.scale;
-    const turn = Math.abs(Math.sin((pose.heading - before.heading) / 2)) * ROBOT_M.length * view.scale;
+    const turn = Math.abs(Math.sin((pose.heading - before.heading) / 2)) * this.robot.length * view.scale;
     return shift > VISIBLE_PX || turn > VISIBLE_PX;
   }
 
@@ -344,9 +346,15 @@ export class MapView {
     context.fill();
   }
 
+  /** The size of the robot in metres; null if it is unknown. */
+  setShape({ length_m, width_m }) {
+    this.robot = { length: length_m ?? USUAL_M.length, width: width_m ?? USUAL_M.width };
+    this.redraw();
+  }
+
   drawRobot(context, px, pose) {
-    const size = Math.max(1, (18 * px) / ROBOT_M.length);
-    const [length, width] = [ROBOT_M.length * size, ROBOT_M.width * size];
+    const size = Math.max(1, (18 * px) / this.robot.length);
+    const [length, width] = [this.robot.length * size, this.robot.width * size];
     context.save();
     context.translate(pose.x, pose.y);
     context.rotate(pose.heading);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::Device;
-use amber_scene::{Part, State};
+use amber_scene::{Part, State, mount};
 use amber_web::calls::in_words;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
@@ -140,7 +140,14 @@ impl App {
 
     fn take(&mut self, measured: Measured) {
         match measured {
-            Measured::Mount(mount) => self.mount = mount,
+            Measured::Shape(shape) => {
+                let shape = shape.as_deref();
+                self.mount = shape
+                    .and_then(mount::laser)
+                    .ok_or_else(feeds::unknown_mount);
+                let shown = frames::text(&frames::shape(shape));
+                self.hub.show(Channel::Shape, shown);
+            }
             Measured::Map(map) => {
                 self.scene.map.set(map);
                 let shown = frames::text(&frames::map(self.scene.map.get()));
@@ -337,7 +344,7 @@ impl App {
 }
 
 fn no_mount() -> Part<Pose> {
-    Err("the position of the laser on the robot is unknown".to_owned())
+    Err(feeds::unknown_mount())
 }
 
 async fn until(due: Option<Instant>) {

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, Maestro, NineDof, Roboclaw};
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
@@ -20,6 +20,8 @@ use crate::parts::Parts;
 
 /// Maps change rarely: only when one is uploaded.
 const MAP: Duration = Duration::from_secs(5);
+/// The shape of the robot changes only when its file does.
+const SHAPE: Duration = Duration::from_secs(5);
 /// Poses and scans come ten times per second.
 const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
@@ -96,9 +98,10 @@ pub(crate) async fn watch_robot(
         if parts.location.is_none() {
             return;
         }
-        let place = mount::find(&client).await;
-        let place = place.ok_or("the position of the laser on the robot is unknown".to_owned());
-        send(Measured::Mount(place)).await;
+        let shapes = repeat(SHAPE, async || {
+            let shape = mount::shape(&client).await;
+            send(Measured::Shape(shape.map(Box::new))).await;
+        });
         let map = repeat(MAP, async || send(Measured::Map(devices.map().await)).await);
         let poses = repeat(POSE, async || {
             send(Measured::Pose(devices.pose().await)).await
@@ -109,7 +112,7 @@ pub(crate) async fn watch_robot(
         let particles = repeat(SLOW, async || {
             send(Measured::Particles(devices.particles().await)).await;
         });
-        tokio::join!(map, poses, located, particles);
+        tokio::join!(shapes, map, poses, located, particles);
     };
     let scans = async {
         if parts.scanner.is_some() {
@@ -139,7 +142,7 @@ pub(crate) async fn watch_robot(
                     offer(Measured::Wheels(speeds));
                 }
             };
-            poll_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
+            watch_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
         }
     };
     let motion = async {
@@ -171,6 +174,12 @@ pub(crate) async fn watch_robot(
         .await;
     };
     tokio::join!(on_map, scans, drive, speeds, motion, servos);
+}
+
+/// No robot device says where the laser is.
+pub(crate) fn unknown_mount() -> String {
+    let hint = mount::HINT;
+    format!("the position of the laser on the robot is unknown: {hint}")
 }
 
 /// Whether a client has left in order. The dashboard's own clients do that all the time, so these

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use amber_client::{ImuReading, WheelSpeeds};
 use amber_map::ros_map;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
+use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType, location::Particle};
 use amber_scene::{Drive, Ground, Located, Part, Place};
 use base64::Engine;
@@ -119,6 +120,14 @@ pub fn path(drive: &Part<Drive>) -> Value {
 /// Shorter numbers in JSON.
 fn millimetres(metres: f64) -> f64 {
     (metres * 1000.0).round() / 1000.0
+}
+
+/// The size of the robot; null if it is unknown.
+pub fn shape(shape: Option<&Shape>) -> Value {
+    let is_size = |m: &f64| m.is_finite() && *m > 0.0;
+    let length_m = shape.and_then(|it| it.length).filter(is_size);
+    let width_m = shape.and_then(|it| it.width).filter(is_size);
+    json!({ "t": "shape", "length_m": length_m, "width_m": width_m })
 }
 
 /// The wheel speeds in mm/s.
@@ -331,6 +340,22 @@ mod tests {
             }),
             ..Driver::default()
         }
+    }
+
+    #[test]
+    fn the_size_of_the_robot_is_told_if_it_is_known() {
+        assert_eq!(shape(None)["length_m"], Value::Null);
+        let known = Shape {
+            length: Some(0.4),
+            width: Some(f64::NAN),
+            ..Shape::default()
+        };
+        let shown = shape(Some(&known));
+        assert_eq!(
+            (&shown["t"], &shown["length_m"]),
+            (&json!("shape"), &json!(0.4))
+        );
+        assert_eq!(shown["width_m"], Value::Null);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::location::Particle;
 use amber_proto::mediator::Driver;
+use amber_proto::robot::Shape;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
@@ -56,6 +57,6 @@ pub(crate) enum Measured {
     Imu(ImuReading),
     /// The last angle in degrees sent to each servo.
     Servos(Vec<(u32, i32)>),
-    /// The position of the laser on the robot.
-    Mount(Part<amber_map::Pose>),
+    /// The shape of the robot; `None` if no robot device says it.
+    Shape(Option<Box<Shape>>),
 }

@@ -26,6 +26,8 @@ pub enum Channel {
     Drivers,
     /// The page that drives.
     Seat,
+    /// The shape of the robot.
+    Shape,
     /// The map.
     Map,
     /// The pose.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use amber_map::{Map, MapPose, Pose, ros_map};
 use amber_proto::mediator::Event;
-use amber_proto::{Device, DeviceType, drive_to_point, hokuyo, location};
+use amber_proto::{Device, DeviceType, drive_to_point, hokuyo, location, robot};
 use amber_record::{Beside, Companion};
 use amber_values::Scan;
 use prost::Message;
@@ -34,7 +34,11 @@ pub struct Published {
 /// with the lowest number says.
 #[derive(Clone, Debug, Default)]
 pub struct Converter {
+    /// The position of a laser on the robot, and the number of this laser.
     mount: Pose,
+    mounted: i32,
+    /// Length, width and height of the robot, if they are known.
+    size_m: Option<(f64, f64, f64)>,
     lasers: BTreeSet<i32>,
     location: Option<i32>,
     /// The robot on the map.
@@ -46,19 +50,32 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// A converter without data. `mount` is the position of the laser `hokuyo:0` on the
-    /// robot; without one, the laser is drawn at the centre of the robot.
+    /// A converter without data. Until the shape of the robot is known, its laser is drawn at its
+    /// centre.
     #[must_use]
-    pub fn new(mount: Option<Pose>) -> Self {
-        Self {
-            mount: mount.unwrap_or_default(),
-            ..Self::default()
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// The position of the laser `hokuyo:0` on the robot.
-    pub fn set_mount(&mut self, mount: Pose) {
-        self.mount = mount;
+    /// The shape of the robot.
+    pub fn set_shape(&mut self, shape: &robot::Shape) {
+        let laser = shape.roles.iter().find(|it| it.role == "laser");
+        self.mounted = laser.map_or(0, |it| it.id);
+        if let Some(laser) = &shape.laser {
+            let place = [laser.x(), laser.y(), laser.yaw()];
+            if place.iter().all(|number| number.is_finite()) {
+                self.mount = Pose::new(laser.x(), laser.y(), laser.yaw());
+            }
+        }
+        let size_m = (
+            shape.length(),
+            shape.width(),
+            shape.height.unwrap_or(shapes::ROBOT_HEIGHT_M),
+        );
+        let is_size = |m: f64| m.is_finite() && m > 0.0;
+        if is_size(size_m.0) && is_size(size_m.1) && is_size(size_m.2) {
+            self.size_m = Some(size_m);
+        }
     }
 
     /// The parts that do not change, if a second has passed since they were made, or if there is
@@ -84,7 +101,10 @@ impl Converter {
     pub fn reads(device_type: DeviceType) -> bool {
         matches!(
             device_type,
-            DeviceType::HOKUYO | DeviceType::LOCATION | DeviceType::DRIVE_TO_POINT
+            DeviceType::HOKUYO
+                | DeviceType::LOCATION
+                | DeviceType::DRIVE_TO_POINT
+                | DeviceType::ROBOT
         )
     }
 
@@ -116,6 +136,7 @@ impl Converter {
             DeviceType::HOKUYO => self.laser(time_ns, device.id.0, message, &mut out),
             DeviceType::LOCATION => self.location(time_ns, device.id.0, message, &mut out),
             DeviceType::DRIVE_TO_POINT => drive(time_ns, device.id.0, message, &mut out),
+            DeviceType::ROBOT => self.robot(device.id.0, message),
             _ => Some(()),
         };
         if read.is_none() {
@@ -146,6 +167,15 @@ impl Converter {
         ));
         let is_new = self.lasers.insert(id);
         self.repeat(time_ns, is_new, out);
+        Some(())
+    }
+
+    /// The robot device with the number 0 says where the laser is.
+    fn robot(&mut self, id: i32, bytes: &[u8]) -> Option<()> {
+        let message = robot::DriverMsg::decode(bytes).ok()?;
+        if let (0, Some(shape)) = (id, &message.shape) {
+            self.set_shape(shape);
+        }
         Some(())
     }
 
@@ -259,7 +289,12 @@ impl Converter {
             return;
         }
         let lasers = self.lasers.iter().map(|&id| {
-            let mount = if id == 0 { self.mount } else { Pose::default() };
+            let is_placed = id == self.mounted;
+            let mount = if is_placed {
+                self.mount
+            } else {
+                Pose::default()
+            };
             let stamp = match &self.robot {
                 Some(robot) => robot.timestamp,
                 None => timestamp(time_ns),
@@ -278,7 +313,7 @@ impl Converter {
         ));
         if is_due {
             self.repeated_ns = Some(time_ns);
-            let robot = shapes::robot(time_ns);
+            let robot = shapes::robot(time_ns, self.size_m);
             out.push(published(
                 "/foxglove/robot".to_owned(),
                 Schema::SceneUpdate,

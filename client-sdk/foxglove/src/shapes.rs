@@ -11,8 +11,10 @@ use crate::messages::{
     line_primitive, scene_entity_deletion,
 };
 
-/// Length, width and height of the robot: those of the dashboard.
-const ROBOT_SIZE_M: (f64, f64, f64) = (0.46, 0.38, 0.16);
+/// Length and width of a robot whose shape is unknown, and the height if that is: those of the
+/// dashboard.
+const ROBOT_SIZE_M: (f64, f64) = (0.46, 0.38);
+pub(crate) const ROBOT_HEIGHT_M: f64 = 0.16;
 /// The height of walls and of the robot, so that they are also visible from the side.
 const WALL_HEIGHT_M: f64 = 0.3;
 /// Walls whose thickness is unknown.
@@ -35,8 +37,9 @@ const fn color(r: f64, g: f64, b: f64, a: f64) -> Color {
 }
 
 /// The robot: a box with an arrow to its front.
-pub(crate) fn robot(time_ns: u64) -> SceneUpdate {
-    let (length, width, height) = ROBOT_SIZE_M;
+pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>) -> SceneUpdate {
+    let usual_m = (ROBOT_SIZE_M.0, ROBOT_SIZE_M.1, ROBOT_HEIGHT_M);
+    let (length, width, height) = size_m.unwrap_or(usual_m);
     let at = |x, z| pose(Pose::new(x, 0.0, 0.0), z);
     shown(SceneEntity {
         frame_locked: true,

@@ -4,17 +4,12 @@ use std::time::Duration;
 
 use amber_client::Client;
 use amber_map::Pose;
-use amber_proto::{Device, DeviceType};
+use amber_proto::robot::Shape;
 
-/// The mediator answers from memory, so without an answer in this time it has none.
+/// The robot device answers from memory, so without an answer in this time there is none.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// Drivers that have the position of the laser in their options, in the order of preference.
-const KNOW_IT: [DeviceType; 4] = [
-    DeviceType::LOCATION,
-    DeviceType::DRIVE_TO_POINT,
-    DeviceType::COLLISION_AVOIDANCE,
-    DeviceType::PID_FOLLOW_TRAJECTORY,
-];
+/// What to do if the position of the laser is unknown.
+pub const HINT: &str = "run `amber driver robot` with laser_offset_mm in its file (docs/robot.md)";
 /// A laser farther away is not on the robot.
 const MAX_MM: f64 = 2_000.0;
 
@@ -52,69 +47,68 @@ impl Mount {
     }
 }
 
-/// The position of the laser, from the command line of a driver of this mediator. `None` if no
-/// driver has it. A wrong position does more harm than none.
-pub async fn find(client: &Client) -> Option<Pose> {
-    let mediator = client.mediator().with_deadline(DEADLINE);
-    for device_type in KNOW_IT {
-        let device = Device::new(device_type, 0);
-        let Ok(driver) = mediator.driver(device).await else {
-            continue;
-        };
-        if let Some(place) = of_command(&driver.command) {
-            return Some(place);
-        }
-    }
-    None
+/// The shape of the robot, from the robot device. `None` if there is no such device.
+pub async fn shape(client: &Client) -> Option<Shape> {
+    let robot = client.robot(0).with_deadline(DEADLINE);
+    robot.shape().await.ok()
 }
 
-/// The position of the laser in the command line of a driver.
-fn of_command(words: &[String]) -> Option<Pose> {
-    let value = |name: &str| {
-        let place = words.iter().position(|word| word == name);
-        let next = place.and_then(|place| words.get(place + 1)).cloned();
-        let joined = |word: &String| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned());
-        next.or_else(|| words.iter().find_map(joined))
-    };
-    let number = |name| value(name).map_or(Some(0.0), |text| text.parse().ok());
-    value("--laser-offset-mm")?;
-    let mount = Mount {
-        offset_mm: number("--laser-offset-mm")?,
-        left_mm: number("--laser-left-mm")?,
-        angle_deg: number("--laser-angle-deg")?,
-    };
-    mount.pose().ok()
+/// The position of the laser, from the robot device. `None` if that does not know it. A wrong
+/// position does more harm than none.
+pub async fn find(client: &Client) -> Option<Pose> {
+    laser(&shape(client).await?)
+}
+
+/// The position of the laser on a robot of this shape.
+#[must_use]
+pub fn laser(shape: &Shape) -> Option<Pose> {
+    let place = shape.laser.as_ref()?;
+    let is_number = [place.x(), place.y(), place.yaw()]
+        .iter()
+        .all(|number| number.is_finite());
+    is_number.then(|| Pose::new(place.x(), place.y(), place.yaw()))
 }
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::robot::Place;
+
     use super::*;
 
-    fn found(command: &str) -> Option<Pose> {
-        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-        of_command(&words)
+    #[test]
+    fn the_position_is_known_if_the_robot_device_says_it() {
+        let shape = |laser| Shape {
+            laser,
+            ..Shape::default()
+        };
+        assert_eq!(laser(&shape(None)), None);
+        let place = Place {
+            x: Some(0.1),
+            yaw: Some(-1.5),
+            ..Place::default()
+        };
+        let known = laser(&shape(Some(place)));
+        assert_eq!(known, Some(Pose::new(0.1, 0.0, -1.5)));
+        let broken = Place {
+            x: Some(f64::NAN),
+            ..place
+        };
+        assert_eq!(laser(&shape(Some(broken))), None);
     }
 
     #[test]
-    fn the_command_of_a_driver_says_where_the_laser_is() {
-        let ahead = Pose::new(0.12, 0.0, 0.0);
-        for (command, place) in [
-            ("amber driver location --laser-offset-mm 120", Some(ahead)),
-            (
-                "amber driver location --laser-offset-mm=120 --map a",
-                Some(ahead),
-            ),
-            (
-                "amber driver location --laser-left-mm -50 --laser-offset-mm 0 --laser-angle-deg 90",
-                Some(Pose::new(0.0, -0.05, -std::f64::consts::FRAC_PI_2)),
-            ),
-            ("amber driver location --config robot.toml", None),
-            ("python3 location.py", None),
-            ("amber driver location --laser-offset-mm", None),
-            ("amber driver location --laser-offset-mm far", None),
-            ("amber driver location --laser-offset-mm 9e9", None),
-        ] {
-            assert_eq!(found(command), place, "{command}");
-        }
+    fn options_have_millimetres_and_degrees_to_the_right() {
+        let mount = Mount {
+            offset_mm: 0.0,
+            left_mm: -50.0,
+            angle_deg: 90.0,
+        };
+        let expected = Pose::new(0.0, -0.05, -std::f64::consts::FRAC_PI_2);
+        assert_eq!(mount.pose(), Ok(expected));
+        let far = Mount {
+            offset_mm: 9e9,
+            ..mount
+        };
+        assert!(far.pose().unwrap_err().contains("laser-offset-mm"));
     }
 }

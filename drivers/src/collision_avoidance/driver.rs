@@ -1,6 +1,7 @@
 //! The messages of CollisionAvoidance for wheels behind the guard. IO.
 
 use std::error::Error;
+use std::time::Instant;
 
 use amber_driver::devices::collision_avoidance::{
     CollisionAvoidanceDriver, CollisionAvoidanceLink, DriverMsg, MotorsSpeed, ReadingsData, Scan,
@@ -11,7 +12,7 @@ use amber_proto::roboclaw;
 use amber_values::{self as values, WheelSpeeds};
 
 use crate::moving::guarded::{GuardedDevice, GuardedWheels};
-use crate::robot_options::Setup;
+use crate::robot_options::Stated;
 use crate::stream::complain;
 
 /// The driver of a robot that avoids collisions.
@@ -29,9 +30,9 @@ pub(super) enum Question {
 }
 
 impl CollisionAvoidance {
-    pub(super) fn new(setup: Setup) -> Self {
+    pub(super) fn new(stated: Stated) -> Self {
         Self {
-            wheels: GuardedWheels::new(setup),
+            wheels: GuardedWheels::new(stated),
         }
     }
 }
@@ -41,7 +42,7 @@ impl CollisionAvoidanceDriver for CollisionAvoidance {
         &mut self,
         link: CollisionAvoidanceLink,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.wheels.open(link);
+        self.wheels.open(link).await;
         Ok(())
     }
 
@@ -74,6 +75,14 @@ impl CollisionAvoidanceDriver for CollisionAvoidance {
 
     async fn speeds_as_roboclaw(&mut self, reply: Reply<roboclaw::MotorsSpeed>) {
         self.wheels.ask(Question::SpeedsAsRoboclaw(reply)).await;
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.wheels.look_at()
+    }
+
+    async fn wake(&mut self) {
+        self.wheels.look().await;
     }
 
     fn handles_gone_clients(&self) -> bool {

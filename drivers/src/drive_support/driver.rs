@@ -1,13 +1,17 @@
 //! The messages of Roboclaw for wheels behind the guard. IO.
 
 use std::error::Error;
+use std::time::{Duration, Instant};
 
-use amber_driver::devices::roboclaw::{DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink};
+use amber_driver::devices::roboclaw::{
+    DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
+};
 use amber_driver::{ClientId, Outcome, Reply, Request};
 use amber_values::{Scan, WheelSpeeds};
 
 use crate::moving::guarded::{GuardedDevice, GuardedWheels};
-use crate::robot_options::Setup;
+use crate::robot_options::Stated;
+use crate::stream::complain;
 
 /// A Roboclaw that avoids collisions.
 pub(super) struct DriveSupport {
@@ -15,16 +19,16 @@ pub(super) struct DriveSupport {
 }
 
 impl DriveSupport {
-    pub(super) fn new(setup: Setup) -> Self {
+    pub(super) fn new(stated: Stated) -> Self {
         Self {
-            wheels: GuardedWheels::new(setup),
+            wheels: GuardedWheels::new(stated),
         }
     }
 }
 
 impl RoboclawDriver for DriveSupport {
     async fn start(&mut self, link: RoboclawLink) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.wheels.open(link);
+        self.wheels.open(link).await;
         Ok(())
     }
 
@@ -41,6 +45,14 @@ impl RoboclawDriver for DriveSupport {
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         self.wheels.ask(reply).await;
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.wheels.look_at()
+    }
+
+    async fn wake(&mut self) {
+        self.wheels.look().await;
     }
 
     fn handles_gone_clients(&self) -> bool {
@@ -71,6 +83,13 @@ impl GuardedDevice for DriveSupport {
             None => return Err(reply),
         }
         Ok(())
+    }
+
+    fn publish_speeds(link: &RoboclawLink, speeds: WheelSpeeds, age: Duration) {
+        complain(link.speed_updates(SpeedUpdatesData {
+            current_speed: speeds.into(),
+            speed_age_us: Some(age.as_micros().try_into().unwrap_or(u32::MAX)),
+        }));
     }
 
     fn refuse(reply: Reply<MotorsSpeed>) {

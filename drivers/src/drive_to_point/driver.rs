@@ -1,6 +1,7 @@
 //! The driver between clients and the pilot. IO.
 
 use std::error::Error;
+use std::time::Instant;
 
 use amber_driver::devices::drive_to_point::{
     Configuration, DriveToPointDriver, DriveToPointLink, NextTargetAnswer, NextTargetsAnswer,
@@ -8,23 +9,38 @@ use amber_driver::devices::drive_to_point::{
 };
 use amber_driver::{ClientId, Outcome, Reply};
 
+use super::Plan;
 use super::pilot::{ClientRequest, Question, ToPoint};
+use crate::described::Described;
 use crate::desk::Desk;
 use crate::moving::robot::Robot;
-use crate::robot_options::Setup;
+use crate::robot_options::{Setup, Stated};
 
 /// The driver of a robot that drives to targets.
 pub(super) struct DriveToPoint {
-    /// `Some` until the start.
-    parts: Option<(Setup, ToPoint)>,
+    robot: Described,
+    plan: Plan,
+    /// `Some` until the start, if the options say enough.
+    ready: Option<(Setup, ToPoint)>,
     desk: Desk<ClientRequest>,
+    /// `Some` after the start.
+    link: Option<DriveToPointLink>,
 }
 
 impl DriveToPoint {
-    pub(super) fn new(setup: Setup, pilot: ToPoint) -> Self {
+    pub(super) fn new(stated: Stated, plan: Plan, ready: Option<(Setup, ToPoint)>) -> Self {
         Self {
-            parts: Some((setup, pilot)),
+            robot: Described::new(stated),
+            plan,
+            ready,
             desk: Desk::default(),
+            link: None,
+        }
+    }
+
+    fn begin(&mut self, (setup, pilot): (Setup, ToPoint)) {
+        if let Some(link) = self.link.clone() {
+            self.desk.open(Robot::new(pilot, setup, &link), link);
         }
     }
 
@@ -35,10 +51,31 @@ impl DriveToPoint {
 
 impl DriveToPointDriver for DriveToPoint {
     async fn start(&mut self, link: DriveToPointLink) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if let Some((setup, pilot)) = self.parts.take() {
-            self.desk.open(Robot::new(pilot, setup, &link), link);
-        }
+        let ready = match self.ready.take() {
+            Some(ready) => ready,
+            None => self.plan.pilot(self.robot.setup(&link).await)?,
+        };
+        self.link = Some(link);
+        self.begin(ready);
         Ok(())
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.robot.look_at()
+    }
+
+    /// If the robot has another shape, the targets end and the driver begins again.
+    async fn wake(&mut self) {
+        let Some(setup) = self.robot.changed() else {
+            return;
+        };
+        match self.plan.pilot(setup) {
+            Ok(ready) => {
+                self.desk.close().await;
+                self.begin(ready);
+            }
+            Err(error) => tracing::error!("{error}; the shape before counts"),
+        }
     }
 
     async fn set_targets(&mut self, targets: Targets, outcome: Outcome) {

@@ -1,6 +1,7 @@
 //! The driver between the mediator, the devices and the filter. IO.
 
 use std::error::Error;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +19,8 @@ use super::engine::{Engine, Input};
 use super::maps::{self, Loaded};
 use super::tracker::{Report, Tracker};
 use super::{Settings, answer};
+use crate::described::Described;
+use crate::robot_options::Stated;
 use crate::sources::{self, RobotClock};
 
 /// How often wheel speeds are requested.
@@ -36,7 +39,10 @@ const MAX_SPEED_MM_S: u32 = 5_000;
 /// The driver.
 #[derive(Debug)]
 pub(crate) struct LocationDriver {
+    robot: Described,
     settings: Settings,
+    /// `Some` after the start.
+    link: Option<LocationServiceLink>,
     /// `Some` after the start.
     engine: Option<Engine>,
     problems: Arc<Mutex<Problems>>,
@@ -56,23 +62,71 @@ struct Problems {
     external: Option<String>,
 }
 
-impl LocationDriver {
-    pub(crate) fn new(settings: Settings) -> Self {
-        let no_map = "no map: start the driver with --map FILE, or upload a map";
-        let problems = Problems {
-            map: Some(no_map.into()),
+const NO_MAP: &str = "no map: start the driver with --map FILE, or upload a map";
+
+impl Problems {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            map: Some(NO_MAP.into()),
             scans: format!("no scans from {}", settings.laser()),
             wheels: format!("no wheel speeds from {}", settings.robot.devices.wheels),
             external: None,
-        };
+        }
+    }
+}
+
+impl LocationDriver {
+    pub(crate) fn new(stated: Stated, settings: Settings) -> Self {
         Self {
-            settings,
+            robot: Described::new(stated),
+            link: None,
             engine: None,
-            problems: Arc::new(Mutex::new(problems)),
-            map: Arc::new(Mutex::new(Err(no_map.into()))),
+            problems: Arc::new(Mutex::new(Problems::new(&settings))),
+            settings,
+            map: Arc::new(Mutex::new(Err(NO_MAP.into()))),
             tasks: JoinSet::new(),
             uploading: Arc::default(),
         }
+    }
+
+    /// Starts the filter and the tasks around it.
+    fn begin(&mut self) -> io::Result<()> {
+        let Some(link) = self.link.clone() else {
+            return Ok(());
+        };
+        *lock(&self.problems) = Problems::new(&self.settings);
+        let tracker = Tracker::new(self.settings.config.clone());
+        let publisher = link.clone();
+        let mut due = Duration::ZERO;
+        let engine = Engine::start(tracker, now(), move |report, now| {
+            if publisher.subscriptions() == 0 || now + PUBLISH_JITTER < due {
+                return;
+            }
+            due = (due + PUBLISH_PERIOD).max(now);
+            let data = PosesData {
+                current_location: answer::pose(report, now, unix_ms()),
+                quality: Some(answer::quality(report, now)),
+            };
+            match publisher.poses(data) {
+                Ok(()) => {}
+                Err(error @ SendError::TooLong(_)) => tracing::error!("{error}"),
+                Err(error) => tracing::debug!("a pose was not published: {error}"),
+            }
+        })?;
+        self.load_map(engine.clone());
+        self.watch_sources(&link, &engine);
+        if let Some(external) = self.settings.external {
+            let (engine, problems) = (engine.clone(), self.problems.clone());
+            self.tasks.spawn(async move {
+                let error = external.receive(&engine, unix_ms).await;
+                let why = format!("cannot receive poses at {}: {error}", external.listen);
+                tracing::error!("{why}");
+                lock(&problems).external = Some(why);
+            });
+        }
+        self.watch_health(link, engine.clone());
+        self.engine = Some(engine);
+        Ok(())
     }
 
     fn report(&self) -> (Report, Duration) {
@@ -112,7 +166,7 @@ impl LocationDriver {
         self.tasks.spawn(async move {
             let client = connect(&own, &settings, &problems).await;
             let scans = watch_scans(&client, &settings, &engine, &problems);
-            let wheels = poll_wheels(&client, &settings, &engine, &problems);
+            let wheels = watch_wheels(&client, &settings, &engine, &problems);
             tokio::join!(scans, wheels);
         });
     }
@@ -145,38 +199,26 @@ impl LocationServiceDriver for LocationDriver {
         &mut self,
         link: LocationServiceLink,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let tracker = Tracker::new(self.settings.config.clone());
-        let publisher = link.clone();
-        let mut due = Duration::ZERO;
-        let engine = Engine::start(tracker, now(), move |report, now| {
-            if publisher.subscriptions() == 0 || now + PUBLISH_JITTER < due {
-                return;
-            }
-            due = (due + PUBLISH_PERIOD).max(now);
-            let data = PosesData {
-                current_location: answer::pose(report, now, unix_ms()),
-                quality: Some(answer::quality(report, now)),
-            };
-            match publisher.poses(data) {
-                Ok(()) => {}
-                Err(error @ SendError::TooLong(_)) => tracing::error!("{error}"),
-                Err(error) => tracing::debug!("a pose was not published: {error}"),
-            }
-        })?;
-        self.load_map(engine.clone());
-        self.watch_sources(&link, &engine);
-        if let Some(external) = self.settings.external {
-            let (engine, problems) = (engine.clone(), self.problems.clone());
-            self.tasks.spawn(async move {
-                let error = external.receive(&engine, unix_ms).await;
-                let why = format!("cannot receive poses at {}: {error}", external.listen);
-                tracing::error!("{why}");
-                lock(&problems).external = Some(why);
-            });
+        let robot = self.robot.setup(&link).await;
+        self.link = Some(link);
+        self.settings.set_robot(robot);
+        Ok(self.begin()?)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.robot.look_at()
+    }
+
+    /// If the robot has another shape, the driver begins again, with the map that it has.
+    async fn wake(&mut self) {
+        let Some(robot) = self.robot.changed() else {
+            return;
+        };
+        self.shutdown().await;
+        self.settings.set_robot(robot);
+        if let Err(error) = self.begin() {
+            tracing::error!("cannot begin again: {error}");
         }
-        self.watch_health(link, engine.clone());
-        self.engine = Some(engine);
-        Ok(())
     }
 
     async fn pose(&mut self, reply: Reply<Location>) {
@@ -276,7 +318,7 @@ async fn watch_scans(
     .await;
 }
 
-async fn poll_wheels(
+async fn watch_wheels(
     client: &Client,
     settings: &Settings,
     engine: &Engine,
@@ -288,7 +330,7 @@ async fn poll_wheels(
     let problem = |why: &dyn std::fmt::Display| {
         lock(problems).wheels = format!("no wheel speeds from {device}: {why}");
     };
-    sources::poll_wheels(wheels, WHEELS_PERIOD, |received| match received {
+    sources::watch_wheels(wheels, WHEELS_PERIOD, |received| match received {
         Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {
             let time = engine.since_start(time);
             engine.send(Input::Wheels(time, WheelSpeeds::into(speeds)));

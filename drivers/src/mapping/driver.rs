@@ -24,9 +24,10 @@ use super::files::{Files, Folder};
 use super::mapper::Mapper;
 use super::pilot::{MapPilot, Order, lock};
 use super::{Course, Settings};
+use crate::described::setup_once;
 use crate::desk::Desk;
 use crate::moving::robot::Robot;
-use crate::options::{OptionsError, check};
+use crate::options::check;
 
 /// The time between two messages to subscribers while a map grows...
 const PUBLISH_PERIOD: Duration = Duration::from_millis(200);
@@ -87,13 +88,14 @@ impl MapDriver {
         }
     }
 
-    fn begin(&mut self, start: &StartMap, client: Option<ClientId>) -> Result<(), String> {
+    async fn begin(&mut self, start: &StartMap, client: Option<ClientId>) -> Result<(), String> {
         let link = self.link.clone().ok_or("the driver has not started")?;
         if self.growing().is_some() {
             return Err("a map grows already: stop it first".into());
         }
-        let course = self.settings.course(start);
-        let course = course.map_err(|error: OptionsError| error.to_string())?;
+        let wanted = self.settings.wanted(start);
+        let wanted = wanted.map_err(|error| error.to_string())?;
+        let course = wanted.course(setup_once(link.devices(), &wanted.robot).await?);
         self.number = self.number.wrapping_add(NEXT_MAP).max(1);
         let mapper = Mapper::start(course.slam, self.number)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
@@ -278,7 +280,7 @@ impl MappingServiceDriver for MapDriver {
     }
 
     async fn start_map(&mut self, start: StartMap, outcome: Outcome) {
-        match self.begin(&start, outcome.client()) {
+        match self.begin(&start, outcome.client()).await {
             Ok(()) => outcome.done(),
             Err(why) => outcome.refuse(&why),
         }

@@ -142,7 +142,7 @@ async fn follow_wheels(wheels: Roboclaw, feeds: Sink) {
             Err(error) => Feed::Failed(Source::Wheels, error.to_string()),
         });
     };
-    sources::poll_wheels(wheels, WHEELS_PERIOD, take).await;
+    sources::watch_wheels(wheels, WHEELS_PERIOD, take).await;
 }
 
 async fn follow_scans(laser: Hokuyo, feeds: Sink) {

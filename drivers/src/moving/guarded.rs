@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Link, Outcome};
 use amber_navigation::kinematics::Wheels;
@@ -17,8 +17,9 @@ use super::guard::Guard;
 use super::pilot::{Input, Pilot};
 use super::robot::Robot;
 use super::waiting::Waiting;
+use crate::described::Described;
 use crate::desk::{Desk, finish};
-use crate::robot_options::Setup;
+use crate::robot_options::{Setup, Stated};
 
 /// The messages of a device with guarded wheels.
 pub(crate) trait GuardedDevice: Send + 'static {
@@ -27,7 +28,7 @@ pub(crate) trait GuardedDevice: Send + 'static {
     /// The `DriverMsg` of the device.
     type Message: DeviceMessage + Send + 'static;
     /// The link to the mediator.
-    type Link: Deref<Target = Link<Self::Message>> + Send + Sync + 'static;
+    type Link: Deref<Target = Link<Self::Message>> + Clone + Send + Sync + 'static;
 
     /// Answers a request. Returns it if a measurement for it is missing.
     fn answer(
@@ -41,6 +42,9 @@ pub(crate) trait GuardedDevice: Send + 'static {
 
     /// A scan has arrived.
     fn publish(_link: &Self::Link, _speeds: WheelSpeeds, _scan: &Scan) {}
+
+    /// Measured speeds have arrived, of this age.
+    fn publish_speeds(_link: &Self::Link, _speeds: WheelSpeeds, _age: Duration) {}
 }
 
 /// A request for the task that owns the wheels.
@@ -53,28 +57,50 @@ enum ClientRequest<Q> {
 
 /// The place where the handlers of a device leave its requests.
 pub(crate) struct GuardedWheels<D: GuardedDevice> {
-    /// `Some` until the start.
-    setup: Option<Setup>,
+    robot: Described,
     desk: Desk<ClientRequest<D::Question>>,
+    /// `Some` after the start.
+    link: Option<D::Link>,
 }
 
 impl<D: GuardedDevice> GuardedWheels<D> {
-    pub(crate) fn new(setup: Setup) -> Self {
+    pub(crate) fn new(stated: Stated) -> Self {
         Self {
-            setup: Some(setup),
+            robot: Described::new(stated),
             desk: Desk::default(),
+            link: None,
         }
     }
 
-    /// Starts the task.
-    pub(crate) fn open(&mut self, link: D::Link) {
-        if let Some(setup) = self.setup.take() {
+    /// Starts the task, as soon as the shape of the robot is known.
+    pub(crate) async fn open(&mut self, link: D::Link) {
+        let setup = self.robot.setup(&link).await;
+        self.link = Some(link);
+        self.begin(setup);
+    }
+
+    fn begin(&mut self, setup: Setup) {
+        if let Some(link) = self.link.clone() {
             let pilot = Guarded::<D> {
                 guard: Guard::new(setup.collision),
                 waiting: Waiting::default(),
                 has_new_scan: false,
+                new_speeds: None,
             };
             self.desk.open(Robot::new(pilot, setup, &link), link);
+        }
+    }
+
+    /// When to call [`GuardedWheels::look`].
+    pub(crate) fn look_at(&self) -> Option<Instant> {
+        self.robot.look_at()
+    }
+
+    /// If the robot has another shape, stops the wheels and begins again.
+    pub(crate) async fn look(&mut self) {
+        if let Some(setup) = self.robot.changed() {
+            self.desk.close().await;
+            self.begin(setup);
         }
     }
 
@@ -106,6 +132,8 @@ struct Guarded<D: GuardedDevice> {
     guard: Guard,
     waiting: Waiting<D::Question>,
     has_new_scan: bool,
+    /// Measured speeds and their time.
+    new_speeds: Option<(Duration, WheelSpeeds)>,
 }
 
 impl<D: GuardedDevice> Pilot for Guarded<D> {
@@ -127,6 +155,9 @@ impl<D: GuardedDevice> Pilot for Guarded<D> {
 
     fn handle(&mut self, now: Duration, input: Input) {
         self.has_new_scan |= matches!(input, Input::Scan(..));
+        if let Input::Wheels(time, _, speeds) = &input {
+            self.new_speeds = Some((*time, *speeds));
+        }
         self.guard.handle(now, input);
     }
 
@@ -138,6 +169,11 @@ impl<D: GuardedDevice> Pilot for Guarded<D> {
         let (speeds, scan) = (self.guard.speeds(now), self.guard.scan(now));
         let late = (self.waiting).answer(now, |question| D::answer(question, speeds, scan));
         late.for_each(D::refuse);
+        if let Some((time, speeds)) = self.new_speeds.take()
+            && link.subscriptions() > 0
+        {
+            D::publish_speeds(link, speeds, now.saturating_sub(time));
+        }
         if std::mem::take(&mut self.has_new_scan)
             && link.subscriptions() > 0
             && let (Some(speeds), Some(scan)) = (speeds, scan)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use amber_driver::proto::{
     DeviceMessage, DriverHdr, FrameCodec, MsgType, Packet, hokuyo, location, mediator, roboclaw,
+    robot,
 };
 use amber_driver::{Driver, serve_on};
 use amber_proto::DeviceType;
@@ -28,6 +29,8 @@ pub(crate) struct World {
     /// The last command to the wheels, which they follow at once.
     pub(crate) speeds: WheelSpeeds,
     pub(crate) commands: u64,
+    /// What the robot device says, if there is one.
+    pub(crate) shape: Option<robot::Shape>,
     /// The last health report.
     pub(crate) trouble: Option<String>,
     /// Whether the driver has subscribed to scans.
@@ -55,6 +58,7 @@ pub(crate) async fn run(driver: impl Driver, scenario: impl AsyncFnOnce(&mut Fak
         pose: Some(MapPose::new(1.0, 1.0, 0.0)),
         speeds: WheelSpeeds::STOP,
         commands: 0,
+        shape: None,
         trouble: None,
         is_subscribed: false,
     }));
@@ -243,6 +247,16 @@ fn answer(world: &mut World, device: Option<DeviceType>, bytes: &[u8]) -> Option
                 ..location::DriverMsg::data()
             };
             Some(from_device(DeviceType::LOCATION, &answer))
+        }
+        Some(DeviceType::ROBOT) => {
+            let asked = robot::DriverMsg::decode(bytes).unwrap();
+            let is_asked = asked.get_shape() || asked.kind() == Some(MsgType::Subscribe);
+            let answer = robot::DriverMsg {
+                shape: Some(world.shape.clone().filter(|_| is_asked)?),
+                ack_num: Some(asked.syn_num.unwrap_or(0)),
+                ..robot::DriverMsg::data()
+            };
+            Some(from_device(DeviceType::ROBOT, &answer))
         }
         None => {
             let message = mediator::DriverMsg::decode(bytes).unwrap();

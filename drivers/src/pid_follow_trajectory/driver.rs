@@ -1,29 +1,43 @@
 //! The driver between clients and the pilot. IO.
 
 use std::error::Error;
+use std::time::Instant;
 
 use amber_driver::devices::pid_follow_trajectory::{
     Configuration, PidFollowTrajectoryDriver, PidFollowTrajectoryLink, Targets,
 };
 use amber_driver::{ClientId, Outcome, Reply};
 
-use super::pilot::{ClientRequest, Following};
+use super::Plan;
+use super::pilot::ClientRequest;
+use crate::described::Described;
 use crate::desk::Desk;
 use crate::moving::robot::Robot;
-use crate::robot_options::Setup;
+use crate::robot_options::{Setup, Stated};
 
 /// The driver of a robot that follows a trajectory.
 pub(super) struct PidFollowTrajectory {
-    /// `Some` until the start.
-    parts: Option<(Setup, Following)>,
+    robot: Described,
+    plan: Plan,
     desk: Desk<ClientRequest>,
+    /// `Some` after the start.
+    link: Option<PidFollowTrajectoryLink>,
 }
 
 impl PidFollowTrajectory {
-    pub(super) fn new(setup: Setup, pilot: Following) -> Self {
+    pub(super) fn new(stated: Stated, plan: Plan) -> Self {
         Self {
-            parts: Some((setup, pilot)),
+            robot: Described::new(stated),
+            plan,
             desk: Desk::default(),
+            link: None,
+        }
+    }
+
+    fn begin(&mut self, setup: Setup) {
+        if let Some(link) = self.link.clone() {
+            let (setup, pilot) = self.plan.pilot(setup);
+            self.desk.open(Robot::new(pilot, setup, &link), link);
         }
     }
 }
@@ -33,10 +47,22 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
         &mut self,
         link: PidFollowTrajectoryLink,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if let Some((setup, pilot)) = self.parts.take() {
-            self.desk.open(Robot::new(pilot, setup, &link), link);
-        }
+        let setup = self.robot.setup(&link).await;
+        self.link = Some(link);
+        self.begin(setup);
         Ok(())
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.robot.look_at()
+    }
+
+    /// If the robot has another shape, the trajectory ends and the driver begins again.
+    async fn wake(&mut self) {
+        if let Some(setup) = self.robot.changed() {
+            self.desk.close().await;
+            self.begin(setup);
+        }
     }
 
     async fn set_targets(

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use amber_driver::devices::roboclaw::{DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink};
+use amber_driver::devices::roboclaw::{
+    DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
+};
 use amber_driver::{ClientId, Origin, Outcome, Reply, Request, now};
 use amber_values::WheelSpeeds;
 use tokio::time::sleep;
@@ -40,6 +42,8 @@ pub struct Setup {
 enum WheelRequest {
     Drive(Outcome, WheelSpeeds),
     Ask(Origin),
+    /// There is a new subscriber.
+    Subscribed,
     ClientDied(ClientId),
 }
 
@@ -90,6 +94,11 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
         }
     }
 
+    /// Wakes the task, which measures only while there are subscribers.
+    async fn subscribed(&mut self, _client: ClientId) {
+        self.desk.request(WheelRequest::Subscribed).await;
+    }
+
     fn handles_gone_clients(&self) -> bool {
         true
     }
@@ -132,6 +141,8 @@ impl<C: Connect> Owner for Controllers<C> {
                 finish(outcome, why.as_deref());
             }
             WheelRequest::Ask(origin) => logic.ask(now(), origin),
+            // The subscribers are counted before the next step.
+            WheelRequest::Subscribed => {}
             WheelRequest::ClientDied(client) => logic.client_died(client),
         }
     }
@@ -141,7 +152,9 @@ impl<C: Connect> Owner for Controllers<C> {
     }
 
     fn next(&mut self, link: &RoboclawLink) -> Next<ControllerAction> {
-        let step = self.logic.poll_action(now());
+        let now = now();
+        self.logic.set_listened(now, link.subscriptions() > 0);
+        let step = self.logic.poll_action(now);
         tell(&mut self.logic, link);
         match step {
             Some(ControllerAction::End) => Next::End,
@@ -211,6 +224,12 @@ fn tell(logic: &mut WheelLogic, link: &RoboclawLink) {
         match output {
             Output::Answer(origin, speeds) => {
                 complain(link.answer_speeds(&origin, speeds.into()));
+            }
+            Output::Publish(speeds, age) => {
+                complain(link.speed_updates(SpeedUpdatesData {
+                    current_speed: speeds.into(),
+                    speed_age_us: Some(age.as_micros().try_into().unwrap_or(u32::MAX)),
+                }));
             }
             Output::Say(note) => say(&note, note.is_warning()),
         }

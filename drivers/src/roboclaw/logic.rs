@@ -125,7 +125,7 @@ impl WheelLogic {
             dropped: 0,
             motion: Motion::new(now, &settings),
             refusals: note::Refusals::default(),
-            questions: Questions::default(),
+            questions: Questions::new(settings.speeds_interval),
             monitors: Monitors::new(now, &settings),
             reset_is_active: false,
             lit: [None; 2],
@@ -167,6 +167,11 @@ impl WheelLogic {
             Phase::Stopping | Phase::Ended => self.questions.refuse(),
             _ => self.questions.ask(now, origin),
         }
+    }
+
+    /// Whether clients are subscribed to the speeds.
+    pub fn set_listened(&mut self, now: Instant, is_listened: bool) {
+        self.questions.set_listened(now, is_listened);
     }
 
     /// A client is gone.
@@ -271,6 +276,7 @@ impl WheelLogic {
                 self.motion.idle_stop_due(),
                 self.motion.idle_reset_due(),
                 self.monitors.due(),
+                self.questions.due(),
             ]
             .into_iter()
             .flatten()
@@ -382,7 +388,7 @@ impl WheelLogic {
                 self.controllers.learn(unit, reply);
             }
             (Job::Drive(unit, _, speeds), _) => self.motion.told(unit, speeds),
-            (Job::Speed(..), Reply::Number(qpps)) => self.speed_read(qpps),
+            (Job::Speed(..), Reply::Number(qpps)) => self.speed_read(now, qpps),
             (Job::Status(unit), Reply::Status(status)) => {
                 let findings = self.monitors.status_read(now, unit, status);
                 self.act_on(findings);
@@ -424,11 +430,13 @@ impl WheelLogic {
         }
     }
 
-    fn speed_read(&mut self, qpps: i32) {
-        if let Some((qpps, askers)) = self.questions.read(qpps) {
-            let speeds = self.settings.wheel.speeds(qpps);
+    fn speed_read(&mut self, now: Instant, qpps: i32) {
+        if let Some(measured) = self.questions.read(now, qpps) {
+            let speeds = self.settings.wheel.speeds(measured.qpps);
             let answer = |origin| Output::Answer(origin, speeds);
-            self.outputs.extend(askers.into_iter().map(answer));
+            self.outputs.extend(measured.askers.into_iter().map(answer));
+            let publish = |age| Output::Publish(speeds, age);
+            self.outputs.extend(measured.published.map(publish));
         }
     }
 

@@ -27,8 +27,24 @@ use super::{failed, mediator};
 mod dashboard;
 mod layout;
 
-/// The simulated scanner is above the centre between the wheels.
-const LASER_OFFSET_MM: u32 = 0;
+/// The shape of the simulated robot: that of a Capo. Its scanner is above the centre between the
+/// wheels.
+const ROBOT: &str = "\
+name = \"demo\"
+laser = \"hokuyo:0\"
+wheels = \"roboclaw:0\"
+imu = \"ninedof:0\"
+location = \"location:0\"
+laser_offset_mm = 0
+imu_offset_mm = 0
+length_mm = 370
+width_mm = 330
+track_mm = 420
+wheel_radius_mm = 60
+max_speed_mm_s = 1200
+";
+/// Its file.
+const ROBOT_FILE: &str = "robot.toml";
 
 /// The names of the copy of the map. A map of ROS also has an image.
 const MAP: &str = "map.roson";
@@ -82,12 +98,13 @@ impl Options {
             format!("{device}:0={command}")
         });
         let map = quoted(&robot.map.to_string_lossy());
-        let laser = format!("--laser-offset-mm {LASER_OFFSET_MM}");
+        let shape = quoted(&robot.shape.to_string_lossy());
         let others = [
-            format!("location:0=amber driver location {laser} --map {map}"),
-            format!("collision-avoidance:0=amber driver collision_avoidance {laser}"),
-            format!("drive-to-point:0=amber driver drive_to_point {laser} --map {map}"),
-            format!("pid-follow-trajectory:0=amber driver pid_follow_trajectory {laser}"),
+            format!("robot:0=amber driver robot --config {shape}"),
+            format!("location:0=amber driver location --map {map}"),
+            "collision-avoidance:0=amber driver collision_avoidance".to_owned(),
+            format!("drive-to-point:0=amber driver drive_to_point --map {map}"),
+            "pid-follow-trajectory:0=amber driver pid_follow_trajectory".to_owned(),
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];
@@ -142,6 +159,8 @@ struct Robot {
     map: PathBuf,
     /// The image of a map of ROS, in the same folder.
     image: Option<PathBuf>,
+    /// The description of the robot.
+    shape: PathBuf,
     /// The command that drives to another room.
     goto: String,
 }
@@ -177,6 +196,7 @@ impl Robot {
                     places,
                     map: folder.join(MAP),
                     image: None,
+                    shape: folder.join(ROBOT_FILE),
                     goto: String::new(),
                 };
                 robot.copy(&map, folder)?;
@@ -193,12 +213,13 @@ impl Robot {
         })
     }
 
-    /// Writes the copy of the map.
+    /// Writes the copy of the map, and the description of the robot.
     fn copy(&mut self, map: &MapFile, folder: &Path) -> Result<(), Failure> {
         let write = |path: &Path, content: &[u8]| {
             fs::write(path, content)
                 .map_err(|error| failed(&format!("cannot write {}", path.display()), &error))
         };
+        write(&self.shape, ROBOT.as_bytes())?;
         match map {
             MapFile::Roson { text, .. } => write(&self.map, text.as_bytes()),
             MapFile::Grid(grid) => {
@@ -218,7 +239,8 @@ impl Robot {
 
 impl Drop for Robot {
     fn drop(&mut self) {
-        for file in [Some(&self.map), self.image.as_ref()].into_iter().flatten() {
+        let files = [Some(&self.map), Some(&self.shape), self.image.as_ref()];
+        for file in files.into_iter().flatten() {
             let _ = fs::remove_file(file);
         }
         // The end of its stdin makes it exit.
@@ -323,6 +345,7 @@ fn introduce(
         ("call location pose", "position by the laser and the map"),
         (goto, "drive to a point on the map; Ctrl-C stops"),
         ("map show", "the robot on its map; --live updates it"),
+        ("robot show", "its shape, with the place of the laser"),
         (state.as_str(), "true position of the robot"),
         ("watch dummy", "published messages; Ctrl-C ends"),
         ("ping dummy", "round-trip time; Ctrl-C ends"),

@@ -12,8 +12,8 @@ pub(super) struct LaserOptions {
     /// Laser scanner
     #[arg(long, value_name = "DEVICE", default_value = "hokuyo:0")]
     pub(super) laser: Device,
-    /// Position of the laser ahead of the centre between the wheels [default: from the mediator's
-    /// location driver]
+    /// Position of the laser ahead of the centre between the wheels [default: as the robot device
+    /// says]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     laser_offset_mm: Option<f64>,
     /// Position of the laser to the left of the centre [default: 0]
@@ -59,8 +59,7 @@ impl LaserOptions {
         mount.pose().map(Some).map_err(Failure::wrong)
     }
 
-    /// The position of the laser on the robot: from the options, or else from the command line of
-    /// a driver of this mediator.
+    /// The position of the laser on the robot: from the options, or else from the robot device.
     ///
     /// # Errors
     /// Neither contains it. A wrong position does more harm than an error.
@@ -74,9 +73,10 @@ impl LaserOptions {
         Err(Failure::wrong(
             "the position of the laser on the robot is unknown: --laser-offset-mm is required",
         )
-        .hint(
-            "measure how far the laser is ahead of the centre between the wheels; 0 if it is \
-             above the centre, negative if it is behind",
-        ))
+        .hint(format!(
+            "measure how far the laser is ahead of the centre between the wheels (0 if it is above \
+             the centre, negative if it is behind), or {}",
+            mount::HINT
+        )))
     }
 }

@@ -378,7 +378,7 @@ impl Making {
             Err(error) => self.scans.failed(&error),
         });
         let wheels = wheels.with_deadline(WHEELS_DEADLINE);
-        let speeds = sources::poll_wheels(wheels, WHEELS_PERIOD, |received| match received {
+        let speeds = sources::watch_wheels(wheels, WHEELS_PERIOD, |received| match received {
             Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {
                 self.wheels.heard();
                 let (time, speeds) = (self.mapper.since_start(time), speeds.into());

@@ -131,7 +131,10 @@ pub(super) async fn run(
     // The laser is drawn at its exact position, or not at all.
     let mount = options.laser.mount(client).await;
     let mount = mount.map_err(|_| {
-        "the position of the laser on the robot is unknown: use --laser-offset-mm".to_owned()
+        format!(
+            "the position of the laser on the robot is unknown: use --laser-offset-mm, or {}",
+            amber_scene::mount::HINT
+        )
     });
     let source = Source {
         devices,

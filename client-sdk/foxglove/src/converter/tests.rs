@@ -48,6 +48,20 @@ fn place_of(transforms: &FrameTransforms, parent: &str, child: &str) -> Pose {
     Pose::new(at.x, at.y, 2.0 * turn.z.atan2(turn.w))
 }
 
+fn shape(laser: Pose) -> robot::Shape {
+    robot::Shape {
+        length: Some(0.5),
+        width: Some(0.4),
+        laser: Some(robot::Place {
+            x: Some(laser.at.x),
+            y: Some(laser.at.y),
+            yaw: Some(laser.heading),
+            ..robot::Place::default()
+        }),
+        ..robot::Shape::default()
+    }
+}
+
 #[test]
 fn points_of_a_scan_are_where_amber_draws_them() {
     let mount = Pose::new(0.12, -0.03, 0.4);
@@ -59,7 +73,14 @@ fn points_of_a_scan_are_where_amber_draws_them() {
     let angles: Vec<f64> = (-120..=120).map(f64::from).collect();
     let distances: Vec<i32> = (0..241).map(|step| 500 + 10 * step).collect();
     for pose in poses {
-        let mut converter = Converter::new(Some(mount));
+        let mut converter = Converter::new();
+        // A recording has the shape as a message.
+        let said = robot::DriverMsg {
+            shape: Some(shape(mount)),
+            ..robot::DriverMsg::data()
+        };
+        let said = said.encode_to_vec();
+        assert_eq!(converter.message(0, device(DeviceType::ROBOT), &said), []);
         let bytes = pose_message(pose);
         let _ = converter.message(NOW_NS, device(DeviceType::LOCATION), &bytes);
         let bytes = scan_message(&angles, &distances, None);
@@ -88,7 +109,7 @@ fn points_of_a_scan_are_where_amber_draws_them() {
 
 #[test]
 fn a_scan_and_a_pose_have_the_time_at_which_they_were_measured() {
-    let mut converter = Converter::new(None);
+    let mut converter = Converter::new();
     let bytes = scan_message(&[0.0, 1.0], &[500, 500], Some(NOW_MS - 10));
     let all = converter.message(NOW_NS, device(DeviceType::HOKUYO), &bytes);
     let scan: LaserScan = of(&all, "/foxglove/hokuyo/0/scan");
@@ -111,7 +132,7 @@ fn a_scan_and_a_pose_have_the_time_at_which_they_were_measured() {
 
 #[test]
 fn without_a_pose_the_laser_is_shown_on_the_robot_and_repeated_every_second() {
-    let mut converter = Converter::new(None);
+    let mut converter = Converter::new();
     let bytes = scan_message(&[0.0], &[500], None);
     let mut at = |ns| converter.message(NOW_NS + ns, device(DeviceType::HOKUYO), &bytes);
     let scan = "/foxglove/hokuyo/0/scan";
@@ -139,7 +160,7 @@ fn without_a_pose_the_laser_is_shown_on_the_robot_and_repeated_every_second() {
 
 #[test]
 fn an_unknown_or_invalid_pose_is_left_out() {
-    let mut converter = Converter::new(None);
+    let mut converter = Converter::new();
     let location = device(DeviceType::LOCATION);
     let unknown = MapPose {
         quality: 0.0,
@@ -186,7 +207,7 @@ fn an_unknown_or_invalid_pose_is_left_out() {
 
 #[test]
 fn the_location_device_with_the_lowest_number_moves_the_robot() {
-    let mut converter = Converter::new(None);
+    let mut converter = Converter::new();
     let mut at = |id, x| {
         let device = Device::new(DeviceType::LOCATION, id);
         converter.message(NOW_NS, device, &pose_message(MapPose::new(x, 0.0, 0.0)))
@@ -202,7 +223,7 @@ fn the_location_device_with_the_lowest_number_moves_the_robot() {
 
 #[test]
 fn a_map_is_published_when_it_has_changed_and_again_for_the_next_file() {
-    let mut converter = Converter::new(None);
+    let mut converter = Converter::new();
     let location = device(DeviceType::LOCATION);
     let map = |roson: String| {
         let mut message = location::DriverMsg::data();
@@ -246,7 +267,7 @@ fn a_map_is_published_when_it_has_changed_and_again_for_the_next_file() {
 
 #[test]
 fn particles_path_and_targets_are_on_the_map() {
-    let mut converter = Converter::new(None);
+    let mut converter = Converter::new();
     let mut message = location::DriverMsg::data();
     message.particles = Some(location::Particles {
         particles: vec![location::Particle {
@@ -290,4 +311,17 @@ fn particles_path_and_targets_are_on_the_map() {
     let all = converter.message(NOW_NS, to_point, &message.encode_to_vec());
     let targets: SceneUpdate = of(&all, "/foxglove/drive-to-point/0/targets");
     assert_eq!(targets.entities[0].cylinders.len(), 1);
+}
+
+#[test]
+fn the_robot_is_drawn_with_its_own_size() {
+    let mut converter = Converter::new();
+    let size = |all: &[Published]| {
+        let drawn: SceneUpdate = of(all, "/foxglove/robot");
+        drawn.entities[0].cubes[0].size.unwrap()
+    };
+    let usual = size(&converter.repeated(NOW_NS, [0].into_iter()));
+    converter.set_shape(&shape(Pose::default()));
+    let own = size(&converter.repeated(2 * NOW_NS, [0].into_iter()));
+    assert_eq!((own.x, own.y, own.z), (0.5, 0.4, usual.z));
 }

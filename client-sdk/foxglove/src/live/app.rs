@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use amber_client::Client;
-use amber_map::Pose;
 use amber_proto::Device;
 use amber_proto::mediator::Event;
+use amber_proto::robot::Shape;
 use amber_reflect::Schemas;
 use amber_web::calls;
 use bytes::Bytes;
@@ -39,8 +39,8 @@ pub(super) enum Input {
     Connected(Client),
     /// The devices of the mediator.
     Devices(Vec<Described>),
-    /// The position of the laser on the robot.
-    Mount(Pose),
+    /// The shape of the robot.
+    Shape(Box<Shape>),
     /// A message of a device.
     Message(Device, Bytes),
     /// An event of the mediator.
@@ -132,7 +132,7 @@ impl App {
                 self.devices = devices.iter().map(schemas).collect();
                 self.hub.handle_devices(now_ns(), &devices);
             }
-            Input::Mount(mount) => self.hub.handle_mount(mount),
+            Input::Shape(shape) => self.hub.handle_shape(&shape),
             Input::Message(device, message) => {
                 self.hub.handle_message(now_ns(), device, &message);
             }

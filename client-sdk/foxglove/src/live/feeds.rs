@@ -39,12 +39,12 @@ pub(super) async fn connect(mediator: String, inputs: mpsc::Sender<Input>) {
     }
 }
 
-/// The devices of the mediator, with their descriptions, and the position of the laser.
+/// The devices of the mediator, with their descriptions, and the shape of the robot.
 pub(super) async fn watch_devices(client: Client, inputs: mpsc::Sender<Input>) {
     let mediator = client.mediator().with_deadline(MEDIATOR_DEADLINE);
     let built_in = Arc::new(Schemas::built_in());
     let mut known: HashMap<Device, Arc<Schemas>> = HashMap::new();
-    let mut has_mount = false;
+    let mut told = None;
     let mut ticks = interval(DEVICES_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -68,9 +68,13 @@ pub(super) async fn watch_devices(client: Client, inputs: mpsc::Sender<Input>) {
             };
             described.push(Described { device, schemas });
         }
-        if !has_mount && let Some(mount) = mount::find(&client).await {
-            has_mount = true;
-            let _ = inputs.send(Input::Mount(mount)).await;
+        let has_robot = (described.iter()).any(|it| it.device.device_type == DeviceType::ROBOT);
+        if has_robot
+            && let Some(shape) = mount::shape(&client).await
+            && told.as_ref() != Some(&shape)
+        {
+            told = Some(shape.clone());
+            let _ = inputs.send(Input::Shape(Box::new(shape))).await;
         }
         if inputs.send(Input::Devices(described)).await.is_err() {
             return;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use amber_map::Pose;
 use amber_proto::mediator::Event;
+use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -74,7 +74,7 @@ impl Hub {
             catalog: Catalog::new(),
             services: has_services.then(Services::default),
             calls: BTreeSet::new(),
-            converter: Converter::new(None),
+            converter: Converter::new(),
             viewers: BTreeMap::new(),
             last_viewer: 0,
             running: HashSet::new(),
@@ -281,9 +281,9 @@ impl Hub {
         }
     }
 
-    /// The position of the laser on the robot.
-    pub(super) fn handle_mount(&mut self, mount: Pose) {
-        self.converter.set_mount(mount);
+    /// The shape of the robot.
+    pub(super) fn handle_shape(&mut self, shape: &Shape) {
+        self.converter.set_shape(shape);
     }
 
     /// A message of a device.

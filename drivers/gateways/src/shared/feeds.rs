@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amber_driver::client::Client;
 use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_driver::client::sources::{self, poll_wheels, watch_scans};
+use amber_driver::client::sources::{self, watch_scans, watch_wheels};
 use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, location};
@@ -126,7 +126,7 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                     sink.offer(device, Measurement::Wheels(speeds));
                 }
             };
-            poll_wheels(wheels, WHEELS_PERIOD, take).await;
+            watch_wheels(wheels, WHEELS_PERIOD, take).await;
         }
         Topic::Pose(device) => {
             let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);

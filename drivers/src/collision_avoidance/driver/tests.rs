@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use amber_driver::devices::collision_avoidance;
+use amber_driver::proto::robot::{Place, Shape};
 use amber_driver::proto::{DeviceMessage, MsgType, SynNum};
 use prost::Message;
 use tokio::time::sleep;
 
 use super::*;
-use crate::moving::testing::{Fake, run, wall};
+use crate::moving::testing::{Fake, World, run, wall};
 use crate::robot_options::RobotOptions;
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
     let options = RobotOptions::with_central_laser();
-    let driver = CollisionAvoidance::new(options.setup().unwrap());
+    let driver = CollisionAvoidance::new(options.stated().unwrap());
     run(collision_avoidance::driver(driver), scenario).await;
 }
 
@@ -198,6 +199,51 @@ async fn subscribers_get_speeds_and_scans() {
             assert_eq!(published.ack(), Some(SynNum(0)));
             assert!(published.motors_speed.is_some() && published.scan.is_some());
         }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_robot_device_says_what_the_options_do_not_and_may_change_it() {
+    let stated = RobotOptions::default().stated().unwrap();
+    let driver = CollisionAvoidance::new(stated);
+    run(collision_avoidance::driver(driver), async |fake| {
+        let is_missing = |why: &str| why.contains("robot:0") && why.contains("laser-offset-mm");
+        let said = |world: &World| world.trouble.as_deref().is_some_and(is_missing);
+        fake.until("the missing device is reported", said).await;
+        let shape = |max_m_s| {
+            Some(Shape {
+                laser: Some(Place::default()),
+                length: Some(0.37),
+                width: Some(0.33),
+                track: Some(0.42),
+                max_wheel_speed: Some(max_m_s),
+                scan_turn: Some(0.1),
+                ..Shape::default()
+            })
+        };
+        fake.world().shape = Some(Shape {
+            laser: None,
+            ..shape(1.2).unwrap()
+        });
+        let said = |world: &World| {
+            let why = world.trouble.as_deref().unwrap_or_default();
+            why.contains("does not say where the laser is")
+        };
+        fake.until("the missing place is reported", said).await;
+        fake.world().shape = shape(1.2);
+        fake.until("it recovers", |world| world.trouble.is_none())
+            .await;
+        driving(fake, &drive(WheelSpeeds::sides(300, 250))).await;
+        // The robot becomes slower: the wheels stop, and the same command is too fast.
+        fake.world().shape = shape(0.2);
+        fake.until("a stop", |world| world.speeds == WheelSpeeds::STOP)
+            .await;
+        sleep(ms(12_000)).await;
+        repeat(fake, &drive(WheelSpeeds::sides(300, 250)), ms(1_000)).await;
+        assert_eq!(fake.world().speeds, WheelSpeeds::STOP);
+        repeat(fake, &drive(WheelSpeeds::sides(150, 150)), ms(1_000)).await;
+        assert_eq!(fake.world().speeds, WheelSpeeds::sides(150, 150));
     })
     .await;
 }

@@ -15,7 +15,7 @@ use crate::robot_options::RobotOptions;
 async fn it_answers_like_roboclaw_and_stops_before_a_wall() {
     let options = RobotOptions::with_central_laser();
     let wheels = Device::new(DeviceType::ROBOCLAW, 0);
-    let driver = DriveSupport::new(options.with_wheels(wheels).unwrap());
+    let driver = DriveSupport::new(options.stated_behind(wheels).unwrap());
     run(roboclaw::driver(driver), async |fake| {
         // Field 20 = { 300, 250, 300, 250 }.
         let command = b"\x10\x01\xa2\x01\x0c\x08\xac\x02\x10\xfa\x01\x18\xac\x02\x20\xfa\x01";

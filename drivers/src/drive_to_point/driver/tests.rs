@@ -11,15 +11,24 @@ use prost::Message;
 use tokio::time::sleep;
 
 use super::*;
+use crate::drive_to_point::Plans;
 use crate::moving::testing::{Fake, run};
 use crate::robot_options::RobotOptions;
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
-    let options = RobotOptions::with_central_laser();
-    let mut setup = options.setup().unwrap();
+    let stated = RobotOptions::with_central_laser().stated().unwrap();
+    let mut setup = stated.setup().unwrap();
     setup.devices.poses = Some(Device::new(DeviceType::LOCATION, 0));
     let logic = Logic::new(Config::new(setup.collision.laser), &[]).unwrap();
-    let driver = DriveToPoint::new(setup, ToPoint::new(logic, 380.0));
+    let plan = Plan {
+        map: None,
+        planner: Plans::Grid,
+        poses: Device::new(DeviceType::LOCATION, 0),
+        speed_mm_s: 380.0,
+        any_client_stops: false,
+    };
+    let ready = Some((setup, ToPoint::new(logic, 380.0)));
+    let driver = DriveToPoint::new(stated, plan, ready);
     run(drive_to_point::driver(driver), scenario).await;
 }
 

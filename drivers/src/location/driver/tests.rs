@@ -55,7 +55,8 @@ async fn serve(settings: Settings, scanner: Scanner, scenario: impl AsyncFnOnce(
         from_driver,
         input: BytesMut::new(),
     };
-    let driver = location::driver(LocationDriver::new(settings));
+    let stated = RobotOptions::with_central_laser().stated().unwrap();
+    let driver = location::driver(LocationDriver::new(stated, settings));
     let (served, ()) = tokio::join!(serve_on(driver, reader, writer), async move {
         scenario(&mut bench).await;
     });

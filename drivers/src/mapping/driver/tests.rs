@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use amber_driver::devices::mapping::{DriverMsg, progress};
+use amber_driver::devices::robot::{Place, Shape};
 use amber_driver::proto::{MsgType, SynNum};
 use amber_values::WheelSpeeds;
 use tokio::time::sleep;
@@ -107,6 +108,24 @@ async fn without_a_map_other_devices_are_left_alone_and_requests_say_what_to_do(
         assert_eq!(command(fake, |it| it.stop_map = Some(true)).await, None);
         assert!(!fake.world().is_subscribed);
         assert_eq!(fake.world().commands, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_map_asks_the_robot_device_for_its_shape() {
+    run(Options::default().driver().unwrap(), async |fake| {
+        let why = command(fake, start).await.unwrap();
+        assert!(
+            why.starts_with("the shape of the robot is unknown"),
+            "{why}"
+        );
+        fake.world().shape = Some(Shape {
+            laser: Some(Place::default()),
+            ..Shape::default()
+        });
+        assert_eq!(command(fake, start).await, None);
+        until(fake, "scans", |it| it.scans() > 3).await;
     })
     .await;
 }

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use amber_driver::devices::pid_follow_trajectory::{self, DriverMsg};
 use amber_driver::proto::{DeviceMessage, MsgType};
-use amber_navigation::collision::Monitor;
-use amber_navigation::pose_tracker;
-use amber_navigation::trajectory::Trajectory;
 use amber_proto::{Device, DeviceType};
 use amber_values::{MapPose, WheelSpeeds};
 use prost::Message;
@@ -24,12 +21,12 @@ const START: &[u8] = b"\x10\x01\xd0\x06\x01";
 const STEP: &[u8] = b"\x10\x01\xd8\x06\x01";
 
 async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
-    let options = RobotOptions::with_central_laser();
-    let mut setup = options.setup().unwrap();
-    setup.devices.poses = Some(Device::new(DeviceType::LOCATION, 0));
-    let trajectory = Trajectory::new(setup.collision.drive, pose_tracker::Config::default());
-    let monitor = Monitor::new(setup.collision);
-    let driver = PidFollowTrajectory::new(setup, Following::new(trajectory, Some(monitor)));
+    let stated = RobotOptions::with_central_laser().stated().unwrap();
+    let plan = Plan {
+        poses: Device::new(DeviceType::LOCATION, 0),
+        unguarded: false,
+    };
+    let driver = PidFollowTrajectory::new(stated, plan);
     run(pid_follow_trajectory::driver(driver), scenario).await;
 }
 

@@ -87,6 +87,31 @@ async fn old_clients_are_understood_and_answered() {
     .await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn subscribers_get_the_speeds_until_they_unsubscribe() {
+    check(async |mediator| {
+        // Nobody measures without a reason.
+        assert_eq!(mediator.hear().await, None);
+        (mediator.port).with(|shared| shared.pair.speeds = [[1484; 2]; 2]);
+        mediator.tell(b"\x10\x06").await;
+        for _ in 0..20 {
+            let heard = mediator.hear().await.expect("speeds");
+            let heard = DriverMsg::decode(&heard[..]).unwrap();
+            assert_eq!(heard.ack_num, Some(0));
+            let speeds = WheelSpeeds::from(heard.current_speed.unwrap());
+            assert_eq!(speeds, WheelSpeeds::sides(299, 299));
+            assert!(heard.speed_age.is_some());
+        }
+        mediator.tell(b"\x10\x07").await;
+        let mut more = 0;
+        while mediator.hear().await.is_some() {
+            more += 1;
+        }
+        assert!(more <= 3, "{more} after UNSUBSCRIBE");
+    })
+    .await;
+}
+
 /// motorsCommand number 101 with 5000 mm/s for all, and the wish for its outcome.
 const TOO_FAST: &[u8] = b"\x10\x01\x18\x65\xA2\x01\x0C\x08\x88\x27\x10\x88\x27\
     \x18\x88\x27\x20\x88\x27\xD0\x0B\x01";

@@ -48,6 +48,8 @@ pub enum Line {
 pub enum Output {
     /// The reply to a request.
     Answer(Origin, WheelSpeeds),
+    /// Speeds for the subscribers, and their age.
+    Publish(WheelSpeeds, Duration),
     /// A log message.
     Say(Note),
 }

@@ -1,4 +1,4 @@
-//! Requests for the speeds, and the reading for them. PURE.
+//! Requests for the speeds, the stream to subscribers, and the reading for both. PURE.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,9 +14,48 @@ const MAX_ASKERS: usize = 256;
 /// How long a client is assumed to wait for the speeds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The speeds of all wheels, and what they are for.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) qpps: [i32; 4],
+    pub(super) askers: Vec<Origin>,
+    /// The age, if they are for the subscribers, too.
+    pub(super) published: Option<Duration>,
+}
+
+/// When measurements for subscribers are due.
+#[derive(Debug)]
+struct Stream {
+    period: Duration,
+    due: Option<Instant>,
+}
+
+impl Stream {
+    fn set_listened(&mut self, now: Instant, is_listened: bool) {
+        match (is_listened, self.due) {
+            (true, None) => self.due = Some(now),
+            (false, Some(_)) => self.due = None,
+            _ => {}
+        }
+    }
+
+    /// Whether a measurement is due now. Measurements that were missed are skipped, and the phase is
+    /// kept, so that small delays do not add up to a lower rate.
+    fn take_due(&mut self, now: Instant) -> bool {
+        let Some(due) = self.due.filter(|due| *due <= now) else {
+            return false;
+        };
+        let missed = now.duration_since(due).as_nanos() / self.period.as_nanos().max(1);
+        let turns = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
+        self.due = Some(due + self.period.saturating_mul(turns));
+        true
+    }
+}
+
 /// The waiting requests. All requests made before a reading starts share it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Questions {
+    stream: Stream,
     askers: VecDeque<(Origin, Instant)>,
     reading: Option<Reading>,
     unanswered: u64,
@@ -25,12 +64,25 @@ pub(super) struct Questions {
 /// The speeds read so far, in the order of [`WHEELS`].
 #[derive(Debug)]
 struct Reading {
+    started: Instant,
+    /// Whether it is also for the subscribers.
+    is_published: bool,
     qpps: [i32; 4],
     done: usize,
     askers: Vec<Origin>,
 }
 
 impl Questions {
+    /// Without requests and subscribers; `period` is that of measurements for subscribers.
+    pub(super) fn new(period: Duration) -> Self {
+        Self {
+            stream: Stream { period, due: None },
+            askers: VecDeque::new(),
+            reading: None,
+            unanswered: 0,
+        }
+    }
+
     /// Adds a request.
     pub(super) fn ask(&mut self, now: Instant, origin: Origin) {
         self.forget_askers(now);
@@ -46,14 +98,17 @@ impl Questions {
         self.unanswered += 1;
     }
 
-    /// The motor to read now, if a request is waiting.
+    /// The motor to read now, if a request is waiting or a measurement for subscribers is due.
     pub(super) fn next(&mut self, now: Instant) -> Option<(Unit, Motor)> {
         if self.reading.is_none() {
             self.forget_askers(now);
-            if self.askers.is_empty() {
+            let is_published = self.stream.take_due(now);
+            if self.askers.is_empty() && !is_published {
                 return None;
             }
             self.reading = Some(Reading {
+                started: now,
+                is_published,
                 qpps: [0; 4],
                 done: 0,
                 askers: self.askers.drain(..).map(|(origin, _)| origin).collect(),
@@ -62,9 +117,8 @@ impl Questions {
         self.reading.as_ref().map(|reading| WHEELS[reading.done])
     }
 
-    /// Adds the speed of a motor. After the last wheel, returns all speeds and the requests that
-    /// waited for them.
-    pub(super) fn read(&mut self, qpps: i32) -> Option<([i32; 4], Vec<Origin>)> {
+    /// Adds the speed of a motor. After the last wheel, returns all speeds.
+    pub(super) fn read(&mut self, now: Instant, qpps: i32) -> Option<Measured> {
         let reading = self.reading.as_mut()?;
         reading.qpps[reading.done] = qpps;
         reading.done += 1;
@@ -72,7 +126,26 @@ impl Questions {
             return None;
         }
         let reading = self.reading.take()?;
-        Some((reading.qpps, reading.askers))
+        // The time of the measurement is the middle.
+        let age = now.saturating_duration_since(reading.started) / 2;
+        Some(Measured {
+            qpps: reading.qpps,
+            askers: reading.askers,
+            published: reading.is_published.then_some(age),
+        })
+    }
+
+    /// Whether there are subscribers.
+    pub(super) fn set_listened(&mut self, now: Instant, is_listened: bool) {
+        self.stream.set_listened(now, is_listened);
+    }
+
+    /// When the next measurement for subscribers is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self.reading {
+            Some(_) => None,
+            None => self.stream.due,
+        }
     }
 
     /// The reading failed: the requests that it was for get no reply.

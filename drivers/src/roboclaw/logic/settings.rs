@@ -48,6 +48,8 @@ pub struct Settings {
     pub watchdog_tenths: Option<u8>,
     /// The clients whose death stops the wheels.
     pub stop_for: StopFor,
+    /// The interval between measurements of the speeds for subscribers.
+    pub speeds_interval: Duration,
 }
 
 /// The connected GPIO lines.

@@ -29,6 +29,7 @@ struct Robot {
     lines: Vec<(Line, bool)>,
     notes: Vec<Note>,
     answers: Vec<(Origin, WheelSpeeds)>,
+    published: Vec<(WheelSpeeds, Duration)>,
 }
 
 impl Robot {
@@ -51,6 +52,7 @@ impl Robot {
             lines: Vec::new(),
             notes: Vec::new(),
             answers: Vec::new(),
+            published: Vec::new(),
         };
         robot.settle();
         robot
@@ -113,6 +115,7 @@ impl Robot {
         while let Some(output) = self.logic.poll_output() {
             match output {
                 Output::Answer(origin, speeds) => self.answers.push((origin, speeds)),
+                Output::Publish(speeds, age) => self.published.push((speeds, age)),
                 Output::Say(note) => self.notes.push(note),
             }
         }
@@ -246,6 +249,30 @@ fn replies_hold_speeds_measured_after_the_request() {
         .map(|(origin, speeds)| (origin.syn.unwrap().0, *speeds))
         .collect();
     assert_eq!(answers, [(1, read), (2, read), (3, read)]);
+}
+
+#[test]
+fn subscribers_share_one_measurement_each_period() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.settle();
+    let published = |robot: &mut Robot| {
+        let all = std::mem::take(&mut robot.published);
+        all.len()
+    };
+    robot.advance(seconds(1));
+    assert_eq!(published(&mut robot), 0, "nobody listens");
+    robot.pair.speeds = [[1484; 2]; 2];
+    robot.logic.set_listened(robot.now, true);
+    robot.advance(seconds(1));
+    let (speeds, age) = *robot.published.last().unwrap();
+    assert_eq!(speeds, WheelSpeeds::sides(299, 299));
+    // Four exchanges of 2 ms.
+    assert!((4..=8).contains(&age.as_millis()), "{age:?}");
+    let count = published(&mut robot);
+    assert!((19..=21).contains(&count), "{count} in a second");
+    robot.logic.set_listened(robot.now, false);
+    robot.advance(seconds(1));
+    assert!(published(&mut robot) <= 1);
 }
 
 #[test]

@@ -1,3 +1,4 @@
+use amber_proto::robot::Place;
 use amber_proto::{DeviceMessage, hokuyo, location};
 use prost::Message;
 use serde_json::{Value, json};
@@ -123,7 +124,13 @@ fn a_later_viewer_gets_the_map_which_is_sent_only_once() {
 #[test]
 fn the_robot_and_the_place_of_its_laser_are_repeated_every_second() {
     let mut hub = hub();
-    hub.handle_mount(Pose::new(0.1, 0.0, 0.0));
+    hub.handle_shape(&Shape {
+        laser: Some(Place {
+            x: Some(0.1),
+            ..Place::default()
+        }),
+        ..Shape::default()
+    });
     let viewer = opened(&mut hub);
     subscribe(&mut hub, viewer, 1, "/foxglove/tf");
     let poses = subscribe(&mut hub, viewer, 2, "/foxglove/robot");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_client::sources::{poll_wheels, watch_scans};
+use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::values::{MapPose, Scan};
 use amber_gateways::shared::feeds::grid;
 use amber_gateways::shared::robot::Robot;
@@ -200,7 +200,7 @@ async fn wheels(shared: &Shared) -> Result<(), Error> {
         let device = shared.client.device(robot.wheels);
         let wheels = Roboclaw::new(device).with_deadline(MEASUREMENT_DEADLINE);
         tokio::select! {
-            () = poll_wheels(wheels, config.odom_period, take) => sleep(RETRY).await,
+            () = watch_wheels(wheels, config.odom_period, take) => sleep(RETRY).await,
             () = shared.listened(topics, false) => {}
         }
     }
@@ -358,13 +358,13 @@ async fn body(shared: &Shared) -> Result<(), Error> {
     std::future::pending().await
 }
 
-/// The position of the laser, as configured for the drivers.
+/// The position of the laser, as the robot device says.
 async fn laser(shared: &Shared) -> Pose {
     // The mediator has told its drivers.
     let _ = shared.drivers.clone().wait_for(Option::is_some).await;
     mount::find(&shared.client).await.unwrap_or_else(|| {
-        let hint = "set laser_offset_mm in [ros] if that is wrong";
-        tracing::warn!("no driver knows the position of the laser: assuming the centre; {hint}");
+        let hint = "run `amber driver robot`, or set laser_offset_mm in [ros]";
+        tracing::warn!("the position of the laser is unknown: assuming the centre; {hint}");
         Pose::default()
     })
 }

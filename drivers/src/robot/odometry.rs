@@ -1,0 +1,215 @@
+//! The odometry of the robot: its pose by the wheels alone, with its covariance. PURE.
+//!
+//! The pose starts at zero when the driver starts, and continues when clients come and go, and when
+//! the robot gets another shape. It drifts, so the covariance of the pose grows with each metre and
+//! each turn.
+
+use std::time::Duration;
+
+use amber_driver::devices::robot::{Covariance, Odometry as Message};
+use amber_map::Pose;
+use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
+use amber_navigation::odometry::Odometry as Motion;
+
+/// How wrong the wheels are, as standard deviations: of the way ahead and aside per square root of a
+/// metre, and of the heading per square root of a metre and of a radian.
+const AHEAD_M: f64 = 0.02;
+const ASIDE_M: f64 = 0.01;
+const HEADING_PER_M: f64 = 0.02;
+const HEADING_PER_RAD: f64 = 0.05;
+/// The standard deviation of a measured speed and turn rate, and their parts of the value.
+const SPEED_M_S: f64 = 0.01;
+const TURN_RAD_S: f64 = 0.02;
+const SPEED_PART: f64 = 0.03;
+const TURN_PART: f64 = 0.05;
+
+/// The pose, and how certain it is.
+#[derive(Clone, Debug)]
+pub(super) struct Odometry {
+    drive: SkidSteer,
+    motion: Motion,
+    /// The pose at the start of `motion`.
+    base: Pose,
+    last: Option<Duration>,
+    twist: Twist,
+    /// Of x, y and heading.
+    covariance: [[f64; 3]; 3],
+}
+
+impl Odometry {
+    /// At zero, where the pose is certain.
+    pub(super) fn new(drive: SkidSteer) -> Self {
+        Self {
+            drive,
+            motion: Motion::new(drive),
+            base: Pose::default(),
+            last: None,
+            twist: Twist::STOP,
+            covariance: [[0.0; 3]; 3],
+        }
+    }
+
+    /// The robot has another shape. The pose continues.
+    pub(super) fn set_drive(&mut self, drive: SkidSteer) {
+        if drive != self.drive {
+            self.base = self.pose();
+            self.drive = drive;
+            self.motion = Motion::new(drive);
+            self.last = None;
+        }
+    }
+
+    /// New speeds. Returns whether they are useful: later than those before, and finite.
+    pub(super) fn handle_wheels(&mut self, time: Duration, wheels: Wheels) -> bool {
+        let is_late = self.last.is_some_and(|last| time <= last);
+        if is_late || !self.motion.handle_wheels(time, wheels) {
+            return false;
+        }
+        if let Some(last) = self.last {
+            self.spread(last, time);
+        }
+        self.last = Some(time);
+        self.twist = self.drive.twist(wheels);
+        true
+    }
+
+    /// The pose at the last measurement.
+    fn pose(&self) -> Pose {
+        let last = self.last.unwrap_or_default();
+        self.base.global_pose(self.motion.pose_at(last))
+    }
+
+    /// Makes the pose less certain by the motion between two measurements.
+    fn spread(&mut self, from: Duration, to: Duration) {
+        let moved = self.motion.motion(from, to);
+        let before = self.base.global_pose(self.motion.pose_at(from));
+        let way = moved.pose.at.turned(before.heading);
+        // An error of the heading turns the way.
+        let jacobian = [[1.0, 0.0, -way.y], [0.0, 1.0, way.x], [0.0, 0.0, 1.0]];
+        let mut covariance = [[0.0; 3]; 3];
+        for (row, of_row) in jacobian.iter().enumerate() {
+            for (column, of_column) in jacobian.iter().enumerate() {
+                covariance[row][column] = (0..3)
+                    .flat_map(|i| (0..3).map(move |j| (i, j)))
+                    .map(|(i, j)| of_row[i] * self.covariance[i][j] * of_column[j])
+                    .sum();
+            }
+        }
+        let (sin, cos) = before.heading.sin_cos();
+        let ahead = AHEAD_M * AHEAD_M * moved.path_m;
+        let aside = ASIDE_M * ASIDE_M * moved.path_m;
+        covariance[0][0] += ahead * cos * cos + aside * sin * sin;
+        covariance[1][1] += ahead * sin * sin + aside * cos * cos;
+        covariance[0][1] += (ahead - aside) * sin * cos;
+        covariance[1][0] += (ahead - aside) * sin * cos;
+        covariance[2][2] += HEADING_PER_M * HEADING_PER_M * moved.path_m
+            + HEADING_PER_RAD * HEADING_PER_RAD * moved.turns_rad;
+        self.covariance = covariance;
+    }
+
+    /// The message; `None` before the first measurement. `since_1970_us` is the time of the last
+    /// measurement.
+    pub(super) fn message(&self, since_1970_us: u64) -> Option<Message> {
+        self.last?;
+        let pose = self.pose();
+        let [
+            [xx, xy, x_heading],
+            [_, yy, y_heading],
+            [_, _, heading_heading],
+        ] = self.covariance;
+        let deviation = |least: f64, part: f64, value: f64| least.max(part * value.abs());
+        let speed = deviation(SPEED_M_S, SPEED_PART, self.twist.forward_m_s);
+        let turn = deviation(TURN_RAD_S, TURN_PART, self.twist.turn_rad_s);
+        Some(Message {
+            x: Some(pose.at.x),
+            y: Some(pose.at.y),
+            heading: Some(pose.heading),
+            forward: Some(self.twist.forward_m_s),
+            turn: Some(self.twist.turn_rad_s),
+            time: Some(since_1970_us),
+            covariance: Some(Covariance {
+                xx: Some(xx),
+                xy: Some(xy),
+                yy: Some(yy),
+                x_heading: Some(x_heading),
+                y_heading: Some(y_heading),
+                heading_heading: Some(heading_heading),
+            }),
+            forward_variance: Some(speed * speed),
+            turn_variance: Some(turn * turn),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(50);
+
+    /// Drives with the same speeds for some steps.
+    fn drive(odometry: &mut Odometry, from: u32, steps: u32, left: f64, right: f64) {
+        for step in from..from + steps {
+            assert!(odometry.handle_wheels(STEP * step, Wheels::sides(left, right)));
+        }
+    }
+
+    #[test]
+    fn a_straight_way_is_certain_along_and_less_aside() {
+        let mut odometry = Odometry::new(SkidSteer::default());
+        assert_eq!(odometry.message(1), None);
+        drive(&mut odometry, 0, 101, 0.4, 0.4);
+        let message = odometry.message(7).unwrap();
+        assert!((message.x() - 2.0).abs() < 1e-9, "{message:?}");
+        assert_eq!((message.y(), message.time()), (0.0, 7));
+        assert_eq!((message.forward(), message.turn()), (0.4, 0.0));
+        let covariance = message.covariance.unwrap();
+        assert!((covariance.xx() - AHEAD_M * AHEAD_M * 2.0).abs() < 1e-9);
+        assert!((covariance.heading_heading() - HEADING_PER_M.powi(2) * 2.0).abs() < 1e-9);
+        // The error of the heading grows into one aside.
+        assert!(covariance.yy() > covariance.xx(), "{covariance:?}");
+        assert!(covariance.y_heading() > 0.0);
+    }
+
+    #[test]
+    fn a_robot_that_stands_stays_where_it_is() {
+        let mut odometry = Odometry::new(SkidSteer::default());
+        drive(&mut odometry, 0, 20, 0.3, -0.3);
+        // It brakes between two measurements.
+        drive(&mut odometry, 20, 1, 0.0, 0.0);
+        let before = odometry.message(0).unwrap();
+        drive(&mut odometry, 21, 200, 0.0, 0.0);
+        assert_eq!(odometry.message(0).unwrap(), before);
+        // Turning to the right is negative.
+        assert!(before.heading() < -0.5, "{before:?}");
+    }
+
+    #[test]
+    fn late_and_invalid_speeds_are_ignored() {
+        let mut odometry = Odometry::new(SkidSteer::default());
+        drive(&mut odometry, 5, 1, 0.1, 0.1);
+        assert!(!odometry.handle_wheels(STEP * 5, Wheels::sides(1.0, 1.0)));
+        assert!(!odometry.handle_wheels(STEP * 4, Wheels::sides(1.0, 1.0)));
+        assert!(!odometry.handle_wheels(STEP * 6, Wheels::sides(f64::NAN, 1.0)));
+        assert_eq!(odometry.message(0).unwrap().forward(), 0.1);
+    }
+
+    #[test]
+    fn the_pose_continues_with_another_shape() {
+        let mut odometry = Odometry::new(SkidSteer::default());
+        drive(&mut odometry, 0, 50, 0.2, 0.3);
+        let before = odometry.message(0).unwrap();
+        odometry.set_drive(SkidSteer {
+            track_m: 0.5,
+            ..SkidSteer::default()
+        });
+        drive(&mut odometry, 51, 1, 0.2, 0.3);
+        let after = odometry.message(0).unwrap();
+        assert!(
+            (after.x() - before.x()).abs() < 0.02,
+            "{before:?} {after:?}"
+        );
+        assert!((after.heading() - before.heading()).abs() < 0.02);
+        assert!(after.covariance.unwrap().xx() >= before.covariance.unwrap().xx());
+    }
+}
