@@ -33,6 +33,7 @@ mod map_pose;
 mod outline;
 pub mod ros_map;
 mod roson;
+pub mod tiles;
 mod walls;
 
 pub use amber_values::MapPose;

@@ -127,6 +127,11 @@ impl Recording {
         }
     }
 
+    /// From now on, work looks for frontiers, or no longer.
+    pub fn set_survey(&mut self, survey: Option<planner::Config>) {
+        self.survey = survey;
+    }
+
     /// The speeds of the wheels were measured.
     pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
         self.wheels_gaps.add(time);
