@@ -13,6 +13,7 @@ use amber_driver::client::{Error, Proxy};
 use amber_driver::{Holder, Link};
 use amber_proto::{Device, DeviceMessage};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 /// The lease of the wheels ends if this driver falls silent for this time.
@@ -22,12 +23,35 @@ const DEADLINE: Duration = Duration::from_millis(200);
 /// The time until the next attempt.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// The lease, while this is kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    refused: Refused,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Kept {
+    /// Why the lease cannot be taken.
+    pub(super) fn refused(&self) -> Option<String> {
+        self.refused.get()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            // This releases the lease.
+            task.abort();
+        }
+    }
+}
+
 /// Why the lease cannot be taken.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused(Arc<Mutex<Option<String>>>);
+struct Refused(Arc<Mutex<Option<String>>>);
 
 impl Refused {
-    pub(super) fn get(&self) -> Option<String> {
+    fn get(&self) -> Option<String> {
         self.lock().clone()
     }
 
@@ -41,16 +65,19 @@ impl Refused {
 }
 
 /// Starts a task that holds the lease of the wheels while a client holds that of this driver. It ends
-/// with the link.
-pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Refused
+/// with the link, or when the result is dropped.
+pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Kept
 where
     L: Deref<Target = Link<M>>,
     M: DeviceMessage,
 {
     let refused = Refused::default();
     let wheels = link.devices().device(wheels).with_deadline(DEADLINE);
-    tokio::spawn(hold(link.holder(), wheels, refused.clone()));
-    refused
+    let task = tokio::spawn(hold(link.holder(), wheels, refused.clone()));
+    Kept {
+        refused,
+        task: Some(task),
+    }
 }
 
 async fn hold(mut holder: watch::Receiver<Option<Holder>>, wheels: Proxy, refused: Refused) {

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::convert;
 use super::feeds::{Feed, follow};
-use super::lease::{Refused, follow_lease};
+use super::lease::{Kept, follow_lease};
 use super::links::{Links, Source};
 use super::pilot::{Input, Pilot};
 use crate::desk::{Next, Owner, until};
@@ -41,8 +41,8 @@ pub(crate) struct Robot<P> {
     links: Links,
     feeds: mpsc::Receiver<Feed>,
     wheels: Option<Roboclaw>,
-    /// Why the lease of the wheels cannot be taken.
-    refused: Refused,
+    /// The lease of the wheels.
+    lease: Kept,
     started: Instant,
     /// When to decide next.
     due: Instant,
@@ -63,14 +63,14 @@ impl<P: Pilot> Robot<P> {
     /// Starts to follow the other devices, over its own link unless the setup names a mediator.
     pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
         let started = now();
-        let refused = match setup.devices_of {
+        let lease = match setup.devices_of {
             // Clients of another mediator have other numbers.
-            Some(_) => Refused::default(),
+            Some(_) => Kept::default(),
             None => follow_lease(link, setup.devices.wheels),
         };
         Self {
             pilot,
-            refused,
+            lease,
             links: Links::new(setup.devices),
             feeds: follow(
                 link.devices().clone(),
@@ -89,6 +89,11 @@ impl<P: Pilot> Robot<P> {
 
     fn since_start(&self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.started)
+    }
+
+    /// Which device is silent, or refuses its lease.
+    fn silence(&self, now: Duration) -> Option<String> {
+        self.links.trouble(now).or_else(|| self.lease.refused())
     }
 
     /// Lets the pilot decide soon.
@@ -184,6 +189,7 @@ impl<P: Pilot> Owner for Robot<P> {
                 next = Next::Perform(speeds);
             }
         }
+        self.pilot.notice(self.silence(now).as_deref());
         self.pilot.tell(now, link);
         next
     }
@@ -206,10 +212,8 @@ impl<P: Pilot> Owner for Robot<P> {
     }
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
-        let now = self.since_start(now());
-        let silent = self.links.trouble(now).map(Cow::Owned);
-        let refused = || self.refused.get().map(Cow::Owned);
-        silent.or_else(refused).or_else(|| self.pilot.trouble())
+        let silence = self.silence(self.since_start(now()));
+        silence.map(Cow::Owned).or_else(|| self.pilot.trouble())
     }
 
     fn log_counters(&self) {
