@@ -33,6 +33,8 @@ const PUBLISH_PERIOD: Duration = Duration::from_millis(200);
 const CALM_PERIODS: u32 = 5;
 /// The location driver has an uploaded map in this time.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(20);
+/// From the number of a map to that of the next one: each change of the size of its cells takes one.
+const NEXT_MAP: u32 = 16;
 /// A name of a map without files.
 const UNNAMED: &str = "map";
 
@@ -91,8 +93,7 @@ impl MapDriver {
         }
         let course = self.settings.course(start);
         let course = course.map_err(|error: OptionsError| error.to_string())?;
-        // When cells become larger, the number rises by one.
-        self.number = self.number.wrapping_add(2).max(1);
+        self.number = self.number.wrapping_add(NEXT_MAP).max(1);
         let mapper = Mapper::start(course.slam, self.number)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         let (mapper, board) = (Arc::new(mapper), Arc::<Mutex<Board>>::default());

@@ -30,7 +30,8 @@ pub(crate) struct World {
     pub(crate) commands: u64,
     /// The last health report.
     pub(crate) trouble: Option<String>,
-    is_subscribed: bool,
+    /// Whether the driver has subscribed to scans.
+    pub(crate) is_subscribed: bool,
 }
 
 /// The other end of the driver.

@@ -83,11 +83,13 @@ impl Options {
         });
         let map = quoted(&robot.map.to_string_lossy());
         let laser = format!("--laser-offset-mm {LASER_OFFSET_MM}");
+        let maps = quoted(&self.dir.to_string_lossy());
         let others = [
             format!("location:0=amber driver location {laser} --map {map}"),
             format!("collision-avoidance:0=amber driver collision_avoidance {laser}"),
             format!("drive-to-point:0=amber driver drive_to_point {laser} --map {map}"),
             format!("pid-follow-trajectory:0=amber driver pid_follow_trajectory {laser}"),
+            format!("mapping:0=amber driver mapping {laser} --maps {maps}"),
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];
