@@ -285,9 +285,11 @@ impl Mosaic {
     /// It is invalid.
     pub fn add(&mut self, x: i32, y: i32, png: &[u8]) -> Result<(), MosaicError> {
         let place = (y, x);
-        let is_far = [x, y].into_iter().any(|at| !(-MAX_PLACE..MAX_PLACE).contains(&at));
-        let is_full = !self.tiles.contains_key(&place)
-            && (self.tiles.len() + 1) * SIDE * SIDE > MAX_CELLS;
+        let is_far = [x, y]
+            .into_iter()
+            .any(|at| !(-MAX_PLACE..MAX_PLACE).contains(&at));
+        let is_full =
+            !self.tiles.contains_key(&place) && (self.tiles.len() + 1) * SIDE * SIDE > MAX_CELLS;
         if is_far || is_full {
             return Err(MosaicError::TooLarge);
         }

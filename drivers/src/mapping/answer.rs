@@ -48,12 +48,7 @@ pub(super) fn no_map() -> Progress {
 }
 
 /// The progress of a map.
-pub(super) fn progress(
-    report: &Report,
-    board: &Board,
-    growth: Growth,
-    time: Duration,
-) -> Progress {
+pub(super) fn progress(report: &Report, board: &Board, growth: Growth, time: Duration) -> Progress {
     let so_far = &report.progress;
     let counters = &so_far.counters;
     let not_returned = || Some(board.not_returned?.to_string());
@@ -226,8 +221,8 @@ pub(super) fn missing(progress: &recording::Progress, dropped: u64, board: &Boar
 mod tests {
     use std::sync::Arc;
 
-    use amber_driver::proto::DeviceMessage;
     use amber_driver::devices::mapping::DriverMsg;
+    use amber_driver::proto::DeviceMessage;
     use amber_map::{Cell, Layout};
     use amber_navigation::slam::{Added, Counters};
     use prost::Message;

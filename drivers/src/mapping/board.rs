@@ -132,7 +132,10 @@ mod tests {
             is_key: true,
         };
         let points = scans.points(&at(50));
-        assert!(points[0].minus(Point::new(0.0, 1.6)).length() < 1e-9, "{points:?}");
+        assert!(
+            points[0].minus(Point::new(0.0, 1.6)).length() < 1e-9,
+            "{points:?}"
+        );
         assert_eq!(scans.points(&at(150)), []);
         for ms in 2..=6 {
             scans.add(&scan(50 * ms), Pose::default());

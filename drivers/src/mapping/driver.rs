@@ -148,7 +148,9 @@ impl MapDriver {
             (None, _) => None,
             (Some(name), Some(folder)) => Some(folder.files(name, wanted.replace())?),
             (Some(_), None) => {
-                return Err("the driver has no folder for maps: start it with --maps FOLDER".into());
+                return Err(
+                    "the driver has no folder for maps: start it with --maps FOLDER".into(),
+                );
             }
         };
         let cell_mm = check("cell_mm", wanted.cell.unwrap_or(25.0), 5.0..=200.0);

@@ -56,7 +56,11 @@ impl Folder {
             yaml: file("yaml"),
             roson: file("roson"),
         };
-        match files.all().into_iter().find(|file| !replace && file.exists()) {
+        match files
+            .all()
+            .into_iter()
+            .find(|file| !replace && file.exists())
+        {
             None => Ok(files),
             Some(file) => Err(format!(
                 "{} already exists: use another name, or say that it may be replaced",

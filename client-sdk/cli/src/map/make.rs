@@ -164,9 +164,24 @@ impl Options {
             .hint("leave out --live"));
         }
         let types = [
-            (Some(self.mapping), DeviceType::MAPPING, "mapping:0", "makes no maps"),
-            (self.laser, DeviceType::HOKUYO, "hokuyo:0", "is not a laser scanner"),
-            (self.wheels, DeviceType::ROBOCLAW, "roboclaw:0", "has no wheels"),
+            (
+                Some(self.mapping),
+                DeviceType::MAPPING,
+                "mapping:0",
+                "makes no maps",
+            ),
+            (
+                self.laser,
+                DeviceType::HOKUYO,
+                "hokuyo:0",
+                "is not a laser scanner",
+            ),
+            (
+                self.wheels,
+                DeviceType::ROBOCLAW,
+                "roboclaw:0",
+                "has no wheels",
+            ),
         ];
         for (device, device_type, usual, problem) in types {
             if let Some(device) = device.filter(|device| device.device_type != device_type) {
@@ -249,7 +264,9 @@ pub(super) async fn run(
             )),
         );
     }
-    let wheels = options.wheels.unwrap_or(Device::new(DeviceType::ROBOCLAW, 0));
+    let wheels = options
+        .wheels
+        .unwrap_or(Device::new(DeviceType::ROBOCLAW, 0));
     let wheels = Roboclaw::new(client.device(wheels)).with_validity(drive::VALIDITY);
     if options.drive {
         // This shows whether the driver works.
@@ -292,7 +309,10 @@ pub(super) async fn run(
     // The map is written even if the wheels do not answer or the terminal is closed.
     let screen_ended = screen.end();
     if making.options.explore || has_keys {
-        for failure in [&ended, &stopped].into_iter().filter_map(|one| one.as_ref().err()) {
+        for failure in [&ended, &stopped]
+            .into_iter()
+            .filter_map(|one| one.as_ref().err())
+        {
             note(format!("warning: {}", failure.text()));
         }
     } else {
@@ -391,10 +411,12 @@ impl Making {
             self.heard.set(Instant::now());
             let device = self.options.mapping;
             if state != State::Growing {
-                return Err(Failure::new(format!("{device} no longer makes the map")).hint(
-                    "another client has ended it, or the driver was restarted; `amber events` \
+                return Err(
+                    Failure::new(format!("{device} no longer makes the map")).hint(
+                        "another client has ended it, or the driver was restarted; `amber events` \
                      shows restarts",
-                ));
+                    ),
+                );
             }
             match exploration {
                 _ if !self.options.explore => {}

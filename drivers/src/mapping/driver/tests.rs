@@ -88,7 +88,13 @@ fn explore(on: bool) -> DriverMsg {
 async fn without_a_map_other_devices_are_left_alone_and_requests_say_what_to_do() {
     check(None, async |fake| {
         assert_eq!(shown(fake).await.state(), progress::State::None);
-        let why = command(fake, |it| *it = DriverMsg { syn_num: it.syn_num, ..explore(true) }).await;
+        let why = command(fake, |it| {
+            *it = DriverMsg {
+                syn_num: it.syn_num,
+                ..explore(true)
+            }
+        })
+        .await;
         assert_eq!(why.unwrap(), "no map grows: start one first");
         let answer = ask(fake, |it| it.save_map = Some(SaveMap::default())).await;
         assert_eq!(answer.save_refused(), "there is no map: start one first");
@@ -121,7 +127,10 @@ async fn a_growing_map_is_shown_saved_in_files_and_read_in_pieces() {
         let grid = ask(fake, |it| it.grid = Some(Grid::default())).await;
         let grid = grid.grid.unwrap();
         assert_eq!(grid.map, progress.map);
-        assert!(!grid.tiles.is_empty() && grid.encoded_len() < 1_400, "{grid:?}");
+        assert!(
+            !grid.tiles.is_empty() && grid.encoded_len() < 1_400,
+            "{grid:?}"
+        );
 
         let wanted = SaveMap {
             name: Some("lab".into()),
@@ -187,9 +196,11 @@ async fn an_exploration_ends_with_its_client_and_the_map_goes_on_until_its_own_i
         let died = DriverMsg::of_kind(MsgType::ClientDied).encode_to_vec();
         for end in [died.clone(), explore(false).encode_to_vec()] {
             fake.tell_as(8, &explore(true).encode_to_vec());
-            fake.until("it drives", |it| it.speeds != WheelSpeeds::STOP).await;
+            fake.until("it drives", |it| it.speeds != WheelSpeeds::STOP)
+                .await;
             fake.tell_as(8, &end);
-            fake.until("it stands", |it| it.speeds == WheelSpeeds::STOP).await;
+            fake.until("it stands", |it| it.speeds == WheelSpeeds::STOP)
+                .await;
             let stopped = until(fake, "an end", |it| {
                 it.exploration() == progress::Exploration::StoppedEarly
             });
@@ -206,12 +217,18 @@ async fn a_lost_laser_stops_the_exploration_and_is_shown() {
     check(None, async |fake| {
         assert_eq!(command(fake, start).await, None);
         fake.tell(&explore(true).encode_to_vec());
-        fake.until("it drives", |it| it.speeds != WheelSpeeds::STOP).await;
+        fake.until("it drives", |it| it.speeds != WheelSpeeds::STOP)
+            .await;
         fake.world().laser_on = false;
-        fake.until("it stands", |it| it.speeds == WheelSpeeds::STOP).await;
-        until(fake, "a reason", |it| it.trouble().starts_with("hokuyo:0 sends no scans")).await;
+        fake.until("it stands", |it| it.speeds == WheelSpeeds::STOP)
+            .await;
+        until(fake, "a reason", |it| {
+            it.trouble().starts_with("hokuyo:0 sends no scans")
+        })
+        .await;
         fake.world().laser_on = true;
-        fake.until("it drives again", |it| it.speeds != WheelSpeeds::STOP).await;
+        fake.until("it drives again", |it| it.speeds != WheelSpeeds::STOP)
+            .await;
     })
     .await;
 }
