@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::{Client, MapPose};
 use amber_map::{Map, Pose};
+use amber_proto::mapping::{SaveMap, StartMap};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -192,4 +193,125 @@ fn keys_drive_while_the_growing_map_is_drawn() {
         (shown.contains("\x1b[?1049l") && result.contains("wrote ")).then_some(())
     });
     assert!(output.with_extension("roson").exists());
+}
+
+/// The time until the wheels have their stop, and the braking ramp, with a margin for a busy machine;
+/// less than the idle stop of the wheels.
+const SOON_S: f64 = 2.5;
+
+#[test]
+fn a_robot_no_longer_explores_when_its_command_freezes_or_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    for (name, fatal) in [("frozen", Signal::SIGSTOP), ("killed", Signal::SIGKILL)] {
+        let mut making = make(&robot, &folder.path().join(name), &["--explore"]);
+        robot.until("it drives", drives);
+        signal(making.id(), fatal);
+        let told = robot.state();
+        let stood = robot.until("it stands", stands);
+        let took_s = stood.time_s - told.time_s;
+        assert!(took_s < SOON_S, "{name}: {took_s} s");
+        making.kill().unwrap();
+        making.wait().unwrap();
+        // The map also ends with its client.
+        wait_for("the end of the map", || {
+            let shown = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
+            let shown = { shown }.output().ok()?;
+            let shown = String::from_utf8(shown.stdout).ok()?;
+            shown.contains("\"stopped\"").then_some(())
+        });
+    }
+}
+
+#[test]
+fn one_lease_covers_the_exploration_and_others_are_told_who_explores() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    let making = make(&robot, &folder.path().join("first"), &["--explore"]);
+    robot.until("it drives", drives);
+    let error_of = |args: &[&str]| {
+        let output = robot.demo.amber(args).output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    wait_for("the lease of the wheels", || {
+        let motions = robot.demo.describe("roboclaw:0").motions;
+        let holder = motions.first()?.holder.clone()?;
+        holder
+            .contains("amber map make via mapping:0")
+            .then_some(())
+    });
+    let error = error_of(&["drive", "--left", "200", "--right", "200", "--for", "1s"]);
+    assert!(error.contains("amber map make via mapping:0"), "{error}");
+    let second = folder.path().join("second");
+    let error = error_of(&["map", "make", "-o", second.to_str().unwrap()]);
+    assert!(error.contains("mapping:0 makes a map already"), "{error}");
+    // Everybody may stop it. The command ends then, and still writes its map.
+    assert!(robot.amber(&["halt"]));
+    robot.until("it stands", stands);
+    assert!(!making.wait_with_output().unwrap().status.success());
+    assert!(folder.path().join("first.roson").exists());
+    assert!(robot.amber(&["halt", "--release"]));
+}
+
+#[test]
+fn without_the_driver_the_command_says_what_to_add() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    let output = folder.path().join("map");
+    let args = [
+        "map",
+        "make",
+        "--mapping",
+        "mapping:7",
+        "-o",
+        output.to_str().unwrap(),
+    ];
+    let made = robot.demo.amber(&args).output().unwrap();
+    assert!(!made.status.success());
+    let error = String::from_utf8(made.stderr).unwrap();
+    assert!(error.contains("mapping:7"), "{error}");
+    assert!(
+        error.contains("\"12:7\"") && error.contains("\"mapping\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_saves_the_map_on_the_robot_and_the_location_driver_uses_it() {
+    let robot = Robot::start();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let client = Client::connect(robot.demo.address).await.unwrap();
+        let mapping = client.mapping(0).with_outcomes();
+        mapping.start_map(StartMap::default()).await.unwrap();
+        let growing = async {
+            loop {
+                // The machine may be too busy for one answer.
+                let progress = mapping.progress().await;
+                if progress.is_ok_and(|it| it.scans() > 5) {
+                    return;
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(PATIENCE, growing).await.unwrap();
+        let wanted = SaveMap {
+            name: Some("saved".into()),
+            upload: Some(true),
+            ..SaveMap::default()
+        };
+        let saved = mapping.save_map(wanted).await.unwrap();
+        mapping.stop_map().await.unwrap();
+        assert!(saved.uploaded());
+        let file = saved
+            .files
+            .iter()
+            .find(|file| file.ends_with("saved.roson"));
+        let text = std::fs::read_to_string(file.unwrap()).unwrap();
+        assert_eq!(client.location(0).map().await.unwrap().roson(), text);
+        client.close().await;
+    });
 }
