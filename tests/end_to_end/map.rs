@@ -215,9 +215,8 @@ fn a_robot_no_longer_explores_when_its_command_freezes_or_is_killed() {
         making.wait().unwrap();
         // The map also ends with its client.
         wait_for("the end of the map", || {
-            let shown = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
-            let shown = { shown }.output().ok()?;
-            let shown = String::from_utf8(shown.stdout).ok()?;
+            let mut asked = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
+            let shown = String::from_utf8(asked.output().ok()?.stdout).ok()?;
             shown.contains("\"stopped\"").then_some(())
         });
     }
