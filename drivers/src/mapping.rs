@@ -100,10 +100,13 @@ impl Settings {
         let Self(options) = self;
         let defaults = &options.robot;
         let device = |name, text: &Option<String>, default: Option<Device>| match text {
-            Some(text) => text.parse().map(Some).map_err(|error| OptionsError::Value {
-                name,
-                problem: format!("{error}"),
-            }),
+            Some(text) => text
+                .parse::<Device>()
+                .map(Some)
+                .map_err(|error| OptionsError::Value {
+                    name,
+                    problem: format!("{error}"),
+                }),
             None => Ok(default),
         };
         let robot = RobotOptions {

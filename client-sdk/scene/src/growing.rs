@@ -92,7 +92,7 @@ impl Scene {
     #[must_use]
     pub fn of_growing(ground: Option<Arc<Ground>>, progress: &Progress, drives: &str) -> Self {
         let waits = || "there is no scan yet".to_owned();
-        let located = progress.location.clone().map(|location| Located {
+        let located = progress.location.map(|location| Located {
             pose: location.into(),
             quality: None,
         });

@@ -150,7 +150,7 @@ pub(super) fn grid(tiles: &Tiles, asked: &Grid) -> Grid {
 
 /// A piece of a saved map.
 pub(super) fn piece(saved: &Saved, asked: &Piece) -> Piece {
-    let file = match asked.file() {
+    let file: &[u8] = match asked.file() {
         _ if asked.saved() != saved.number => &[],
         piece::File::Roson => saved.roson.as_bytes(),
         piece::File::Png => &saved.png[..],
@@ -288,7 +288,7 @@ mod tests {
         };
         let progress = progress(&report, &board, Growth::Grows, Duration::from_secs(5));
         assert_eq!(progress.words(), "exploring");
-        let at = MapPose::from(progress.location.clone().unwrap());
+        let at = MapPose::from(progress.location.unwrap());
         assert_eq!((at.x_m, at.y_m, at.quality), (1.0, -2.0, 0.75));
         let scan = progress.scan.as_ref().unwrap();
         assert!((100..=MAX_SCAN_POINTS).contains(&scan.xs.len()));

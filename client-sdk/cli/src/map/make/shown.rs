@@ -35,11 +35,7 @@ pub(super) struct Shown {
 impl Shown {
     /// `trouble` comes before what the driver reports.
     pub(super) fn new(time: Duration, progress: &Progress, trouble: Option<String>) -> Self {
-        let pose: MapPose = progress
-            .location
-            .clone()
-            .map(MapPose::from)
-            .unwrap_or_default();
+        let pose: MapPose = progress.location.map(MapPose::from).unwrap_or_default();
         Self {
             time_s: rounded(time.as_secs_f64(), 1),
             way_m: rounded(progress.distance(), 2),
