@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use amber_driver::devices::mapping::{self, DriverMsg, piece, progress};
+use amber_driver::devices::mapping::{DriverMsg, piece, progress};
 use amber_driver::proto::{MsgType, SynNum};
 use amber_map::Map as Walls;
 use amber_values::WheelSpeeds;
