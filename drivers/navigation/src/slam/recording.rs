@@ -76,6 +76,8 @@ pub struct Recording {
     slam: Slam,
     /// How to look for frontiers, if at all.
     survey: Option<planner::Config>,
+    /// Whether a survey is missing, even if the robot stands and nothing else is new.
+    lacks_survey: bool,
     next_work: Duration,
     is_working: bool,
     free_m2: f64,
@@ -119,6 +121,7 @@ impl Recording {
         Self {
             slam: Slam::new(config),
             survey,
+            lacks_survey: false,
             next_work: Duration::ZERO,
             is_working: false,
             free_m2: 0.0,
@@ -130,6 +133,7 @@ impl Recording {
     /// From now on, work looks for frontiers, or no longer.
     pub fn set_survey(&mut self, survey: Option<planner::Config>) {
         self.survey = survey;
+        self.lacks_survey = survey.is_some();
     }
 
     /// The speeds of the wheels were measured.
@@ -150,7 +154,12 @@ impl Recording {
         if self.is_working || now < self.next_work {
             return None;
         }
-        let task = self.slam.task()?;
+        let task = match self.slam.task() {
+            Some(task) => task,
+            None if self.lacks_survey => self.slam.task_again()?,
+            None => return None,
+        };
+        self.lacks_survey = false;
         self.is_working = true;
         self.next_work = now + WORK_EVERY;
         Some(Work {
@@ -315,6 +324,23 @@ mod tests {
             (quarters - quarters.round()).abs() < 0.05,
             "{start} {truth}"
         );
+    }
+
+    #[test]
+    fn a_robot_that_stands_gets_a_survey_when_it_is_wanted() {
+        let mut recording = recorded(&drive(6), 0.0..0.0);
+        let later = Duration::from_secs(60);
+        if let Some(work) = recording.work(later) {
+            recording.apply(&work.run());
+        }
+        assert!(recording.work(2 * later).is_none(), "nothing is new");
+        recording.set_survey(None);
+        assert!(recording.work(3 * later).is_none());
+        recording.set_survey(Some(planner::Config::default()));
+        let worked = recording.work(4 * later).unwrap().run();
+        assert!(worked.survey.is_some());
+        recording.apply(&worked);
+        assert!(recording.work(5 * later).is_none(), "one is enough");
     }
 
     #[test]
