@@ -9,7 +9,7 @@ use amber_map::Pose;
 use amber_proto::Device;
 use amber_scene::{Part, State};
 use amber_web::calls::in_words;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
 
@@ -39,6 +39,8 @@ pub(crate) struct App {
     mediator_feed: Option<AbortHandle>,
     panels: HashMap<Device, AbortHandle>,
     is_fed: bool,
+    /// A page has set targets.
+    new_targets: Arc<Notify>,
     scene: State,
     mount: Part<Pose>,
     started: Instant,
@@ -51,9 +53,10 @@ impl App {
         inputs: mpsc::Sender<Input>,
         received: mpsc::Receiver<Input>,
     ) -> Self {
+        let new_targets = Arc::new(Notify::new());
         Self {
             hub: Hub::new(mediator.clone(), max_speed_mm_s),
-            pilots: Pilots::new(mediator.clone(), inputs.clone()),
+            pilots: Pilots::new(mediator.clone(), inputs.clone(), new_targets.clone()),
             mediator,
             inputs,
             received,
@@ -65,6 +68,7 @@ impl App {
             mediator_feed: None,
             panels: HashMap::new(),
             is_fed: false,
+            new_targets,
             scene: State::default(),
             mount: no_mount(),
             started: Instant::now(),
@@ -276,7 +280,8 @@ impl App {
         }
         let parts = self.hub.parts();
         if self.robot.as_ref().is_none_or(|(fed, _)| *fed != parts) {
-            let task = spawn_local(feeds::watch_robot(client, parts, inputs()));
+            let feed = feeds::watch_robot(client, parts, inputs(), self.new_targets.clone());
+            let task = spawn_local(feed);
             let before = self.robot.replace((parts, task.abort_handle()));
             if let Some((_, task)) = before {
                 task.abort();

@@ -429,7 +429,7 @@ class PidFollowTrajectory(Typed):
     async def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
 
-class Mapping(Typed):
+class MappingService(Typed):
     """Makes a map from laser scans and wheel speeds while the robot drives."""
     async def start_map(
         self,
@@ -624,7 +624,7 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a trajectory, which is a list of points."""
-    def mapping(self, id: int = 0) -> Mapping:
+    def mapping(self, id: int = 0) -> MappingService:
         """Makes a map from laser scans and wheel speeds while the robot drives."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
