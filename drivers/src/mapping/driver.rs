@@ -160,9 +160,10 @@ impl MapDriver {
             false => None,
         };
         let link = self.link.as_ref().ok_or("the driver has not started")?;
+        let board = lock(&map.board).clone();
         Ok(Saving {
             mapper: map.mapper.clone(),
-            board: lock(&map.board).clone(),
+            board,
             progress: map.progress(),
             name: wanted.name.unwrap_or_else(|| UNNAMED.into()),
             files,
