@@ -286,6 +286,8 @@ fn a_program_saves_the_map_on_the_robot_and_the_location_driver_uses_it() {
         let client = Client::connect(robot.demo.address).await.unwrap();
         let mapping = client.mapping(0).with_outcomes();
         mapping.start_map(StartMap::default()).await.unwrap();
+        // More than half a turn, so that there are walls.
+        assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "6s"]));
         let growing = async {
             loop {
                 // The machine may be too busy for one answer.

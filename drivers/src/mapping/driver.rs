@@ -206,6 +206,10 @@ impl Saving {
         let written = spawn_blocking(move || {
             let finished = recording.finish(&name, cell_m);
             let finished = finished.map_err(|error| format!("there is no map: {error}"))?;
+            // No program reads a .roson file without walls.
+            if finished.map.walls.is_empty() {
+                return Err("the map has no walls yet: drive for a while".into());
+            }
             let roson = finished.map.to_roson();
             let png = ros_map::png(&finished.occupancy).map_err(|error| error.to_string())?;
             if let Some(files) = files {
