@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::{Client, MapPose};
 use amber_map::{Map, Pose};
-use amber_proto::mapping::{SaveMap, StartMap};
+use amber_proto::mapping::SaveMap;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -279,15 +279,16 @@ fn without_the_driver_the_command_says_what_to_add() {
 #[test]
 fn a_program_saves_the_map_on_the_robot_and_the_location_driver_uses_it() {
     let robot = Robot::start();
+    // The map goes on without the client that has begun it.
+    assert!(robot.amber(&["call", "mapping", "start-map"]));
+    // More than half a turn, so that there are walls.
+    assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "6s"]));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     runtime.unwrap().block_on(async {
         let client = Client::connect(robot.demo.address).await.unwrap();
         let mapping = client.mapping(0).with_outcomes();
-        mapping.start_map(StartMap::default()).await.unwrap();
-        // More than half a turn, so that there are walls.
-        assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "6s"]));
         let growing = async {
             loop {
                 // The machine may be too busy for one answer.
