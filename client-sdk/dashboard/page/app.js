@@ -5,6 +5,7 @@ import { DeviceList } from "./devices.js";
 import { Link } from "./link.js";
 import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
+import { Mapping } from "./mapping.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
@@ -21,6 +22,7 @@ const map = new MapView($("map-canvas"), (place) => {
   if (!state.parts.targets) return notice("This robot has no drive-to-point driver.");
   if (link.send({ t: "goal", x: place.x, y: place.y })) map.showGoal(place.x, place.y);
 });
+const mapping = new Mapping(link);
 const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
 const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
@@ -87,6 +89,10 @@ on("path", (path) => {
   text($("drive-state"), isIdle ? "" : `${path.state}${left}${reason}`);
   $("cancel").hidden = isIdle || state.role !== "drive";
 });
+on("mapping", (message) => {
+  if (message.grows !== mapping.state.grows) map.startTrail();
+  mapping.take(message);
+});
 on("points", (buffer) => map.takePoints(buffer));
 on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
 on("imu", ({ accel_mg, gyro_deg_s }) => {
@@ -108,6 +114,7 @@ function settle() {
   const isOther = seat.holder && seat.holder !== you;
   const mayDrive = role === "drive" && !isOther && Boolean(parts.wheels);
   stick.allow(mayDrive);
+  mapping.allow(parts.mapping, role === "drive");
   const by = seat.address ? ` (${seat.address})` : "";
   $("seat").hidden = role === null || (!seat.holder && !(seat.viewers > 1));
   if (seat.holder === you) chip($("seat"), "busy", "you are driving");
@@ -177,4 +184,4 @@ $("theme").addEventListener("click", () => {
 showSpeed();
 
 // For tests.
-window.amber = { state, map, link, stick, plots };
+window.amber = { state, map, mapping, link, stick, plots };

@@ -12,6 +12,10 @@ const VISIBLE_PX = 0.3;
 const MARGIN_PX = 12;
 const TOOLS_PX = 58;
 
+/** Whether bounds lie within others. */
+const contains = (outer, inner) =>
+  outer && outer[0] <= inner[0] && outer[1] <= inner[1] && outer[2] >= inner[2] && outer[3] >= inner[3];
+
 export class MapView {
   constructor(canvas, onGoal) {
     this.canvas = canvas;
@@ -43,8 +47,17 @@ export class MapView {
     this.redraw();
   }
 
+  /** The robot is on another map now. */
+  startTrail() {
+    this.before = null;
+    this.trail = [];
+    this.isTouched = false;
+    this.map = null;
+  }
+
   takeMap(map) {
-    const isNew = !this.map;
+    // A growing map stays in view.
+    const isNew = !this.map || (map.bounds && !contains(this.map.bounds, map.bounds));
     this.map = map.missing ? null : map;
     this.picture = null;
     if (map.grid) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::Device;
-use amber_scene::{Part, State};
+use amber_proto::mapping::Progress;
+use amber_scene::{Ground, Part, Scene, State};
 use amber_web::calls::in_words;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
@@ -40,6 +41,9 @@ pub(crate) struct App {
     panels: HashMap<Device, AbortHandle>,
     is_fed: bool,
     scene: State,
+    /// The map that is being made. While it grows, it is shown instead of that of the location driver.
+    growing: Option<Box<Progress>>,
+    ground: Option<Arc<Ground>>,
     mount: Part<Pose>,
     started: Instant,
 }
@@ -66,6 +70,8 @@ impl App {
             panels: HashMap::new(),
             is_fed: false,
             scene: State::default(),
+            growing: None,
+            ground: None,
             mount: no_mount(),
             started: Instant::now(),
         }
@@ -135,10 +141,10 @@ impl App {
     fn take(&mut self, measured: Measured) {
         match measured {
             Measured::Mount(mount) => self.mount = mount,
+            Measured::Mapping(progress, ground) => self.take_mapping(progress, ground),
             Measured::Map(map) => {
                 self.scene.map.set(map);
-                let shown = frames::text(&frames::map(self.scene.map.get()));
-                self.hub.show(Channel::Map, shown);
+                self.show_map();
             }
             Measured::Pose(pose) => {
                 self.scene.take_pose(pose);
@@ -151,6 +157,9 @@ impl App {
             Measured::Scan(scan) => {
                 let around = scan.clone();
                 self.scene.take_scan(scan);
+                if self.growing.is_some() {
+                    return;
+                }
                 match (self.scene.scan(&self.mount), around) {
                     (Ok(places), _) => {
                         let shown = frames::scan(Points::ScanOnMap, &places);
@@ -168,13 +177,13 @@ impl App {
             }
             Measured::Particles(particles) => {
                 self.scene.particles.set(particles);
-                let all = self.scene.particles.get();
-                let all = all.as_deref().unwrap_or_default();
-                self.hub.show(Channel::Particles, frames::particles(all));
+                self.show_particles();
             }
             Measured::Drive(drive) => {
                 self.scene.drive.set(drive);
-                self.hub.handle_path(self.scene.drive.get());
+                if self.growing.is_none() {
+                    self.hub.handle_path(self.scene.drive.get());
+                }
             }
             Measured::Wheels(speeds) => {
                 let shown = frames::text(&frames::wheels(speeds));
@@ -191,7 +200,60 @@ impl App {
         }
     }
 
+    /// Shows a growing map, or that of the location driver again.
+    fn take_mapping(&mut self, progress: Box<Progress>, ground: Option<Arc<Ground>>) {
+        self.hub.handle_mapping(&progress);
+        let is_new = ground.is_some();
+        self.ground = ground.or(self.ground.take());
+        let grew = self.growing.is_some();
+        let grows = frames::grows(&progress);
+        self.growing = grows.then_some(progress);
+        if is_new || grew != grows {
+            self.show_map();
+        }
+        if grew && !grows {
+            self.ground = None;
+            self.show_pose();
+            self.show_particles();
+            self.hub.handle_path(self.scene.drive.get());
+        }
+        let Some(progress) = &self.growing else {
+            return;
+        };
+        let scene = Scene::of_growing(None, progress, "");
+        let scan = scene.scan.as_deref().unwrap_or_default();
+        let scan = frames::scan(Points::ScanOnMap, scan);
+        self.hub.show(Channel::Scan, scan);
+        self.hub.handle_path(&scene.drive);
+        let pose = frames::text(&frames::pose(&scene.located));
+        self.hub.show(Channel::Pose, pose);
+        if !grew {
+            self.show_particles();
+        }
+    }
+
+    fn show_map(&mut self) {
+        let map = match (&self.growing, &self.ground) {
+            (None, _) => frames::map(self.scene.map.get()),
+            (Some(_), Some(ground)) => frames::map(&Ok(ground.clone())),
+            (Some(_), None) => frames::map(&Err("the map begins".to_owned())),
+        };
+        self.hub.show(Channel::Map, frames::text(&map));
+    }
+
+    fn show_particles(&mut self) {
+        let all: &[_] = match self.growing {
+            // They are on another map.
+            Some(_) => &[],
+            None => self.scene.particles.get().as_deref().unwrap_or_default(),
+        };
+        self.hub.show(Channel::Particles, frames::particles(all));
+    }
+
     fn show_pose(&mut self) {
+        if self.growing.is_some() {
+            return;
+        }
         let pose = frames::pose(&self.scene.located());
         self.hub.show(Channel::Pose, frames::text(&pose));
     }
@@ -220,6 +282,9 @@ impl App {
                 }
                 Output::Drive(id, device, speeds) => {
                     self.pilots.drive(id, self.hub.parts(), device, speeds);
+                }
+                Output::StopExploring(id, device) => {
+                    self.order(id, Order::StopExploring(device));
                 }
                 Output::Targets(id, device, targets) => {
                     self.order(id, Order::Targets(device, targets));
@@ -254,7 +319,7 @@ impl App {
             for task in tasks.into_iter().flatten().chain(robot) {
                 task.abort();
             }
-            self.scene = State::default();
+            self.forget();
             return;
         }
         let Some(client) = self.client.clone() else {
@@ -281,9 +346,16 @@ impl App {
             if let Some((_, task)) = before {
                 task.abort();
             }
-            self.scene = State::default();
+            self.forget();
             self.mount = no_mount();
         }
+    }
+
+    /// Forgets what is shown.
+    fn forget(&mut self) {
+        self.scene = State::default();
+        self.growing = None;
+        self.ground = None;
     }
 
     fn watch(&mut self, device: Device) {

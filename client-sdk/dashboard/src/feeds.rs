@@ -4,11 +4,13 @@ use std::future::pending;
 use std::time::Duration;
 
 use amber_client::sources::{poll_wheels, watch_scans};
-use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, Maestro, NineDof, Roboclaw};
+use amber_client::{
+    Client, DriveToPoint, Hokuyo, LocationService, Maestro, Mapping, NineDof, Roboclaw,
+};
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
-use amber_scene::{Devices, mount};
+use amber_scene::{Devices, Growing, mount};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -158,7 +160,30 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         })
         .await;
     };
-    tokio::join!(on_map, scans, drive, speeds, motion, servos);
+    let mapping = async {
+        let Some(device) = parts.mapping else {
+            return;
+        };
+        let mapping = Mapping::new(client.device(device)).with_deadline(DEADLINE);
+        let mut growing = Growing::default();
+        loop {
+            let Ok(mut updates) = mapping.progress_updates().await else {
+                sleep(RETRY).await;
+                continue;
+            };
+            while let Some(update) = updates.next().await {
+                let progress = update.message;
+                let mut ground = None;
+                if growing.is_outdated(&progress) {
+                    // What is missing comes with the next update.
+                    let _ = growing.follow(&mapping).await;
+                    ground = growing.ground();
+                }
+                send(Measured::Mapping(Box::new(progress), ground)).await;
+            }
+        }
+    };
+    tokio::join!(on_map, scans, drive, speeds, motion, servos, mapping);
 }
 
 /// Whether a client has left in order. The dashboard's own clients do that all the time, so these

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use amber_client::{ImuReading, WheelSpeeds};
 use amber_map::ros_map;
+use amber_proto::mapping::Progress;
+use amber_proto::mapping::progress::{Exploration, State};
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
 use amber_proto::{Device, DeviceType, location::Particle};
 use amber_scene::{Drive, Ground, Located, Part, Place};
@@ -114,6 +116,31 @@ pub fn path(drive: &Part<Drive>) -> Value {
         "t": "path", "state": drive.state, "reason": drive.reason,
         "remaining": drive.remaining_m, "path": path, "targets": targets,
     })
+}
+
+/// The state of the map that is being made.
+pub fn mapping(progress: &Progress) -> Value {
+    json!({
+        "t": "mapping",
+        "grows": grows(progress), "exists": progress.state() != State::None,
+        "explores": explores(progress),
+        "words": progress.words, "trouble": progress.trouble,
+        "distance_m": progress.distance, "area_m2": progress.area, "loops": progress.loops,
+    })
+}
+
+/// Whether a map grows.
+pub fn grows(progress: &Progress) -> bool {
+    progress.state() == State::Growing
+}
+
+/// Whether the robot explores: it may begin to move at any time.
+pub fn explores(progress: &Progress) -> bool {
+    grows(progress)
+        && matches!(
+            progress.exploration(),
+            Exploration::Waiting | Exploration::Exploring | Exploration::Returning
+        )
 }
 
 /// Shorter numbers in JSON.

@@ -12,6 +12,7 @@ use amber_client::values::Target;
 use amber_gateways::shared::controls::{Controls, Seat};
 use amber_gateways::shared::gate::Bucket;
 use amber_gateways::shared::lag::Lag;
+use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Drive, Part};
@@ -58,6 +59,8 @@ pub enum Output {
     Unwatch(Device),
     /// Turn the wheels, on behalf of a page.
     Drive(ViewerId, Device, WheelSpeeds),
+    /// End the exploration, on behalf of a page.
+    StopExploring(ViewerId, Device),
     /// Set targets, on behalf of a page; none stops the robot.
     Targets(ViewerId, Device, Vec<Target>),
     /// Change a driver.
@@ -95,6 +98,9 @@ pub struct Hub {
     counted: frames::Counted,
     parts: Parts,
     has_targets: bool,
+    /// Whether a map grows, and whether the robot explores for it.
+    grows: bool,
+    explores: bool,
     /// The newest frames, for pages that come later.
     newest: BTreeMap<Channel, Frame>,
     events: VecDeque<Frame>,
@@ -154,6 +160,8 @@ impl Hub {
             counted: frames::Counted::default(),
             parts: Parts::default(),
             has_targets: false,
+            grows: false,
+            explores: false,
             newest: BTreeMap::new(),
             events: VecDeque::new(),
             outputs: VecDeque::new(),
@@ -375,6 +383,13 @@ impl Hub {
         self.show(Channel::Path, frames::text(&frames::path(drive)));
     }
 
+    /// The state of the map that is being made.
+    pub fn handle_mapping(&mut self, progress: &Progress) {
+        self.grows = frames::grows(progress);
+        self.explores = frames::explores(progress);
+        self.show(Channel::Mapping, frames::text(&frames::mapping(progress)));
+    }
+
     /// A measurement.
     pub fn show(&mut self, channel: Channel, frame: Frame) {
         if self.viewers.is_empty() || self.newest.get(&channel) == Some(&frame) {
@@ -460,9 +475,12 @@ impl Hub {
             return;
         }
         self.route = route;
+        // Two drivers must not command the wheels at once.
         if !was_moving && self.has_targets {
-            // Two drivers must not command the wheels at once.
             self.cancel_targets(id);
+        }
+        if !was_moving && self.explores {
+            self.stop_exploring(id);
         }
     }
 
@@ -487,6 +505,10 @@ impl Hub {
         if !(x.is_finite() && y.is_finite()) {
             return self.notice(id, "invalid target");
         }
+        if self.grows {
+            let why = "this map still grows: save it and use it, then drive to points on it";
+            return self.notice(id, why);
+        }
         if self.is_taken_from(now, id) {
             return self.notice(id, "another page is driving the robot");
         }
@@ -507,8 +529,16 @@ impl Hub {
         }
         self.settle(now);
         self.cancel_targets(id);
+        self.stop_exploring(id);
         if let Some(wheels) = self.parts.wheels {
             let stop = Output::Drive(id, wheels, WheelSpeeds::STOP);
+            self.outputs.push_back(stop);
+        }
+    }
+
+    fn stop_exploring(&mut self, id: ViewerId) {
+        if let Some(device) = self.parts.mapping {
+            let stop = Output::StopExploring(id, device);
             self.outputs.push_back(stop);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::location::Particle;
+use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
@@ -52,6 +53,8 @@ pub(crate) enum Measured {
     Imu(ImuReading),
     /// The last angle in degrees sent to each servo.
     Servos(Vec<(u32, i32)>),
+    /// The state of the map that is being made, and whether its grid has changed.
+    Mapping(Box<Progress>, Option<Arc<Ground>>),
     /// The position of the laser on the robot.
     Mount(Part<amber_map::Pose>),
 }

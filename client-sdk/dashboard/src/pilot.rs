@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{Client, DriveToPoint, Error, Mapping, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
+use amber_proto::mapping::Explore;
 use amber_proto::ninedof::SubscribeAction;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -45,6 +46,8 @@ struct Handle {
 pub(crate) enum Order {
     /// Set targets; none stops the robot.
     Targets(Device, Vec<Target>),
+    /// End the exploration.
+    StopExploring(Device),
     /// Send a request.
     Call(Ticket, Device, String, Vec<String>, Permission),
 }
@@ -165,7 +168,7 @@ impl Pilot {
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::Targets(..) = order {
+            if let Order::Targets(..) | Order::StopExploring(_) = order {
                 self.perform(client, order).await;
             }
         }
@@ -218,6 +221,16 @@ impl Pilot {
             Order::Targets(device, targets) => {
                 let driver = DriveToPoint::new(client.device(device));
                 if let Err(error) = driver.set_targets(&targets).await {
+                    self.notice(error.to_string()).await;
+                }
+            }
+            Order::StopExploring(device) => {
+                let stop = Explore {
+                    on: Some(false),
+                    ..Explore::default()
+                };
+                let mapping = Mapping::new(client.device(device));
+                if let Err(error) = mapping.explore(stop).await {
                     self.notice(error.to_string()).await;
                 }
             }
