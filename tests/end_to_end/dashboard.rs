@@ -80,6 +80,52 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
 }
 
 #[test]
+fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    page.until("a mapper", |it| {
+        it["t"] == "mapping" && it["grows"] == false
+    });
+    let mut number = 0;
+    let mut call = |page: &mut Page, method: &str, args: &[&str]| {
+        number += 1;
+        page.say(&json!({
+            "t": "call", "id": number, "device": "mapping:0", "method": method, "args": args,
+        }));
+        let answer = page.until(method, |it| it["t"] == "answer" && it["id"] == number);
+        assert!(answer["error"].is_null(), "{answer}");
+        answer
+    };
+    call(&mut page, "start-map", &[]);
+    call(&mut page, "explore", &[]);
+    page.until("the growing map", |it| {
+        it["t"] == "map" && it["grid"]["png"].is_string()
+    });
+    robot.until("it explores", drives);
+    // Another page sees it, and stops it.
+    let mut other = Page::open(dashboard.address, None);
+    other.until("the growing map", |it| {
+        it["t"] == "map" && it["grid"]["png"].is_string()
+    });
+    other.say(&json!({ "t": "stop" }));
+    stands_at_once(&robot, "another page stops");
+    let saved = call(&mut page, "save-map", &["name=page", "upload=true"]);
+    let files = saved["value"]["saved_map"]["files"].as_array().unwrap();
+    assert_eq!(files.len(), 3, "{saved}");
+    call(&mut page, "explore", &[]);
+    robot.until("it explores again", drives);
+    drop(page);
+    stands_at_once(&robot, "page gone");
+    other.until("the end of the exploration", |it| {
+        it["t"] == "mapping" && it["explores"] == false && it["grows"] == true
+    });
+    call(&mut other, "stop-map", &[]);
+    other.until("the map of the location driver", |it| {
+        it["t"] == "map" && it["walls"].as_array().is_some_and(|it| !it.is_empty())
+    });
+}
+
+#[test]
 fn a_page_shows_the_robot_and_any_device() {
     let (_robot, dashboard) = start();
     let mut page = Page::open(dashboard.address, None);

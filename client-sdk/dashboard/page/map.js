@@ -52,7 +52,7 @@ export class MapView {
     this.before = null;
     this.trail = [];
     this.isTouched = false;
-    this.map = null;
+    this.fit();
   }
 
   takeMap(map) {

@@ -173,6 +173,27 @@ fn every_driving_page_may_stop_the_robot_and_it_stays_stopped() {
 }
 
 #[test]
+fn a_stick_and_a_stop_end_an_exploration_and_a_growing_map_has_no_targets() {
+    const MAPPING: Device = Device::new(DeviceType::MAPPING, 0);
+    let up = DriverState::Up;
+    let mut bench = Bench::new(&[(2, 0, up), (8, 0, up), (12, 0, up)]);
+    let page = bench.page(Role::Drive);
+    let mut progress = Progress::default();
+    progress.set_state(amber_proto::mapping::progress::State::Growing);
+    bench.hub.handle_mapping(&progress);
+    let stop = Output::StopExploring(page, MAPPING);
+    assert!(!bench.say(page, &AHEAD).contains(&stop), "nobody explores");
+    bench.say(page, &CENTRE);
+    progress.set_exploration(amber_proto::mapping::progress::Exploration::Exploring);
+    bench.hub.handle_mapping(&progress);
+    bench.motions_until(3_000);
+    assert!(bench.say(page, &AHEAD).contains(&stop));
+    assert!(bench.say(page, &Said::Stop).contains(&stop));
+    let outputs = bench.say(page, &Said::Goal { x: 1.0, y: 1.0 });
+    assert!(told(&outputs, page).contains("still grows"), "{outputs:?}");
+}
+
+#[test]
 fn a_page_that_may_only_look_moves_and_changes_nothing() {
     let mut bench = Bench::robot();
     let page = bench.page(Role::Look);
