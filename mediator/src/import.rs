@@ -2,8 +2,8 @@
 //!
 //! The original reads `settings.config`: tuples `{supervised_driver, {driver, {Name}}, {Type,
 //! Id}, Options}`. It starts each driver in its own working directory with exactly two
-//! arguments, the values of `config_file` and `log_config_file`. All other entries are
-//! reported.
+//! arguments, the values of `config_file` and `log_config_file`. Settings of 2013 may lack them. All
+//! other entries are reported.
 
 pub mod erlang;
 
@@ -21,8 +21,8 @@ pub struct Imported {
     pub toml: String,
     /// Entries that could not be converted, each with its place.
     pub notes: Vec<String>,
-    /// The number of invalid driver entries that were left out; each has a note.
-    pub invalid: usize,
+    /// The number of entries that were left out; each has a note.
+    pub left_out: usize,
     /// The number of drivers.
     pub drivers: usize,
 }
@@ -50,32 +50,28 @@ struct Driver {
 /// The text is not a list of Erlang terms.
 pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, SyntaxError> {
     let mut drivers: Vec<Driver> = Vec::new();
-    let mut invalid = 0;
+    let mut left_out = 0;
     let mut notes = Vec::new();
     for term in consult(text)? {
-        match named(&term) {
-            Some(("supervised_driver", rest)) => {
-                let driver = match driver(&term, rest, &mut notes) {
-                    Ok(Some(driver)) => driver,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        invalid += 1;
-                        notes.push(format!("{error}: entry left out"));
-                        continue;
+        let problem = match named(&term) {
+            Some(("supervised_driver", rest)) => match driver(&term, rest, &mut notes) {
+                Ok(driver) => {
+                    let same = |known: &&Driver| known.device == driver.device;
+                    match drivers.iter().find(same) {
+                        Some(known) => format!(
+                            "{}: {} already has a driver in line {}",
+                            at(&term),
+                            driver.device,
+                            known.at.line
+                        ),
+                        None => {
+                            drivers.push(driver);
+                            continue;
+                        }
                     }
-                };
-                let same = |known: &&Driver| known.device == driver.device;
-                if let Some(known) = drivers.iter().find(same) {
-                    notes.push(format!(
-                        "{}: {} already has a driver in line {}: left out",
-                        at(&term),
-                        driver.device,
-                        known.at.line
-                    ));
-                    continue;
                 }
-                drivers.push(driver);
-            }
+                Err(error) => error.to_string(),
+            },
             // The UDP server of the original; this mediator always has one.
             Some((
                 "supervised_node",
@@ -87,19 +83,23 @@ pub fn import(text: &str, directory: Option<&Path>) -> Result<Imported, SyntaxEr
                     ..,
                 ],
             )) if matches!(of.first().map(|t| &t.value), Some(Value::Atom(name)) if name == "udpserver") =>
-                {}
-            Some((other, _)) => notes.push(format!(
-                "{}: '{other}' belongs to Erlang and has no equivalent: left out",
+            {
+                continue;
+            }
+            Some((other, _)) => format!(
+                "{}: '{other}' belongs to Erlang and has no equivalent",
                 at(&term)
-            )),
-            None => notes.push(format!("{}: not an entry: left out", at(&term))),
-        }
+            ),
+            None => format!("{}: not an entry", at(&term)),
+        };
+        left_out += 1;
+        notes.push(format!("{problem}: entry left out"));
     }
     Ok(Imported {
         toml: toml(&drivers, directory),
         drivers: drivers.len(),
         notes,
-        invalid,
+        left_out,
     })
 }
 
@@ -131,11 +131,7 @@ fn named(term: &Term) -> Option<(&str, &[Term])> {
     }
 }
 
-fn driver(
-    term: &Term,
-    rest: &[Term],
-    notes: &mut Vec<String>,
-) -> Result<Option<Driver>, InvalidEntry> {
+fn driver(term: &Term, rest: &[Term], notes: &mut Vec<String>) -> Result<Driver, InvalidEntry> {
     let [module, device, options] = rest else {
         return error(
             term,
@@ -150,11 +146,10 @@ fn driver(
         return error(name, "expected {name}");
     };
     if kind != "driver" {
-        notes.push(format!(
-            "{}: '{name}' is a module '{kind}' that runs inside Erlang, not a program: left out",
-            at(term)
-        ));
-        return Ok(None);
+        return error(
+            term,
+            format!("'{name}' is a module '{kind}' that runs inside Erlang, not a program"),
+        );
     }
     let device = device_of(device)?;
     let Value::List(entries) = &options.value else {
@@ -183,29 +178,44 @@ fn driver(
             *slot = Some(text_of(value)?);
         }
     }
-    let missing = |key: &str| {
-        format!("'{name}' has no {{{key}, \"...\"}}, and the original does not start it without")
-    };
     let Some(program) = program.filter(|program| !program.is_empty()) else {
-        return error(options, missing("cdriver"));
+        return error(
+            options,
+            format!(
+                "'{name}' has no {{cdriver, \"...\"}}, and the original does not start it without"
+            ),
+        );
     };
-    let Some(config) = config else {
-        return error(options, missing("config_file"));
-    };
-    let Some(log) = log else {
-        return error(options, missing("log_config_file"));
+    let arguments = match (config, log) {
+        (Some(config), Some(log)) => vec![config, log],
+        (config, log) => {
+            notes.push(format!(
+                "{}: '{name}' has no {}, as in 2013: the driver gets only the arguments that it has",
+                at(term),
+                match (&config, &log) {
+                    (None, None) => "config_file and no log_config_file",
+                    (None, Some(_)) => "config_file",
+                    (Some(_), _) => "log_config_file",
+                }
+            ));
+            match log {
+                // It stays the second argument.
+                Some(log) => vec![config.unwrap_or_default(), log],
+                None => config.into_iter().collect(),
+            }
+        }
     };
     // The original does not search PATH.
     let program = match program.contains('/') {
         true => program,
         false => format!("./{program}"),
     };
-    Ok(Some(Driver {
+    Ok(Driver {
         name: name.into(),
         device,
-        command: vec![program, config, log],
+        command: [vec![program], arguments].concat(),
         at: term.at,
-    }))
+    })
 }
 
 fn device_of(term: &Term) -> Result<Device, InvalidEntry> {
@@ -339,6 +349,43 @@ mod tests {
         ]) {
             assert!(note.contains(words), "{note}");
         }
+        // The option belongs to an entry that is imported.
+        assert_eq!(import(SETTINGS, None).unwrap().left_out, 3);
+    }
+
+    #[test]
+    fn entries_of_2013_without_files_are_imported_with_a_remark() {
+        for (options, command, remark) in [
+            (
+                r#"{cdriver, "x"}"#,
+                "./x",
+                "no config_file and no log_config_file",
+            ),
+            (
+                r#"{cdriver, "x"}, {config_file, "c"}"#,
+                "./x|c",
+                "no log_config_file",
+            ),
+            (
+                r#"{cdriver, "x"}, {log_config_file, "l"}"#,
+                "./x||l",
+                "no config_file",
+            ),
+        ] {
+            let text = format!("{{supervised_driver, {{driver, {{x}}}}, {{1, 0}}, [{options}]}}.");
+            let imported = import(&text, None).unwrap();
+            assert_eq!((imported.drivers, imported.left_out), (1, 0), "{text}");
+            let config =
+                Config::parse(&imported.toml, &PathBuf::from("amber.toml"), &|_| None).unwrap();
+            assert_eq!(config.drivers[0].command.join("|"), command);
+            let [note] = &imported.notes[..] else {
+                panic!("{:?}", imported.notes);
+            };
+            assert!(
+                note.starts_with("line 1: 'x' has ") && note.contains(remark),
+                "{note}"
+            );
+        }
     }
 
     #[test]
@@ -380,7 +427,7 @@ mod tests {
             ),
         ] {
             let imported = import(text, None).unwrap();
-            assert_eq!((imported.drivers, imported.invalid), (0, 1), "{text}");
+            assert_eq!((imported.drivers, imported.left_out), (0, 1), "{text}");
             let [note] = &imported.notes[..] else {
                 panic!("{text}: {:?}", imported.notes);
             };
@@ -396,7 +443,7 @@ mod tests {
         // As settings were written early in 2013: one name instead of {driver, {name}}.
         let text = format!("{{supervised_driver, roboclaw, {{2, 0}}, []}}.\n{SETTINGS}");
         let imported = import(&text, None).unwrap();
-        assert_eq!((imported.drivers, imported.invalid), (3, 1));
+        assert_eq!((imported.drivers, imported.left_out), (3, 4));
         assert_eq!(imported.toml, import(SETTINGS, None).unwrap().toml);
         assert!(imported.notes[0].starts_with("1:21: expected {driver, {name}}"));
     }

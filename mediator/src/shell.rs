@@ -65,13 +65,13 @@ use self::strays::Strays;
 use self::timer::Timer;
 use self::udp::{Listener, Receiver};
 use crate::log;
+use amber_core::address::DriverKey;
 use amber_core::config::Config;
 use amber_core::counters::DropReason;
 use amber_core::hash::Map;
 use amber_core::limits::EVENTS_PER_TURN;
 use amber_core::origin::OwnAddresses;
 use amber_core::rate::Digest;
-use amber_core::router::DriverKey;
 use amber_core::supervise::ProcessAction;
 use amber_core::{Core, ShellTask};
 

@@ -268,7 +268,7 @@ fn an_invalid_entry_of_old_settings_is_skipped_and_the_rest_imported() {
         "{err}"
     );
     assert!(
-        err.contains("error: 1 invalid entry was left out") && err.contains("hint: "),
+        err.contains("error: 1 entry was left out") && err.contains("hint: "),
         "{err}"
     );
 }

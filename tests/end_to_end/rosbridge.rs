@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -20,11 +20,16 @@ fn programs_of_the_client_libraries_drive_the_robot() {
     let (robot, address) = start();
     let url = format!("ws://{address}");
     let (host, port) = (address.ip().to_string(), address.port().to_string());
-    let programs: [(&str, &[&str], &[&str]); 2] = [
+    let programs: [(&str, &[&str], &[&str]); 3] = [
         (
             "node",
             &["--input-type=module", "-e", "import 'roslib'"],
             &["drive.mjs", &url],
+        ),
+        (
+            "node",
+            &["--input-type=module", "-e", "import 'roslib1'"],
+            &["drive.mjs", &url, "roslib1"],
         ),
         (
             "python3",
@@ -33,28 +38,18 @@ fn programs_of_the_client_libraries_drive_the_robot() {
         ),
     ];
     for (program, library, drive) in programs {
-        let run = |args: &[&str]| {
-            let mut command = Command::new(program);
-            command.args(args).current_dir(&folder).output()
-        };
-        if !run(library).is_ok_and(|output| output.status.success()) {
-            let missing = library.last().unwrap();
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIP rosbridge with {program}: `{missing}` does not work here"
-            );
-            continue;
-        }
         assert!(robot.sim(&["place", "1.5,2.6,0"]));
         let before = robot.state().travelled_m;
-        let output = run(drive).unwrap();
-        assert!(output.status.success(), "{program}: {output:?}");
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let Some(report) = report(&folder, program, library, drive) else {
+            continue;
+        };
         assert_eq!(report["ranges"], 682, "{program}");
         // 7 m x 5.6 m in cells of 50 mm, and a border.
         let cells = report["map_cells"].as_u64().unwrap();
         assert!((15_680..30_000).contains(&cells), "{program}: {cells}");
         assert_eq!(report["stopped"], true, "{program}");
+        // A `geometry_msgs/Pose`.
+        assert!(report["x_m"].is_f64(), "{program}: {report}");
         assert!(
             report["topics"]
                 .as_array()
@@ -72,6 +67,53 @@ fn programs_of_the_client_libraries_drive_the_robot() {
             "{program}: {seen} {way}"
         );
     }
+}
+
+/// Viewers ask for definitions, and read the binary messages of ROS 2.
+#[test]
+fn a_viewer_shows_the_robot() {
+    let folder = examples();
+    let (_robot, address) = start();
+    let url = format!("ws://{address}");
+    let library = ["--input-type=module", "-e", "import '@foxglove/rosmsg'"];
+    let Some(report) = report(&folder, "node", &library, &["viewer.mjs", &url]) else {
+        return;
+    };
+    assert_eq!(report["is_ros_2"], true);
+    assert_eq!(report["ranges"], 682);
+    assert!(report["gravity_m_s2"].as_f64().unwrap() > 9.0, "{report}");
+    let cells = report["map_cells"].as_u64().unwrap();
+    assert!((15_680..30_000).contains(&cells), "{cells}");
+    for x_m in report["x_m"].as_array().unwrap() {
+        // The room has a length of 7 m.
+        assert!((0.0..7.0).contains(&x_m.as_f64().unwrap()), "{report}");
+    }
+    let frames = report["frames"].as_array().unwrap();
+    assert_eq!(frames.last(), Some(&json!("base_link laser")));
+    assert!(frames.contains(&json!("map odom")) || frames.contains(&json!("odom base_link")));
+    assert_eq!(report["publishes_scans"], true);
+    assert_eq!(report["parameters"], json!([]));
+}
+
+/// Programs in .NET send their texts as binary messages.
+#[test]
+fn texts_in_binary_messages_drive_the_robot() {
+    let (robot, address) = start();
+    let mut client = connect(address);
+    let msg = json!({"linear": {"x": 0.2}, "angular": {"z": 0.0}});
+    let text = json!({"op": "publish", "topic": "/cmd_vel", "msg": msg}).to_string();
+    wait_for("the robot to drive", || {
+        client.send(text.clone().into_bytes().into()).unwrap();
+        drives(&robot.state()).then_some(())
+    });
+    // Other bytes are explained.
+    client.send(vec![0xa1, 0x62].into()).unwrap();
+    // Pings come in between.
+    let mut messages = std::iter::from_fn(|| client.read().ok());
+    let status = messages.find(|message| message.is_text()).unwrap();
+    let status: Value = serde_json::from_str(status.to_text().unwrap()).unwrap();
+    assert_eq!(status["op"], "status");
+    assert_eq!(status["msg"], "message is not a text in UTF-8");
 }
 
 #[test]
@@ -193,6 +235,27 @@ fn drive_until_moving(robot: &Robot, client: &mut Client) {
         client.send(text.as_str().into()).unwrap();
         drives(&robot.state()).then_some(())
     });
+}
+
+/// The report of a program in JSON. `None` if its library is not installed here.
+fn report(folder: &Path, program: &str, library: &[&str], args: &[&str]) -> Option<Value> {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(folder).output()
+    };
+    if !run(library).is_ok_and(|output| output.status.success()) {
+        let missing = library.last().unwrap();
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIP rosbridge with {program}: `{missing}` does not work here"
+        );
+        return None;
+    }
+    let output = run(args).unwrap();
+    assert!(output.status.success(), "{program} {args:?}: {output:?}");
+    // A library may print notes before.
+    let text = String::from_utf8(output.stdout).unwrap();
+    Some(serde_json::from_str(text.lines().last().unwrap()).unwrap())
 }
 
 fn examples() -> PathBuf {

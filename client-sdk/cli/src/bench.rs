@@ -12,11 +12,13 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use self::series::{RoundTrips, Series, Stream};
+use self::rows::{RoundTrips, Row, Stream};
+use self::series::Series;
 use super::session::Session;
 use super::{call, file, watch};
 
 mod plot;
+mod rows;
 mod series;
 
 pub(super) const HELP: &str = "\
@@ -265,7 +267,7 @@ struct Bench {
 
 #[derive(Debug, Serialize)]
 struct Shown {
-    devices: Vec<series::Row>,
+    devices: Vec<Row>,
     #[serde(skip)]
     distribution: String,
 }
@@ -306,7 +308,7 @@ impl Bench {
 
 impl Human for Shown {
     fn human(&self) -> String {
-        series::table(&self.devices) + &self.distribution
+        rows::table(&self.devices) + &self.distribution
     }
 }
 

@@ -10,7 +10,7 @@ use amber_proto::Device;
 use amber_proto::mapping::Progress;
 use amber_scene::{Ground, Part, Scene, State};
 use amber_web::calls::in_words;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
 
@@ -40,6 +40,8 @@ pub(crate) struct App {
     mediator_feed: Option<AbortHandle>,
     panels: HashMap<Device, AbortHandle>,
     is_fed: bool,
+    /// A page has set targets.
+    new_targets: Arc<Notify>,
     scene: State,
     /// The map that is being made. While it grows, it is shown instead of that of the location driver.
     growing: Option<Box<Progress>>,
@@ -55,9 +57,10 @@ impl App {
         inputs: mpsc::Sender<Input>,
         received: mpsc::Receiver<Input>,
     ) -> Self {
+        let new_targets = Arc::new(Notify::new());
         Self {
             hub: Hub::new(mediator.clone(), max_speed_mm_s),
-            pilots: Pilots::new(mediator.clone(), inputs.clone()),
+            pilots: Pilots::new(mediator.clone(), inputs.clone(), new_targets.clone()),
             mediator,
             inputs,
             received,
@@ -69,6 +72,7 @@ impl App {
             mediator_feed: None,
             panels: HashMap::new(),
             is_fed: false,
+            new_targets,
             scene: State::default(),
             growing: None,
             ground: None,
@@ -341,7 +345,8 @@ impl App {
         }
         let parts = self.hub.parts();
         if self.robot.as_ref().is_none_or(|(fed, _)| *fed != parts) {
-            let task = spawn_local(feeds::watch_robot(client, parts, inputs()));
+            let feed = feeds::watch_robot(client, parts, inputs(), self.new_targets.clone());
+            let task = spawn_local(feed);
             let before = self.robot.replace((parts, task.abort_handle()));
             if let Some((_, task)) = before {
                 task.abort();

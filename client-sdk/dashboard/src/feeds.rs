@@ -1,18 +1,19 @@
 //! Requests the data that all pages show, once for all of them. IO.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use amber_client::sources::{poll_wheels, watch_scans};
 use amber_client::{
-    Client, DriveToPoint, Hokuyo, LocationService, Maestro, Mapping, NineDof, Roboclaw,
+    Client, DriveToPoint, Hokuyo, LocationService, Maestro, MappingService, NineDof, Roboclaw,
 };
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Growing, mount};
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use crate::frames;
 use crate::input::{Input, Measured};
@@ -68,8 +69,14 @@ pub(crate) async fn watch_mediator(client: Client, inputs: mpsc::Sender<Input>) 
     tokio::join!(drivers, events);
 }
 
-/// The measurements of these devices. Devices that the robot lacks are skipped.
-pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Sender<Input>) {
+/// The measurements of these devices. Devices that the robot lacks are skipped. After new targets, the
+/// path is asked for at once: a short drive may end before the next time.
+pub(crate) async fn watch_robot(
+    client: Client,
+    parts: Parts,
+    inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
+) {
     let send = async |measured| {
         let _ = inputs.send(Input::Measured(measured)).await;
     };
@@ -115,11 +122,16 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         }
     };
     let drive = async {
-        if parts.targets.is_some() {
-            repeat(SLOW, async || {
-                send(Measured::Drive(devices.drive().await)).await;
-            })
-            .await;
+        if parts.targets.is_none() {
+            return;
+        }
+        let mut ticks = ticks(SLOW);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = new_targets.notified() => {}
+            }
+            send(Measured::Drive(devices.drive().await)).await;
         }
     };
     let speeds = async {
@@ -164,7 +176,7 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         let Some(device) = parts.mapping else {
             return;
         };
-        let mapping = Mapping::new(client.device(device)).with_deadline(DEADLINE);
+        let mapping = MappingService::new(client.device(device)).with_deadline(DEADLINE);
         let mut growing = Growing::default();
         loop {
             let Ok(mut updates) = mapping.progress_updates().await else {
@@ -193,10 +205,15 @@ fn is_farewell(event: &Event) -> bool {
 }
 
 async fn repeat(period: Duration, action: impl AsyncFn()) {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(period);
     loop {
         ticks.tick().await;
         action().await;
     }
+}
+
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, Mapping, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{Client, DriveToPoint, Error, MappingService, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::mapping::Explore;
 use amber_proto::ninedof::SubscribeAction;
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -32,6 +32,7 @@ use crate::parts::Parts;
 pub(crate) struct Pilots {
     mediator: String,
     inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
     handles: HashMap<ViewerId, Handle>,
     tasks: JoinSet<()>,
 }
@@ -53,10 +54,16 @@ pub(crate) enum Order {
 }
 
 impl Pilots {
-    pub(crate) fn new(mediator: String, inputs: mpsc::Sender<Input>) -> Self {
+    /// No page has one. `new_targets` is notified when a driver has new targets.
+    pub(crate) fn new(
+        mediator: String,
+        inputs: mpsc::Sender<Input>,
+        new_targets: Arc<Notify>,
+    ) -> Self {
         Self {
             mediator,
             inputs,
+            new_targets,
             handles: HashMap::new(),
             tasks: JoinSet::new(),
         }
@@ -103,6 +110,7 @@ impl Pilots {
                 viewer,
                 parts,
                 inputs: self.inputs.clone(),
+                new_targets: self.new_targets.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
                 told: Arc::default(),
             };
@@ -117,6 +125,7 @@ struct Pilot {
     viewer: ViewerId,
     parts: Parts,
     inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
     calls: Arc<Semaphore>,
     /// What the page was last told about its motions, and when.
     told: Arc<Mutex<Option<(Instant, String)>>>,
@@ -220,8 +229,9 @@ impl Pilot {
         match order {
             Order::Targets(device, targets) => {
                 let driver = DriveToPoint::new(client.device(device));
-                if let Err(error) = driver.set_targets(&targets).await {
-                    self.notice(error.to_string()).await;
+                match driver.set_targets(&targets).await {
+                    Ok(()) => self.new_targets.notify_one(),
+                    Err(error) => self.notice(error.to_string()).await,
                 }
             }
             Order::StopExploring(device) => {
@@ -229,7 +239,7 @@ impl Pilot {
                     on: Some(false),
                     ..Explore::default()
                 };
-                let mapping = Mapping::new(client.device(device));
+                let mapping = MappingService::new(client.device(device));
                 if let Err(error) = mapping.explore(stop).await {
                     self.notice(error.to_string()).await;
                 }

@@ -64,6 +64,8 @@ pub struct Messages<F> {
     schema_of: BTreeMap<u16, u16>,
     /// The schemas and channels that only a wrong chunk has.
     doubtful: BTreeSet<Defined>,
+    /// Those that no checksum confirms.
+    unconfirmed: BTreeSet<Defined>,
     chunk: Option<Reading>,
     /// The library that wrote the file.
     library: String,
@@ -97,18 +99,23 @@ impl<F: Read + Seek> Messages<F> {
             channels: BTreeMap::new(),
             schema_of: BTreeMap::new(),
             doubtful: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             chunk: None,
             library: String::new(),
         };
         // Other readers know only these, and the first chunks may be damaged.
         let summary = messages.scan.summary();
-        let known = summary.map(|it| (it.schemas.clone(), it.channels.clone()));
-        let (schemas, channels) = known.unwrap_or_default();
+        let known = summary.map(|it| (it.schemas.clone(), it.channels.clone(), it.is_checked));
+        let (schemas, channels, is_checked) = known.unwrap_or_default();
+        let check = match is_checked {
+            true => Check::Right,
+            false => Check::Absent,
+        };
         for (header, data) in schemas {
-            messages.add_schema(header, data, Check::Right);
+            messages.add_schema(header, data, check);
         }
         for channel in channels {
-            messages.add_channel(channel, Check::Right);
+            messages.add_channel(channel, check);
         }
         Ok(messages)
     }
@@ -347,13 +354,17 @@ impl<F: Read + Seek> Messages<F> {
         }
     }
 
-    /// Whether this definition counts: the first one, or the first right one.
+    /// Whether this definition counts: the first one, or the first that a checksum confirms.
     fn is_better(&mut self, defined: Defined, is_known: bool, check: Check) -> bool {
+        let is_right = check == Check::Right;
         match (is_known, check) {
             (false, Check::Wrong) => self.doubtful.insert(defined),
-            (false, _) => true,
+            (false, _) => is_right || self.unconfirmed.insert(defined),
             (true, Check::Wrong) => false,
-            (true, _) => self.doubtful.remove(&defined),
+            (true, _) => {
+                let was_doubtful = self.doubtful.remove(&defined);
+                was_doubtful || is_right && self.unconfirmed.remove(&defined)
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 //! that they need, each with its own file handles. Time is an argument. PURE except for the files.
 
 mod answers;
+mod chunk;
 mod clock;
 mod limits;
 mod player;

@@ -32,6 +32,8 @@ pub(crate) struct Summary {
     pub(crate) chunks: BTreeMap<u64, ChunkIndex>,
     /// All messages of the file.
     pub(crate) messages: Option<u64>,
+    /// Its checksum is right. Some writers store none.
+    pub(crate) is_checked: bool,
 }
 
 /// Footer: two places and a checksum.
@@ -67,7 +69,10 @@ pub(crate) fn read<F: Read + Seek>(file: &mut Window<F>) -> io::Result<Ending> {
     let is_right = crc == 0 || crc32fast::hash(&bytes) == crc;
     let found = is_right.then(|| parse(start, &bytes[..(at - start) as usize]));
     Ok(match found.flatten() {
-        Some(summary) => Ending::Known(summary),
+        Some(summary) => Ending::Known(Summary {
+            is_checked: crc != 0,
+            ..summary
+        }),
         None => Ending::Damaged(start.min(at)),
     })
 }

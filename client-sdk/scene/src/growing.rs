@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use amber_client::values::Target;
-use amber_client::{Error, Mapping, Result};
+use amber_client::{Error, MappingService, Result};
 use amber_map::Occupancy;
 use amber_map::tiles::Mosaic;
 use amber_proto::mapping::{Grid, Points, Progress};
@@ -33,7 +33,7 @@ impl Growing {
     ///
     /// # Errors
     /// There is no answer, or an invalid one.
-    pub async fn follow(&mut self, mapping: &Mapping) -> Result<()> {
+    pub async fn follow(&mut self, mapping: &MappingService) -> Result<()> {
         for _ in 0..MAX_REQUESTS {
             let asked = Grid {
                 map: Some(self.mosaic.map()),

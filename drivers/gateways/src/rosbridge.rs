@@ -3,11 +3,15 @@
 //!
 //! The protocol is described at
 //! <https://github.com/RobotWebTools/rosbridge_suite/blob/ros2/ROSBRIDGE_PROTOCOL.md>: one JSON
-//! object per WebSocket message, with the operation in `op`.
+//! object per WebSocket message, with the operation in `op`. Messages of the robot may also be CBOR.
 
 pub mod codec;
+mod definitions;
 pub mod driver;
+mod encoding;
 pub mod messages;
+pub mod published;
+mod rosapi;
 pub mod server;
 pub mod session;
 pub mod topics;

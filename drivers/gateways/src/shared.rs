@@ -11,9 +11,10 @@
 //! `gate` (allowed senders and rates), `offences` (addresses ignored for a while), `controls` (the
 //! seat, and how long motion lasts), `helm` (the same for all devices of a robot), `motion` (which
 //! messages move wheels), `lag` (how late a message is), `stall` (whether a connection has just
-//! stalled), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `sockets`
-//! (UDP), `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
+//! stalled), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `alarm`
+//! (its timer), `sockets` (UDP), `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
 
+mod alarm;
 pub mod clock;
 pub mod controls;
 pub mod emulated;

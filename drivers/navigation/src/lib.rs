@@ -10,7 +10,6 @@
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: the pose of the robot.
 //! - [`slam`]: a map from scans and wheel speeds.
-//! - `scenario`: simulated runs for tests and measurements, with the feature of the same name.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
 //! - [`explore`]: exploration, until the whole area is known.
@@ -32,8 +31,6 @@ pub mod pose_tracker;
 pub mod pursuit;
 pub mod random;
 pub mod scan;
-#[cfg(feature = "scenario")]
-pub mod scenario;
 pub mod slam;
 pub mod trajectory;
 pub mod wire;

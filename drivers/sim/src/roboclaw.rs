@@ -38,6 +38,10 @@ const ADDRESSES: RangeInclusive<u8> = 0x80..=0x87;
 /// A packet that contains a longer pause is dropped.
 pub const PACKET_PAUSE: Duration = Duration::from_millis(10);
 
+/// The command that writes a word of the EEPROM. Firmware 4.1.34 also reports the end of it.
+const WRITE_WORD: u8 = 253;
+const WORD_WRITTEN: u8 = 0xAA;
+
 /// How long the controllers ignore the bus after a reset.
 const RESET_MUTE: Duration = Duration::from_millis(250);
 /// The voltage of a full battery.
@@ -107,7 +111,7 @@ struct Reply {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            firmware: Firmware::Crc16,
+            firmware: Firmware::V4_2_4,
             latency: Duration::ZERO,
             packet_pause: PACKET_PAUSE,
         }
@@ -292,6 +296,19 @@ impl Roboclaws {
                     self.reply(now, bytes.split_off(2));
                 }
             }
+            Some(Form::ReadAt) => {
+                let &[at, ..] = rest else {
+                    return true;
+                };
+                if let Some(unit) = self.unit(address) {
+                    unit.hear(now);
+                    let data = unit.read_at(at);
+                    let mut bytes = [&[address, command, at], data.as_slice()].concat();
+                    let check = firmware.check(&bytes);
+                    bytes.extend(check);
+                    self.reply(now, bytes.split_off(3));
+                }
+            }
             Some(Form::Write(len)) => {
                 if rest.len() < len + firmware.check_len() {
                     return true;
@@ -305,6 +322,9 @@ impl Roboclaws {
                     unit.hear(now);
                     if unit.write(command, &body[2..]) && firmware.acknowledges(check) {
                         self.reply(now, vec![0xFF]);
+                        if (firmware, command) == (Firmware::V4_1_34, WRITE_WORD) {
+                            self.reply(now, vec![WORD_WRITTEN]);
+                        }
                     }
                 }
             }

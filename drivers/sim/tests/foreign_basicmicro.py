@@ -1,4 +1,5 @@
-"""Drives the simulated RoboClaws with the maker's own library, over the serial port argv[1].
+"""Drives the simulated RoboClaws with the maker's own library, over the serial port argv[1]. argv[2] is
+the firmware: 4.2.4 or mcp.
 
 Prints "ok" on success.
 """
@@ -8,6 +9,7 @@ import time
 
 from basicmicro import Basicmicro
 
+is_mcp = sys.argv[2] == "mcp"
 port = Basicmicro(sys.argv[1], 38400, timeout=0.05)
 assert port.Open()
 
@@ -25,7 +27,7 @@ def until(condition, what):
 
 for address in (0x80, 0x81):
     done, version = port.ReadVersion(address)
-    assert done and "Roboclaw" in version, version
+    assert done and ("MCP" if is_mcp else "Roboclaw") in version, version
     assert port.SetM1VelocityPID(address, 1.0, 0.5, 0.25, 13800)
     assert port.SetM2VelocityPID(address, 1.0, 0.5, 0.25, 13800)
     done, p, i, d, qpps = port.ReadM1VelocityPID(address)
@@ -107,6 +109,28 @@ for address in (0x80, 0x81):
     assert port.SetM1MaxCurrent(address, 700, 0) and port.SetM2MaxCurrent(address, 800, 0)
     assert tuple(port.ReadM1MaxCurrent(address))[:2] == (True, 700)
     assert tuple(port.ReadM2MaxCurrent(address))[:2] == (True, 800)
+    assert port.SetMainVoltages(address, 110, 300, 1)
+    assert tuple(port.ReadMinMaxMainVoltages(address)) == (True, 110, 300, 1)
+    assert port.SetM1DefaultSpeed(address, 30000) and port.SetM2DefaultSpeed(address, 20000)
+    assert tuple(port.GetDefaultSpeeds(address)) == (True, 30000, 20000)
+    done, main, logic = port.GetVolts(address)
+    assert done and 115 <= main <= 126 and logic == 50, (main, logic)
+    done, first, second = port.GetTemps(address)
+    assert done and 200 <= first <= 400 and first == second, (first, second)
+    assert tuple(port.GetEncStatus(address))[0]
+    assert tuple(port.GetSpeeds(address))[0]
+    assert port.SetSpeedErrorLimit(address, 4000, 5000)
+    assert tuple(port.GetSpeedErrorLimit(address)) == (True, 4000, 5000)
+    assert tuple(port.GetSpeedErrors(address))[0]
+    assert port.SetPosErrorLimit(address, 6000, 7000)
+    assert tuple(port.GetPosErrorLimit(address)) == (True, 6000, 7000)
+    assert tuple(port.GetPosErrors(address))[0]
+    assert port.WriteEeprom(address, 7, 0x1234)
+    assert tuple(port.ReadEeprom(address, 7)) == (True, 0x1234)
+    if is_mcp:
+        assert port.SetOffsets(address, 2, -3 & 0xFF)
+        assert tuple(port.GetOffsets(address)) == (True, 2, -3)
+        assert port.ResetEStop(address)
     assert port.SetPWMMode(address, 1, 0)
     assert tuple(port.ReadPWMMode(address)) == (True, 1, 0)
     assert port.RestoreDefaults(address)

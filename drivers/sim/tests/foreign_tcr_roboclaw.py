@@ -26,4 +26,24 @@ for address in (0x80, 0x81):
     assert (right[2], left[2]) == (0, 1), "directions"
     assert claw.SpeedM1M2(0, 0)
 
+    # The forms that later firmware has made longer.
+    assert claw.SetMainVoltages(110, 300)
+    assert tuple(claw.ReadMinMaxMainVoltages()) == (1, 110, 300)
+    assert claw.SetM1DefaultAccel(5000) and claw.SetM2DefaultAccel(7000)
+    assert tuple(claw.ReadDefaultDutyAcceleration()) == (1, 5000, 7000)
+    assert claw.SetM1DefaultSpeed(30000) and claw.SetM2DefaultSpeed(20000)
+    assert tuple(claw.ReadDefaultSpeeds()) == (1, 30000, 20000)
+    assert claw.SetPinFunctions(1, 2, 3)
+    assert tuple(claw.ReadPinFunctions()) == (1, 1, 2, 3)
+    assert claw.SetDeadBand(4, 5)
+    assert tuple(claw.GetDeadBand()) == (1, 4, 5)
+    assert claw.SetSpeedErrorLimits(4000, 5000)
+    assert tuple(claw.ReadSpeedErrorLimits()) == (1, 4000, 5000)
+    assert claw.SetPositionErrorLimits(6000, 7000)
+    assert tuple(claw.ReadPositionErrorLimits()) == (1, 6000, 7000)
+    assert claw.SetM1MaxCurrent(700)
+    assert tuple(claw.ReadM1MaxCurrent()) == (1, 700)
+    assert claw.WriteNVM() and claw.RestoreDefaults()
+    assert tuple(claw.ReadPinFunctions()) == (1, 0, 0, 0)
+
 print("ok")

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use amber_driver::client::Client;
 use amber_driver::devices::mapping::{
-    Explore, Grid, MappingDriver, MappingLink, Piece, Progress, SaveMap, SavedMap, StartMap,
+    Explore, Grid, MappingServiceDriver, MappingServiceLink, Piece, Progress, SaveMap, SavedMap,
+    StartMap,
 };
 use amber_driver::proto::{DeviceMessage, location, mediator};
 use amber_driver::{ClientId, Outcome, Reply, now};
@@ -44,7 +45,7 @@ pub(super) struct MapDriver {
     folder: Option<Folder>,
     location: Device,
     /// `Some` from the start on.
-    link: Option<MappingLink>,
+    link: Option<MappingServiceLink>,
     desk: Desk<Order>,
     map: Option<Map>,
     /// The number of the last map.
@@ -159,9 +160,10 @@ impl MapDriver {
             false => None,
         };
         let link = self.link.as_ref().ok_or("the driver has not started")?;
+        let board = lock(&map.board).clone();
         Ok(Saving {
             mapper: map.mapper.clone(),
-            board: lock(&map.board).clone(),
+            board,
             progress: map.progress(),
             name: wanted.name.unwrap_or_else(|| UNNAMED.into()),
             files,
@@ -262,8 +264,11 @@ async fn upload(devices: &Client, location: Device, roson: &str) -> Result<(), S
     }
 }
 
-impl MappingDriver for MapDriver {
-    async fn start(&mut self, link: MappingLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl MappingServiceDriver for MapDriver {
+    async fn start(
+        &mut self,
+        link: MappingServiceLink,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.link = Some(link);
         Ok(())
     }

@@ -56,17 +56,14 @@ impl Folder {
             yaml: file("yaml"),
             roson: file("roson"),
         };
-        match files
-            .all()
-            .into_iter()
-            .find(|file| !replace && file.exists())
-        {
-            None => Ok(files),
-            Some(file) => Err(format!(
+        let existing = (files.all().into_iter()).find(|file| !replace && file.exists());
+        if let Some(file) = existing {
+            return Err(format!(
                 "{} already exists: use another name, or say that it may be replaced",
                 file.display()
-            )),
+            ));
         }
+        Ok(files)
     }
 }
 

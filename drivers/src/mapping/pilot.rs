@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use amber_driver::devices::mapping::{DriverMsg, Explore, MappingLink};
+use amber_driver::devices::mapping::{DriverMsg, Explore, MappingServiceLink};
 use amber_driver::{ClientId, Outcome};
 use amber_navigation::explore::Explorer;
 use amber_navigation::kinematics::Wheels;
@@ -144,9 +144,9 @@ pub(super) fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 impl Pilot for MapPilot {
     type Request = Order;
     type Message = DriverMsg;
-    type Link = MappingLink;
+    type Link = MappingServiceLink;
 
-    fn request(&mut self, _now: Duration, _link: &MappingLink, order: Order) {
+    fn request(&mut self, _now: Duration, _link: &MappingServiceLink, order: Order) {
         match order {
             Order::Explore(outcome, wanted) if wanted.on == Some(false) => {
                 self.stop_exploring();
@@ -211,7 +211,7 @@ impl Pilot for MapPilot {
         wheels
     }
 
-    fn tell(&mut self, _now: Duration, _link: &MappingLink) {}
+    fn tell(&mut self, _now: Duration, _link: &MappingServiceLink) {}
 
     fn notice(&mut self, trouble: Option<&str>) {
         let mut board = self.board();

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::bus::{Bus, BusError};
 use super::registers::{
-    ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, MAGNET_ADDRESS, MAGNET_ID,
-    MAGNET_SETTINGS, MAGNET_STATUS, Raw, STATUS, Sample, Sensor, Sensors, Setting, WHO_AM_I,
+    ACCEL_ADDRESS, ACCEL_SETTINGS, GYRO_ADDRESSES, GYRO_SETTINGS, Gain, INERTIAL, MAGNET_ADDRESS,
+    MAGNET_ID, MAGNET_SETTINGS, MAGNET_STATUS, Raw, Sample, Sensor, Sensors, Setting, WHO_AM_I,
     gyro_name, inertial_sample, magnet_sample, magnet_settings,
 };
 use crate::outage::Outage;
@@ -23,6 +23,10 @@ use crate::outage::Outage;
 /// A chip without a new sample for this time has stopped measuring; chips take hundreds of samples
 /// per second.
 const STOPPED: Duration = Duration::from_millis(100);
+
+/// After a change of its range, a chip has taken samples with the right one: two of the slowest, with
+/// 220 Hz.
+const SETTLE: Duration = Duration::from_millis(10);
 
 /// Time limit for the first sample.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -182,8 +186,9 @@ impl Chip {
             State::Warming { address, .. } | State::Ready { address, .. } => address,
             State::Absent { .. } => return Ok(None),
         };
-        let is_warming = matches!(self.state, State::Warming { .. });
-        if is_warming && !has_begun(bus, self.sensor, address)? {
+        if let State::Warming { since, .. } = self.state
+            && (now < since || !has_begun(bus, self.sensor, address)?)
+        {
             return self.await_first(now);
         }
         match (sample(bus, self.sensor, address, gain)?, self.state) {
@@ -207,6 +212,16 @@ impl Chip {
             }
             (Sample::Old(_), _) => self.await_first(now),
             (Sample::Reset, _) => Err(Problem::Chip("does not keep its settings".into())),
+            (Sample::Changed(change), _) => {
+                self.fails(now, change.to_string(), notes);
+                let (address, _) = set_up(bus, self.sensor, gain)?;
+                // The next sample may have the other range.
+                self.state = State::Warming {
+                    address,
+                    since: now + SETTLE,
+                };
+                Ok(None)
+            }
             (Sample::Overflow, _) => {
                 self.state = State::Ready {
                     address,
@@ -311,7 +326,8 @@ fn has_begun(bus: &mut dyn Bus, sensor: Sensor, address: u8) -> Result<bool, Pro
 
 fn sample(bus: &mut dyn Bus, sensor: Sensor, address: u8, gain: Gain) -> Result<Sample, Problem> {
     Ok(match sensor {
-        Sensor::Accel | Sensor::Gyro => inertial_sample(read(bus, address, STATUS)?),
+        Sensor::Accel => inertial_sample(&ACCEL_SETTINGS, read(bus, address, INERTIAL)?),
+        Sensor::Gyro => inertial_sample(&GYRO_SETTINGS, read(bus, address, INERTIAL)?),
         Sensor::Magnet => magnet_sample(gain, read(bus, address, MAGNET_SETTINGS)?),
     })
 }

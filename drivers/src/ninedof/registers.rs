@@ -53,8 +53,18 @@ pub(super) enum Sample {
     Old([i16; 3]),
     /// The settings are gone: the chip lost power.
     Reset,
+    /// Another program has changed a setting, so the digits may have another meaning.
+    Changed(Change),
     /// The field is beyond the range.
     Overflow,
+}
+
+/// A register with another value than the driver has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) register: u8,
+    pub(super) set: u8,
+    pub(super) found: u8,
 }
 
 /// A register and the value that it must keep.
@@ -76,8 +86,13 @@ pub(super) const ACCEL_SETTINGS: [Setting; 2] = [[0x20, 0x77], [0x23, 0x98]];
 /// is written first, so that it applies to the first sample.
 pub(super) const GYRO_SETTINGS: [Setting; 2] = [[0x23, 0x90], [0x20, 0xEF]];
 
-/// Status and data: seven registers, counting up.
-pub(super) const STATUS: u8 = 0x27 | 0x80;
+/// The first of fourteen registers, counting up: settings, status and data.
+pub(super) const INERTIAL: u8 = FIRST | 0x80;
+const FIRST: u8 = 0x20;
+/// The first setting after the chip got power: it does not measure.
+const INERTIAL_OFF: u8 = 0x07;
+/// The settings of the magnetometer after it got power.
+const MAGNET_OFF: [u8; 3] = [0x10, 0x20, 0x03];
 /// Settings and data of the magnetometer: nine registers.
 pub(super) const MAGNET_SETTINGS: u8 = 0x00;
 /// Bit 0: the magnetometer has a sample.
@@ -102,9 +117,24 @@ pub(super) fn gyro_name(who_am_i: u8) -> Option<&'static str> {
     }
 }
 
-/// Decodes [`STATUS`] and the six bytes after it: little-endian, x y z.
-pub(super) fn inertial_sample(bytes: [u8; 7]) -> Sample {
-    let [status, data @ ..] = bytes;
+/// Decodes the registers from [`INERTIAL`], which must have these settings. The data are
+/// little-endian, x y z.
+pub(super) fn inertial_sample(settings: &[Setting], bytes: [u8; 14]) -> Sample {
+    let [first, .., status, _, _, _, _, _, _] = bytes;
+    if first == INERTIAL_OFF {
+        return Sample::Reset;
+    }
+    for &[register, set] in settings {
+        let found = bytes[usize::from(register - FIRST)];
+        if found != set {
+            return Sample::Changed(Change {
+                register,
+                set,
+                found,
+            });
+        }
+    }
+    let data = &bytes[8..];
     let axis = |k: usize| i16::from_le_bytes([data[2 * k], data[2 * k + 1]]);
     let digits = [axis(0), axis(1), axis(2)];
     match status & 0x08 {
@@ -118,14 +148,38 @@ pub(super) fn inertial_sample(bytes: [u8; 7]) -> Sample {
 pub(super) fn magnet_sample(gain: Gain, bytes: [u8; 9]) -> Sample {
     const OVERFLOW: i16 = -4096;
     let [cra, crb, mr, data @ ..] = bytes;
-    if [cra, crb, mr] != magnet_settings(gain).map(|[_, value]| value) {
+    let all = [cra, crb, mr];
+    if all == MAGNET_OFF {
         return Sample::Reset;
+    }
+    for ([register, set], found) in magnet_settings(gain).into_iter().zip(all) {
+        if found != set {
+            return Sample::Changed(Change {
+                register,
+                set,
+                found,
+            });
+        }
     }
     let axis = |k: usize| i16::from_be_bytes([data[2 * k], data[2 * k + 1]]);
     let digits = [axis(0), axis(2), axis(1)];
     match digits.contains(&OVERFLOW) {
         true => Sample::Overflow,
         false => Sample::Fresh(digits),
+    }
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            register,
+            set,
+            found,
+        } = self;
+        write!(
+            f,
+            "another program has changed register {register:#04x} from {set:#04x} to {found:#04x}"
+        )
     }
 }
 
@@ -217,12 +271,19 @@ mod tests {
     /// The bytes listed in the hardware sheet.
     #[test]
     fn bytes_are_decoded_to_digits() {
+        let accel = |data: [u8; 7]| {
+            let settings = [0x77, 0, 0, 0x98, 0, 0, 0];
+            let mut bytes = [0; 14];
+            bytes[..7].copy_from_slice(&settings);
+            bytes[7..].copy_from_slice(&data);
+            inertial_sample(&ACCEL_SETTINGS, bytes)
+        };
         assert_eq!(
-            inertial_sample([0x0F, 0x00, 0xFC, 0x00, 0x02, 0x00, 0x20]),
+            accel([0x0F, 0x00, 0xFC, 0x00, 0x02, 0x00, 0x20]),
             Sample::Fresh([-1024, 512, 8192])
         );
         assert_eq!(
-            inertial_sample([0x00, 0x3B, 0x02, 0xC5, 0xFD, 0x52, 0x16]),
+            accel([0x00, 0x3B, 0x02, 0xC5, 0xFD, 0x52, 0x16]),
             Sample::Old([571, -571, 5714])
         );
         assert_eq!(
@@ -235,11 +296,36 @@ mod tests {
     }
 
     #[test]
+    fn lost_and_changed_settings_of_accelerometer_and_gyroscope_are_detected() {
+        let mut bytes = [0; 14];
+        for settings in [ACCEL_SETTINGS, GYRO_SETTINGS] {
+            bytes[0] = INERTIAL_OFF;
+            assert_eq!(inertial_sample(&settings, bytes), Sample::Reset);
+            for [register, set] in settings {
+                bytes[usize::from(register - FIRST)] = set;
+            }
+            assert_eq!(inertial_sample(&settings, bytes), Sample::Old([0; 3]));
+            // Twice the range.
+            bytes[3] ^= 0x30;
+            let changed = inertial_sample(&settings, bytes);
+            assert!(matches!(changed, Sample::Changed(change) if change.register == 0x23));
+        }
+    }
+
+    #[test]
     fn lost_settings_and_overflows_of_a_magnetometer_are_detected() {
         let after_reset = [0x10, 0x20, 0x03, 0, 1, 0, 2, 0, 3];
         assert_eq!(magnet_sample(Gain::Fine, after_reset), Sample::Reset);
         let other_gain = [0x9C, 0xE0, 0x00, 0, 1, 0, 2, 0, 3];
-        assert_eq!(magnet_sample(Gain::Fine, other_gain), Sample::Reset);
+        let change = Change {
+            register: 0x01,
+            set: 0x60,
+            found: 0xE0,
+        };
+        assert_eq!(
+            magnet_sample(Gain::Fine, other_gain),
+            Sample::Changed(change)
+        );
         let overflow = [0x9C, 0x60, 0x00, 0, 1, 0xF0, 0x00, 0, 3];
         assert_eq!(magnet_sample(Gain::Fine, overflow), Sample::Overflow);
     }

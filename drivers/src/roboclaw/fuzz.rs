@@ -23,11 +23,13 @@ pub const TARGETS: &[Target] = &[
 ];
 
 const CHECKS: [Check; 3] = [Check::Legacy, Check::LegacyAck, Check::Crc16];
-const FIRMWARES: [Firmware; 4] = [
+const FIRMWARES: [Firmware; 6] = [
     Firmware::Legacy,
     Firmware::LegacyAck,
-    Firmware::Crc16Short,
-    Firmware::Crc16,
+    Firmware::V4_1_11,
+    Firmware::V4_1_34,
+    Firmware::V4_2_4,
+    Firmware::Mcp,
 ];
 
 fn commands(number: i32) -> [Command; 12] {
@@ -168,7 +170,7 @@ fn device(data: &[u8]) {
     let mut input = Input(data);
     let mut now = Duration::ZERO;
     let mut claws = Roboclaws::new(Config {
-        firmware: FIRMWARES[usize::from(input.byte() % 4)],
+        firmware: FIRMWARES[usize::from(input.byte()) % FIRMWARES.len()],
         latency: Duration::from_millis(u64::from(input.byte() % 8)),
         ..Config::default()
     });

@@ -267,8 +267,10 @@ fn hokuyo_over_tcp(simulation: &Simulation) -> impl Driver + use<> {
 #[tokio::test]
 async fn wheels_turn_as_commanded_whatever_the_firmware() {
     for (firmware, protocol) in [
-        (Firmware::Crc16, roboclaw::Protocol::Auto),
-        (Firmware::Crc16Short, roboclaw::Protocol::Auto),
+        (Firmware::V4_2_4, roboclaw::Protocol::Auto),
+        (Firmware::Mcp, roboclaw::Protocol::Auto),
+        (Firmware::V4_1_34, roboclaw::Protocol::Auto),
+        (Firmware::V4_1_11, roboclaw::Protocol::Auto),
         (Firmware::Legacy, roboclaw::Protocol::Auto),
         (Firmware::LegacyAck, roboclaw::Protocol::LegacyAck),
     ] {
@@ -313,7 +315,7 @@ async fn wheels_turn_as_commanded_whatever_the_firmware() {
 
 #[tokio::test]
 async fn after_replugging_the_wheels_stand_until_a_new_command() {
-    let simulation = Simulation::start(Firmware::Crc16);
+    let simulation = Simulation::start(Firmware::V4_2_4);
     serve(
         roboclaw_of(&simulation, roboclaw::Protocol::Auto),
         async |mediator| {
@@ -351,7 +353,7 @@ async fn after_replugging_the_wheels_stand_until_a_new_command() {
 
 #[tokio::test]
 async fn idle_controllers_are_reset_and_set_up_again() {
-    let simulation = Simulation::start(Firmware::Crc16);
+    let simulation = Simulation::start(Firmware::V4_2_4);
     let folder = simulation.folder.path();
     let options = roboclaw::Options {
         port: Some(folder.join("roboclaw")),
@@ -380,7 +382,7 @@ async fn idle_controllers_are_reset_and_set_up_again() {
 
 #[tokio::test]
 async fn a_scan_is_ordered_from_left_to_right() {
-    let simulation = Simulation::start(Firmware::Crc16);
+    let simulation = Simulation::start(Firmware::V4_2_4);
     serve(hokuyo_of(&simulation), async |mediator| {
         let answer = mediator.scan().await;
         let scan = answer.scan.unwrap();
@@ -427,19 +429,19 @@ async fn a_scan_is_ordered_from_left_to_right() {
 
 #[tokio::test]
 async fn publishing_resumes_after_replugging() {
-    let simulation = Simulation::start(Firmware::Crc16);
+    let simulation = Simulation::start(Firmware::V4_2_4);
     publishes_again(hokuyo_of(&simulation), &simulation, "hokuyo").await;
 }
 
 #[tokio::test]
 async fn publishing_resumes_after_a_lost_connection() {
-    let simulation = Simulation::start(Firmware::Crc16);
+    let simulation = Simulation::start(Firmware::V4_2_4);
     publishes_again(hokuyo_over_tcp(&simulation), &simulation, "hokuyo-tcp").await;
 }
 
 #[tokio::test]
 async fn scans_over_tcp_match_those_over_the_serial_port() {
-    let simulation = Simulation::start(Firmware::Crc16);
+    let simulation = Simulation::start(Firmware::V4_2_4);
     let mut ahead = Vec::new();
     for driver in [true, false] {
         let first = async |mediator: &mut Mediator| {
@@ -461,7 +463,7 @@ async fn scanners_in_scip_1_and_without_single_scans_work() {
         starts_in_scip_1: true,
         lacks_gd: true,
     };
-    let simulation = Simulation::start_with(Firmware::Crc16, quirks);
+    let simulation = Simulation::start_with(Firmware::V4_2_4, quirks);
     let two_scans = async |mediator: &mut Mediator| {
         for _ in 0..2 {
             let scan = mediator.scan().await.scan.unwrap();

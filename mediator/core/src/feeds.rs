@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use amber_proto::feed::{Direction, Dropped, Gap, Writer};
 use amber_proto::{ClientId, Device, DeviceType};
 
+use crate::address::DriverKey;
 use crate::counters::{Counters, DropReason};
 use crate::hash::Map;
 use crate::limits::{DROPS_INTERVAL, FEED_BYTES, FEED_EXTRA_BYTES};
 use crate::queue::Tally;
-use crate::router::DriverKey;
 
 /// Numbers feeds; a number is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use foldhash::fast::RandomState;
 
+use crate::address::PackedAddress;
 use crate::limits::{HOST_LANES, LANE_FULL, LANE_IDLE};
-use crate::router::PackedAddress;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::router::ClientAddress;
+    use crate::address::ClientAddress;
 
     fn client(host: usize, port: u16) -> PackedAddress {
         let address = (Ipv4Addr::from(0x0a00_0000 + host as u32), port).into();

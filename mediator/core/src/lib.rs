@@ -31,6 +31,7 @@
 //! only what drivers send it.
 
 pub mod access;
+pub mod address;
 pub mod config;
 pub mod counters;
 pub mod feeds;

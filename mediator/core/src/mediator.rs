@@ -44,13 +44,14 @@ use self::health::Health;
 use self::lists::Lists;
 use self::log::Log;
 use self::unproved::UnprovedRequests;
+use crate::address::{ClientAddress, DriverKey};
 use crate::config::{Admin, Config, DriverConfig, Limits};
 use crate::counters::{Count, Counters, DropReason};
 use crate::feeds::{Feed, FeedKey};
 use crate::limits;
 use crate::links::Interface;
 use crate::queue::Queue;
-use crate::router::{ClientAddress, DriverKey, Outbox, Router, Sender, Unreachable};
+use crate::router::{Outbox, Router, Sender, Unreachable};
 use crate::supervise::{Event, ProcessAction, State};
 
 /// The whole core: router, supervision and the mediator as a device.

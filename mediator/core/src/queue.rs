@@ -32,9 +32,9 @@ use amber_proto::{ClientId, Frame};
 
 use self::spare::Spare;
 use self::waiting::{Most, Waiting};
+use crate::address::Host;
 use crate::hash::{Map, Set};
 use crate::limits;
-use crate::router::Host;
 
 /// The kind of a frame, which decides its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,13 +48,13 @@ impl Options {
             amber_terminal::note(format_args!("{path}: no drivers found"));
         }
         amber_terminal::print(imported.toml.as_bytes())?;
-        match imported.invalid {
+        match imported.left_out {
             0 => Ok(()),
             1 => Err(Failure::new(
-                "1 invalid entry was left out; all others were imported",
+                "1 entry was left out; all others were imported",
             )),
             many => Err(Failure::new(format!(
-                "{many} invalid entries were left out; all others were imported"
+                "{many} entries were left out; all others were imported"
             ))),
         }
         .map_err(|failure| {

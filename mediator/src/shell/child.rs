@@ -23,13 +23,13 @@ use super::spawn::Started;
 use super::strays::Run;
 use super::{Alarm as ShellAlarm, Shell};
 use amber_core::Core;
+use amber_core::address::DriverKey;
 use amber_core::gate::Gate;
 use amber_core::limits::{
     AHEAD_LOOK, JUNK_PAUSE, PARTIAL_FRAME, READ_BYTES, STDERR_LINE_BYTES, WORDS_READ_BYTES,
     WRITE_PIECES,
 };
 use amber_core::queue::Queue;
-use amber_core::router::DriverKey;
 use amber_core::supervise::{Event, Exit};
 
 /// After the end of a process, its streams are read for this long, in case a process that it

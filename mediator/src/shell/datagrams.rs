@@ -11,9 +11,10 @@ use super::poll::Source;
 use super::udp::{Receiver, Rest};
 use super::{Shell, errors, neighbours, udp};
 use amber_core::Core;
+use amber_core::address::ClientAddress;
 use amber_core::counters::DropReason;
 use amber_core::origin::Reach;
-use amber_core::router::{ClientAddress, Unreachable};
+use amber_core::router::Unreachable;
 
 /// A socket that receives.
 pub(super) struct Inlet {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mio::{Events, Token};
 
+use amber_core::address::DriverKey;
 use amber_core::feeds::FeedKey;
-use amber_core::router::DriverKey;
 
 /// A source that may be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

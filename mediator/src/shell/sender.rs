@@ -24,11 +24,12 @@ use tracing::debug;
 use super::neighbours::Neighbours;
 use super::udp::Outlets;
 use super::{batch, errors};
+use amber_core::address::{ClientAddress, PackedAddress};
 use amber_core::counters::{Count, Counters, DropReason};
 use amber_core::lanes::Lanes;
 use amber_core::limits::{DATAGRAMS_PER_TURN, HOST_LANES, SEGMENTS, SEND_TRIES};
 use amber_core::links::Whereabouts;
-use amber_core::router::{ClientAddress, Outbox, PackedAddress, Run, Unreachable};
+use amber_core::router::{Outbox, Run, Unreachable};
 
 /// Sends the contents of the outbox.
 pub(super) struct Sender {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::child::Child;
 use super::spawn::{self, Environment, SpawnError};
 use super::{Alarm, Shell};
+use amber_core::address::DriverKey;
 use amber_core::limits::{STARTS_AT_ONCE, STARTS_PAUSE};
-use amber_core::router::DriverKey;
 use amber_core::supervise::{Event, Exit};
 
 /// Drivers that wait to be started.

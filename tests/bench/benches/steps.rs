@@ -15,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use amber_bench::probe;
 use amber_core::Core;
+use amber_core::address::{ClientAddress, DriverKey};
 use amber_core::config::Config;
-use amber_core::router::{ClientAddress, DriverKey};
 use amber_core::supervise::Event;
 use amber_proto::feed::{Direction, Record, Writer};
 use amber_proto::{ClientId, DriverHdr, Frame, Header, HeaderBytes, MsgType};

@@ -4,6 +4,7 @@ mod config;
 mod core;
 mod gateways;
 mod queue;
+mod recording;
 mod ros2;
 mod rosbridge;
 mod tools;
@@ -40,6 +41,10 @@ const OWN: &[Target] = &[
     target("config", config::config),
     target("command", config::command),
     target("import", config::import),
+    Target {
+        cost: 10,
+        ..target("recording", recording::recording)
+    },
     // To those who look at the wire.
     target("explain", tools::explain),
     target("noise", tools::noise),

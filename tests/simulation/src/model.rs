@@ -18,10 +18,11 @@ use std::time::Instant;
 
 use amber_core::Core;
 use amber_core::access::Access;
+use amber_core::address::DriverKey;
 use amber_core::config::Config;
 use amber_core::counters::{Count, Counters, DropReason, Stage};
 use amber_core::queue::Bounds;
-use amber_core::router::{DriverKey, Unreachable};
+use amber_core::router::Unreachable;
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, Frame, Header, MsgType, SynNum};
 
 use self::accounts::Seen;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use amber_core::address::DriverKey;
 use amber_core::gate::Gate;
-use amber_core::router::DriverKey;
 use amber_proto::{Device, Frame};
 
 use crate::programs::Program;

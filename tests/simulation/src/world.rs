@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use amber_core::address::DriverKey;
 use amber_core::config::Config;
-use amber_core::router::{DriverKey, Unreachable};
+use amber_core::router::Unreachable;
 use amber_core::{Core, Ticket};
 
 use crate::agenda::Agenda;

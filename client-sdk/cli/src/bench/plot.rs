@@ -1,9 +1,8 @@
 //! Charts of times: their distribution as text, and their course as SVG. PURE.
 
 use std::fmt::Write;
-use std::time::Duration;
 
-use super::series::{Series, quantile, shown};
+use super::series::{Series, ms, quantile, shown};
 
 /// Rows of the distribution.
 const ROWS: usize = 10;
@@ -144,12 +143,10 @@ fn panel(svg: &mut String, series: &Series) {
     );
 }
 
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn series(times_us: impl IntoIterator<Item = u64>) -> Series {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use amber_client::error::Unavailability;
 use amber_client::lease::Terms;
-use amber_client::{Client, Error, Lease, Mapping, Roboclaw};
+use amber_client::{Client, Error, Lease, MappingService, Roboclaw};
 use amber_map::ros_map;
 use amber_proto::mapping::progress::{Exploration, State};
 use amber_proto::mapping::{Explore, Piece, Progress, SaveMap, SavedMap, StartMap, piece};
@@ -237,7 +237,7 @@ impl Options {
 /// The running command.
 struct Making {
     options: Options,
-    mapping: Mapping,
+    mapping: MappingService,
     started: Instant,
     /// The last progress, and when it came.
     progress: RefCell<Progress>,
@@ -368,7 +368,7 @@ async fn lost(lease: Option<&Lease>) -> Error {
 
 impl Making {
     /// Begins the map, and the exploration.
-    async fn start(options: Options, mapping: Mapping) -> Result<Self, Failure> {
+    async fn start(options: Options, mapping: MappingService) -> Result<Self, Failure> {
         mapping.start_map(options.start()).await?;
         let progress = mapping.clone().with_deadline(DEADLINE).progress().await?;
         if progress.state() != State::Growing {

@@ -2,11 +2,9 @@
 """Typed devices for programs without asyncio, made from the descriptions of the devices. IO.
 
 The methods of clients are those of the classes of the same name in :mod:`amber.proxies`, and raise
-the same errors. The base classes of drivers are also in :mod:`amber.drivers`. ``devices.pyi`` lists
-all of them.
+the same errors. ``devices.pyi`` lists all of them.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +23,6 @@ from .proxies import (
     LocationServicePoses,
 )
 from .typed import PlainTyped as PlainTyped
-from .typed_driver import TypedDriver as TypedDriver
 from .values import (
     DriverStatus,
     Finding,
@@ -33,7 +30,6 @@ from .values import (
     MapPose,
     Pose,
     Scan,
-    Sensors,
     Target,
     TrajectoryPoint,
     WheelSpeeds,
@@ -398,6 +394,133 @@ class PidFollowTrajectory(PlainTyped):
     def visited_points(self) -> list[TrajectoryPoint]:
         """Another name of ``visited_targets``."""
 
+class MappingService(PlainTyped):
+    """Makes a map from laser scans and wheel speeds while the robot drives."""
+    def start_map(
+        self,
+        ends_with_client: bool | None = None,
+        laser: str | None = None,
+        wheels: str | None = None,
+        laser_offset_mm: float | None = None,
+        laser_left_mm: float | None = None,
+        laser_angle_deg: float | None = None,
+        track_mm: float | None = None,
+        scan_turn_ms: float | None = None,
+        scan_delay_ms: float | None = None,
+        max_range_mm: float | None = None,
+        length_mm: float | None = None,
+        width_mm: float | None = None,
+    ) -> None:
+        """Begins a map. The driver refuses while another map grows. A stopped map is discarded.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``ends_with_client``: The map stops when the client that has started it is gone.
+
+        ``laser``: The laser scanner and the driver of the wheels, such as "hokuyo:0"
+        and "roboclaw:0".
+
+        ``laser_offset_mm``: The position of the laser: ahead of the centre between the
+        wheels, to the left of it, and its rotation to the right. In mm.
+
+        ``laser_left_mm``: In mm.
+
+        ``laser_angle_deg``: In deg.
+
+        ``track_mm``: The effective distance between left and right wheels in turns. In
+        mm.
+
+        ``scan_turn_ms``: The time of one turn of the laser. In ms.
+
+        ``scan_delay_ms``: The time from the end of a scan to its timestamp. In ms.
+
+        ``max_range_mm``: Longer distances in scans are ignored. In mm.
+
+        ``length_mm``: The size of the robot, for exploring. In mm.
+
+        ``width_mm``: In mm.
+        """
+    def stop_map(self) -> None:
+        """Ends the exploration and the growth of the map. It can still be saved.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    def explore(self, on: bool = True, speed_mm_s: float | None = None) -> None:
+        """Drives autonomously through unknown places while a map grows, and back to the place where the
+        exploration began. With `on: false`, stops the robot; the map goes on. The exploration ends
+        with its client.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``on``: Whether to explore, or to stop.
+
+        ``speed_mm_s``: The maximum speed. Absent: that of the driver. In mm/s, at least
+        0.
+        """
+    def save_map(
+        self,
+        name: str | None = None,
+        replace: bool | None = None,
+        upload: bool | None = None,
+        cell_mm: float = 25.0,
+    ) -> Any:
+        """Finishes a copy of the map: writes it to files on the robot, hands it to the location driver,
+        or keeps it for MapPiece. The map goes on.
+
+        ``name``: The name of files in the folder of the driver for maps, without folder
+        and ending: NAME.pgm and NAME.yaml, as for map_server of ROS, and NAME.roson.
+        Absent: no files are written.
+
+        ``replace``: Whether to replace existing files.
+
+        ``upload``: Whether to hand the map to the location driver, as its UploadMap
+        does.
+
+        ``cell_mm``: The size of the cells of the grid. In mm.
+        """
+    def progress(self) -> Any:
+        """The state of the map and of the exploration."""
+    def progress_updates(self) -> Subscription[Any]:
+        """The same, five times per second while a map grows, else once per second."""
+    def grid(
+        self,
+        tiles: Iterable[Any],
+        map: int | None = None,
+        number: int | None = None,
+        left: int | None = None,
+        resolution_m: float | None = None,
+    ) -> Any:
+        """The parts of the grid that have changed, at most about 1200 bytes in an answer. The request
+        has `map` and `number` of the last answer; without them the answer has the first parts. Ask
+        again while `left` is not 0, then when `grid` in Progress changes, at most every 2 seconds.
+
+        ``map``: The number of the map. It changes with each start_map, and when the
+        cells become larger: then all earlier parts are void.
+
+        ``number``: The number of the last change in this answer, or of the last one
+        that the client has.
+
+        ``left``: The number of changed parts that did not fit into this answer.
+
+        ``resolution_m``: The side length of a cell. In m, at least 0.
+        """
+    def map_piece(
+        self,
+        saved: int | None = None,
+        file: int | str | None = None,
+        offset_b: int | None = None,
+        data: bytes | None = None,
+        length_b: int | None = None,
+    ) -> Any:
+        """A piece of the last saved map. The request has `saved`, `file` and `offset`. The answer also
+        has the data, at most 1200 bytes, and the length of the file, or a length of 0 if this map is
+        no longer there.
+
+        ``offset_b``: The place of the data in the file, in bytes. In b.
+
+        ``length_b``: The length of the whole file. In b.
+        """
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -466,343 +589,9 @@ class Devices:
         """
     def pid_follow_trajectory(self, id: int = 0) -> PidFollowTrajectory:
         """Follows a trajectory, which is a list of points."""
+    def mapping(self, id: int = 0) -> MappingService:
+        """Makes a map from laser scans and wheel speeds while the robot drives."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
-
-class NineDofDriver(TypedDriver):
-    """An accelerometer, a gyroscope and a magnetometer."""
-    @abstractmethod
-    def data(self, data_request: Sensors, /) -> ImuReading:
-        """One reading of some sensors."""
-    @abstractmethod
-    def readings(
-        self,
-        accel: bool,
-        gyro: bool,
-        magnet: bool,
-        extended: bool,
-        /,
-    ) -> ImuReading | None:
-        """Readings of some sensors, one each period. The first comes after one period. The device keeps
-        one period and one set of sensors per client: those of the last request.
-
-        ``period_ms``: In spite of its name a period in milliseconds; 0 or absent ends
-        the subscription. In ms.
-
-        ``extended``: As in DataRequest.
-        """
-    def send_readings(self, value: ImuReading) -> None:
-        """Publishes a value now. May be called from any thread."""
-    @abstractmethod
-    def self_test(self, duration_ms: int | None, /) -> list[Finding]:
-        """Tests whether the sensors respond with plausible values. The robot must stand still.
-        Drivers of the original system do not answer.
-
-        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
-        120000.
-        """
-    @abstractmethod
-    def calibrate_gyro(self, duration_ms: int | None, /) -> list[Finding]:
-        """Measures the bias of the gyroscope and subtracts it from then on. The robot must stand still.
-        Drivers of the original system do not answer.
-
-        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
-        120000.
-        """
-    @abstractmethod
-    def calibrate_magnet(self, duration_ms: int | None, /) -> list[Finding]:
-        """Measures the magnetic field of the robot itself and subtracts it from then on. During this time
-        the robot must make a full turn on level ground. Drivers of the original system do not answer.
-
-        ``duration_ms``: The time limit. If absent, the driver decides. In ms, at most
-        120000.
-        """
-
-class RoboclawDriver(TypedDriver):
-    """Four driven wheels on two motor controllers.
-
-    The driver stops the wheels when the client that drives leaves, and a few seconds after the last
-    command. Therefore a program that drives must repeat its command.
-    """
-    @abstractmethod
-    def drive(self, motors_command: WheelSpeeds, /) -> None:
-        """Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
-        (1200 mm/s unless configured otherwise).
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def speeds(self) -> WheelSpeeds:
-        """The measured speeds of the wheels."""
-
-class StargazerDriver(TypedDriver):
-    """A sensor that finds the robot's position from markers on the ceiling."""
-    @abstractmethod
-    def pose(self) -> Pose | None:
-        """The most recent pose, which may be old (`lostMs`). None if there has been none yet."""
-    @abstractmethod
-    def poses(self) -> Pose | None:
-        """Every pose, about ten per second, or the most recent one each period. None while no marker is
-        in view.
-
-        ``period_ms``: In spite of its name a period in milliseconds; 0 or absent: every
-        fix. In ms.
-        """
-    def send_poses(self, value: Pose) -> None:
-        """Publishes a value now. May be called from any thread."""
-
-class HokuyoDriver(TypedDriver):
-    """A laser scanner."""
-    @abstractmethod
-    def scan(self) -> Scan:
-        """One scan. It takes 25 to 100 ms, and more than a second over a slow serial line or if the laser
-        was off.
-        """
-    def scans(self) -> Scan | None:
-        """Every scan, about ten per second."""
-    def send_scans(self, value: Scan) -> None:
-        """Publishes a value now. May be called from any thread."""
-
-class DummyDriver(TypedDriver):
-    """A device without hardware, for experiments. All clients share its flag and its text."""
-    @abstractmethod
-    def status(self) -> DummyStatus:
-        """The flag and the text."""
-    @abstractmethod
-    def enable(self, enable: bool, /) -> None:
-        """Sets the flag.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def message(self, message: str, /) -> None:
-        """Sets the text.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    def messages(self) -> str | None:
-        """A text ten times a second: "Response N"."""
-    def send_messages(self, value: str) -> None:
-        """Publishes a value now. May be called from any thread."""
-
-class LocationServiceDriver(TypedDriver):
-    """The pose of the robot on a map."""
-    @abstractmethod
-    def pose(self) -> MapPose:
-        """The pose. All zero means that it is not known yet."""
-    def poses(self) -> LocationServicePoses | None:
-        """The pose after each update, at most ten per second, and its quality."""
-    def send_poses(self, value: LocationServicePoses) -> None:
-        """Publishes a value now. May be called from any thread."""
-    @abstractmethod
-    def quality(self) -> Any:
-        """The quality of the pose, with details. Drivers of the original system do not answer."""
-    @abstractmethod
-    def particles(self) -> list[Any]:
-        """Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer."""
-    @abstractmethod
-    def map(self) -> Any:
-        """The map in use. The driver refuses if it has no map, or if the map does not fit into a message of
-        32 kB. Drivers of the original system do not answer.
-        """
-    @abstractmethod
-    def upload_map(self, upload_map: str, /) -> None:
-        """Replaces the map by this .roson text of at most 32 kB. An invalid map changes nothing.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-
-class MaestroDriver(TypedDriver):
-    """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
-    such as a servo that does not exist or an angle beyond its limits. Servos keep their position
-    when a client leaves.
-    """
-    @abstractmethod
-    def set_angle(self, servo_address: int, angle_deg: int, /) -> None:
-        """Turns one servo.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-
-        ``servo_address``: At most 23.
-
-        ``angle_deg``: In deg.
-        """
-    @abstractmethod
-    def set_same_angle(self, servo_addresses: list[int], angle_deg: int, /) -> None:
-        """Turns several servos to the same angle; all or none.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-
-        ``servo_addresses``: At most 23.
-
-        ``angle_deg``: In deg.
-        """
-    @abstractmethod
-    def set_angles(self, set_different_angles_command: list[tuple[int, int]], /) -> None:
-        """Turns several servos, each to its own angle; all or none.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def angles(self) -> list[tuple[int, int]]:
-        """The last angle that the driver sent to each servo since its start. Hobby servos do not report
-        their position. A servo without a command is absent. Drivers of the original system do not
-        answer.
-        """
-    @abstractmethod
-    def set_speed(self, servo_address: int, speed: int, /) -> None:
-        """Sets the speed of a servo.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-
-        ``servo_address``: At most 23.
-
-        ``speed``: In the controller's unit: 20 is about 50 degrees per second. 0 is the
-        maximum speed. In 25 us/s, from 0 to 16383.
-        """
-
-class DriveToPointDriver(TypedDriver):
-    """Drives to targets, one after the other."""
-    @abstractmethod
-    def set_targets(self, targets: list[Target], /) -> None:
-        """Replaces all targets and starts. An empty list stops the robot.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def next_target(self) -> DriveToPointNextTarget:
-        """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
-    @abstractmethod
-    def next_targets(self) -> DriveToPointNextTargets:
-        """All targets that are still to be reached, and the pose of the robot."""
-    @abstractmethod
-    def visited_target(self) -> DriveToPointVisitedTarget:
-        """The last visited target, and the pose of the robot. Without one: as in NextTarget."""
-    @abstractmethod
-    def visited_targets(self) -> DriveToPointVisitedTargets:
-        """All visited targets, and the pose of the robot."""
-    @abstractmethod
-    def configuration(self) -> Any:
-        """The settings of the driver."""
-    @abstractmethod
-    def progress(self) -> DriveToPointProgress:
-        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
-    def progress_updates(self) -> DriveToPointProgressUpdates | None:
-        """The same, five times per second. The original does not publish."""
-    def send_progress_updates(self, value: DriveToPointProgressUpdates) -> None:
-        """Publishes a value now. May be called from any thread."""
-
-class CollisionAvoidanceDriver(TypedDriver):
-    """Drives like the Roboclaw and avoids collisions.
-
-    The driver slows the wheels down near obstacles. It stops them before a contact, half a second
-    after the last command, and when scans or wheel speeds are missing. Therefore a program that
-    drives must repeat its command.
-    """
-    @abstractmethod
-    def drive(self, motors_speed: WheelSpeeds, /) -> None:
-        """Sets the speeds of the wheels. The driver reduces them near obstacles.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def speeds(self) -> WheelSpeeds:
-        """The measured speeds of the wheels."""
-    @abstractmethod
-    def scan(self) -> Scan:
-        """The last scan of the laser scanner."""
-    @abstractmethod
-    def speeds_and_scan(self) -> CollisionAvoidanceSpeedsAndScan:
-        """The measured speeds and the last scan together."""
-    def readings(self) -> CollisionAvoidanceReadings | None:
-        """The measured speeds and the scan, with every scan. The original does not publish."""
-    def send_readings(self, value: CollisionAvoidanceReadings) -> None:
-        """Publishes a value now. May be called from any thread."""
-    @abstractmethod
-    def drive_as_roboclaw(self, motors_command: WheelSpeeds, /) -> None:
-        """The same as Drive, with the message of Roboclaw.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def speeds_as_roboclaw(self) -> WheelSpeeds:
-        """The same as Speeds, with the messages of Roboclaw."""
-
-class PidFollowTrajectoryDriver(TypedDriver):
-    """Follows a trajectory, which is a list of points."""
-    @abstractmethod
-    def set_targets(self, targets: list[TrajectoryPoint], configuration: Any, /) -> None:
-        """Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def next_targets(self) -> list[TrajectoryPoint]:
-        """The points that are still to be reached."""
-    @abstractmethod
-    def visited_targets(self) -> list[TrajectoryPoint]:
-        """The points that were reached."""
-    @abstractmethod
-    def start_(self) -> None:
-        """Starts to follow the trajectory.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def stop_(self) -> None:
-        """Stops the robot.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    @abstractmethod
-    def step(self) -> None:
-        """Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-        """
-    def progress_updates(self) -> Any:
-        """The activity of the robot, five times per second. The original does not publish."""
-    def send_progress_updates(self, value: Any) -> None:
-        """Publishes a value now. May be called from any thread."""
-
-class GatewayDriver(TypedDriver):
-    """Lets programs for another robot protocol use Amber's devices."""
-    @abstractmethod
-    def status(self) -> Any:
-        """The sessions of the gateway, and its counters."""
-    def status_updates(self) -> Any:
-        """The same, once a second."""
-    def send_status_updates(self, value: Any) -> None:
-        """Publishes a value now. May be called from any thread."""
-    @abstractmethod
-    def send_image(
-        self,
-        source: str | None,
-        timestamp_ms: int | None,
-        image: bytes | None,
-        format: str | None,
-        sequence: int | None,
-        total: int | None,
-        /,
-    ) -> None:
-        """Sends an image to the peers, if the protocol has images.
-
-        No answer. Raises Refused if the driver reports that it refuses.
-
-        ``source``: The peer that sent the image; absent in a request.
-
-        ``timestamp_ms``: In ms since 1970.
-
-        ``image``: The bytes of the file, at most 12000 in one piece.
-
-        ``format``: The format of the file, such as "jpeg" or "png".
-
-        ``sequence``: The number of this piece, from 1, and the number of pieces; absent
-        if there is only one.
-        """
-    def images(self) -> Any:
-        """Images from the peers, in pieces."""
-    def send_images(self, value: Any) -> None:
-        """Publishes a value now. May be called from any thread."""
 
 Location = LocationService

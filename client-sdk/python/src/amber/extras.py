@@ -140,7 +140,7 @@ class Mediator:
         found: list[DriverStatus] = []
         while True:
             page = await self.list_drivers(len(found))
-            found += [DriverStatus._read(driver) for driver in page.drivers]
+            found += [_driver_status(driver) for driver in page.drivers]
             if len(found) >= page.total or not page.drivers:
                 return found
 
@@ -180,6 +180,17 @@ class Mediator:
     async def restart(self: Any, device: str | Device) -> str:
         """Restarts the driver of a device. Returns a sentence that describes the result."""
         return await self.change_driver(device, "RESTART")  # type: ignore[no-any-return]
+
+
+def _driver_status(message: Any) -> DriverStatus:
+    names = {number: name for name, number in vars(schemas.mediator.DriverState).items()}
+    return DriverStatus(
+        tuple(str(Device(device.type, device.id)) for device in message.devices),
+        names.get(message.state, str(message.state)).lower(),
+        message.pid if message.HasField("pid") else None,
+        message.restarts,
+        message.reason or None,
+    )
 
 
 def _is_same(one: Target, other: Target) -> bool:

@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -172,9 +172,12 @@ def description_of(pool: Pool, name: str) -> bytes:
     return descriptor_pb2.FileDescriptorSet(file=found.values()).SerializeToString()
 
 
-def _loaded(files: list[Any]) -> Any:
-    from . import typed
+def when_loaded(add: Callable[[Any, Pool, str], None]) -> None:
+    """From now on, calls ``add`` with the namespace, the pool and the name of each loaded file."""
+    _WHEN_LOADED.append(add)
 
+
+def _loaded(files: list[Any]) -> Any:
     key = b"".join(file.SerializeToString(deterministic=True) for file in files)
     if key not in _LOADED:
         pool = _SHARED
@@ -183,7 +186,8 @@ def _loaded(files: list[Any]) -> Any:
         pool.add(files)
         inside = [pool.namespace(file.name) for file in files][-1]
         inside.DriverMsg = pool.message("amber.DriverMsg")
-        typed.add_classes(inside, pool, files[-1].name)
+        for add in _WHEN_LOADED:
+            add(inside, pool, files[-1].name)
         _LOADED[key] = inside
     return _LOADED[key]
 
@@ -257,6 +261,7 @@ def _bundled_files() -> list[Any]:
 
 #: Results of :func:`load`, by descriptors.
 _LOADED: dict[bytes, Any] = {}
+_WHEN_LOADED: list[Callable[[Any, Pool, str], None]] = []
 #: Amber's schemas, and those of users as long as they do not conflict.
 _SHARED = Pool(_bundled_files())
 _BASE_NAMES = tuple(_SHARED.files)

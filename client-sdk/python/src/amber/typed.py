@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+from . import schemas
 from .convert import snake
 from .device import MEDIATOR, Device
 from .errors import Refused
@@ -109,23 +110,28 @@ class PlainTyped:
         return float(self._client._run(self._inner.ping()))
 
 
-def add_classes(inside: Any, pool: Any, file: str) -> None:
-    """Adds clients and drivers of the devices that a user's file describes to its namespace."""
-    from .typed_driver import driver_class
-
+def _add_clients(inside: Any, pool: Any, file: str) -> None:
+    """Adds clients of the devices that a user's file describes to its namespace."""
     inside.aio = SimpleNamespace()
     for interface in read(pool, [file]):
         module = file[: -len(".proto")]
         typed = client_class(interface, module=module)
         for name, made in {
             interface.service: plain_class(typed, module),
-            f"{interface.service}Driver": driver_class(interface, module),
             **{result.__name__: result for result in results(interface)},
         }.items():
-            if hasattr(inside, name):
-                raise ValueError(f"{file}: the name {name} is needed for the device itself")
-            setattr(inside, name, made)
+            add_class(inside, file, name, made)
         setattr(inside.aio, interface.service, typed)
+
+
+def add_class(inside: Any, file: str, name: str, made: Any) -> None:
+    """Adds a class of a described device to the namespace of its file."""
+    if hasattr(inside, name):
+        raise ValueError(f"{file}: the name {name} is needed for the device itself")
+    setattr(inside, name, made)
+
+
+schemas.when_loaded(_add_clients)
 
 
 def results(interface: Interface) -> list[Any]:

@@ -37,11 +37,11 @@ import time
 import traceback
 from typing import Any
 
-from . import motion
+from . import motion, schemas
 from .driver import REASON, Driver, Request, Timer, failure, log
 from .errors import BadAnswer, Refused
-from .interface import Interface, Method
-from .typed import docs_of, dressed, signature_of
+from .interface import Interface, Method, read
+from .typed import add_class, docs_of, dressed, signature_of
 
 
 class TypedDriver(Driver):
@@ -213,6 +213,16 @@ def driver_class(interface: Interface, module: str) -> Any:
         if method.is_stream:
             inside[f"send_{method.name}"] = _sender(method)
     return abc.ABCMeta(f"{interface.service}Driver", (TypedDriver,), inside)
+
+
+def _add_drivers(inside: Any, pool: Any, file: str) -> None:
+    """Adds driver classes of the devices that a user's file describes to its namespace."""
+    for interface in read(pool, [file]):
+        made = driver_class(interface, file[: -len(".proto")])
+        add_class(inside, file, made.__name__, made)
+
+
+schemas.when_loaded(_add_drivers)
 
 
 def _handler(method: Method) -> Any:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from . import schemas
 from .errors import BadAnswer
 
 
@@ -352,19 +351,6 @@ class DriverStatus:
     restarts: int
     #: The reason why it is not up.
     reason: str | None
-
-    @classmethod
-    def _read(cls, message: Any) -> DriverStatus:
-        from .device import Device
-
-        names = {number: name for name, number in vars(schemas.mediator.DriverState).items()}
-        return cls(
-            tuple(str(Device(device.type, device.id)) for device in message.devices),
-            names.get(message.state, str(message.state)).lower(),
-            message.pid if message.HasField("pid") else None,
-            message.restarts,
-            message.reason or None,
-        )
 
 
 #: The classes that ``(amber.value)`` can name.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use amber_proto::Device;
 use amber_proto::feed::Direction;
 
+use super::chunk::Chunk;
 use super::limits;
-use super::reader::Chunk;
 use super::recorded::{Named, Recorded, What};
 use super::wire::{fields, key, outer};
 use crate::Error;

@@ -76,7 +76,7 @@ impl<F: Read + Seek> Player<F> {
             What::Events | What::Gaps => true,
         });
         let clock = Clock::new(recorded.span());
-        let reader = recorded.reader(&channels, clock.span().first_ns);
+        let reader = Reader::new(&recorded, &channels, clock.span().first_ns);
         let mut player = Self {
             recorded,
             channels,
@@ -185,7 +185,7 @@ impl<F: Read + Seek> Player<F> {
         self.steps = false;
         self.ended = false;
         let from_ns = self.clock.position_ns(now);
-        self.reader = self.recorded.reader(&self.channels, from_ns);
+        self.reader = Reader::new(&self.recorded, &self.channels, from_ns);
         self.advance()
     }
 

@@ -1,66 +1,12 @@
 //! The messages of a recording in order of time, chunk by chunk. PURE except for the files.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::io::{Read, Seek};
 
-use mcap::records::{Record, op};
-
+use super::chunk::Chunk;
 use super::recorded::Recorded;
-use crate::chunk::first_record;
-use crate::record::MESSAGE_HEADER;
 use crate::{Error, GapInfo};
-
-/// The messages of one chunk, in order of time.
-#[derive(Default)]
-pub(super) struct Chunk {
-    /// Time, channel, start and length of each.
-    messages: Vec<(u64, u16, usize, usize)>,
-    pub(super) bytes: Vec<u8>,
-    /// Why it has none.
-    damage: Option<String>,
-}
-
-impl Chunk {
-    /// The messages in these records. Channels without a number do not matter for playing.
-    pub(super) fn of(mut records: &[u8], numbers: &HashMap<u16, u16>) -> Self {
-        let mut chunk = Self::default();
-        while let Some((opcode, content, length)) = first_record(records) {
-            records = &records[length..];
-            if opcode != op::MESSAGE {
-                continue;
-            }
-            let Ok(Record::Message { header, .. }) = mcap::parse_record(opcode, content) else {
-                continue;
-            };
-            if let Some(channel) = numbers.get(&header.channel_id) {
-                let data = &content[MESSAGE_HEADER..];
-                let place = (header.log_time, *channel, chunk.bytes.len(), data.len());
-                chunk.messages.push(place);
-                chunk.bytes.extend_from_slice(data);
-            }
-        }
-        chunk.messages.sort_by_key(|(time_ns, ..)| *time_ns);
-        chunk
-    }
-
-    pub(super) fn damaged(what: &str) -> Self {
-        Self {
-            damage: Some(what.to_owned()),
-            ..Self::default()
-        }
-    }
-
-    /// Time, channel and data of each message.
-    pub(super) fn messages(&self) -> impl Iterator<Item = (u64, u16, &[u8])> {
-        (0..self.messages.len()).filter_map(|number| self.message(number))
-    }
-
-    fn message(&self, number: usize) -> Option<(u64, u16, &[u8])> {
-        let &(time_ns, id, start, length) = self.messages.get(number)?;
-        Some((time_ns, id, &self.bytes[start..start + length]))
-    }
-}
 
 /// What a reader finds.
 pub(super) enum Next<'a> {
@@ -83,11 +29,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(channels: BTreeSet<u16>, from_ns: u64, waiting: VecDeque<usize>) -> Self {
+    pub(super) fn new(recorded: &Recorded, channels: &BTreeSet<u16>, from_ns: u64) -> Self {
         Self {
-            channels,
+            channels: channels.clone(),
             from_ns,
-            waiting,
+            waiting: recorded.chunks_from(channels, from_ns),
             open: Vec::new(),
             next: BinaryHeap::new(),
         }

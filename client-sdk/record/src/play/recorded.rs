@@ -3,7 +3,7 @@
 //! A recording may have several files, which follow each other in time. Each file has numbers of its
 //! own for its channels. Here a channel has one number in all files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryRead
 use prost::Message;
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
-use super::reader::{Chunk, Reader};
+use super::chunk::Chunk;
 use super::{PlayError, Span, limits};
 use crate::Error;
 use crate::chunk::{self, Check, HEAD};
@@ -252,11 +252,12 @@ impl Recorded {
         &self.chunks[place].index
     }
 
-    /// A reader of these channels only, from a time on. It reads in order of time.
-    pub(super) fn reader(&self, channels: &BTreeSet<u16>, from_ns: u64) -> Reader {
+    /// The chunks of these channels from a time on, in order of time.
+    pub(super) fn chunks_from(&self, channels: &BTreeSet<u16>, from_ns: u64) -> VecDeque<usize> {
         let places = self.chunks_with(channels).into_iter();
-        let waiting = places.filter(|place| self.chunk(*place).message_end_time >= from_ns);
-        Reader::new(channels.clone(), from_ns, waiting.collect())
+        places
+            .filter(|place| self.chunk(*place).message_end_time >= from_ns)
+            .collect()
     }
 
     /// Reads one chunk.

@@ -312,6 +312,33 @@ for name in sorted(os.listdir(sys.argv[1])):
     assert!(read.status.success(), "{said}");
 }
 
+/// The index of this file has no checksum; its chunks have the same schemas, with one.
+#[test]
+fn a_damaged_schema_of_an_index_without_a_checksum_does_not_count() {
+    let file = lz4(&original(Compression::None));
+    let name = b"\x07time_ms";
+    let places = (0..file.len()).filter(|at| file[*at..].starts_with(name));
+    // In chunks, it is compressed.
+    let places: Vec<_> = places.collect();
+    assert!(!places.is_empty());
+    for (place, bit) in places.iter().flat_map(|place| [(place, 0x80), (place, 1)]) {
+        let mut copy = file.clone();
+        copy[place + 5] ^= bit;
+        let (recovered, new) =
+            recover(Cursor::new(&copy[..]), Vec::new(), Unverified::Leave).unwrap();
+        assert_eq!(recovered.messages, 300, "{recovered:?}");
+        let mut messages = Messages::new(Cursor::new(&new[..])).unwrap();
+        while messages.next(|_, _| ()).unwrap() {}
+        let stored = messages.channels().values();
+        let hokuyo = stored.filter(|it| it.topic.starts_with("/hokuyo"));
+        let schemas: BTreeSet<_> = hokuyo.map(|it| it.descriptors.clone()).collect();
+        let mut whole = Messages::new(Cursor::new(&file[..])).unwrap();
+        while whole.next(|_, _| ()).unwrap() {}
+        let right = &whole.channels().values().next().unwrap().descriptors;
+        assert!(schemas.iter().eq([right]), "{} schemas", schemas.len());
+    }
+}
+
 #[test]
 fn one_flipped_bit_costs_one_chunk_and_is_said() {
     let file = original(Compression::None);

@@ -1,14 +1,16 @@
 // Drives an Amber robot one metre ahead with roslibjs, and prints what the robot reports.
 //
 //     npm install && node drive.mjs ws://127.0.0.1:9090
-
-import { Ros, Service, Topic } from "roslib";
+//
+// `roslib1` as a second argument takes version 1 of the library instead of version 2.
 
 const DISTANCE_M = 1.0;
 const SPEED_M_S = 0.3;
 const STANDING_M_S = 0.005;
 
 const url = process.argv[2] ?? "ws://127.0.0.1:9090";
+const library = await import(process.argv[3] ?? "roslib");
+const { Ros, Service, Topic } = library.default ?? library;
 const ros = new Ros({ url });
 ros.on("error", (error) => {
   console.error(`error: no gateway at ${url}: ${error?.message ?? "connection failed"}`);
@@ -30,7 +32,9 @@ const call = (name, serviceType, request = {}) =>
   });
 
 const scan = await first(topic("/scan", "sensor_msgs/LaserScan"));
-const map = await first(topic("/map", "nav_msgs/OccupancyGrid"));
+// A map in CBOR takes a third of its JSON.
+const map = await first(topic("/map", "nav_msgs/OccupancyGrid", { compression: "cbor" }));
+const pose = await first(topic("/robot_pose", "geometry_msgs/Pose"));
 const motion = topic("/cmd_vel", "geometry_msgs/Twist");
 motion.advertise();
 const drive = (speed) =>
@@ -68,6 +72,7 @@ console.log(
   JSON.stringify({
     ranges: scan.ranges.length,
     map_cells: map.data.length,
+    x_m: pose.position.x,
     way_m,
     stopped: stopped.success,
     topics,

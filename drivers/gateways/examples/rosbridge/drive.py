@@ -40,6 +40,7 @@ def main():
 
     scan = first(roslibpy.Topic(ros, "/scan", "sensor_msgs/LaserScan"))
     grid = first(roslibpy.Topic(ros, "/map", "nav_msgs/OccupancyGrid"))
+    pose = first(roslibpy.Topic(ros, "/robot_pose", "geometry_msgs/Pose"))
     odometry = roslibpy.Topic(ros, "/odom", "nav_msgs/Odometry", throttle_rate=100)
     messages = queue.Queue()
     odometry.subscribe(messages.put)
@@ -73,6 +74,7 @@ def main():
             {
                 "ranges": len(scan["ranges"]),
                 "map_cells": len(grid["data"]),
+                "x_m": pose["position"]["x"],
                 "way_m": way_m,
                 "stopped": stopped["success"],
                 "topics": ros.get_topics(),

@@ -272,14 +272,13 @@ impl Sender {
         }
     }
 
-    /// Sends the frames that are due: one, or two after a timer that was late.
+    /// Sends a frame, if one is due. After a pause there is still only one at a time: receivers lose
+    /// frames that arrive in bursts.
     fn send(&mut self, now: Now, out: &mut Outbox) {
-        while self.frame_due <= now.elapsed {
-            let Some(frame) = self.frames.pop_front() else {
-                return;
-            };
-            let late = now.elapsed.saturating_sub(FRAME_PERIOD);
-            self.frame_due = self.frame_due.max(late) + FRAME_PERIOD;
+        if self.frame_due <= now.elapsed
+            && let Some(frame) = self.frames.pop_front()
+        {
+            self.frame_due = now.elapsed + FRAME_PERIOD;
             out.send(OUT, self.line.to, frame);
         }
     }
@@ -628,6 +627,11 @@ impl Machine for Apollo {
             .chain(self.receivers.iter().filter_map(Receiver::next_timeout))
             .chain(self.helm.next_due())
             .min()
+    }
+
+    /// It sends frames half a millisecond apart.
+    fn is_precise(&self) -> bool {
+        true
     }
 
     fn stop(&mut self, now: Now, out: &mut Outbox) {

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use super::limits::{CHUNK, MAX_PATH, MAX_TEXT_IN, MAX_URL};
+use super::limits::{CHUNK, MAX_CHUNK_IN, MAX_PATH, MAX_TEXT_IN, MAX_URL};
 
 /// The length of the header of a session frame.
 pub const HEADER: usize = 6;
@@ -51,7 +51,7 @@ pub enum Op<'a> {
     Continuation,
     /// A message in JSON.
     Text(&'a [u8]),
-    /// Bytes: from a client, the index and at most 512 bytes of data.
+    /// Bytes: from a client, the index and at most 1016 bytes of data.
     Binary(&'a [u8]),
     /// The end of the session.
     Close,
@@ -168,10 +168,10 @@ impl<'a> Op<'a> {
 /// Reads the body of a BINARY frame of a client: its index, and its data.
 ///
 /// # Errors
-/// It has no index, or more than 512 bytes of data.
+/// It has no index, or more than 1016 bytes of data.
 pub fn decode_chunk(body: &[u8]) -> Result<(u32, &[u8]), Bad> {
     let (index, data) = body.split_first_chunk::<INDEX>().ok_or(Bad::TooShort)?;
-    if data.len() > CHUNK {
+    if data.len() > MAX_CHUNK_IN {
         return Err(Bad::TooLong);
     }
     Ok((u32::from_le_bytes(*index), data))

@@ -3,10 +3,11 @@
 //! The server and the proxy have one each, with the same rules.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::codec::{Frame, Op, SessionId, encode_reply};
 use super::limits::{
-    MAX_SESSIONS, MAX_SESSIONS_PER_IP, STRANGER_RATE, WRONG_IDS, WRONG_IDS_SILENCE,
+    MAX_SESSIONS, MAX_SESSIONS_PER_IP, STRANGER_RATE, VANISHED, WRONG_IDS, WRONG_IDS_SILENCE,
     WRONG_IDS_WINDOW, WRONG_TOKEN_SILENCE, WRONG_TOKENS,
 };
 use super::token::Token;
@@ -96,6 +97,20 @@ impl Doorkeeper {
             true => Err("too many sessions of one address"),
             false => Ok(()),
         }
+    }
+
+    /// The session whose place a new session of this address may take, of sessions with the times
+    /// when they were last heard: the one that has been silent longest.
+    #[must_use]
+    pub fn vanished(
+        now: Now,
+        from: SocketAddr,
+        sessions: impl Iterator<Item = (SocketAddr, Duration)>,
+    ) -> Option<SocketAddr> {
+        let silent =
+            sessions.filter(|(it, heard)| it.ip() == from.ip() && now.since(*heard) >= VANISHED);
+        let longest = silent.min_by_key(|(_, heard)| *heard);
+        longest.map(|(address, _)| address)
     }
 
     /// Tells a client that it gets no session. The caller counts the reason.

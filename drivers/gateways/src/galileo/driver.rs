@@ -37,10 +37,10 @@ pub struct Options {
     /// File with the token for clients, in its first line [default: no token]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// The maximum number of sessions [default: 64]
+    /// The maximum number of sessions [default: 128]
     #[arg(long, value_name = "N")]
     pub max_sessions: Option<u32>,
-    /// The maximum number of sessions of one IP address [default: 4]
+    /// The maximum number of sessions of one IP address [default: 16]
     #[arg(long, value_name = "N")]
     pub max_sessions_per_ip: Option<u32>,
     #[command(flatten)]
@@ -356,7 +356,7 @@ mod tests {
             max_sessions_per_ip,
             ..
         } = config.door;
-        assert_eq!((max_sessions, max_sessions_per_ip), (64, 4));
+        assert_eq!((max_sessions, max_sessions_per_ip), (128, 16));
         assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
     }
 

@@ -40,18 +40,26 @@ pub const MAX_TEXT_OUT: usize = 1_024;
 /// targets.
 pub const MAX_TEXT_IN: usize = 8 * 1_024;
 
-/// The data in one BINARY frame, as the known clients split messages.
+/// The data in one BINARY frame to a client, as the known clients split messages.
 pub const CHUNK: usize = 512;
+
+/// The longest data in a BINARY frame from a client: the documented maximum, a packet of 1024 bytes
+/// less 8.
+pub const MAX_CHUNK_IN: usize = 1_016;
 
 /// A message of a client that comes in pieces. A frame of Amber has at most half of this.
 pub const MAX_MESSAGE: usize = 64 * 1_024;
 
 /// Maximum number of sessions: a classroom.
-pub const MAX_SESSIONS: u32 = 64;
+pub const MAX_SESSIONS: u32 = 128;
 
-/// Sessions of one IP address: the topics of a usual program. 64 programs cannot take all sessions
-/// from one machine.
-pub const MAX_SESSIONS_PER_IP: u32 = 4;
+/// Sessions of one IP address: two programs with a session for each of eight topics. One machine
+/// cannot take all sessions.
+pub const MAX_SESSIONS_PER_IP: u32 = 16;
+
+/// A session that has been silent for this time gives its place to a new one of the same IP address
+/// if there is no other: its program has vanished. The known clients send 10 PINGs a second.
+pub const VANISHED: Duration = Duration::from_secs(1);
 
 /// The time between two PINGs to a client, as in the known clients.
 pub const PING_PERIOD: Duration = Duration::from_millis(100);

@@ -149,13 +149,21 @@ impl Proxy {
 
     /// Ends all sessions, and informs both ends.
     pub fn stop(&mut self, out: &mut Outbox) {
-        while let Some((client, route)) = self.routes.pop_first() {
-            if let Some(id) = route.id {
-                let close = Frame::Session { id, op: Op::Close }.encode();
-                out.send(LISTENER, client, close.clone());
-                out.send(route.socket, route.robot, close);
-            }
+        while let Some(client) = self.routes.keys().next().copied() {
+            self.close(client, out);
         }
+    }
+
+    /// Ends a session, and informs both ends.
+    fn close(&mut self, client: SocketAddr, out: &mut Outbox) {
+        if let Some(route) = self.routes.get(&client)
+            && let Some(id) = route.id
+        {
+            let close = Frame::Session { id, op: Op::Close }.encode();
+            out.send(LISTENER, client, close.clone());
+            out.send(route.socket, route.robot, close);
+        }
+        self.end(client, out);
     }
 
     /// The sessions, for the status.
@@ -202,7 +210,7 @@ impl Proxy {
         if self.doorkeeper.ignores(now, from, out) {
             return;
         }
-        match self.way(now, from, url) {
+        match self.way(now, from, url, out) {
             Ok((robot, purpose)) => {
                 if (self.routes.get(&from)).is_some_and(|route| route.robot != robot) {
                     self.end(from, out);
@@ -229,6 +237,7 @@ impl Proxy {
         now: Now,
         from: SocketAddr,
         url: &[u8],
+        out: &mut Outbox,
     ) -> Result<(SocketAddr, String), &'static str> {
         let url = Url::parse(url).map_err(|bad| bad.text())?;
         let given = url.parameter(TOKEN).unwrap_or_default();
@@ -236,7 +245,13 @@ impl Proxy {
             return Err("wrong token of the proxy");
         }
         let robot = self.robot(&url.authority).ok_or("unknown robot")?;
-        if !self.routes.contains_key(&from) {
+        if !self.routes.contains_key(&from)
+            && let Err(full) = self.doorkeeper.has_room(from, self.routes.keys())
+        {
+            let routes = self.routes.iter();
+            let heard = routes.map(|(client, route)| (*client, route.heard));
+            let gone = Doorkeeper::vanished(now, from, heard).ok_or(full)?;
+            self.close(gone, out);
             self.doorkeeper.has_room(from, self.routes.keys())?;
         }
         // Their labels do not reveal more than the client knows.

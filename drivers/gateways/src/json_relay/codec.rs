@@ -72,6 +72,15 @@ pub enum Message {
         /// The timestamp of the accepted message; 0 for a registration.
         timestamp: u64,
     },
+    /// The server has not accepted a message. The original sends nothing then, and programs ignore
+    /// messages of types that they do not know.
+    Error {
+        /// The type of the message, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
+        /// The reason, for people.
+        reason: String,
+    },
 }
 
 /// The role of a client.
@@ -246,6 +255,7 @@ impl Message {
             Self::ImageFragment { .. } => "image_fragment",
             Self::Heartbeat { .. } => "heartbeat",
             Self::Ack { .. } => "ack",
+            Self::Error { .. } => "error",
         }
     }
 }

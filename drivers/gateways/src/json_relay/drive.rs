@@ -109,22 +109,18 @@ impl Driving {
         is_copy
     }
 
-    /// Follows a command.
+    /// Follows a command, or says why not.
     pub(super) fn command(
         &mut self,
         now: Now,
         user: User,
         command: Command,
         out: &mut Outbox,
-        from: impl std::fmt::Display,
-    ) {
+    ) -> Result<(), &'static str> {
         let speeds = self.speeds.of(command);
         let driven = self.controls.drive(now.elapsed, user, speeds, MOTION_LIFE);
-        if driven.is_err() {
-            out.tally
-                .dropped(now.elapsed, "another session drives", from);
-        }
         self.settle(now, out);
+        driven.map_err(|_| "another session drives")
     }
 
     /// The user is gone.

@@ -244,8 +244,8 @@ impl Machine for End {
             (Side::Robot(driving), Message::ControlCommand { command, timestamp }) => {
                 if driving.is_duplicate(now, USER, command, timestamp) {
                     out.tally.dropped(now.elapsed, "duplicate command", from);
-                } else {
-                    driving.command(now, USER, command, out, from);
+                } else if let Err(reason) = driving.command(now, USER, command, out) {
+                    out.tally.dropped(now.elapsed, reason, from);
                 }
             }
             (
@@ -255,6 +255,10 @@ impl Machine for End {
                 self.image_message(now, message, out);
             }
             (_, Message::Ack { .. }) => {}
+            (_, Message::Error { reason, .. }) => {
+                tracing::debug!(server = %from, "the server refuses a message: {reason}");
+                (out.tally).dropped(now.elapsed, "message refused by the server", from);
+            }
             _ => out.tally.dropped(now.elapsed, "unexpected message", from),
         }
     }

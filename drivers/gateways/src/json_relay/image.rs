@@ -1,6 +1,6 @@
 //! Images of the JSON relay: in one message, or in fragments. PURE.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::codec::Message;
-use super::limits::{MAX_FRAGMENTS, MAX_IMAGE, MAX_IMAGE_AGE};
+use super::limits::{MAX_FRAGMENTS, MAX_IMAGE, MAX_IMAGE_AGE, MAX_OPEN_IMAGES};
 
 /// Senders may leave out the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -151,14 +151,15 @@ impl Image {
     }
 }
 
-/// Collects the fragments of robots: at most one image for each.
+/// Collects the fragments of robots: a few images for each, the oldest first.
 ///
-/// Fragments do not say to which image they belong. A new image begins with fragment 1, with
-/// another total, or when a fragment comes again. So an image whose first fragment is overtaken by
-/// another is lost, but an old image and a new one are not mixed.
+/// Fragments do not say to which image they belong, and may overtake each other. A fragment belongs
+/// to the newest image that lacks it, has the same total, and has timestamps that ascend with it:
+/// senders stamp an image or each of its fragments. Otherwise it begins an image. A complete image
+/// ends older ones.
 #[derive(Debug, Default)]
 pub struct Reassembly {
-    sets: HashMap<SocketAddr, Set>,
+    sets: HashMap<SocketAddr, VecDeque<Set>>,
     abandoned: u64,
 }
 
@@ -168,6 +169,30 @@ struct Set {
     parts: Vec<Option<(String, u64)>>,
     missing: usize,
     size: usize,
+}
+
+impl Set {
+    fn new(since: Duration, total: usize) -> Self {
+        Self {
+            since,
+            parts: vec![None; total],
+            missing: total,
+            size: 0,
+        }
+    }
+
+    /// Whether this fragment can be one of the image.
+    fn lacks(&self, index: usize, total: usize, timestamp: u64) -> bool {
+        if self.parts.len() != total || self.parts.get(index) != Some(&None) {
+            return false;
+        }
+        let mut others = self.parts.iter().enumerate();
+        others.all(|(other, part)| match part {
+            Some((_, stamp)) if other < index => *stamp <= timestamp,
+            Some((_, stamp)) => *stamp >= timestamp,
+            None => true,
+        })
+    }
 }
 
 impl Reassembly {
@@ -186,52 +211,66 @@ impl Reassembly {
         self.handle_timeout(now);
         let index = usize::try_from(sequence.checked_sub(1)?).ok()?;
         let total = usize::try_from(total).ok()?;
-        let continues = self.sets.get(&source).is_some_and(|set| {
-            index > 0 && set.parts.len() == total && set.parts.get(index) == Some(&None)
-        });
-        if !continues {
-            let set = Set {
-                since: now,
-                parts: vec![None; total],
-                missing: total,
-                size: 0,
-            };
-            self.abandoned += u64::from(self.sets.insert(source, set).is_some());
-        }
-        let set = self.sets.get_mut(&source)?;
-        set.size += text.len();
-        if set.size > MAX_IMAGE {
-            self.forget(source);
+        let part = (text, timestamp);
+        let sets = self.sets.entry(source).or_default();
+        let is_copy = |set: &Set| {
+            set.parts.len() == total
+                && set
+                    .parts
+                    .get(index)
+                    .is_some_and(|it| it.as_ref() == Some(&part))
+        };
+        if sets.iter().any(is_copy) {
             return None;
         }
-        *set.parts.get_mut(index)? = Some((text, timestamp));
+        let mut newest_first = (0..sets.len()).rev();
+        let place = newest_first.find(|place| sets[*place].lacks(index, total, timestamp));
+        let mut place = place.unwrap_or_else(|| {
+            sets.push_back(Set::new(now, total));
+            sets.len() - 1
+        });
+        let size = part.0.len();
+        let used = |sets: &VecDeque<Set>| sets.iter().map(|set| set.size).sum::<usize>();
+        while sets.len() > MAX_OPEN_IMAGES || used(sets) + size > MAX_IMAGE {
+            sets.pop_front();
+            self.abandoned += 1;
+            // It was the image of this fragment, which is too long alone.
+            place = place.checked_sub(1)?;
+        }
+        let set = sets.get_mut(place)?;
+        set.size += size;
+        *set.parts.get_mut(index)? = Some(part);
         set.missing -= 1;
         if set.missing > 0 {
             return None;
         }
-        let parts = self.sets.remove(&source)?.parts;
+        let parts = sets.remove(place)?.parts;
+        self.abandoned += place as u64;
+        sets.drain(..place);
         let (texts, timestamps) = parts.into_iter().flatten().unzip();
         Some(Image { texts, timestamps })
     }
 
     /// Drops images that have waited too long.
     pub fn handle_timeout(&mut self, now: Duration) {
-        let before = self.sets.len();
-        self.sets.retain(|_, set| now < set.since + MAX_IMAGE_AGE);
-        self.abandoned += (before - self.sets.len()) as u64;
+        for sets in self.sets.values_mut() {
+            let before = sets.len();
+            sets.retain(|set| now < set.since + MAX_IMAGE_AGE);
+            self.abandoned += (before - sets.len()) as u64;
+        }
+        self.sets.retain(|_, sets| !sets.is_empty());
     }
 
     /// When [`Self::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.sets
-            .values()
-            .map(|set| set.since + MAX_IMAGE_AGE)
-            .min()
+        let sets = self.sets.values().flatten();
+        sets.map(|set| set.since + MAX_IMAGE_AGE).min()
     }
 
-    /// Drops the image of a robot that is gone.
+    /// Drops the images of a robot that is gone.
     pub fn forget(&mut self, source: SocketAddr) {
-        self.abandoned += u64::from(self.sets.remove(&source).is_some());
+        let sets = self.sets.remove(&source);
+        self.abandoned += sets.map_or(0, |sets| sets.len() as u64);
     }
 
     /// The number of images that were dropped incomplete.
@@ -241,7 +280,7 @@ impl Reassembly {
 
     /// The memory of all incomplete images, in bytes of base64.
     pub fn used(&self) -> usize {
-        self.sets.values().map(|set| set.size).sum()
+        self.sets.values().flatten().map(|set| set.size).sum()
     }
 }
 

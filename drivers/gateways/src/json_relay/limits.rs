@@ -20,6 +20,9 @@ pub const MAX_FRAGMENTS: u32 = 1024;
 /// The longest image, in bytes of base64.
 pub const MAX_IMAGE: usize = 8 << 20;
 
+/// Incomplete images of one robot: fragments of the next one may overtake those of the last.
+pub const MAX_OPEN_IMAGES: usize = 3;
+
 /// How long an incomplete image is kept.
 pub const MAX_IMAGE_AGE: Duration = Duration::from_secs(2);
 
@@ -56,6 +59,12 @@ pub const BEAT_PERIOD: Duration = Duration::from_secs(5);
 /// The time between two registrations that we send: the server may have started again, and it does
 /// not say so.
 pub const REGISTER_PERIOD: Duration = Duration::from_secs(30);
+
+/// Answers per second to one address that sends wrong messages.
+pub const ERRORS_PER_S: u32 = 10;
+
+/// The longest reason in an answer to a wrong message, in characters.
+pub const MAX_REASON: usize = 200;
 
 /// A command with the same timestamp from the same control within this time is a duplicate.
 pub const DUPLICATE_PERIOD: Duration = Duration::from_millis(50);

@@ -13,14 +13,15 @@ use super::codec::{ClientId, Command, Message, Role, Secret};
 use super::drive::{Driving, Speeds};
 use super::image::{self, Image, Reassembly};
 use super::limits::{
-    CLIENT_LIFE, MAX_CLIENTS, OUTSIDE_BYTES_PER_S, OUTSIDE_CLIENT_LIFE, SWEEP_PERIOD, USUAL_MTU,
+    CLIENT_LIFE, ERRORS_PER_S, MAX_CLIENTS, MAX_REASON, OUTSIDE_BYTES_PER_S, OUTSIDE_CLIENT_LIFE,
+    SWEEP_PERIOD, USUAL_MTU,
 };
 use super::pacing::{Datagrams, Pacing};
 use super::pictures::{Joining, for_amber};
 use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
 use crate::shared::controls::Seat;
-use crate::shared::gate::Bucket;
+use crate::shared::gate::{Bucket, Buckets};
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
 use crate::shared::robot::{Event, Robot, User};
 
@@ -89,7 +90,12 @@ pub struct Server {
     next_user: u32,
     stranger_is_open: bool,
     swept: Duration,
+    /// Answers to wrong messages.
+    errors: Buckets<SocketAddr>,
 }
+
+/// Whether a message is accepted, or the reason why not.
+type Outcome = Result<(), &'static str>;
 
 #[derive(Debug)]
 struct Client {
@@ -116,6 +122,7 @@ impl Server {
             next_user: 1,
             stranger_is_open: false,
             swept: Duration::ZERO,
+            errors: Buckets::new(ERRORS_PER_S),
         }
     }
 
@@ -126,30 +133,25 @@ impl Server {
         key: &(Role, ClientId),
         secret: Option<&Secret>,
         out: &mut Outbox,
-    ) -> bool {
-        let mut refuse = |reason| {
-            out.tally.dropped(now.elapsed, reason, from);
-            false
-        };
+    ) -> Outcome {
         if self.settings.secret.is_some() && self.settings.secret.as_ref() != secret {
-            return refuse("wrong secret");
+            return Err("wrong secret");
         }
         let drives = self.drives(now, key);
         if let Some(client) = self.clients.get_mut(key) {
             if client.address.ip() != from.ip() && !self.settings.last_wins {
-                return refuse("the name is taken by another host");
+                return Err("the name is taken by another host");
             }
             if client.address != from && drives && !self.settings.last_wins {
-                return refuse(IN_USE);
+                return Err(IN_USE);
             }
             client.address = from;
-            client.heard = now.elapsed;
-            return true;
+            return Ok(());
         }
         let count = self.clients.keys().filter(|(role, _)| *role == key.0);
         if count.count() >= MAX_CLIENTS {
             let Some(leaves) = self.who_leaves(now, key.0, from.ip()) else {
-                return refuse("too many clients");
+                return Err("too many clients");
             };
             let reason = "too many clients of one host: the most silent one left";
             out.tally.dropped(now.elapsed, reason, from);
@@ -171,38 +173,23 @@ impl Server {
             stamps: Stamps::default(),
         };
         self.clients.insert(key.clone(), client);
-        true
+        Ok(())
     }
 
-    fn beat(
-        &mut self,
-        now: Now,
-        from: SocketAddr,
-        key: &(Role, ClientId),
-        out: &mut Outbox,
-    ) -> bool {
+    fn beat(&mut self, now: Now, from: SocketAddr, key: &(Role, ClientId)) -> Outcome {
         let drives = self.drives(now, key);
         match self.clients.get_mut(key) {
             Some(client)
                 if client.address != from && client.address.ip() == from.ip() && drives =>
             {
-                out.tally.dropped(now.elapsed, IN_USE, from);
-                false
+                Err(IN_USE)
             }
             Some(client) if client.address.ip() == from.ip() => {
                 client.address = from;
-                client.heard = now.elapsed;
-                true
+                Ok(())
             }
-            Some(_) => {
-                out.tally
-                    .dropped(now.elapsed, "heartbeat from another host", from);
-                false
-            }
-            None => {
-                out.tally.dropped(now.elapsed, "not registered", from);
-                false
-            }
+            Some(_) => Err("heartbeat from another host"),
+            None => Err("not registered"),
         }
     }
 
@@ -264,41 +251,32 @@ impl Server {
         command: Command,
         timestamp: u64,
         out: &mut Outbox,
-    ) -> bool {
-        let Some(user) = self.commander(from, out) else {
-            out.tally.dropped(
-                now.elapsed,
-                "command from a client that is no control",
-                from,
-            );
-            return false;
-        };
+    ) -> Outcome {
+        let user = self.commander(from, out);
+        let user = user.ok_or("command from a client that is no control")?;
         if self
             .settings
             .max_skew
             .is_some_and(|most| skew(now, timestamp) > most)
         {
-            out.tally.dropped(now.elapsed, "command out of date", from);
-            return false;
+            return Err("command out of date");
         }
         if self.is_late(now, user, timestamp) {
-            out.tally
-                .dropped(now.elapsed, "command delayed by the network", from);
-            return false;
+            return Err("command delayed by the network");
         }
         if self.driving.is_duplicate(now, user, command, timestamp) {
+            // The first copy has been answered.
             out.tally.dropped(now.elapsed, "duplicate command", from);
-            return false;
+            return Ok(());
         }
         let message = Message::ControlCommand { command, timestamp };
         let bytes = Bytes::from(message.encode());
         for ((role, _), client) in &self.clients {
-            if *role == Role::Robot && client.address != from {
+            if *role == Role::Robot {
                 out.send(SOCKET, client.address, bytes.clone());
             }
         }
-        self.driving.command(now, user, command, out, from);
-        true
+        self.driving.command(now, user, command, out)
     }
 
     /// Whether the sender may send images, and the name to show.
@@ -321,15 +299,12 @@ impl Server {
         from: SocketAddr,
         message: Message,
         out: &mut Outbox,
-    ) -> bool {
-        let Some(source) = self.sender_of_images(from) else {
-            out.tally
-                .dropped(now.elapsed, "image from a client that is no robot", from);
-            return false;
-        };
+    ) -> Outcome {
+        let source = self.sender_of_images(from);
+        let source = source.ok_or("image from a client that is no robot")?;
         if self.settings.passthrough {
             let datagram = Datagrams::from([Bytes::from(message.encode())]);
-            self.forward(now, Some(from), &datagram, Order::AsTheyCome, out);
+            self.forward(now, &datagram, Order::AsTheyCome, out);
         }
         let image = match message {
             Message::ImageData { image, timestamp } => Some(Image::whole(image, timestamp)),
@@ -351,39 +326,55 @@ impl Server {
             _ => None,
         };
         let Some(image) = image else {
-            return true;
+            return Ok(());
         };
         if !self.settings.passthrough {
             let messages = image.messages().into_iter();
             let datagrams = messages.map(|message| message.encode().into()).collect();
-            self.forward(now, Some(from), &datagrams, Order::WholeImages, out);
+            self.forward(now, &datagrams, Order::WholeImages, out);
         }
-        match image.decode() {
-            Ok(file) => {
-                let timestamp = image.timestamps.first().copied().unwrap_or_default();
-                for piece in for_amber(&source, timestamp, file) {
-                    out.push(Output::Image(piece));
-                }
-            }
-            Err(_) => out.tally.bad(now.elapsed, "image is not base64", from),
+        let file = image.decode().map_err(|_| "image is not base64")?;
+        let timestamp = image.timestamps.first().copied().unwrap_or_default();
+        for piece in for_amber(&source, timestamp, file) {
+            out.push(Output::Image(piece));
         }
-        true
+        Ok(())
     }
 
-    /// Sends an image to all controls but its sender.
-    fn forward(
+    /// Answers a message that is not accepted. An address outside of private networks that is not
+    /// registered gets nothing: it may be forged.
+    fn refuse(
         &mut self,
         now: Now,
-        from: Option<SocketAddr>,
-        datagrams: &Datagrams,
-        order: Order,
+        from: SocketAddr,
+        of: Option<&'static str>,
+        reason: &str,
         out: &mut Outbox,
     ) {
+        let is_known = is_local(from.ip()) || self.knows(SOCKET, from);
+        if is_known && self.errors.take(now.elapsed, from) {
+            let error = Message::Error {
+                of: of.map(str::to_owned),
+                reason: reason.chars().take(MAX_REASON).collect(),
+            };
+            out.send(SOCKET, from, error.encode());
+        }
+    }
+
+    /// The client with this role at an address.
+    fn at(&self, role: Role, from: SocketAddr) -> Option<(Role, ClientId)> {
+        let mut clients = self.clients.iter();
+        let (key, _) = clients.find(|((its, _), client)| *its == role && client.address == from)?;
+        Some(key.clone())
+    }
+
+    /// Sends an image to all controls.
+    fn forward(&mut self, now: Now, datagrams: &Datagrams, order: Order, out: &mut Outbox) {
         let size = datagrams.iter().map(Bytes::len).sum::<usize>();
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         for ((role, _), client) in &mut self.clients {
             let address = client.address;
-            if *role != Role::Control || Some(address) == from {
+            if *role != Role::Control {
                 continue;
             }
             if !is_local(address.ip()) && !client.budget.take_many(now.elapsed, size) {
@@ -466,45 +457,59 @@ impl Machine for Server {
         let from = datagram.from;
         let message = match Message::decode(datagram.bytes) {
             Ok(message) => message,
-            Err(error) => return out.tally.bad(now.elapsed, error.reason(), from),
+            Err(error) => {
+                out.tally.bad(now.elapsed, error.reason(), from);
+                return self.refuse(now, from, None, &error.to_string(), out);
+            }
         };
         let kind = message.kind();
-        let (accepted, timestamp) = match message {
+        // One address may be a control and a robot.
+        let (outcome, client, timestamp) = match message {
             Message::Register {
                 client_type,
                 client_id,
                 secret,
             } => {
                 let key = (client_type, client_id);
-                (self.register(now, from, &key, secret.as_ref(), out), 0)
+                let outcome = self.register(now, from, &key, secret.as_ref(), out);
+                (outcome, Some(key), 0)
             }
             Message::Heartbeat {
                 client_type,
                 client_id,
                 timestamp,
-            } => (
-                self.beat(now, from, &(client_type, client_id), out),
-                timestamp,
-            ),
+            } => {
+                let key = (client_type, client_id);
+                (self.beat(now, from, &key), Some(key), timestamp)
+            }
             Message::ControlCommand { command, timestamp } => {
-                (self.command(now, from, command, timestamp, out), timestamp)
+                let outcome = self.command(now, from, command, timestamp, out);
+                (outcome, self.at(Role::Control, from), timestamp)
             }
             Message::ImageData { timestamp, .. } | Message::ImageFragment { timestamp, .. } => {
-                (self.image_message(now, from, message, out), timestamp)
+                let outcome = self.image_message(now, from, message, out);
+                (outcome, self.at(Role::Robot, from), timestamp)
             }
-            Message::Ack { .. } => {
-                out.tally.dropped(now.elapsed, "unexpected ack", from);
-                return;
+            // No answer, so that two servers do not keep each other busy.
+            Message::Ack { .. } | Message::Error { .. } => {
+                return out.tally.dropped(now.elapsed, "unexpected answer", from);
             }
         };
-        let client = self
-            .clients
-            .iter()
-            .find(|(_, client)| client.address == from);
-        if let (true, true, Some(((_, id), _))) = (accepted, self.settings.ack, client) {
+        if let Err(reason) = outcome {
+            out.tally.dropped(now.elapsed, reason, from);
+            return self.refuse(now, from, Some(kind), reason, out);
+        }
+        let Some(key) = client else {
+            return;
+        };
+        // Any message that is accepted is a sign of life.
+        if let Some(client) = self.clients.get_mut(&key) {
+            client.heard = now.elapsed;
+        }
+        if self.settings.ack {
             let ack = Message::Ack {
                 of: kind.to_owned(),
-                client_id: id.clone(),
+                client_id: key.1,
                 timestamp,
             };
             out.send(SOCKET, from, ack.encode());
@@ -529,7 +534,7 @@ impl Machine for Server {
             Ok(messages) => {
                 let messages = messages.iter();
                 let datagrams = messages.map(|message| message.encode().into()).collect();
-                self.forward(now, None, &datagrams, Order::WholeImages, out);
+                self.forward(now, &datagrams, Order::WholeImages, out);
             }
             Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
         }

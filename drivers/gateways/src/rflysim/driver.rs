@@ -12,9 +12,9 @@ use serde::Deserialize;
 use super::foreign::ForeignSettings;
 use super::limits::{HEIGHTS_M, MAX_VEHICLES, RATES_HZ, VEHICLE_RATE};
 use super::mapping::{GpsOrigin, MapFrame};
-use super::ports::Vehicle;
+use super::ports::{Port, Vehicle};
 use super::session::{RflySim, Settings};
-use super::shown::{Mode, ShownSettings, TruthForm};
+use super::shown::{Mode, ShownSettings, TruthPorts, Unlock};
 use crate::limits::{LISTENER_RATE, SOURCE_RATE};
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
 
@@ -39,9 +39,16 @@ pub struct Options {
     /// The host that sees and commands Amber's robot [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Option<IpAddr>,
+    /// Length of the packets with the true state: 200 as published, or 168 as in newer versions of
+    /// RflySim [default: 200]
+    #[arg(long, value_name = "BYTES")]
+    pub truth: Option<TruthForm>,
     /// Let the peer arm and move the robot
     #[arg(long)]
     pub allow_arm: bool,
+    /// Let the peer move the robot without arming it first, for programs that arm over MAVLink
+    #[arg(long)]
+    pub unlock_by_command: bool,
     #[command(flatten)]
     network: NetworkOptions,
     #[command(flatten)]
@@ -67,11 +74,12 @@ struct ShownOptions {
     peer: Option<IpAddr>,
     rate_hz: Option<f64>,
     mode: ModeOption,
-    truth: TruthOption,
-    latitude_deg: f64,
-    longitude_deg: f64,
-    altitude_m: f64,
+    truth: Option<TruthOption>,
+    latitude_deg: Option<f64>,
+    longitude_deg: Option<f64>,
+    altitude_m: Option<f64>,
     allow_arm: bool,
+    unlock_by_command: bool,
     messages: bool,
 }
 
@@ -107,13 +115,38 @@ enum ModeOption {
     Simple,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-enum TruthOption {
+/// A form of the true state, by the length of its packets.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+pub enum TruthForm {
+    /// The published format
     #[default]
-    #[serde(rename = "168")]
-    Present,
     #[serde(rename = "200")]
-    Old,
+    #[value(name = "200")]
+    Bytes200,
+    /// The format of newer versions
+    #[serde(rename = "168")]
+    #[value(name = "168")]
+    Bytes168,
+}
+
+/// One form, to the usual port; or the port of each form that is sent.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected \"200\", \"168\", or ports such as { 200 = 30101, 168 = 30201 }"
+)]
+enum TruthOption {
+    Form(TruthForm),
+    Ports(PortOptions),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortOptions {
+    #[serde(rename = "200")]
+    of_200_bytes: Option<u16>,
+    #[serde(rename = "168")]
+    of_168_bytes: Option<u16>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -144,13 +177,19 @@ impl Options {
         (rates.listener_rate).get_or_insert(LISTENER_RATE.saturating_add(telemetry));
         let mut network = self.network.checked(file.network)?;
         let (robot, _) = self.robot.checked(file.robot)?;
-        let flags = self.vehicle.is_some() || self.peer.is_some() || self.allow_arm;
+        let flags = self.vehicle.is_some()
+            || self.peer.is_some()
+            || self.truth.is_some()
+            || self.allow_arm
+            || self.unlock_by_command;
         let wanted = flags || file.vehicle.is_some() || file.foreign.is_empty();
         let shown = wanted.then(|| {
             let mut shown = file.vehicle.unwrap_or_default();
             shown.number = self.vehicle.or(shown.number);
             shown.peer = self.peer.or(shown.peer);
+            shown.truth = self.truth.map(TruthOption::Form).or(shown.truth);
             shown.allow_arm |= self.allow_arm;
+            shown.unlock_by_command |= self.unlock_by_command;
             shown.checked()
         });
         let shown = shown.transpose()?;
@@ -175,21 +214,27 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 impl ShownOptions {
     fn checked(self) -> Result<ShownSettings, OptionsError> {
         let rate_hz = check("rate_hz", self.rate_hz.unwrap_or(20.0), RATES_HZ)?;
+        let vehicle = vehicle(self.number.unwrap_or(1))?;
+        let usual = GpsOrigin::default();
+        let latitude_deg = self.latitude_deg.unwrap_or(usual.latitude_deg);
+        let longitude_deg = self.longitude_deg.unwrap_or(usual.longitude_deg);
+        let altitude_m = self.altitude_m.unwrap_or(usual.altitude_m);
         Ok(ShownSettings {
-            vehicle: vehicle(self.number.unwrap_or(1))?,
+            vehicle,
             peer: self.peer.unwrap_or(LOOPBACK),
             period: Duration::from_secs_f64(1.0 / rate_hz),
             mode: self.mode.into(),
-            truth: match self.truth {
-                TruthOption::Present => TruthForm::Present,
-                TruthOption::Old => TruthForm::Old,
-            },
+            truth: truth(self.truth, vehicle)?,
             origin: GpsOrigin {
-                latitude_deg: check("latitude_deg", self.latitude_deg, -89.0..=89.0)?,
-                longitude_deg: check("longitude_deg", self.longitude_deg, -180.0..=180.0)?,
-                altitude_m: check("altitude_m", self.altitude_m, -1_000.0..=10_000.0)?,
+                latitude_deg: check("latitude_deg", latitude_deg, -89.0..=89.0)?,
+                longitude_deg: check("longitude_deg", longitude_deg, -180.0..=180.0)?,
+                altitude_m: check("altitude_m", altitude_m, -1_000.0..=10_000.0)?,
             },
-            allow_arm: self.allow_arm,
+            unlock: match (self.unlock_by_command, self.allow_arm) {
+                (true, _) => Unlock::FirstCommand,
+                (false, true) => Unlock::Arm,
+                (false, false) => Unlock::Never,
+            },
             messages: self.messages,
         })
     }
@@ -225,6 +270,30 @@ impl From<ModeOption> for Mode {
     }
 }
 
+fn truth(option: Option<TruthOption>, vehicle: Vehicle) -> Result<TruthPorts, OptionsError> {
+    let port = vehicle.port(Port::Truth);
+    let checked = |port: Option<u16>| {
+        let checked = port.map(|port| check("truth", port, 1..=u16::MAX));
+        checked.transpose()
+    };
+    Ok(
+        match option.unwrap_or(TruthOption::Form(TruthForm::default())) {
+            TruthOption::Form(TruthForm::Bytes200) => TruthPorts {
+                of_200_bytes: Some(port),
+                of_168_bytes: None,
+            },
+            TruthOption::Form(TruthForm::Bytes168) => TruthPorts {
+                of_200_bytes: None,
+                of_168_bytes: Some(port),
+            },
+            TruthOption::Ports(ports) => TruthPorts {
+                of_200_bytes: checked(ports.of_200_bytes)?,
+                of_168_bytes: checked(ports.of_168_bytes)?,
+            },
+        },
+    )
+}
+
 fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
     let number = check("number", number, 1..=Vehicle::MAX)?;
     Vehicle::new(number).ok_or(OptionsError::Value {
@@ -252,7 +321,10 @@ mod tests {
     fn by_default_the_robot_is_vehicle_1_for_this_machine_and_locked() {
         let (settings, network) = Options::default().checked().unwrap();
         let shown = settings.shown.unwrap();
-        assert_eq!((shown.vehicle.number(), shown.allow_arm), (1, false));
+        assert_eq!((shown.vehicle.number(), shown.unlock), (1, Unlock::Never));
+        assert_eq!(shown.truth, ports(Some(30_101), None));
+        // Clients take a home of 0, 0 for an absent one.
+        assert!(shown.origin.latitude_deg > 1.0 && shown.origin.longitude_deg > 1.0);
         assert!(shown.peer.is_loopback() && settings.bind.is_loopback());
         assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
     }
@@ -267,11 +339,12 @@ mod tests {
             peer = "10.0.0.5"
             rate_hz = 50
             mode = "simple"
-            truth = "200"
+            truth = { 200 = 30103, 168 = 30203 }
             latitude_deg = 50.06
             longitude_deg = 19.92
             altitude_m = 219.5
             allow_arm = true
+            unlock_by_command = true
             messages = true
             [[foreign]]
             number = 3
@@ -288,7 +361,10 @@ mod tests {
         )
         .unwrap();
         let shown = settings.shown.unwrap();
-        assert_eq!((shown.mode, shown.truth), (Mode::Simple, TruthForm::Old));
+        assert_eq!(shown.mode, Mode::Simple);
+        assert_eq!(shown.truth, ports(Some(30_103), Some(30_203)));
+        assert_eq!(shown.unlock, Unlock::FirstCommand);
+        assert!((shown.origin.latitude_deg - 50.06).abs() < 1e-9);
         assert_eq!(shown.period, Duration::from_millis(20));
         assert!(shown.messages);
         let foreign = &settings.foreign[0];
@@ -299,6 +375,34 @@ mod tests {
             let host: IpAddr = host.parse().unwrap();
             assert!(network.allowed.iter().any(|it| it.contains(&host)));
         }
+    }
+
+    fn ports(of_200_bytes: Option<u16>, of_168_bytes: Option<u16>) -> TruthPorts {
+        TruthPorts {
+            of_200_bytes,
+            of_168_bytes,
+        }
+    }
+
+    #[test]
+    fn the_true_state_has_a_form_or_a_port_for_each_form() {
+        let truth = |text: &str| {
+            let (settings, _) = setup(&format!("[vehicle]\nnumber = 2\ntruth = {text}")).unwrap();
+            settings.shown.unwrap().truth
+        };
+        assert_eq!(truth("\"200\""), ports(Some(30_103), None));
+        assert_eq!(truth("\"168\""), ports(None, Some(30_103)));
+        assert_eq!(truth("{ 168 = 30201 }"), ports(None, Some(30_201)));
+        let options = Options {
+            truth: Some(TruthForm::Bytes168),
+            ..Options::default()
+        };
+        let (settings, _) = options.checked().unwrap();
+        assert_eq!(settings.shown.unwrap().truth, ports(None, Some(30_101)));
+        let error = setup("[vehicle]\ntruth = \"112\"").err().unwrap();
+        assert!(error.to_string().contains("{ 200 = 30101"), "{error}");
+        let error = setup("[vehicle]\ntruth = { 200 = 0 }").err().unwrap();
+        assert_eq!(error.to_string(), "truth: 0 is not within 1 to 65535");
     }
 
     #[test]

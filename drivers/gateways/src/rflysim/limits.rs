@@ -3,6 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// After a disarm command, commands unlock the vehicle again only after a pause of this length: a
+/// program that sends 30 commands a second must not undo the disarm command of a person.
+pub const PAUSE: Duration = Duration::from_secs(1);
+
 /// How often the state of Amber's robot may be sent, in Hz. Its sensors are read 10 to 20 times a
 /// second.
 pub const RATES_HZ: RangeInclusive<f64> = 1.0..=50.0;

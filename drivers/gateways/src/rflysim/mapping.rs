@@ -47,6 +47,17 @@ pub struct GpsOrigin {
     pub altitude_m: f64,
 }
 
+impl Default for GpsOrigin {
+    /// In Kraków, where Amber comes from. Clients take a position of 0, 0 for an absent one.
+    fn default() -> Self {
+        Self {
+            latitude_deg: 50.0680,
+            longitude_deg: 19.9125,
+            altitude_m: 220.0,
+        }
+    }
+}
+
 impl NedPose {
     /// From a pose of Amber.
     pub fn from_map(pose: MapPose) -> Self {

@@ -1,6 +1,7 @@
 //! Amber's robot as a vehicle of RflySim: its state is sent, and it follows commands. PURE.
 //!
-//! The vehicle starts locked. It moves only after an arm command, and only if arming is allowed.
+//! The vehicle starts locked. It moves only after an arm command, and only if arming is allowed. An
+//! option lets the first command unlock it, for programs that arm only over MAVLink.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use super::codec::{
     ControlMode, ExternalMessage, FRAME_BODY, FullCommand, FullEstimate, NO_COLLISION, Packet,
     Padding, ShortCommand, SimpleEstimate, SimpleKind, Truth168, Truth200, ignored,
 };
-use super::limits::{MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, SAME_TARGET_M};
+use super::limits::{MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, PAUSE, SAME_TARGET_M};
 use super::mapping::{AT_REST_M_S2, GpsOrigin, NedPose, body_axes, twist, wheels_rpm};
-use super::ports::{Port, Vehicle};
+use super::ports::Vehicle;
 use crate::limits::{MOTION_LIFE, ORDER_RATE};
 use crate::shared::clock::Now;
 use crate::shared::controls::{Controls, Seat};
@@ -23,6 +24,12 @@ use crate::shared::robot::{Measurement, Order, Robot, User};
 
 /// The kind of vehicle in the telemetry: the usual one of published programs.
 const VEHICLE_TYPE: i32 = 3;
+
+/// Reasons for dropped commands. Each names the option that changes it.
+pub(super) const LOCKED: &str = "locked: send an arm command, or set unlock_by_command";
+pub(super) const DISARMED: &str = "disarmed: send an arm command, or pause commands for 1 s";
+pub(super) const NO_ARMING: &str =
+    "locked: arming is not allowed, set allow_arm or unlock_by_command";
 
 /// The presentation of Amber's robot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,12 +42,12 @@ pub struct ShownSettings {
     pub period: Duration,
     /// The packets that carry the estimated state.
     pub mode: Mode,
-    /// The packets that carry the true state.
-    pub truth: TruthForm,
+    /// The packets that carry the true state, and their ports.
+    pub truth: TruthPorts,
     /// The position of the origin of the map on the earth.
     pub origin: GpsOrigin,
-    /// Follow arm commands, so that the peer can move the robot.
-    pub allow_arm: bool,
+    /// How the peer unlocks the robot.
+    pub unlock: Unlock,
     /// Also send messages of the autopilot, with the motion of the wheels.
     pub messages: bool,
 }
@@ -55,14 +62,36 @@ pub enum Mode {
     Simple,
 }
 
-/// The form of the true state.
+/// The ports of the peer that get the true state, by its form. A form without a port is not sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum TruthForm {
-    /// 168 bytes: current versions of RflySim.
+pub struct TruthPorts {
+    /// 200 bytes: the published format.
+    pub of_200_bytes: Option<u16>,
+    /// 168 bytes: the format of newer versions of RflySim.
+    pub of_168_bytes: Option<u16>,
+}
+
+/// How the peer unlocks the robot.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Unlock {
+    /// Not at all.
     #[default]
-    Present,
-    /// 200 bytes: older versions.
-    Old,
+    Never,
+    /// By an arm command.
+    Arm,
+    /// By an arm command, or by its first command of motion.
+    FirstCommand,
+}
+
+/// Whether the robot follows commands of motion.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Lock {
+    /// It has not been unlocked.
+    Locked,
+    /// A disarm command has ended motion. Commands that go on without a pause do not unlock it.
+    Disarmed,
+    /// It follows commands.
+    Open,
 }
 
 /// A robot that is shown.
@@ -75,7 +104,9 @@ pub(super) struct Shown {
     wheels: Option<(Duration, WheelSpeeds)>,
     imu: Option<(Duration, ImuReading)>,
     sent: Option<Duration>,
-    locked: bool,
+    lock: Lock,
+    /// The last command of motion, whether it was followed or not.
+    commanded: Option<Duration>,
     controls: Controls<User>,
     target: Option<(Duration, Target)>,
     orders: Bucket,
@@ -92,7 +123,8 @@ impl Shown {
             wheels: None,
             imu: None,
             sent: None,
-            locked: true,
+            lock: Lock::Locked,
+            commanded: None,
             controls: Controls::new(Seat::Exclusive),
             target: None,
             orders: Bucket::new(ORDER_RATE),
@@ -113,7 +145,7 @@ impl Shown {
 
     /// Whether the peer has unlocked it.
     pub(super) fn is_armed(&self) -> bool {
-        !self.locked
+        self.lock == Lock::Open
     }
 
     pub(super) fn drives(&self) -> bool {
@@ -195,7 +227,7 @@ impl Shown {
         yaw_rate: f64,
         out: &mut Outbox,
     ) -> Outcome {
-        self.check_unlocked()?;
+        self.check_unlocked(now)?;
         if velocity[0].hypot(velocity[1]) > MAX_SPEED_M_S || yaw_rate.abs() > MAX_TURN_RAD_S {
             return Err("speed above the limit");
         }
@@ -212,7 +244,7 @@ impl Shown {
     }
 
     fn go_to(&mut self, now: Now, place: [f64; 2], target: Target, out: &mut Outbox) -> Outcome {
-        self.check_unlocked()?;
+        self.check_unlocked(now)?;
         if place[0].hypot(place[1]) > MAX_DISTANCE_M {
             return Err("target too far away");
         }
@@ -233,21 +265,35 @@ impl Shown {
     }
 
     fn arm(&mut self, now: Now, on: bool, out: &mut Outbox) -> Outcome {
-        if on && !self.settings.allow_arm {
-            return Err("arming is not allowed");
-        }
-        self.locked = !on;
-        if !on {
+        if on {
+            if self.settings.unlock == Unlock::Never {
+                return Err(NO_ARMING);
+            }
+            self.lock = Lock::Open;
+        } else {
+            if self.is_armed() {
+                self.lock = Lock::Disarmed;
+            }
             self.halt(now, out);
         }
         Ok(())
     }
 
-    fn check_unlocked(&self) -> Outcome {
-        if self.locked {
-            Err("the vehicle is locked")
-        } else {
-            Ok(())
+    /// A command of motion has arrived.
+    fn check_unlocked(&mut self, now: Now) -> Outcome {
+        let last = self.commanded.replace(now.elapsed);
+        let is_first = last.is_none_or(|last| now.since(last) >= PAUSE);
+        if self.is_armed() {
+            return Ok(());
+        }
+        match self.settings.unlock {
+            Unlock::FirstCommand if self.lock == Lock::Disarmed && !is_first => Err(DISARMED),
+            Unlock::FirstCommand => {
+                self.lock = Lock::Open;
+                Ok(())
+            }
+            Unlock::Arm => Err(LOCKED),
+            Unlock::Never => Err(NO_ARMING),
         }
     }
 
@@ -289,8 +335,11 @@ impl Shown {
         // Without a pose there is no state.
         if let Some(pose) = self.ned(now) {
             let message = self.settings.messages.then(|| self.message(now));
-            for packet in self.telemetry(now, pose).into_iter().chain(message) {
-                let port = self.settings.vehicle.port(packet.port());
+            let estimate = self.estimate(now, pose);
+            let ported = |packet: Packet| (self.settings.vehicle.port(packet.port()), packet);
+            let packets = [ported(estimate)].into_iter();
+            let packets = packets.chain(self.truth(now, pose).into_iter().flatten());
+            for (port, packet) in packets.chain(message.map(ported)) {
                 let to = SocketAddr::new(self.settings.peer, port);
                 out.send(socket, to, packet.encode());
             }
@@ -334,44 +383,50 @@ impl Shown {
         })
     }
 
-    fn telemetry(&self, now: Now, pose: NedPose) -> [Packet; 2] {
+    /// The true state in each form that has a port.
+    fn truth(&self, now: Now, pose: NedPose) -> [Option<(u16, Packet)>; 2] {
         let wheels = fresh(now, self.wheels).unwrap_or_default();
         let twist = twist(self.robot.drive, wheels);
         let imu = fresh(now, self.imu).and_then(|reading| body_axes(&reading));
         let measured = imu.unwrap_or((AT_REST_M_S2, [0.0, 0.0, -twist.turn_rad_s]));
-        let [north_m_s, east_m_s] = pose.velocity_m_s(twist.forward_m_s);
-
-        let id = i32::from(self.settings.vehicle.number());
-        let position_m = [pose.north_m, pose.east_m, 0.0];
-        let velocity_m_s = [north_m_s as f32, east_m_s as f32, 0.0];
-        let angles_rad = [0.0, 0.0, pose.yaw_rad as f32];
+        let Place {
+            position_m,
+            velocity_m_s,
+            angles_rad,
+        } = Place::new(pose, twist.forward_m_s);
         let (sin, cos) = (pose.yaw_rad / 2.0).sin_cos();
+
+        let copter_id = i32::from(self.settings.vehicle.number());
         let quaternion = [cos as f32, 0.0, 0.0, sin as f32];
+        let motors_rpm = wheels_rpm(wheels);
         let acceleration_m_s2 = measured.0.map(|number| number as f32);
         let rates_rad_s = measured.1.map(|number| number as f32);
         let gps_position = self.settings.origin.position(pose);
         let time_s = now.elapsed.as_secs_f64();
-        let motors_rpm = wheels_rpm(wheels);
-        let truth = match self.settings.truth {
-            TruthForm::Old => Packet::Truth200(
-                NO_COLLISION,
-                Truth200 {
-                    copter_id: id,
-                    vehicle_type: VEHICLE_TYPE,
-                    time_s,
-                    velocity_m_s,
-                    position_m: position_m.map(|number| number as f32),
-                    angles_rad,
-                    quaternion,
-                    motors_rpm,
-                    acceleration_m_s2,
-                    rates_rad_s,
-                    padding: Padding,
-                    gps_position,
-                },
-            ),
-            TruthForm::Present => Packet::Truth168(Truth168 {
-                copter_id: id,
+        let TruthPorts {
+            of_200_bytes,
+            of_168_bytes,
+        } = self.settings.truth;
+        let long = of_200_bytes.map(|port| {
+            let truth = Truth200 {
+                copter_id,
+                vehicle_type: VEHICLE_TYPE,
+                time_s,
+                velocity_m_s,
+                position_m: position_m.map(|number| number as f32),
+                angles_rad,
+                quaternion,
+                motors_rpm,
+                acceleration_m_s2,
+                rates_rad_s,
+                padding: Padding,
+                gps_position,
+            };
+            (port, Packet::Truth200(NO_COLLISION, truth))
+        });
+        let short = of_168_bytes.map(|port| {
+            let truth = Truth168 {
+                copter_id,
                 vehicle_type: VEHICLE_TYPE,
                 reserved: 0,
                 velocity_m_s,
@@ -383,17 +438,29 @@ impl Shown {
                 time_s,
                 position_m,
                 gps_position,
-            }),
-        };
+            };
+            (port, Packet::Truth168(truth))
+        });
+        [long, short]
+    }
 
-        let home = self.settings.origin.whole_position(NedPose::default());
-        let estimate = match self.settings.mode {
+    fn estimate(&self, now: Now, pose: NedPose) -> Packet {
+        let wheels = fresh(now, self.wheels).unwrap_or_default();
+        let twist = twist(self.robot.drive, wheels);
+        let Place {
+            position_m,
+            velocity_m_s,
+            angles_rad,
+        } = Place::new(pose, twist.forward_m_s);
+        let position_m = position_m.map(|number| number as f32);
+        let gps_home = self.settings.origin.whole_position(NedPose::default());
+        match self.settings.mode {
             Mode::Simple => Packet::SimpleEstimate(
                 SimpleKind::State,
                 SimpleEstimate {
-                    gps_home: home,
+                    gps_home,
                     angles_rad,
-                    position_m: position_m.map(|number| number as f32),
+                    position_m,
                     velocity_m_s,
                 },
             ),
@@ -404,17 +471,17 @@ impl Shown {
                     FullEstimate {
                         // Wraps after 49 days, as that of the autopilot.
                         time_boot_ms: now.elapsed.as_millis() as u32,
-                        copter_id: id.unsigned_abs(),
+                        copter_id: self.settings.vehicle.number().into(),
                         gps_position: self.settings.origin.whole_position(pose),
                         gps_velocity_cm_s: velocity_m_s.map(|m_s| (m_s * 100.0).round() as i32),
-                        gps_home: home,
+                        gps_home,
                         relative_altitude_mm: 0,
                         heading_mdeg: (pose.yaw_rad.to_degrees().rem_euclid(360.0) * 1000.0) as i32,
                         satellites_visible: 12,
                         fix_type: 3,
                         reserved_int: 0,
                         angles_rad,
-                        position_m: position_m.map(|number| number as f32),
+                        position_m,
                         velocity_m_s,
                         horizontal_accuracy_m: (1.0 / quality.clamp(0.01, 1.0) - 1.0) as f32,
                         vertical_accuracy_m: 0.0,
@@ -422,12 +489,25 @@ impl Shown {
                     },
                 )
             }
-        };
-        debug_assert_eq!(
-            (estimate.port(), truth.port()),
-            (Port::Estimate, Port::Truth)
-        );
-        [estimate, truth]
+        }
+    }
+}
+
+/// Position, velocity and attitude towards N, E, D, as packets carry them.
+struct Place {
+    position_m: [f64; 3],
+    velocity_m_s: [f32; 3],
+    angles_rad: [f32; 3],
+}
+
+impl Place {
+    fn new(pose: NedPose, forward_m_s: f64) -> Self {
+        let [north_m_s, east_m_s] = pose.velocity_m_s(forward_m_s);
+        Self {
+            position_m: [pose.north_m, pose.east_m, 0.0],
+            velocity_m_s: [north_m_s as f32, east_m_s as f32, 0.0],
+            angles_rad: [0.0, 0.0, pose.yaw_rad as f32],
+        }
     }
 }
 

@@ -102,7 +102,7 @@ pub struct Subscribe {
     /// The number of messages that wait for their time. With 0, only the newest one waits.
     #[serde(default, deserialize_with = "count")]
     pub queue_length: u32,
-    /// `none`, or an encoding that this server does not offer.
+    /// The encoding: see [`Form`](super::published::Form). This server does not offer all.
     pub compression: Option<String>,
 }
 
@@ -172,6 +172,8 @@ pub enum Response {
 /// The reason why a text is not an operation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Malformed {
+    /// It is not UTF-8, such as a compressed message.
+    NotText,
     /// It has more than [`MAX_TEXT`] bytes.
     TooLong,
     /// Its arrays and objects are nested too deeply.
@@ -188,6 +190,7 @@ impl Malformed {
     /// The reason, for counters and people.
     pub fn text(self) -> &'static str {
         match self {
+            Self::NotText => "message is not a text in UTF-8",
             Self::TooLong => "text longer than 64 kB",
             Self::TooDeep => "JSON nested deeper than 16 levels",
             Self::NoOperation => "not a JSON object with a string \"op\"",
@@ -197,21 +200,22 @@ impl Malformed {
     }
 }
 
-/// Reads an operation of a client.
+/// Reads an operation of a client: JSON in UTF-8.
 ///
 /// # Errors
-/// The text is not an operation, or exceeds a limit.
-pub fn read(text: &str) -> Result<Request, Malformed> {
+/// It is not an operation, or exceeds a limit.
+pub fn read(bytes: &[u8]) -> Result<Request, Malformed> {
     #[derive(Deserialize)]
     struct Any {
         op: String,
         id: Option<Id>,
     }
 
-    if text.len() > MAX_TEXT {
+    if bytes.len() > MAX_TEXT {
         return Err(Malformed::TooLong);
     }
-    if json_depth(text.as_bytes()) > MAX_DEPTH {
+    let text = std::str::from_utf8(bytes).map_err(|_| Malformed::NotText)?;
+    if json_depth(bytes) > MAX_DEPTH {
         return Err(Malformed::TooDeep);
     }
     let Any { op, id } = serde_json::from_str(text).map_err(|_| Malformed::NoOperation)?;
@@ -358,7 +362,7 @@ mod tests {
             ),
         ];
         for (text, request) in cases {
-            assert_eq!(read(text), Ok(request), "{text}");
+            assert_eq!(read(text.as_bytes()), Ok(request), "{text}");
         }
     }
 
@@ -397,8 +401,9 @@ mod tests {
         ];
         for (text, malformed) in cases {
             let shown = &text[..text.len().min(60)];
-            assert_eq!(read(text), Err(malformed), "{shown}");
+            assert_eq!(read(text.as_bytes()), Err(malformed), "{shown}");
         }
+        assert_eq!(read(b"{\xff}"), Err(Malformed::NotText));
     }
 
     #[test]
@@ -407,7 +412,7 @@ mod tests {
             r#"{{"op":"publish","topic":"/x","msg":"\"{}"}}"#,
             "[".repeat(99)
         );
-        assert!(matches!(read(&text), Ok(Request::Publish(_))));
+        assert!(matches!(read(text.as_bytes()), Ok(Request::Publish(_))));
     }
 
     #[test]
@@ -448,7 +453,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,200}") {
-            let _ = read(&text);
+            let _ = read(text.as_bytes());
         }
     }
 }

@@ -13,6 +13,8 @@ use amber_values::scan::VALID_MM;
 use amber_values::{ImuReading, MapPose, Scan, Target};
 use serde_json::{Value, json};
 
+use super::codec::Level;
+
 /// The frame of the map.
 pub const MAP: &str = "map";
 /// The frame of the wheel odometry, which starts where the gateway started.
@@ -28,6 +30,10 @@ const MAX_MAP_CELLS: usize = 250_000;
 /// A target counts as reached within this distance, because a ROS goal has none.
 const GOAL_RADIUS_M: f64 = 0.3;
 const M_PER_MM: f64 = 0.001;
+/// The usual standard deviations of a pose on the map, and one of what is not measured.
+const PLACE_M: f64 = 0.1;
+const HEADING_RAD: f64 = 0.1;
+const UNKNOWN: f64 = 1000.0;
 /// "The covariance is not known" of `sensor_msgs/Imu`: the first element. ROS asks for it where a
 /// value is absent.
 const ABSENT: f64 = -1.0;
@@ -140,7 +146,63 @@ pub fn imu(reading: &ImuReading, time: Duration) -> Value {
 
 /// A `geometry_msgs/PoseStamped` on the map.
 pub fn pose(pose: MapPose, time: Duration) -> Value {
-    json!({ "header": header(time, MAP), "pose": pose_of(Pose::from(pose)) })
+    json!({ "header": header(time, MAP), "pose": bare_pose(pose) })
+}
+
+/// A `geometry_msgs/Pose` on the map.
+pub fn bare_pose(pose: MapPose) -> Value {
+    pose_of(Pose::from(pose))
+}
+
+/// A `geometry_msgs/PoseWithCovarianceStamped` on the map. Amber's poses have no covariance.
+pub fn pose_with_covariance(pose: MapPose, time: Duration) -> Value {
+    let mut covariance = [0.0; 36];
+    for (axis, deviation) in [PLACE_M, PLACE_M, UNKNOWN, UNKNOWN, UNKNOWN, HEADING_RAD]
+        .into_iter()
+        .enumerate()
+    {
+        covariance[7 * axis] = deviation * deviation;
+    }
+    json!({
+        "header": header(time, MAP),
+        "pose": { "pose": bare_pose(pose), "covariance": covariance.to_vec() },
+    })
+}
+
+/// A `tf2_msgs/TFMessage`: each parent, its child, and the pose of the child in the parent.
+pub fn transforms<'a>(
+    frames: impl IntoIterator<Item = (&'a str, &'a str, Pose)>,
+    time: Duration,
+) -> Value {
+    let frames = frames.into_iter().map(|(parent, child, pose)| {
+        json!({
+            "header": header(time, parent),
+            "child_frame_id": child,
+            "transform": {
+                "translation": vector(pose.at.x, pose.at.y, 0.0),
+                "rotation": quaternion(pose.heading),
+            },
+        })
+    });
+    json!({ "transforms": frames.collect::<Vec<_>>() })
+}
+
+/// A `rcl_interfaces/Log` of the gateway.
+pub fn log(level: Level, text: &str, time: Duration) -> Value {
+    let number = match level {
+        Level::Info => 20,
+        Level::Warning => 30,
+        Level::Error | Level::None => 40,
+    };
+    json!({
+        "stamp": stamp(time),
+        "level": number,
+        "name": "amber",
+        "msg": text,
+        "file": "",
+        "function": "",
+        "line": 0,
+    })
 }
 
 /// A `nav_msgs/OccupancyGrid`: 100 is occupied, 0 free and -1 unknown. A large map gets larger cells.

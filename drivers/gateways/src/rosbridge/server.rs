@@ -1,10 +1,11 @@
 //! All clients of the gateway, and the robot that they share. PURE.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amber_map::Pose;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::odometry::Odometry;
 use amber_values::WheelSpeeds;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use crate::limits::ORDER_RATE;
 use crate::rosbridge::messages;
+use crate::rosbridge::published::Message;
 use crate::rosbridge::session::{Effect, Problem, Session};
 use crate::rosbridge::topics::Output as Published;
 use crate::shared::clock::Now;
@@ -25,6 +27,9 @@ use crate::shared::web::Age;
 /// The only listener.
 const LISTENER: Socket = Socket(0);
 
+/// A command while another client has the controls.
+const ANOTHER: &str = "another client drives";
+
 /// The counter of motion commands that may have waited in a network that has stalled.
 const DELAYED: &str = "motion delayed by the network";
 
@@ -36,10 +41,13 @@ pub struct Server {
     next_user: u32,
     helm: Helm,
     /// The requested data of the robot.
-    watched: BTreeSet<Published>,
+    watched: Vec<Topic>,
     odometry: Odometry,
-    /// The map as JSON, for clients that subscribe later.
-    map: Option<Arc<str>>,
+    has_wheels: bool,
+    /// The frame of the odometry on the map, while the pose is known.
+    odometry_on_map: Option<Pose>,
+    /// The last messages, for clients that subscribe later.
+    kept: BTreeMap<Published, Arc<Message>>,
 }
 
 /// The configuration of the gateway.
@@ -77,9 +85,11 @@ impl Server {
             clients: BTreeMap::new(),
             next_user: 0,
             helm: Helm::new(&config.robot, config.seat),
-            watched: BTreeSet::new(),
+            watched: Vec::new(),
             odometry: Odometry::new(config.robot.drive),
-            map: None,
+            has_wheels: false,
+            odometry_on_map: None,
+            kept: BTreeMap::new(),
             config,
         }
     }
@@ -95,17 +105,18 @@ impl Server {
         let Some(client) = self.clients.get_mut(&from) else {
             return;
         };
-        let Ok(text) = std::str::from_utf8(text.bytes) else {
-            return out.tally.bad(now.elapsed, "text is not UTF-8", from);
-        };
-        match client.session.receive(text, now) {
+        match client.session.receive(text.bytes, now) {
             Ok(effect) => {
                 client.heard = now.elapsed;
                 match effect {
                     Some(effect) if age == Age::Old && effect.moves() => {
-                        out.tally.dropped(now.elapsed, DELAYED, from);
+                        self.refuse(now, from, DELAYED, out);
                     }
-                    Some(effect) => self.carry_out(now, from, effect, out),
+                    Some(effect) => {
+                        if let Err(reason) = self.carry_out(now, from, effect, out) {
+                            self.refuse(now, from, reason, out);
+                        }
+                    }
                     None => {}
                 }
             }
@@ -117,47 +128,59 @@ impl Server {
                 out.tally.dropped(now.elapsed, "operation refused", from);
             }
         }
-        if let Some(client) = self.clients.get_mut(&from)
-            && client.session.take_wants_map()
-            && let Some(map) = &self.map
-        {
-            client.session.offer(Published::Map, map, now.elapsed);
+        if let Some(client) = self.clients.get_mut(&from) {
+            for wanted in client.session.take_wanted() {
+                if let Some(message) = self.kept.get(&wanted) {
+                    client.session.offer(wanted, message, now.elapsed);
+                }
+            }
+            if let Some((level, text)) = client.session.take_problem() {
+                self.publish(now, Published::Log, || {
+                    messages::log(level, &text, now.unix)
+                });
+            }
         }
         self.watch(out);
         self.advance(now, out);
     }
 
-    fn carry_out(&mut self, now: Now, from: SocketAddr, effect: Effect, out: &mut Outbox) {
+    /// Counts a command that is not carried out, and tells the client.
+    fn refuse(&mut self, now: Now, from: SocketAddr, reason: &'static str, out: &mut Outbox) {
+        out.tally.dropped(now.elapsed, reason, from);
+        if let Some(client) = self.clients.get_mut(&from) {
+            client.session.refuse_command(reason);
+        }
+    }
+
+    /// Carries a command out, or says why not.
+    fn carry_out(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        effect: Effect,
+        out: &mut Outbox,
+    ) -> Result<(), &'static str> {
         let Some(client) = self.clients.get_mut(&from) else {
-            return;
+            return Ok(());
         };
         let (robot, user) = (&self.config.robot, client.user);
         match effect {
             Effect::Drive(twist) => {
-                let Some(speeds) = robot.speeds(twist.forward_m_s, twist.turn_rad_s) else {
-                    return out.tally.bad(now.elapsed, "speed is not a number", from);
-                };
+                let speeds = robot.speeds(twist.forward_m_s, twist.turn_rad_s);
+                let speeds = speeds.ok_or("speed is not a number")?;
                 let driven = (self.helm).drive(now.elapsed, user, robot.wheels, speeds);
-                if driven.is_err() {
-                    out.tally
-                        .dropped(now.elapsed, "another client drives", from);
-                }
+                driven.map_err(|_| ANOTHER)?;
             }
             Effect::Goal(target) => {
                 if !client.orders.take(now.elapsed) {
-                    return out.tally.dropped(now.elapsed, "too many messages", from);
+                    return Err("too many messages");
                 }
                 let targets = robot.targets;
-                match self.helm.begin(now.elapsed, user, Errand::Targets(targets)) {
-                    Ok(()) => {
-                        // What it replaces stops first.
-                        self.helm.send(now.elapsed, out);
-                        out.order(user, Order::Targets(targets, vec![target]));
-                    }
-                    Err(_) => out
-                        .tally
-                        .dropped(now.elapsed, "another client drives", from),
-                }
+                let begun = (self.helm).begin(now.elapsed, user, Errand::Targets(targets));
+                begun.map_err(|_| ANOTHER)?;
+                // What it replaces stops first.
+                self.helm.send(now.elapsed, out);
+                out.order(user, Order::Targets(targets, vec![target]));
             }
             Effect::Stop => {
                 // Any client may stop the motion of any other.
@@ -166,6 +189,7 @@ impl Server {
                 out.order(user, Order::Drive(robot.wheels, WheelSpeeds::STOP));
             }
         }
+        Ok(())
     }
 
     /// Removes a client, and stops its motions.
@@ -185,72 +209,141 @@ impl Server {
                 (out.tally).dropped(now.elapsed, "client reads too slowly", peer);
             }
             if !client.busy
-                && let Some(text) = client.session.next(now.elapsed)
+                && let Some(message) = client.session.next(now.elapsed)
             {
                 client.busy = true;
-                out.send(LISTENER, *peer, text);
+                out.send(LISTENER, *peer, message);
             }
         }
     }
 
     /// Watches the topics that the clients subscribe to.
     fn watch(&mut self, out: &mut Outbox) {
+        let mut wanted: Vec<Topic> = Vec::new();
         for published in Published::ALL {
-            let is_wanted = self.clients.values().any(|it| it.session.wants(published));
-            let topic = self.topic(published);
-            if is_wanted && self.watched.insert(published) {
-                out.push(Output::Watch(topic));
-            } else if !is_wanted && self.watched.remove(&published) {
-                if published == Published::Map {
-                    // The map may change from now on.
-                    self.map = None;
+            if self.wants(published) {
+                for topic in self.sources(published).into_iter().flatten() {
+                    if !wanted.contains(&topic) {
+                        wanted.push(topic);
+                    }
                 }
-                out.push(Output::Unwatch(topic));
+            } else {
+                // It may change from now on.
+                self.kept.remove(&published);
             }
         }
+        for topic in &wanted {
+            if !self.watched.contains(topic) {
+                out.push(Output::Watch(*topic));
+            }
+        }
+        for topic in &self.watched {
+            if !wanted.contains(topic) {
+                out.push(Output::Unwatch(*topic));
+            }
+        }
+        self.watched = wanted;
     }
 
-    fn topic(&self, published: Published) -> Topic {
+    fn wants(&self, published: Published) -> bool {
+        self.clients.values().any(|it| it.session.wants(published))
+    }
+
+    /// The data from which messages are made.
+    fn sources(&self, published: Published) -> [Option<Topic>; 2] {
         let robot = &self.config.robot;
         match published {
-            Published::Scan => Topic::Scans(robot.scanner),
-            Published::Odometry => Topic::Wheels(robot.wheels),
-            Published::Imu => Topic::Imu(robot.imu),
-            Published::Pose => Topic::Pose(robot.location),
-            Published::Map => Topic::Map(robot.location),
+            Published::Scan => [Some(Topic::Scans(robot.scanner)), None],
+            Published::Odometry => [Some(Topic::Wheels(robot.wheels)), None],
+            Published::Imu => [Some(Topic::Imu(robot.imu)), None],
+            Published::Pose | Published::BarePose | Published::CovariantPose => {
+                [Some(Topic::Pose(robot.location)), None]
+            }
+            Published::Map => [Some(Topic::Map(robot.location)), None],
+            Published::Frames => [
+                Some(Topic::Wheels(robot.wheels)),
+                Some(Topic::Pose(robot.location)),
+            ],
+            Published::FixedFrames => [Some(Topic::Mount(robot.scanner)), None],
+            Published::Log => [None, None],
         }
     }
 
-    /// A measurement as a ROS message.
-    fn message(&mut self, now: Now, measured: Measurement) -> Option<(Published, Value)> {
+    /// Publishes the messages that are made from a measurement, as far as clients want them.
+    fn take_measurement(&mut self, now: Now, measured: Measurement) {
         let stamped = |ms: Option<i64>| {
             let ms = ms.and_then(|ms| u64::try_from(ms).ok());
             ms.map_or(now.unix, Duration::from_millis)
         };
-        let (published, message) = match measured {
+        match measured {
             Measurement::Scan(scan) => {
-                let time = stamped(scan.timestamp_ms());
-                let message = messages::laser_scan(&scan, time, self.config.scan_turn_s);
-                (Published::Scan, message)
+                let (time, turn_s) = (stamped(scan.timestamp_ms()), self.config.scan_turn_s);
+                self.publish(now, Published::Scan, || {
+                    messages::laser_scan(&scan, time, turn_s)
+                });
             }
             Measurement::Wheels(speeds) => {
-                (self.odometry).handle_wheels(now.elapsed, Wheels::from(speeds));
+                self.has_wheels |= (self.odometry).handle_wheels(now.elapsed, Wheels::from(speeds));
                 let pose = self.odometry.pose_at(now.elapsed);
                 let motion = self.config.robot.twist(speeds);
-                let message = messages::odometry(pose, motion, now.unix);
-                (Published::Odometry, message)
+                self.publish(now, Published::Odometry, || {
+                    messages::odometry(pose, motion, now.unix)
+                });
+                self.publish_frames(now);
             }
-            Measurement::Imu(reading) => (Published::Imu, messages::imu(&reading, now.unix)),
+            Measurement::Imu(reading) => {
+                self.publish(now, Published::Imu, || messages::imu(&reading, now.unix));
+            }
             Measurement::Pose(pose) if pose.is_known() => {
                 let time = stamped(pose.timestamp_ms);
-                (Published::Pose, messages::pose(pose, time))
+                self.publish(now, Published::Pose, || messages::pose(pose, time));
+                self.publish(now, Published::BarePose, || messages::bare_pose(pose));
+                self.publish(now, Published::CovariantPose, || {
+                    messages::pose_with_covariance(pose, time)
+                });
+                let start = self.odometry.pose_at(now.elapsed);
+                let start = start.local_pose(Pose::default());
+                self.odometry_on_map = Some(Pose::from(pose).global_pose(start));
+                self.publish_frames(now);
             }
-            Measurement::Map(grid) => (Published::Map, messages::map(&grid, now.unix)),
-            Measurement::Pose(_) | Measurement::Targets { .. } | Measurement::Progress(_) => {
-                return None;
+            Measurement::Pose(_) => self.odometry_on_map = None,
+            Measurement::Map(grid) => {
+                self.publish(now, Published::Map, || messages::map(&grid, now.unix));
             }
-        };
-        Some((published, message))
+            Measurement::Mount(pose) => {
+                let frames = [(messages::ROBOT, messages::LASER, pose)];
+                self.publish(now, Published::FixedFrames, || {
+                    messages::transforms(frames, now.unix)
+                });
+            }
+            Measurement::Targets { .. } | Measurement::Progress(_) => {}
+        }
+    }
+
+    /// Publishes all moving frames that are known now, so that a client that gets few messages misses
+    /// none.
+    fn publish_frames(&mut self, now: Now) {
+        let robot = (self.has_wheels).then(|| self.odometry.pose_at(now.elapsed));
+        let robot = robot.map(|pose| (messages::ODOMETRY, messages::ROBOT, pose));
+        let on_map = self.odometry_on_map;
+        let on_map = on_map.map(|pose| (messages::MAP, messages::ODOMETRY, pose));
+        self.publish(now, Published::Frames, || {
+            messages::transforms(on_map.into_iter().chain(robot), now.unix)
+        });
+    }
+
+    /// Publishes a message, if a client wants it.
+    fn publish(&mut self, now: Now, published: Published, message: impl FnOnce() -> Value) {
+        if !self.wants(published) {
+            return;
+        }
+        let message = Arc::new(Message::new(published, message(), now.unix));
+        if published.is_kept() {
+            self.kept.insert(published, message.clone());
+        }
+        for client in self.clients.values_mut() {
+            client.session.offer(published, &message, now.elapsed);
+        }
     }
 }
 
@@ -318,18 +411,10 @@ impl Machine for Server {
         let Event::Measured(_, measured) = event else {
             return;
         };
-        if let Some((published, message)) = self.message(now, measured) {
-            // What is due goes first: a message that is replaced has not been taken in time.
-            self.advance(now, out);
-            let text: Arc<str> = message.to_string().into();
-            if published == Published::Map {
-                self.map = Some(text.clone());
-            }
-            for client in self.clients.values_mut() {
-                client.session.offer(published, &text, now.elapsed);
-            }
-            self.advance(now, out);
-        }
+        // What is due goes first: a message that is replaced has not been taken in time.
+        self.advance(now, out);
+        self.take_measurement(now, measured);
+        self.advance(now, out);
     }
 
     fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use amber_navigation::kinematics::Twist;
 use amber_values::Target;
+use bytes::Bytes;
 use serde_json::json;
 
 use crate::rosbridge::codec::{
-    Advertise, CallService, Id, Level, Malformed, Publish, Request, Response, Subscribe, published,
-    read,
+    Advertise, CallService, Id, Level, Malformed, Publish, Request, Response, Subscribe, read,
 };
 use crate::rosbridge::messages;
+use crate::rosbridge::published::{Form, Message};
+use crate::rosbridge::rosapi;
 use crate::rosbridge::topics::{self, Channel, Input, Output, Service};
 use crate::shared::clock::Now;
 
@@ -31,7 +33,12 @@ pub struct Session {
     subscriptions: Vec<Subscription>,
     replies: VecDeque<Response>,
     dropped: u64,
-    wants_map: bool,
+    /// The messages that a new subscriber gets at once.
+    wanted: Vec<Output>,
+    /// The interaction of the last command.
+    commanded: Option<Id>,
+    /// The last problem, for the log.
+    problem: Option<(Level, String)>,
 }
 
 /// All subscriptions of a client to one topic. The client library passes a message on to each of
@@ -43,7 +50,7 @@ struct Subscription {
     output: Output,
     wishes: Vec<Wish>,
     /// The oldest first.
-    waiting: VecDeque<Arc<str>>,
+    waiting: VecDeque<Arc<Message>>,
     sent: Option<Duration>,
 }
 
@@ -52,6 +59,7 @@ struct Wish {
     id: Option<Id>,
     period: Duration,
     queue: usize,
+    form: Form,
 }
 
 /// A command of a client to the robot.
@@ -95,18 +103,21 @@ impl Default for Session {
             subscriptions: Vec::new(),
             replies: VecDeque::new(),
             dropped: 0,
-            wants_map: false,
+            wanted: Vec::new(),
+            commanded: None,
+            problem: None,
         }
     }
 }
 
 impl Session {
-    /// Handles a text of the client.
+    /// Handles a message of the client, which may have come as text or as binary: some programs send
+    /// their texts so.
     ///
     /// # Errors
     /// It was not carried out. The client gets a `status` or a `service_response` with the reason.
-    pub fn receive(&mut self, text: &str, now: Now) -> Result<Option<Effect>, Problem> {
-        let request = match read(text) {
+    pub fn receive(&mut self, bytes: &[u8], now: Now) -> Result<Option<Effect>, Problem> {
+        let request = match read(bytes) {
             Ok(request) => request,
             Err(malformed) => {
                 self.tell(None, Level::Error, malformed.text().into());
@@ -130,8 +141,14 @@ impl Session {
         Ok(None)
     }
 
-    /// Hands a message of the robot, as JSON, to the client, if the client subscribes to it.
-    pub fn offer(&mut self, output: Output, message: &Arc<str>, now: Duration) {
+    /// Tells the client why the command that [`Session::receive`] returned is not carried out.
+    pub fn refuse_command(&mut self, reason: &str) {
+        let id = self.commanded.take();
+        self.tell(id, Level::Error, reason.to_owned());
+    }
+
+    /// Hands a message of the robot to the client, if the client subscribes to it.
+    pub fn offer(&mut self, output: Output, message: &Arc<Message>, now: Duration) {
         for subscription in &mut self.subscriptions {
             if subscription.output == output {
                 while subscription.waiting.len() >= subscription.queue() {
@@ -144,10 +161,15 @@ impl Session {
         }
     }
 
-    /// Whether the client has subscribed to the map since the last call. It gets the current one,
-    /// as from a map server of ROS.
-    pub fn take_wants_map(&mut self) -> bool {
-        std::mem::take(&mut self.wants_map)
+    /// The kept messages to which the client has subscribed since the last call. It gets the current
+    /// ones, as from a map server of ROS.
+    pub fn take_wanted(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// The last problem since the last call: its text is for the log of all clients.
+    pub fn take_problem(&mut self) -> Option<(Level, String)> {
+        self.problem.take()
     }
 
     /// Whether the client subscribes to these messages.
@@ -155,10 +177,11 @@ impl Session {
         (self.subscriptions.iter()).any(|subscription| subscription.output == output)
     }
 
-    /// The next text for the client, if its time has come. Ask when the connection can take it.
-    pub fn next(&mut self, now: Duration) -> Option<String> {
+    /// The next message for the client, if its time has come: a text, or bytes that are no text. Ask
+    /// when the connection can take it.
+    pub fn next(&mut self, now: Duration) -> Option<Bytes> {
         if let Some(reply) = self.replies.pop_front() {
-            return Some(reply.text());
+            return Some(reply.text().into());
         }
         let due = (self.subscriptions.iter_mut())
             .filter(|subscription| subscription.due().is_some_and(|due| due <= now));
@@ -166,7 +189,7 @@ impl Session {
         let subscription = due.min_by_key(|subscription| subscription.sent)?;
         let message = subscription.waiting.pop_front()?;
         subscription.sent = Some(now);
-        Some(published(&subscription.name, &message))
+        Some(message.published(&subscription.name, subscription.form()))
     }
 
     /// When [`Session::next`] is due, if nothing else happens.
@@ -188,11 +211,11 @@ impl Session {
 
     fn advertise(&mut self, advertise: Advertise) -> Result<(), Problem> {
         let Advertise { id, topic, kind } = advertise;
-        let Some(channel @ Channel::In(_)) = topics::find(&topic) else {
+        let Some(channel @ Channel::In(_)) = topics::find(&topic).next() else {
             return Err(self.refuse(id, no_topic(&topic, "publish on")));
         };
-        if !topics::has_type(channel, &kind) {
-            return Err(self.refuse(id, wrong_type(&topic, channel, &kind)));
+        if !channel.has_kind(&kind) {
+            return Err(self.refuse(id, wrong_type(&topic, channel.kind(), &kind)));
         }
         if self.advertised.len() >= MAX_TOPICS {
             return Err(self.refuse(id, format!("more than {MAX_TOPICS} topics")));
@@ -204,7 +227,8 @@ impl Session {
     /// A message for the robot. As with the original server, no `advertise` is needed.
     fn publish(&mut self, publish: &Publish) -> Result<Effect, Problem> {
         let Publish { id, topic, msg } = publish;
-        let effect = match topics::find(topic) {
+        self.commanded.clone_from(id);
+        let effect = match topics::find(topic).next() {
             Some(Channel::In(Input::Twist)) => messages::twist(msg).map(Effect::Drive),
             Some(Channel::In(Input::Goal)) => messages::goal(msg).map(Effect::Goal),
             _ => Err(no_topic(topic, "publish on")),
@@ -221,17 +245,13 @@ impl Session {
             queue_length,
             compression,
         } = subscribe;
-        let Some(channel @ Channel::Out(output)) = topics::find(&topic) else {
-            return Err(self.refuse(id, no_topic(&topic, "subscribe to")));
+        let output = match self.output(&topic, kind.as_deref()) {
+            Ok(output) => output,
+            Err(problem) => return Err(self.refuse(id, problem)),
         };
-        if let Some(kind) = kind
-            && !topics::has_type(channel, &kind)
-        {
-            return Err(self.refuse(id, wrong_type(&topic, channel, &kind)));
-        }
-        if let Some(compression) = compression
-            && compression != "none"
-        {
+        let compression = compression.unwrap_or_else(|| "none".to_owned());
+        let form = Form::of_compression(&compression);
+        if form.is_none() {
             let text = format!("compression \"{compression}\" is not supported: sent as JSON");
             self.tell(id.clone(), Level::Warning, text);
         }
@@ -247,8 +267,11 @@ impl Session {
             queue: usize::try_from(queue_length)
                 .unwrap_or(MAX_QUEUE)
                 .clamp(1, MAX_QUEUE),
+            form: form.unwrap_or_default(),
         };
-        self.wants_map |= output == Output::Map;
+        if output.is_kept() && !self.wanted.contains(&output) {
+            self.wanted.push(output);
+        }
         let same = self.subscriptions.iter_mut().find(|one| one.name == topic);
         match same {
             Some(subscription) => {
@@ -266,6 +289,29 @@ impl Session {
         Ok(())
     }
 
+    /// The data of a topic in the type that the client wants. All its subscriptions to one topic
+    /// have one type.
+    fn output(&self, topic: &str, kind: Option<&str>) -> Result<Output, String> {
+        let same = self.subscriptions.iter().find(|one| one.name == topic);
+        let mut outputs = topics::find(topic).filter_map(|channel| match channel {
+            Channel::Out(output) => Some(output),
+            Channel::In(_) => None,
+        });
+        let usual = same.map(|one| one.output).or_else(|| outputs.next());
+        let usual = usual.ok_or_else(|| no_topic(topic, "subscribe to"))?;
+        let has_kind =
+            |output: &Output| kind.is_none_or(|kind| Channel::Out(*output).has_kind(kind));
+        if has_kind(&usual) {
+            return Ok(usual);
+        }
+        let other = if same.is_some() {
+            None
+        } else {
+            outputs.find(has_kind)
+        };
+        other.ok_or_else(|| wrong_type(topic, usual.kind(), kind.unwrap_or_default()))
+    }
+
     fn unsubscribe(&mut self, topic: &str, id: Option<&Id>) {
         for subscription in &mut self.subscriptions {
             if subscription.name == topic {
@@ -278,7 +324,8 @@ impl Session {
 
     fn call(&mut self, call: CallService, now: Now) -> Result<Option<Effect>, Problem> {
         let CallService { id, service, args } = call;
-        let Some(found) = topics::service(&service) else {
+        self.commanded.clone_from(&id);
+        let Some(offer) = topics::service(&service) else {
             let hint = "\"/rosapi/services\" lists the services";
             self.reply(Response::ServiceResponse {
                 values: format!("service \"{service}\" does not exist: {hint}").into(),
@@ -288,10 +335,10 @@ impl Session {
             });
             return Err(Problem::Refused);
         };
-        let values = match found {
+        let values = match offer.service {
             Service::Stop => json!({ "success": true, "message": "" }),
             Service::Time => json!({ "time": messages::stamp(now.unix) }),
-            Service::About(question) => topics::answer(question, &args),
+            Service::About(question) => rosapi::answer(offer, question, &args),
         };
         self.reply(Response::ServiceResponse {
             id,
@@ -299,7 +346,7 @@ impl Session {
             values,
             result: true,
         });
-        Ok((found == Service::Stop).then_some(Effect::Stop))
+        Ok((offer.service == Service::Stop).then_some(Effect::Stop))
     }
 
     fn refuse(&mut self, id: Option<Id>, text: String) -> Problem {
@@ -308,6 +355,7 @@ impl Session {
     }
 
     fn tell(&mut self, id: Option<Id>, level: Level, msg: String) {
+        self.problem = Some((level, msg.clone()));
         if level >= self.level {
             self.reply(Response::Status { id, level, msg });
         }
@@ -329,6 +377,12 @@ impl Subscription {
         self.wishes.iter().map(|wish| wish.queue).min().unwrap_or(1)
     }
 
+    /// The most compact of the forms that the wishes ask for, as from the original server.
+    fn form(&self) -> Form {
+        let forms = self.wishes.iter().map(|wish| wish.form);
+        forms.max().unwrap_or_default()
+    }
+
     /// When the next message may be sent.
     fn due(&self) -> Option<Duration> {
         self.waiting.front()?;
@@ -344,8 +398,7 @@ fn no_topic(topic: &str, verb: &str) -> String {
     format!("no topic \"{topic}\" to {verb}: \"/rosapi/topics\" lists the topics")
 }
 
-fn wrong_type(topic: &str, channel: Channel, kind: &str) -> String {
-    let right = topics::type_of(channel);
+fn wrong_type(topic: &str, right: &str, kind: &str) -> String {
     format!("{topic} has the type \"{right}\", not \"{kind}\"")
 }
 
@@ -363,21 +416,22 @@ mod tests {
 
     impl Client {
         fn say(&mut self, text: Value) -> Result<Option<Effect>, Problem> {
-            self.session
-                .receive(&text.to_string(), Now::from_millis(5_000))
+            let text = text.to_string();
+            (self.session).receive(text.as_bytes(), Now::from_millis(5_000))
         }
 
         fn hear(&mut self, ms: u64) -> Vec<Value> {
             let mut heard = Vec::new();
             while let Some(text) = self.session.next(Duration::from_millis(ms)) {
-                heard.push(serde_json::from_str(&text).unwrap());
+                heard.push(serde_json::from_slice(&text).unwrap());
             }
             heard
         }
 
         fn offer(&mut self, output: Output, number: u32, ms: u64) {
             let now = Duration::from_millis(ms);
-            self.session.offer(output, &number.to_string().into(), now);
+            let message = Message::new(output, number.into(), now);
+            self.session.offer(output, &message.into(), now);
         }
 
         /// Numbers offered earlier that arrive at this time.
@@ -464,15 +518,24 @@ mod tests {
             );
         }
         let mut client = Client::default();
-        let malformed = client.session.receive("{", Now::default());
-        assert_eq!(malformed, Err(Problem::Malformed(Malformed::NoOperation)));
-        assert_eq!(client.hear(0)[0]["op"], "status");
+        for (bytes, problem) in [
+            (&b"{"[..], Malformed::NoOperation),
+            (b"\xa1\x62op\x64stop", Malformed::NotText),
+        ] {
+            let malformed = client.session.receive(bytes, Now::default());
+            assert_eq!(malformed, Err(Problem::Malformed(problem)));
+            let status = &client.hear(0)[0];
+            assert_eq!(
+                (&status["op"], &status["msg"]),
+                (&json!("status"), &json!(problem.text()))
+            );
+        }
     }
 
     #[test]
     fn the_level_hides_less_serious_problems() {
         let mut client = Client::default();
-        let subscribe = json!({"op": "subscribe", "topic": "/scan", "compression": "cbor"});
+        let subscribe = json!({"op": "subscribe", "topic": "/scan", "compression": "png"});
         client.say(subscribe.clone()).unwrap();
         assert_eq!(client.hear(0).len(), 0);
         client
@@ -581,7 +644,7 @@ mod tests {
         }
         let topics: Vec<_> = (1..=6)
             .filter_map(|ms| client.session.next(Duration::from_millis(ms)))
-            .map(|text| text.contains("/scan"))
+            .map(|text| String::from_utf8_lossy(&text).contains("/scan"))
             .collect();
         assert_eq!(topics, [true, false, true, false, true, false]);
     }
@@ -593,23 +656,8 @@ mod tests {
             ("/stop", json!({}), json!({"success": true, "message": ""})),
             (
                 "/rosapi/topic_type",
-                json!({"topic": "/scan"}),
+                json!(["/scan"]),
                 json!({"type": "sensor_msgs/msg/LaserScan"}),
-            ),
-            (
-                "/rosapi/topic_type",
-                json!({"topic": "/nowhere"}),
-                json!({"type": ""}),
-            ),
-            (
-                "/rosapi/topics_for_type",
-                json!({"type": "sensor_msgs/LaserScan"}),
-                json!({"topics": ["/scan"]}),
-            ),
-            (
-                "/rosapi/service_type",
-                json!({"service": "/stop"}),
-                json!({"type": "std_srvs/srv/Trigger"}),
             ),
             (
                 "/rosapi/get_time",
@@ -641,6 +689,88 @@ mod tests {
                 .as_str()
                 .unwrap()
                 .contains("does not exist")
+        );
+    }
+
+    #[test]
+    fn a_topic_has_the_type_that_the_client_asks_for() {
+        let kinds = [
+            (json!({}), Output::BarePose),
+            (json!({"type": "geometry_msgs/Pose"}), Output::BarePose),
+            (json!({"type": "geometry_msgs/PoseStamped"}), Output::Pose),
+            (
+                json!({"type": "geometry_msgs/msg/PoseStamped"}),
+                Output::Pose,
+            ),
+        ];
+        for (kind, output) in kinds {
+            let mut client = Client::default();
+            let mut subscribe = json!({"op": "subscribe", "topic": "/robot_pose"});
+            subscribe
+                .as_object_mut()
+                .unwrap()
+                .extend(kind.as_object().unwrap().clone());
+            client.say(subscribe.clone()).unwrap();
+            assert!(client.session.wants(output), "{subscribe}");
+            // Another subscription follows it, unless it wants another type.
+            client
+                .say(json!({"op": "subscribe", "topic": "/robot_pose"}))
+                .unwrap();
+            let other =
+                json!({"op": "subscribe", "topic": "/robot_pose", "type": "geometry_msgs/Twist"});
+            assert_eq!(client.say(other), Err(Problem::Refused));
+            assert_eq!(client.session.subscriptions.len(), 1);
+        }
+        for (topic, kind) in [
+            ("/tf", "tf2_msgs/TFMessage"),
+            ("/tf_static", "tf/tfMessage"),
+            ("/amcl_pose", "geometry_msgs/PoseWithCovarianceStamped"),
+            ("/rosout", "rosgraph_msgs/Log"),
+        ] {
+            let mut client = Client::default();
+            client
+                .say(json!({"op": "subscribe", "topic": topic, "type": kind}))
+                .unwrap();
+        }
+    }
+
+    #[test]
+    fn the_most_compact_form_of_all_subscriptions_is_sent() {
+        let mut client = Client::default();
+        let mut first = |compression: &str| {
+            client
+                .say(json!({"op": "subscribe", "topic": "/scan", "compression": compression}))
+                .unwrap();
+            let message = Message::new(Output::Scan, json!({"ranges": [1.5]}), Duration::ZERO);
+            client
+                .session
+                .offer(Output::Scan, &message.into(), Duration::ZERO);
+            client.session.next(Duration::ZERO).unwrap()
+        };
+        assert!(first("none").starts_with(b"{\"op\":\"publish\""));
+        let block = [&b"\x66ranges\xd8\x55\x44"[..], &1.5_f32.to_le_bytes()].concat();
+        assert!(first("cbor").ends_with(&block));
+        assert!(
+            first("cbor-raw")
+                .windows(9)
+                .any(|bytes| bytes == b"\x65bytes\x58\x3c\x00")
+        );
+        assert!(first("none").starts_with(b"\xa3\x62op"));
+    }
+
+    #[test]
+    fn a_command_that_is_not_carried_out_is_explained() {
+        let mut client = Client::default();
+        let twist = json!({"op": "publish", "id": "p:1", "topic": "/cmd_vel", "msg": {}});
+        client.say(twist).unwrap();
+        client.session.refuse_command("another client drives");
+        let status = &client.hear(0)[0];
+        assert_eq!(status["id"], "p:1");
+        assert_eq!(status["msg"], "another client drives");
+        let problem = client.session.take_problem();
+        assert_eq!(
+            problem,
+            Some((Level::Error, "another client drives".into()))
         );
     }
 

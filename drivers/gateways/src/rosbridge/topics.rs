@@ -1,6 +1,6 @@
 //! The topics and services of the gateway. PURE.
 
-use serde_json::{Value, json};
+use super::definitions::short;
 
 /// The content and direction of a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,13 +31,81 @@ pub enum Output {
     Imu,
     /// The pose on the map.
     Pose,
+    /// The same without time and frame.
+    BarePose,
+    /// The same with its covariance.
+    CovariantPose,
     /// The map. A client gets it when it subscribes, and when it changes.
     Map,
+    /// The poses of the moving frames.
+    Frames,
+    /// The poses of the frames that are fixed on the robot. A client gets them when it subscribes.
+    FixedFrames,
+    /// What the gateway has not carried out.
+    Log,
 }
 
 impl Output {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Scan, Self::Odometry, Self::Imu, Self::Pose, Self::Map];
+    pub const ALL: [Self; 10] = [
+        Self::Scan,
+        Self::Odometry,
+        Self::Imu,
+        Self::Pose,
+        Self::BarePose,
+        Self::CovariantPose,
+        Self::Map,
+        Self::Frames,
+        Self::FixedFrames,
+        Self::Log,
+    ];
+
+    /// The type of its messages, as ROS 2 writes it.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Scan => "sensor_msgs/msg/LaserScan",
+            Self::Odometry => "nav_msgs/msg/Odometry",
+            Self::Imu => "sensor_msgs/msg/Imu",
+            Self::Pose => "geometry_msgs/msg/PoseStamped",
+            Self::BarePose => "geometry_msgs/msg/Pose",
+            Self::CovariantPose => "geometry_msgs/msg/PoseWithCovarianceStamped",
+            Self::Map => "nav_msgs/msg/OccupancyGrid",
+            Self::Frames | Self::FixedFrames => "tf2_msgs/msg/TFMessage",
+            Self::Log => "rcl_interfaces/msg/Log",
+        }
+    }
+
+    /// Whether a new subscriber gets the last message.
+    #[must_use]
+    pub fn is_kept(self) -> bool {
+        matches!(self, Self::Map | Self::FixedFrames)
+    }
+}
+
+impl Channel {
+    /// The type of its messages, as ROS 2 writes it.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::In(Input::Twist) => "geometry_msgs/msg/Twist",
+            Self::In(Input::Goal) => "geometry_msgs/msg/PoseStamped",
+            Self::Out(output) => output.kind(),
+        }
+    }
+
+    /// Whether a client's type is that of the channel, or a type that stands for it.
+    #[must_use]
+    pub fn has_kind(self, kind: &str) -> bool {
+        let kind = short(kind);
+        let other = match self {
+            Self::In(Input::Twist) => "geometry_msgs/TwistStamped",
+            Self::Out(Output::Frames | Output::FixedFrames) => "tf/tfMessage",
+            Self::Out(Output::Log) => "rosgraph_msgs/Log",
+            _ => "",
+        };
+        kind == other || kind == short(self.kind())
+    }
 }
 
 /// A service that clients call.
@@ -51,189 +119,192 @@ pub enum Service {
     About(Question),
 }
 
-/// A request about topics and services.
+/// A request about topics, services, types and parameters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Question {
     /// All topics and their types.
     Topics,
+    /// The same with the definitions of the types.
+    TopicsAndRawTypes,
     /// The topics of one type.
     TopicsForType,
     /// The type of a topic.
     TopicType,
+    /// The nodes that publish a topic.
+    Publishers,
+    /// The nodes that subscribe to a topic.
+    Subscribers,
     /// All services.
     Services,
     /// The services of one type.
     ServicesForType,
     /// The type of a service.
     ServiceType,
+    /// The nodes with a service of one type.
+    ServiceProviders,
+    /// The node with a service.
+    ServiceNode,
+    /// The definition of a request.
+    RequestDetails,
+    /// The definition of a response.
+    ResponseDetails,
+    /// The definition of a message.
+    MessageDetails,
     /// All nodes: the gateway.
     Nodes,
+    /// The topics and services of a node.
+    NodeDetails,
+    /// All action servers: there are none.
+    ActionServers,
+    /// All parameters: there are none.
+    ParameterNames,
+    /// Whether a parameter exists.
+    HasParameter,
+    /// The value of a parameter.
+    Parameter,
+    /// The version of ROS.
+    Version,
 }
 
-/// Names without the leading slash, types as ROS 2 writes them. The first name of a channel is the
-/// one that clients are told; the others are what ROS 1 and ROS 2 programs use by default.
-const TOPICS: [(&str, Channel, &str); 10] = [
-    (
-        "cmd_vel",
-        Channel::In(Input::Twist),
-        "geometry_msgs/msg/Twist",
-    ),
-    (
-        "goal",
-        Channel::In(Input::Goal),
-        "geometry_msgs/msg/PoseStamped",
-    ),
-    (
-        "goal_pose",
-        Channel::In(Input::Goal),
-        "geometry_msgs/msg/PoseStamped",
-    ),
-    (
-        "move_base_simple/goal",
-        Channel::In(Input::Goal),
-        "geometry_msgs/msg/PoseStamped",
-    ),
-    (
-        "scan",
-        Channel::Out(Output::Scan),
-        "sensor_msgs/msg/LaserScan",
-    ),
-    (
-        "odom",
-        Channel::Out(Output::Odometry),
-        "nav_msgs/msg/Odometry",
-    ),
-    ("imu", Channel::Out(Output::Imu), "sensor_msgs/msg/Imu"),
-    (
-        "pose",
-        Channel::Out(Output::Pose),
-        "geometry_msgs/msg/PoseStamped",
-    ),
-    (
-        "robot_pose",
-        Channel::Out(Output::Pose),
-        "geometry_msgs/msg/PoseStamped",
-    ),
-    (
-        "map",
-        Channel::Out(Output::Map),
-        "nav_msgs/msg/OccupancyGrid",
-    ),
+/// A service, with the definitions of its request and response.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// Its name, without the leading slash.
+    pub name: &'static str,
+    /// What it does.
+    pub service: Service,
+    /// Its type, as ROS 2 writes it.
+    pub kind: &'static str,
+    /// The members of a request.
+    pub request: &'static str,
+    /// The members of a response.
+    pub response: &'static str,
+}
+
+/// Names without the leading slash. The first type of a name is the one that clients are told; the
+/// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
+/// default.
+const TOPICS: [(&str, Channel); 15] = [
+    ("cmd_vel", Channel::In(Input::Twist)),
+    ("goal", Channel::In(Input::Goal)),
+    ("goal_pose", Channel::In(Input::Goal)),
+    ("move_base_simple/goal", Channel::In(Input::Goal)),
+    ("scan", Channel::Out(Output::Scan)),
+    ("odom", Channel::Out(Output::Odometry)),
+    ("imu", Channel::Out(Output::Imu)),
+    ("pose", Channel::Out(Output::Pose)),
+    // Of most web pages, and of `robot_pose_publisher`.
+    ("robot_pose", Channel::Out(Output::BarePose)),
+    ("robot_pose", Channel::Out(Output::Pose)),
+    ("amcl_pose", Channel::Out(Output::CovariantPose)),
+    ("map", Channel::Out(Output::Map)),
+    ("tf", Channel::Out(Output::Frames)),
+    ("tf_static", Channel::Out(Output::FixedFrames)),
+    // Viewers recognize the version of ROS by its type.
+    ("rosout", Channel::Out(Output::Log)),
 ];
 
-const SERVICES: [(&str, Service, &str); 9] = [
-    ("stop", Service::Stop, "std_srvs/srv/Trigger"),
-    ("rosapi/get_time", Service::Time, "rosapi_msgs/srv/GetTime"),
-    (
-        "rosapi/topics",
-        Service::About(Question::Topics),
-        "rosapi_msgs/srv/Topics",
-    ),
-    (
-        "rosapi/topics_for_type",
-        Service::About(Question::TopicsForType),
-        "rosapi_msgs/srv/TopicsForType",
-    ),
-    (
-        "rosapi/topic_type",
-        Service::About(Question::TopicType),
-        "rosapi_msgs/srv/TopicType",
-    ),
-    (
-        "rosapi/services",
-        Service::About(Question::Services),
-        "rosapi_msgs/srv/Services",
-    ),
-    (
-        "rosapi/services_for_type",
-        Service::About(Question::ServicesForType),
-        "rosapi_msgs/srv/ServicesForType",
-    ),
-    (
-        "rosapi/service_type",
-        Service::About(Question::ServiceType),
-        "rosapi_msgs/srv/ServiceType",
-    ),
-    (
-        "rosapi/nodes",
-        Service::About(Question::Nodes),
-        "rosapi_msgs/srv/Nodes",
-    ),
-];
-
-/// The name of the gateway in the list of nodes.
-const NODE: &str = "/amber";
-
-/// The channel with this name, with or without its leading slash.
-pub fn find(name: &str) -> Option<Channel> {
-    topic(name).map(|(_, channel, _)| *channel)
+macro_rules! offers {
+    ($($name:literal $service:expr, $kind:literal: $request:literal => $response:literal;)*) => {
+        [$(Offer {
+            name: $name,
+            service: $service,
+            kind: $kind,
+            request: $request,
+            response: $response,
+        },)*]
+    };
 }
 
-/// The type of the messages on a channel.
-pub fn type_of(channel: Channel) -> &'static str {
-    let found = TOPICS.iter().find(|(_, other, _)| *other == channel);
-    found.map_or("", |(.., kind)| kind)
+const fn about(question: Question) -> Service {
+    Service::About(question)
 }
 
-/// Whether a client's type is that of the channel. Twists may be stamped.
-pub fn has_type(channel: Channel, kind: &str) -> bool {
-    let kind = short(kind);
-    let stamped = channel == Channel::In(Input::Twist) && kind == "geometry_msgs/TwistStamped";
-    stamped || kind == short(type_of(channel))
+// The definitions are those of `rosapi_msgs`.
+const SERVICES: [Offer; 23] = offers! {
+    "stop" Service::Stop, "std_srvs/srv/Trigger": "" => "bool success\nstring message\n";
+    "rosapi/get_time" Service::Time, "rosapi_msgs/srv/GetTime":
+        "" => "builtin_interfaces/Time time\n";
+    "rosapi/topics" about(Question::Topics), "rosapi_msgs/srv/Topics":
+        "" => "string[] topics\nstring[] types\n";
+    "rosapi/topics_and_raw_types" about(Question::TopicsAndRawTypes),
+        "rosapi_msgs/srv/TopicsAndRawTypes":
+        "" => "string[] topics\nstring[] types\nstring[] typedefs_full_text\n";
+    "rosapi/topics_for_type" about(Question::TopicsForType), "rosapi_msgs/srv/TopicsForType":
+        "string type\n" => "string[] topics\n";
+    "rosapi/topic_type" about(Question::TopicType), "rosapi_msgs/srv/TopicType":
+        "string topic\n" => "string type\n";
+    "rosapi/publishers" about(Question::Publishers), "rosapi_msgs/srv/Publishers":
+        "string topic\n" => "string[] publishers\n";
+    "rosapi/subscribers" about(Question::Subscribers), "rosapi_msgs/srv/Subscribers":
+        "string topic\n" => "string[] subscribers\n";
+    "rosapi/services" about(Question::Services), "rosapi_msgs/srv/Services":
+        "" => "string[] services\n";
+    "rosapi/services_for_type" about(Question::ServicesForType),
+        "rosapi_msgs/srv/ServicesForType":
+        "string type\n" => "string[] services\n";
+    "rosapi/service_type" about(Question::ServiceType), "rosapi_msgs/srv/ServiceType":
+        "string service\n" => "string type\n";
+    "rosapi/service_providers" about(Question::ServiceProviders),
+        "rosapi_msgs/srv/ServiceProviders":
+        "string service\n" => "string[] providers\n";
+    "rosapi/service_node" about(Question::ServiceNode), "rosapi_msgs/srv/ServiceNode":
+        "string service\n" => "string node\n";
+    "rosapi/service_request_details" about(Question::RequestDetails),
+        "rosapi_msgs/srv/ServiceRequestDetails":
+        "string type\n" => "rosapi_msgs/TypeDef[] typedefs\n";
+    "rosapi/service_response_details" about(Question::ResponseDetails),
+        "rosapi_msgs/srv/ServiceResponseDetails":
+        "string type\n" => "rosapi_msgs/TypeDef[] typedefs\n";
+    "rosapi/message_details" about(Question::MessageDetails), "rosapi_msgs/srv/MessageDetails":
+        "string type\n" => "rosapi_msgs/TypeDef[] typedefs\n";
+    "rosapi/nodes" about(Question::Nodes), "rosapi_msgs/srv/Nodes": "" => "string[] nodes\n";
+    "rosapi/node_details" about(Question::NodeDetails), "rosapi_msgs/srv/NodeDetails":
+        "string node\n" => "string[] subscribing\nstring[] publishing\nstring[] services\n";
+    "rosapi/action_servers" about(Question::ActionServers), "rosapi_msgs/srv/GetActionServers":
+        "" => "string[] action_servers\n";
+    "rosapi/get_param_names" about(Question::ParameterNames), "rosapi_msgs/srv/GetParamNames":
+        "" => "string[] names\n";
+    "rosapi/has_param" about(Question::HasParameter), "rosapi_msgs/srv/HasParam":
+        "string name\n" => "bool exists\n";
+    "rosapi/get_param" about(Question::Parameter), "rosapi_msgs/srv/GetParam":
+        "string name\nstring default_value\n" =>
+        "string value\nbool successful\nstring reason\n";
+    "rosapi/get_ros_version" about(Question::Version), "rosapi_msgs/srv/GetROSVersion":
+        "" => "uint8 version\nstring distro\n";
+};
+
+/// The channels with this name, with or without its leading slash: one for each type, the usual one
+/// first.
+pub fn find(name: &str) -> impl Iterator<Item = Channel> + use<> {
+    let name = bare(name).to_owned();
+    let same = TOPICS.iter().filter(move |(other, _)| *other == name);
+    same.map(|(_, channel)| *channel)
+}
+
+/// All topics once, with their usual types. Names have no leading slash.
+pub fn topics() -> impl Iterator<Item = (&'static str, Channel)> {
+    let is_first = |index: usize, name: &str| {
+        let mut before = TOPICS[..index].iter();
+        !before.any(|(other, _)| *other == name)
+    };
+    let all = TOPICS.iter().enumerate();
+    all.filter_map(move |(index, (name, channel))| {
+        is_first(index, name).then_some((*name, *channel))
+    })
+}
+
+/// All services.
+pub fn services() -> impl Iterator<Item = &'static Offer> {
+    SERVICES.iter()
 }
 
 /// The service with this name, with or without its leading slash.
-pub fn service(name: &str) -> Option<Service> {
+pub fn service(name: &str) -> Option<&'static Offer> {
     let name = bare(name);
-    let found = SERVICES.iter().find(|(other, ..)| *other == name);
-    found.map(|(_, service, _)| *service)
-}
-
-/// The answer of a service about topics and services. What does not exist gives an empty answer, as
-/// from the original server.
-pub fn answer(question: Question, args: &Value) -> Value {
-    let arg = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or("");
-    let slash = |name: &&str| format!("/{name}");
-    match question {
-        Question::Topics => json!({
-            "topics": TOPICS.iter().map(|(name, ..)| slash(name)).collect::<Vec<_>>(),
-            "types": TOPICS.map(|(.., kind)| kind),
-        }),
-        Question::TopicsForType => {
-            let kind = short(arg("type"));
-            let same = TOPICS.iter().filter(|(.., other)| short(other) == kind);
-            json!({ "topics": same.map(|(name, ..)| slash(name)).collect::<Vec<_>>() })
-        }
-        Question::TopicType => {
-            json!({ "type": topic(arg("topic")).map_or("", |(.., kind)| kind) })
-        }
-        Question::Services => {
-            json!({ "services": SERVICES.iter().map(|(name, ..)| slash(name)).collect::<Vec<_>>() })
-        }
-        Question::ServicesForType => {
-            let kind = short(arg("type"));
-            let same = SERVICES.iter().filter(|(.., other)| short(other) == kind);
-            json!({ "services": same.map(|(name, ..)| slash(name)).collect::<Vec<_>>() })
-        }
-        Question::ServiceType => {
-            let name = bare(arg("service"));
-            let found = SERVICES.iter().find(|(other, ..)| *other == name);
-            json!({ "type": found.map_or("", |(.., kind)| kind) })
-        }
-        Question::Nodes => json!({ "nodes": [NODE] }),
-    }
-}
-
-fn topic(name: &str) -> Option<&'static (&'static str, Channel, &'static str)> {
-    let name = bare(name);
-    TOPICS.iter().find(|(other, ..)| *other == name)
+    SERVICES.iter().find(|offer| offer.name == name)
 }
 
 fn bare(name: &str) -> &str {
     name.strip_prefix('/').unwrap_or(name)
-}
-
-/// A type as ROS 1 writes it: without `msg/` and `srv/`.
-fn short(kind: &str) -> String {
-    kind.replace("/msg/", "/").replace("/srv/", "/")
 }

@@ -11,7 +11,7 @@ use amber_driver::client::sources::{self, poll_wheels, watch_scans};
 use amber_map::{Layout, Occupancy};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, location};
-use amber_scene::Ground;
+use amber_scene::{Ground, mount};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
@@ -26,6 +26,8 @@ const IMU_PERIOD: Duration = Duration::from_millis(50);
 const TARGETS_PERIOD: Duration = Duration::from_millis(500);
 /// Maps change rarely.
 const MAP_PERIOD: Duration = Duration::from_secs(5);
+/// Drivers that know the position of the laser may start later.
+const MOUNT_PERIOD: Duration = Duration::from_secs(2);
 /// The driver encodes a map as PNG first.
 const MAP_DEADLINE: Duration = Duration::from_secs(2);
 /// A map of walls becomes a grid with cells of this size and a border of this width.
@@ -175,6 +177,20 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 }
                 last = Some(map);
             }
+        }
+        Topic::Mount(device) => {
+            let mut ticks = ticks(MOUNT_PERIOD);
+            let is_known = async {
+                loop {
+                    ticks.tick().await;
+                    if let Some(pose) = mount::find(&client).await
+                        && sink.offer(device, Measurement::Mount(pose))
+                    {
+                        return;
+                    }
+                }
+            };
+            is_known.await;
         }
         Topic::Targets(device) => {
             let driver = DriveToPoint::new(client.device(device)).with_deadline(DEADLINE);

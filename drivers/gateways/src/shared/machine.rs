@@ -61,6 +61,11 @@ pub trait Machine: Send + 'static {
     /// When to call [`Machine::handle_timeout`], as [`Now::elapsed`]. Asked after each call.
     fn next_timeout(&self) -> Option<Duration>;
 
+    /// Whether times of less than a millisecond matter to it.
+    fn is_precise(&self) -> bool {
+        false
+    }
+
     /// Called last: says goodbye to all peers, and stops all motion.
     fn stop(&mut self, now: Now, out: &mut Outbox);
 

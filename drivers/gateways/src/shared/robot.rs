@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amber_map::Occupancy;
+use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
@@ -58,6 +58,8 @@ pub enum Topic {
     Targets(Device),
     /// The map of a location driver, at first and when it changes: [`Measurement::Map`].
     Map(Device),
+    /// The position of a laser scanner on the robot, once it is known: [`Measurement::Mount`].
+    Mount(Device),
 }
 
 /// A measurement of a device: of Amber, or of a foreign robot shown as one.
@@ -81,6 +83,8 @@ pub enum Measurement {
     },
     /// The map, with y up.
     Map(Arc<Occupancy>),
+    /// The position of the laser scanner on the robot.
+    Mount(Pose),
     /// The progress of a foreign robot with targets: shown on [`Emulated::Targets`].
     Progress(Progress),
 }

@@ -10,8 +10,8 @@ use amber_driver::{Devices, now};
 use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep_until;
 
+use super::alarm::Alarm;
 use super::clock::Now;
 use super::emulated::Screen;
 use super::feeds::Feeds;
@@ -108,6 +108,7 @@ impl<M: Machine> Runner<M> {
 
     /// Runs until it is stopped.
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        let alarm = Alarm::new(self.machine.is_precise());
         self.machine.start(self.now(), &mut self.outbox);
         loop {
             self.perform();
@@ -117,7 +118,7 @@ impl<M: Machine> Runner<M> {
                 biased;
                 _ = &mut stopped => break,
                 // A timer never waits for a flood.
-                () = until(due) => {
+                () = alarm.until(due) => {
                     self.sockets.retry(now());
                     self.web.retry(now());
                     self.machine.handle_timeout(self.now(), &mut self.outbox);
@@ -180,7 +181,7 @@ impl<M: Machine> Runner<M> {
                     let datagram = Datagram {
                         socket,
                         from,
-                        bytes: text.as_bytes(),
+                        bytes: &text,
                     };
                     let out = &mut self.outbox;
                     match age {
@@ -339,12 +340,4 @@ fn own_device() -> Device {
     devices
         .find(|device: &Device| device.device_type == DeviceType::GATEWAY)
         .unwrap_or(Device::new(DeviceType::GATEWAY, 0))
-}
-
-/// Waits until this time, or endlessly.
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => sleep_until(instant.into()).await,
-        None => std::future::pending().await,
-    }
 }

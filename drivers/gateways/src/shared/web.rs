@@ -54,7 +54,7 @@ const PLACES: Limits = Limits {
 pub(super) struct Web {
     allowed: Arc<[IpNet]>,
     listeners: HashMap<Socket, Listener>,
-    peers: HashMap<(Socket, SocketAddr), mpsc::Sender<Utf8Bytes>>,
+    peers: HashMap<(Socket, SocketAddr), mpsc::Sender<Message>>,
     events: mpsc::Sender<Arrival>,
     arrived: mpsc::Receiver<Arrival>,
 }
@@ -62,7 +62,7 @@ pub(super) struct Web {
 /// A report of the tasks.
 enum Arrival {
     /// A connection is open. The channel takes its texts.
-    Opened(Socket, SocketAddr, mpsc::Sender<Utf8Bytes>),
+    Opened(Socket, SocketAddr, mpsc::Sender<Message>),
     Other(Event),
 }
 
@@ -70,8 +70,8 @@ enum Arrival {
 pub(super) enum Event {
     /// A peer has connected, has taken a text, or is gone.
     Link(Socket, SocketAddr, Link),
-    /// A text has arrived.
-    Text(Socket, SocketAddr, Utf8Bytes, Age),
+    /// A text or binary message has arrived.
+    Text(Socket, SocketAddr, Bytes, Age),
     /// A connection was refused.
     Refused(SocketAddr, &'static str),
 }
@@ -163,13 +163,14 @@ impl Web {
         self.listeners.contains_key(&socket)
     }
 
-    /// Hands a text to the connection of a peer; `false` if there is none, if it has not taken the
-    /// texts before, or if the bytes are not a text.
+    /// Hands a text, or bytes that are no text in UTF-8, to the connection of a peer; `false` if
+    /// there is none, or if it has not taken the texts before.
     pub(super) fn send(&self, socket: Socket, to: SocketAddr, bytes: Bytes) -> bool {
-        let Ok(text) = Utf8Bytes::try_from(bytes) else {
-            return false;
+        let message = match Utf8Bytes::try_from(bytes.clone()) {
+            Ok(text) => Message::Text(text),
+            Err(_) => Message::Binary(bytes),
         };
-        (self.peers.get(&(socket, to))).is_some_and(|texts| texts.try_send(text).is_ok())
+        (self.peers.get(&(socket, to))).is_some_and(|texts| texts.try_send(message).is_ok())
     }
 
     /// Closes a connection after the texts that wait for it.
@@ -402,15 +403,10 @@ impl Conversation {
         while let Ok(Some(Ok(message))) = timeout(SILENT_PEER, stream.next()).await {
             let now = self.since.elapsed();
             stall.heard(now);
-            let event = match message {
-                Message::Text(text) => {
-                    let age = match stall.is_old(now) {
-                        true => Age::Old,
-                        false => Age::New,
-                    };
-                    Event::Text(self.socket, self.peer, text, age)
-                }
-                Message::Binary(_) => Event::Refused(self.peer, "binary message"),
+            let bytes = match message {
+                Message::Text(text) => Bytes::from(text),
+                // Some programs send their texts so.
+                Message::Binary(bytes) => bytes,
                 Message::Close(_) => return answer_close(&mut stream).await,
                 Message::Pong(bytes) => {
                     if let Ok(pinged) = <[u8; 8]>::try_from(&bytes[..]) {
@@ -420,6 +416,11 @@ impl Conversation {
                 }
                 Message::Ping(_) | Message::Frame(_) => continue,
             };
+            let age = match stall.is_old(now) {
+                true => Age::Old,
+                false => Age::New,
+            };
+            let event = Event::Text(self.socket, self.peer, bytes, age);
             if self.events.send(Arrival::Other(event)).await.is_err() {
                 return;
             }
@@ -435,7 +436,7 @@ impl Conversation {
     async fn write(
         &self,
         mut sink: impl SinkExt<Message> + Unpin,
-        mut waiting: mpsc::Receiver<Utf8Bytes>,
+        mut waiting: mpsc::Receiver<Message>,
     ) {
         let mut ping_at = tokio::time::Instant::now();
         loop {
@@ -446,7 +447,7 @@ impl Conversation {
                 text = waiting.recv() => text.map_or(Next::Close, Next::Text),
             };
             let message = match &next {
-                Next::Text(text) => Message::Text(text.clone()),
+                Next::Text(text) => text.clone(),
                 Next::Close => Message::Close(None),
                 Next::Ping => {
                     // After a pause, one is enough.
@@ -474,7 +475,7 @@ impl Conversation {
 
 /// What a peer gets next.
 enum Next {
-    Text(Utf8Bytes),
+    Text(Message),
     Close,
     Ping,
 }
@@ -524,7 +525,7 @@ mod tests {
         });
         let talk = async {
             for _ in 0..16 {
-                texts.send(Utf8Bytes::from("scan")).await.unwrap();
+                texts.send(Message::text("scan")).await.unwrap();
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             drop(texts);

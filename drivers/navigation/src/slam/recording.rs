@@ -76,6 +76,8 @@ pub struct Recording {
     slam: Slam,
     /// How to look for frontiers, if at all.
     survey: Option<planner::Config>,
+    /// Whether a survey is missing, even if the robot stands and nothing else is new.
+    lacks_survey: bool,
     next_work: Duration,
     is_working: bool,
     free_m2: f64,
@@ -119,6 +121,7 @@ impl Recording {
         Self {
             slam: Slam::new(config),
             survey,
+            lacks_survey: false,
             next_work: Duration::ZERO,
             is_working: false,
             free_m2: 0.0,
@@ -130,6 +133,7 @@ impl Recording {
     /// From now on, work looks for frontiers, or no longer.
     pub fn set_survey(&mut self, survey: Option<planner::Config>) {
         self.survey = survey;
+        self.lacks_survey = survey.is_some();
     }
 
     /// The speeds of the wheels were measured.
@@ -150,7 +154,12 @@ impl Recording {
         if self.is_working || now < self.next_work {
             return None;
         }
-        let task = self.slam.task()?;
+        let task = match self.slam.task() {
+            Some(task) => task,
+            None if self.lacks_survey => self.slam.task_again()?,
+            None => return None,
+        };
+        self.lacks_survey = false;
         self.is_working = true;
         self.next_work = now + WORK_EVERY;
         Some(Work {
@@ -241,95 +250,11 @@ fn free_m2(occupancy: &Occupancy) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::f64::consts::FRAC_PI_2;
-
     use super::*;
-    use crate::scenario::{Arrival, Course, Drive, MOUNT, Scenario};
-
-    /// A drive through the flat by hand.
-    fn drive(seconds: u64) -> Drive {
-        let map = Map::flat();
-        let course = Course::new(&map, map.faces()).unwrap();
-        let scenario = Scenario {
-            length: Duration::from_secs(seconds),
-            ..Scenario::named("tracking, no bias").unwrap()
-        };
-        Drive::new(&course.by_hand(1), &scenario, 1)
-    }
-
-    /// Adds all measurements except those in a time.
-    fn recorded(drive: &Drive, lost: std::ops::Range<f64>) -> Recording {
-        let mut recording = Recording::new(Config::new(MOUNT), Some(planner::Config::default()));
-        for (now, arrival) in drive.arrivals() {
-            if lost.contains(&now.as_secs_f64()) {
-                continue;
-            }
-            match arrival {
-                Arrival::Wheels(time, wheels) => recording.handle_wheels(*time, *wheels),
-                Arrival::Scan(scan) => {
-                    recording.handle_scan(scan.clone());
-                }
-            }
-            if let Some(work) = recording.work(*now) {
-                assert!(recording.work(*now).is_none(), "one work at a time");
-                recording.apply(&work.run());
-            }
-        }
-        recording
-    }
-
-    #[test]
-    fn a_finished_map_is_parallel_to_its_axes_and_starts_at_the_origin() {
-        let drive = drive(8);
-        let recording = recorded(&drive, 0.0..0.0);
-        let progress = recording.progress();
-        assert!(
-            progress.free_m2 > 3.0 && progress.way_m > 1.0,
-            "{progress:?}"
-        );
-        let finished = recording.finish("flat", 0.05).unwrap();
-        let turns = finished.map.walls.iter().map(|wall| {
-            let way = wall.to.minus(wall.from);
-            let quarters = way.y.atan2(way.x) / FRAC_PI_2;
-            way.length() * (quarters - quarters.round()).abs()
-        });
-        let all_m: f64 = (finished.map.walls.iter())
-            .map(|wall| wall.to.minus(wall.from).length())
-            .sum();
-        assert!(
-            turns.sum::<f64>() < 0.05 * all_m,
-            "{:?}",
-            finished.map.walls
-        );
-        assert_eq!(finished.map.robots[0].at, Point::default());
-        let text = finished.map.to_roson();
-        assert_eq!(
-            Map::parse(&text).unwrap().walls.len(),
-            finished.map.walls.len()
-        );
-        // The map is turned in the direction of the flat, or by quarters of a turn.
-        let start = finished.map.robots[0].heading;
-        let truth = drive.pose_at(Duration::from_millis(100)).heading;
-        let quarters = (start - truth) / FRAC_PI_2;
-        assert!(
-            (quarters - quarters.round()).abs() < 0.05,
-            "{start} {truth}"
-        );
-    }
-
-    #[test]
-    fn missing_measurements_are_counted() {
-        let progress = recorded(&drive(6), 2.0..3.5).progress();
-        for gaps in [progress.scan_gaps, progress.wheels_gaps] {
-            assert_eq!(gaps.count, 1, "{gaps:?}");
-            let longest_s = gaps.longest.as_secs_f64();
-            assert!((1.4..1.8).contains(&longest_s), "{gaps:?}");
-        }
-    }
 
     #[test]
     fn without_scans_there_is_no_map() {
-        let mut recording = Recording::new(Config::new(MOUNT), None);
+        let mut recording = Recording::new(Config::new(Pose::default()), None);
         recording.handle_wheels(Duration::ZERO, Wheels::STOP);
         assert!(recording.work(Duration::ZERO).is_none());
         assert_eq!(recording.finish("no", 0.05).unwrap_err(), GridError::Empty);

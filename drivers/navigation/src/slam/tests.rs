@@ -3,8 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::random::gaussian;
-use crate::scenario::{Arrival, Course, Drive, MOUNT, Scenario};
-use crate::slam::quality::{Quality, seen_from};
+use crate::scan::{Beam, Echo};
 
 /// The surfaces of a noisy scan of the flat.
 fn seen(walls: &Walls, pose: Pose, random: &mut fastrand::Rng) -> Vec<Surface> {
@@ -96,61 +95,41 @@ proptest! {
     }
 }
 
-/// A drive through the flat by hand, with all its errors.
-fn drive(seconds: u64, seed: u64) -> (Course, Drive) {
-    let map = Map::flat();
-    let course = Course::new(&map, map.faces()).unwrap();
-    let scenario = Scenario {
-        length: Duration::from_secs(seconds),
-        ..Scenario::named("tracking, bias 10 mm").unwrap()
-    };
-    let drive = Drive::new(&course.by_hand(seed), &scenario, seed);
-    (course, drive)
-}
+/// The time between two scans, and the speed of the robot.
+const TURN: Duration = Duration::from_millis(100);
+const SPEED_M_S: f64 = 0.3;
 
-fn built(drive: &Drive) -> Slam {
-    let mut slam = Slam::new(Config::new(MOUNT));
-    for (_, arrival) in drive.arrivals() {
-        match arrival {
-            Arrival::Wheels(time, wheels) => slam.handle_wheels(*time, *wheels),
-            Arrival::Scan(scan) => {
-                slam.add_scan(scan.clone());
+/// The scans of a robot that drives straight on through the living room, ten in a second.
+fn scans(seconds: u32) -> Vec<Scan> {
+    let walls = Walls::new(Map::flat().faces());
+    let scan = |turn: u32| {
+        let start = TURN * turn;
+        let x_m = 2.0 + SPEED_M_S * start.as_secs_f64();
+        let beam = |index: u32| {
+            let angle_rad = (f64::from(index) * 0.352 - 120.0).to_radians();
+            let echo = walls.cast(Point::new(x_m, -4.4), angle_rad, 5.6);
+            Beam {
+                angle_rad,
+                echo: echo.map_or(Echo::Nothing, Echo::At),
             }
+        };
+        Scan {
+            start,
+            beam_time: Duration::ZERO,
+            beams: (0..682).map(beam).collect(),
         }
-    }
-    slam.finish();
-    slam
-}
-
-#[test]
-fn a_short_drive_gives_walls_within_3_cm() {
-    let (course, drive) = drive(10, 1);
-    let slam = built(&drive);
-    let poses = (0..10).map(|second| drive.pose_at(Duration::from_secs(second)));
-    let seen = seen_from(&Walls::new(course.walls.clone()), poses);
-    let start = drive.pose_at(slam.keys()[0].time);
-    let quality = Quality::new(&slam.walls(), &course.walls, &seen, start);
-    assert!(quality.rms_m < 0.03, "{quality:?}");
-    assert!(
-        quality.wrong < 0.05 && quality.missing < 0.25,
-        "{quality:?}"
-    );
-    assert_eq!(slam.counters().unmatched, 0);
-}
-
-#[test]
-fn the_same_measurements_give_the_same_bytes() {
-    let (_, drive) = drive(5, 2);
-    let (a, b) = (built(&drive), built(&drive));
-    assert_eq!(a.map("flat").to_roson(), b.map("flat").to_roson());
-    assert_eq!(a.chart(0.05), b.chart(0.05));
-    assert_eq!(a.poses(), b.poses());
+    };
+    (0..10 * seconds).map(scan).collect()
 }
 
 #[test]
 fn a_correction_moves_what_came_after_it() {
-    let (_, drive) = drive(4, 3);
-    let mut slam = built(&drive);
+    let mut slam = Slam::new(Config::new(Pose::default()));
+    for scan in scans(4) {
+        slam.handle_wheels(scan.end(), Wheels::sides(SPEED_M_S, SPEED_M_S));
+        slam.add_scan(scan);
+    }
+    slam.finish();
     let before = slam.poses().to_vec();
     let last = slam.last().unwrap().pose;
     let corrected = before[..3].iter().map(|pose| Pose {
@@ -172,18 +151,10 @@ fn a_correction_moves_what_came_after_it() {
 
 #[test]
 fn scans_wait_for_odometry_and_late_ones_are_counted() {
-    let (_, drive) = drive(2, 4);
-    let scans: Vec<&Scan> = drive
-        .arrivals()
-        .iter()
-        .filter_map(|(_, arrival)| match arrival {
-            Arrival::Scan(scan) => Some(scan),
-            Arrival::Wheels(..) => None,
-        })
-        .collect();
-    let mut slam = Slam::new(Config::new(MOUNT));
+    let scans = scans(2);
+    let mut slam = Slam::new(Config::new(Pose::default()));
     for scan in &scans[..MAX_WAITING] {
-        assert_eq!(slam.add_scan((*scan).clone()), None);
+        assert_eq!(slam.add_scan(scan.clone()), None);
     }
     assert!(slam.add_scan(scans[MAX_WAITING].clone()).is_some());
     assert_eq!(slam.counters().scans_without_odometry, 1);

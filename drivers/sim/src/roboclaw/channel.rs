@@ -291,15 +291,29 @@ impl Channel {
 
     /// The count and its status; reading clears the status.
     pub(super) fn encoder_report(&mut self, firmware: Firmware) -> Vec<u8> {
+        let status = self.encoder_status(firmware);
+        let count = self.encoder() as u32;
+        [count.to_be_bytes().as_slice(), &[status]].concat()
+    }
+
+    /// The status of the encoder; reading clears it.
+    pub(super) fn encoder_status(&mut self, firmware: Firmware) -> u8 {
         let backwards = self.reading.speed_qpps < 0;
         // Observed on an old unit; its meaning is unknown.
         let unknown = if firmware.has_crc() { 0 } else { 0x80 };
-        let status = u8::from(std::mem::take(&mut self.underflow))
+        u8::from(std::mem::take(&mut self.underflow))
             | u8::from(backwards) << 1
             | u8::from(std::mem::take(&mut self.overflow)) << 2
-            | unknown;
-        let count = self.encoder() as u32;
-        [count.to_be_bytes().as_slice(), &[status]].concat()
+            | unknown
+    }
+
+    /// The deviation from the commanded speed.
+    pub(super) fn speed_error(&self) -> i32 {
+        match self.drive {
+            Drive::Speed { .. } => self.wanted_qpps() - self.reading.speed_qpps,
+            // A voltage has no speed to deviate from.
+            Drive::Duty(_) => 0,
+        }
     }
 
     pub(super) fn average_qpps(&self) -> i32 {

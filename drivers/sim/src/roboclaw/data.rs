@@ -31,6 +31,10 @@ impl Data<'_> {
         u32::from_be_bytes(self.take())
     }
 
+    pub(super) fn i8(&mut self) -> i8 {
+        i8::from_be_bytes(self.take())
+    }
+
     pub(super) fn i16(&mut self) -> i16 {
         i16::from_be_bytes(self.take())
     }

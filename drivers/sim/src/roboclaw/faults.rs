@@ -15,6 +15,10 @@ pub struct Faults {
     pub battery_high: bool,
     /// The voltage of the main battery is too low.
     pub battery_low: bool,
+    /// The speed differs too much from the commanded one, per motor. Only newer firmware has it.
+    pub speed: [bool; 2],
+    /// The same for the position.
+    pub position: [bool; 2],
 }
 
 impl Faults {
@@ -27,6 +31,10 @@ impl Faults {
             (self.temperature, [0x08, 0x0008, 0x00_0002]),
             (self.battery_high, [0x10, 0x0020, 0x00_0008]),
             (self.battery_low, [0x20, 0x0800, 0x08_0000]),
+            (self.speed[0], [0, 0, 0x00_0100]),
+            (self.speed[1], [0, 0, 0x00_0200]),
+            (self.position[0], [0, 0, 0x00_0400]),
+            (self.position[1], [0, 0, 0x00_0800]),
         ];
         let bits = |column: usize| {
             flags
@@ -36,8 +44,8 @@ impl Faults {
         };
         match firmware {
             Firmware::Legacy | Firmware::LegacyAck => vec![bits(0) as u8],
-            Firmware::Crc16Short => (bits(1) as u16).to_be_bytes().to_vec(),
-            Firmware::Crc16 => bits(2).to_be_bytes().to_vec(),
+            Firmware::V4_1_11 => (bits(1) as u16).to_be_bytes().to_vec(),
+            Firmware::V4_1_34 | Firmware::V4_2_4 | Firmware::Mcp => bits(2).to_be_bytes().to_vec(),
         }
     }
 }

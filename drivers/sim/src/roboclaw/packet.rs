@@ -1,17 +1,27 @@
 //! Packets of the RoboClaw: checksums, and the length of each command. PURE.
 
 /// The firmware of a controller, which determines the form of packets.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// The oldest first.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Firmware {
     /// 7-bit checksums, writes are not acknowledged
     Legacy,
     /// 7-bit checksums, writes are acknowledged if bit 7 of the checksum is set
     LegacyAck,
-    /// CRC16, two status bytes as in firmware 4.1.x
-    Crc16Short,
-    /// CRC16, four status bytes
+    /// CRC16, two status bytes
+    #[value(name = "4.1.11", alias = "crc16-short")]
+    V4_1_11,
+    /// CRC16, four status bytes, the short forms of the maker's Python library of 2019
+    #[value(name = "4.1.34")]
+    V4_1_34,
+    /// CRC16, four status bytes, the forms of the maker's library `basicmicro`
     #[default]
-    Crc16,
+    #[value(name = "4.2.4", alias = "crc16")]
+    V4_2_4,
+    /// The same with the commands that only the maker's MCP controllers have
+    #[value(name = "mcp")]
+    Mcp,
 }
 
 /// The kind of a command, with the length of its data.
@@ -19,6 +29,8 @@ pub enum Firmware {
 pub(crate) enum Form {
     /// Two bytes, no checksum; answered with data.
     Read,
+    /// The same with a third byte, for an address.
+    ReadAt,
     /// This number of data bytes, and a checksum.
     Write(usize),
 }
@@ -27,7 +39,7 @@ impl Firmware {
     /// Whether packets end with a CRC16 instead of a 7-bit checksum.
     #[must_use]
     pub fn has_crc(self) -> bool {
-        matches!(self, Self::Crc16Short | Self::Crc16)
+        !matches!(self, Self::Legacy | Self::LegacyAck)
     }
 
     /// The number of checksum bytes in a packet.
@@ -38,11 +50,13 @@ impl Firmware {
     /// The form of a command, if this firmware supports it.
     pub(crate) fn form(self, command: u8) -> Option<Form> {
         let acceleration = if self.has_crc() { 4 } else { 2 };
-        let key = if self == Self::Crc16 { 4 } else { 0 };
+        let key = if self < Self::V4_1_34 { 0 } else { 4 };
+        let voltages = if self < Self::V4_2_4 { 4 } else { 5 };
         Some(match command {
             0..=14 | 26 | 27 | 92 | 93 => Form::Write(1),
             20 | 95 => Form::Write(0),
-            22 | 23 | 34 | 35 | 36 | 57 | 58 => Form::Write(4),
+            22 | 23 | 34 | 35 | 36 | 58 => Form::Write(4),
+            57 => Form::Write(voltages),
             28 | 29 | 50 => Form::Write(16),
             32 | 33 => Form::Write(2),
             37..=39 => Form::Write(8),
@@ -59,25 +73,42 @@ impl Firmware {
             94 => Form::Write(key),
             15..=19 | 21 | 24 | 25 | 30 | 31 | 47..=49 | 55 | 56 | 59 | 60 | 63 | 64 => Form::Read,
             78 | 79 | 82 | 83 | 90 | 91 | 108 => Form::Read,
+            _ => return self.newer_form(command),
+        })
+    }
+
+    /// The form of a command that only newer firmware supports.
+    fn newer_form(self, command: u8) -> Option<Form> {
+        if self < Self::V4_1_34 {
+            return None;
+        }
+        Some(match command {
+            70 | 71 | 98 => Form::Write(2),
+            119 | 120 => Form::Write(5),
+            133 | 134 => Form::Write(8),
+            121..=123 => Form::Write(9),
+            124 => Form::Write(17),
+            253 => Form::Write(3),
+            252 => Form::ReadAt,
+            72 | 75 | 77 | 81 | 99 | 110 | 111 | 113 | 114 | 135 | 136 | 149 => Form::Read,
+            _ if self == Self::V4_1_34 => return short_form(command),
             _ => return self.newest_form(command),
         })
     }
 
-    /// The form of a command that only 4.2.4 supports, as sent by the maker's library.
+    /// The form of a command as the library `basicmicro` sends it.
     fn newest_form(self, command: u8) -> Option<Form> {
-        if self != Self::Crc16 {
-            return None;
-        }
         Some(match command {
-            98 | 148 => Form::Write(2),
+            148 => Form::Write(2),
             125 | 126 => Form::Write(3),
-            80 => Form::Write(4),
-            74 | 119 | 120 | 127 => Form::Write(5),
-            68 | 69 | 133 | 134 => Form::Write(8),
-            121..=123 => Form::Write(9),
-            124 => Form::Write(17),
+            80 | 109 | 112 => Form::Write(4),
+            74 | 127 => Form::Write(5),
+            68 | 69 => Form::Write(8),
             76 => Form::Write(24),
-            73 | 75 | 77 | 81 | 99 | 135 | 136 | 149 => Form::Read,
+            73 | 100 | 101 | 103 => Form::Read,
+            115 if self == Self::Mcp => Form::Write(2),
+            116 if self == Self::Mcp => Form::Read,
+            200 if self == Self::Mcp => Form::Write(0),
             _ => return None,
         })
     }
@@ -105,9 +136,23 @@ impl Firmware {
         match self {
             Self::Legacy => false,
             Self::LegacyAck => check.first().is_some_and(|sum| sum & 0x80 != 0),
-            Self::Crc16Short | Self::Crc16 => true,
+            _ => true,
         }
     }
+}
+
+/// The form of a command of 4.1.34 that later firmware sends in a longer one.
+fn short_form(command: u8) -> Option<Form> {
+    Some(match command {
+        80 => Form::Write(0),
+        148 => Form::Write(1),
+        76 | 115 => Form::Write(2),
+        74 => Form::Write(3),
+        68 | 69 => Form::Write(4),
+        109 | 112 => Form::Write(8),
+        116 => Form::Read,
+        _ => return None,
+    })
 }
 
 /// The checksum of older firmware.

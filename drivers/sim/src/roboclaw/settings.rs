@@ -11,11 +11,21 @@ pub(super) struct Settings {
     pub(super) encoder_modes: [u8; 2],
     /// In tenths of a volt.
     pub(super) main_limits: [u16; 2],
+    /// How the upper limit of the main battery is found by itself. It has no effect.
+    pub(super) auto_max: u8,
     /// In tenths of a volt.
     pub(super) logic_limits: [u16; 2],
+    /// Added to the measured voltages of main and logic battery, in tenths of a volt.
+    pub(super) offsets: [i8; 2],
     /// Acceleration and deceleration for commands without their own, per motor; 0 for the limit of
     /// the motor.
     pub(super) accelerations: [[u32; 2]; 2],
+    /// The speeds of moves to a position without their own, in parts of the highest: 32767 is 1.
+    pub(super) speeds: [u16; 2],
+    /// A larger deviation of the speed is a fault, in pulses per second; 0 for none.
+    pub(super) speed_errors: [u32; 2],
+    /// A larger deviation of the position is a fault, in pulses; 0 for none.
+    pub(super) position_errors: [u32; 2],
     /// Highest and lowest current of each motor, in 10 mA.
     pub(super) currents: [[u32; 2]; 2],
     /// The functions of S3, S4, S5, D1 and D2. Nothing is connected to them.
@@ -37,6 +47,9 @@ pub(super) struct Velocity {
 /// Packet serial at 38400 baud.
 const CONFIG: u16 = 0x0063;
 
+/// A whole, where parts are words.
+pub(super) const FULL: u16 = 32_767;
+
 /// In 10 mA: more current is a fault.
 const MAX_CURRENT: u32 = 500;
 
@@ -53,8 +66,13 @@ impl Settings {
             position: [[0; 7]; 2],
             encoder_modes: [0; 2],
             main_limits: [105, 340],
+            auto_max: 0,
             logic_limits: [45, 340],
+            offsets: [0; 2],
             accelerations: [[0; 2]; 2],
+            speeds: [FULL; 2],
+            speed_errors: [0; 2],
+            position_errors: [0; 2],
             currents: [[MAX_CURRENT, 0]; 2],
             pins: [0; 5],
             controls: [0; 24],
@@ -67,7 +85,7 @@ impl Settings {
     pub(super) fn count_of_part(&self, channel: usize, part: i16) -> i32 {
         let [.., low, high] = self.position[channel].map(u32::cast_signed);
         let end = if part < 0 { low } else { high };
-        let count = f64::from(part).abs() / 32_767.0 * f64::from(end);
+        let count = f64::from(part).abs() / f64::from(FULL) * f64::from(end);
         count.round() as i32
     }
 }

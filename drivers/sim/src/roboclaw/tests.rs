@@ -111,7 +111,7 @@ fn check(firmware: Firmware, front_right_qpps: i32, request: &str, reply: &str) 
     );
 }
 
-use Firmware::{Crc16, Crc16Short, Legacy, LegacyAck};
+use Firmware::{Legacy, LegacyAck, Mcp, V4_1_11, V4_1_34, V4_2_4};
 
 #[test]
 fn v0_a_recorded_encoder_of_an_old_unit() {
@@ -133,10 +133,10 @@ fn v1_to_v3_speeds_of_both_motors() {
         (Legacy, "81", "A3", ""),
         (LegacyAck, "81", "23", ""),
         (LegacyAck, "81", "A3", "FF"),
-        (Crc16, "81", "AE CE", "FF"),
+        (V4_2_4, "81", "AE CE", "FF"),
         (Legacy, "80", "22", ""),
-        (Crc16, "80", "C1 8B", "FF"),
-        (Crc16Short, "80", "C1 8B", "FF"),
+        (V4_2_4, "80", "C1 8B", "FF"),
+        (V4_1_11, "80", "C1 8B", "FF"),
     ] {
         let mut bench = Bench::new(firmware);
         let request = format!("{address} 25 {data} {tail}");
@@ -158,12 +158,12 @@ fn v4_v5_stop_and_hold() {
         (Legacy, "81 25 00 00 05 CC FF FF FA 34 23", "81 25 00*8 26"),
         (Legacy, "80 25 00 00 05 CC FF FF FA 34 22", "80 25 00*8 25"),
         (
-            Crc16,
+            V4_2_4,
             "81 25 00 00 05 CC FF FF FA 34 AE CE",
             "81 25 00*8 5B 41",
         ),
         (
-            Crc16,
+            V4_2_4,
             "80 25 00 00 05 CC FF FF FA 34 C1 8B",
             "80 25 00*8 34 04",
         ),
@@ -180,8 +180,8 @@ fn v4_v5_stop_and_hold() {
 fn v6_release() {
     for (firmware, address, request) in [
         (Legacy, 0x80, "80 22 00*4 22"),
-        (Crc16, 0x81, "81 22 00*4 DD B7"),
-        (Crc16, 0x80, "80 22 00*4 98 17"),
+        (V4_2_4, 0x81, "81 22 00*4 DD B7"),
+        (V4_2_4, 0x80, "80 22 00*4 98 17"),
     ] {
         let mut bench = Bench::new(firmware);
         bench.write(address, 37, &[0, 0, 5, 0xCC, 0, 0, 5, 0xCC]);
@@ -194,9 +194,9 @@ fn v6_release() {
 #[test]
 fn v7_v8_speeds_are_signed() {
     check(Legacy, 1484, "81 12", "00 00 05 CC 00 64");
-    check(Crc16, 1484, "81 12", "00 00 05 CC 00 3A 95");
+    check(V4_2_4, 1484, "81 12", "00 00 05 CC 00 3A 95");
     check(Legacy, -1484, "81 12", "FF FF FA 34 01 40");
-    check(Crc16, -1484, "81 12", "FF FF FA 34 01 6E B3");
+    check(V4_2_4, -1484, "81 12", "FF FF FA 34 01 6E B3");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn v9_to_v11_constants_are_written_and_read_in_different_orders() {
             "00 01 00 00 00 00 80 00 00 00 40 00 00 00 35 E8",
         ),
         (
-            Crc16,
+            V4_2_4,
             "80 1C 00 00 40 00 00 01 00 00 00 00 80 00 00 00 35 E8 9C 16",
             "FF",
             0x80,
@@ -233,13 +233,9 @@ fn v9_to_v11_constants_are_written_and_read_in_different_orders() {
 #[test]
 fn v12_v13_status_has_a_width_and_meanings_per_firmware() {
     check(Legacy, 0, "80 5A", "00 5A");
-    check(Crc16Short, 0, "80 5A", "00 00 44 37");
-    check(Crc16, 0, "80 5A", "00*4 87 BC");
-    for (firmware, bits) in [
-        (Legacy, "20"),
-        (Crc16Short, "08 00"),
-        (Crc16, "00 08 00 00"),
-    ] {
+    check(V4_1_11, 0, "80 5A", "00 00 44 37");
+    check(V4_2_4, 0, "80 5A", "00*4 87 BC");
+    for (firmware, bits) in [(Legacy, "20"), (V4_1_11, "08 00"), (V4_2_4, "00 08 00 00")] {
         let mut bench = Bench::new(firmware);
         bench.bus.set_battery_v(Some(10.0));
         assert_eq!(bench.read(0x81, 90), hex(bits), "{firmware:?}");
@@ -255,7 +251,7 @@ fn v12_v13_status_has_a_width_and_meanings_per_firmware() {
 fn v14_v15_temperature_and_battery() {
     for (firmware, temperature, battery) in [
         (Legacy, "01 38 0C", "00 79 11"),
-        (Crc16, "01 38 1F 48", "00 79 D8 44"),
+        (V4_2_4, "01 38 1F 48", "00 79 D8 44"),
     ] {
         let mut bench = Bench::new(firmware);
         bench.bus.set_temperature_c(Some(31.2));
@@ -267,8 +263,10 @@ fn v14_v15_temperature_and_battery() {
 
 #[test]
 fn v16_encoder_modes() {
-    for (firmware, request, reply) in [(Legacy, "80 5C 00 5C", ""), (Crc16, "80 5C 00 70 88", "FF")]
-    {
+    for (firmware, request, reply) in [
+        (Legacy, "80 5C 00 5C", ""),
+        (V4_2_4, "80 5C 00 70 88", "FF"),
+    ] {
         let mut bench = Bench::new(firmware);
         bench.write(0x80, 92, &[1]);
         bench.write(0x80, 93, &[1]);
@@ -280,10 +278,14 @@ fn v16_encoder_modes() {
 
 #[test]
 fn the_version_is_a_text_followed_by_two_bytes() {
-    for firmware in [Legacy, LegacyAck, Crc16Short, Crc16] {
+    for firmware in [Legacy, LegacyAck, V4_1_11, V4_1_34, V4_2_4, Mcp] {
         let text = Bench::new(firmware).read(0x80, 21);
         assert!(text.ends_with(b"\n\0"));
-        assert!(text.starts_with(b"USB Roboclaw 2x"));
+        let name: &[u8] = match firmware {
+            Mcp => b"MCP2",
+            _ => b"USB Roboclaw 2x",
+        };
+        assert!(text.starts_with(name), "{firmware:?}");
         assert!(text.len() <= 48);
     }
 }
@@ -291,7 +293,7 @@ fn the_version_is_a_text_followed_by_two_bytes() {
 #[test]
 fn a_packet_in_pieces_is_one_packet_unless_there_is_a_pause() {
     let packet = hex("81 25 00 00 05 CC FF FF FA 34 AE CE");
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     let mut reply = Vec::new();
     for byte in &packet {
         bench.wait(Duration::from_millis(9));
@@ -299,7 +301,7 @@ fn a_packet_in_pieces_is_one_packet_unless_there_is_a_pause() {
     }
     assert_eq!(reply, [0xFF]);
 
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     assert_eq!(bench.send(&packet[..7]), NOTHING);
     bench.wait(Duration::from_millis(11));
     assert_eq!(bench.send(&packet[7..]), NOTHING);
@@ -316,7 +318,7 @@ fn invalid_and_foreign_packets_are_ignored() {
         "81 F0",                               // no such command
         "12 34 56",                            // no address
     ] {
-        let mut bench = Bench::new(Crc16);
+        let mut bench = Bench::new(V4_2_4);
         assert_eq!(bench.exchange(request), NOTHING, "{request}");
         assert_eq!(bench.bus.drives(), [Drive::RELEASED; 4]);
         assert_eq!(
@@ -326,7 +328,7 @@ fn invalid_and_foreign_packets_are_ignored() {
         );
     }
     // A packet for another address needs no pause after it.
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     let request = "82 25 00*8 00 00 80 5A";
     assert_eq!(bench.exchange(request), hex("00*4 87 BC"));
     // The length of an unknown one cannot be known.
@@ -339,7 +341,7 @@ fn encoders_count_wrap_and_can_be_set() {
         pulses,
         ..Reading::default()
     };
-    let mut bench = Bench::new(Crc16).wheel(Wheel::RearLeft, pulses(5));
+    let mut bench = Bench::new(V4_2_4).wheel(Wheel::RearLeft, pulses(5));
     assert_eq!(bench.read(0x80, 17), hex("00 00 00 05 00"));
     bench.readings[Wheel::RearLeft.index()] = pulses(-2);
     assert_eq!(bench.read(0x80, 17), hex("FF FF FF FE 01"), "underflow");
@@ -375,7 +377,7 @@ fn mixed_commands_wait_for_drive_and_turn() {
 
 #[test]
 fn a_reset_loses_unsaved_settings() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     bench.write(0x80, 92, &[1]);
     assert_eq!(bench.write(0x80, 94, &[0; 4]), NOTHING, "wrong key");
     assert_eq!(bench.write(0x80, 94, &hex("E2 2E AB 7A")), [0xFF]);
@@ -390,7 +392,7 @@ fn a_reset_loses_unsaved_settings() {
 
 #[test]
 fn the_serial_timeout_stops_the_motors() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     bench.write(0x80, 14, &[5]);
     assert_eq!(bench.read(0x80, 15), [5]);
     bench.write(0x80, 37, &[0, 0, 1, 0, 0, 0, 1, 0]);
@@ -408,7 +410,7 @@ fn the_serial_timeout_stops_the_motors() {
 
 #[test]
 fn moves_for_a_distance_follow_each_other() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     let queue = |qpps: i32, pulses: u32| {
         let mut data = [qpps.to_be_bytes(), pulses.to_be_bytes()].concat();
         data.push(0);
@@ -428,7 +430,7 @@ fn moves_for_a_distance_follow_each_other() {
 
 #[test]
 fn the_qpps_setting_limits_the_speed() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     bench.write(0x81, 28, &hex("00*12 00 00 03 E8"));
     bench.write(0x81, 35, &5000i32.to_be_bytes());
     assert_eq!(bench.drive(Wheel::FrontRight), speed(1000.0));
@@ -436,7 +438,7 @@ fn the_qpps_setting_limits_the_speed() {
 
 #[test]
 fn settings_of_the_newest_firmware_are_read_as_written() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     for (write, data, read, reply) in [
         (
             68,
@@ -467,24 +469,134 @@ fn settings_of_the_newest_firmware_are_read_as_written() {
         ),
         (148, "01 00", 149, "01 00"),
         // 5 for each volt above 6.
-        (2, "14", 59, "00 64 01 54"),
-        (3, "32", 59, "00 64 00 A0"),
+        (2, "14", 59, "00 64 01 54 00"),
+        (3, "32", 59, "00 64 00 A0 00"),
+        (57, "00 70 01 00 02", 59, "00 70 01 00 02"),
+        (58, "00 30 01 00", 60, "00 30 01 00"),
+        (70, "40 00", 72, "40 00 7F FF"),
+        (71, "20 00", 72, "40 00 20 00"),
+        (109, "01 00 02 00", 110, "01 00 02 00"),
+        (112, "03 00 04 00", 113, "03 00 04 00"),
     ] {
         assert_eq!(bench.write(0x80, write, &hex(data)), [0xFF], "{write}");
         assert_eq!(bench.read(0x80, read), hex(reply), "{read}");
     }
     assert_eq!(bench.write(0x80, 80, &[0; 4]), NOTHING, "wrong key");
     assert_eq!(bench.write(0x80, 80, &hex("E2 2E AB 7A")), [0xFF]);
-    assert_eq!(bench.read(0x80, 59), hex("00 69 01 54"));
+    assert_eq!(bench.read(0x80, 59), hex("00 69 01 54 00"));
     assert_eq!(bench.read(0x80, 149), [0, 0]);
-    for older in [Legacy, LegacyAck, Crc16Short] {
+    for older in [Legacy, LegacyAck, V4_1_11] {
         assert_eq!(older.form(99), None);
     }
 }
 
 #[test]
+fn firmware_4_1_34_has_the_short_forms_of_the_library_of_2019() {
+    let mut bench = Bench::new(V4_1_34);
+    for (write, data, read, reply) in [
+        (57, "00 70 01 00", 59, "00 70 01 00"),
+        (68, "00 00 10 00", 81, "00 00 10 00 00*4"),
+        (69, "00 00 20 00", 81, "00 00 10 00 00 00 20 00"),
+        (70, "40 00", 72, "40 00 7F FF"),
+        (74, "01 02 03", 75, "01 02 03"),
+        (76, "07 08", 77, "07 08"),
+        (98, "80 63", 99, "80 63"),
+        (
+            109,
+            "00 00 01 00 00 00 02 00",
+            110,
+            "00 00 01 00 00 00 02 00",
+        ),
+        (115, "01 FE", 116, "01 FE"),
+        (133, "00 00 02 BC 00*4", 135, "00 00 02 BC 00*4"),
+        (148, "01", 149, "01"),
+    ] {
+        assert_eq!(bench.write(0x80, write, &hex(data)), [0xFF], "{write}");
+        assert_eq!(bench.read(0x80, read), hex(reply), "{read}");
+    }
+    assert_eq!(bench.read(0x80, 90), [0; 4]);
+    // The key for saving, but none for the defaults.
+    assert_eq!(bench.write(0x80, 94, &hex("E2 2E AB 7A")), [0xFF]);
+    assert_eq!(bench.write(0x80, 80, &[]), [0xFF]);
+    assert_eq!(bench.read(0x80, 149), [0]);
+    // A word of the EEPROM: the end of writing is reported.
+    assert_eq!(bench.write(0x80, 253, &[5, 0x12, 0x34]), [0xFF, 0xAA]);
+    let reply = bench.exchange("80 FC 05");
+    let check = crc16(&[0x80, 0xFC, 5, 0x12, 0x34]).to_be_bytes();
+    assert_eq!(reply, [&[0x12, 0x34], &check[..]].concat());
+}
+
+#[test]
+fn words_of_the_eeprom_outlive_a_reset() {
+    let mut bench = Bench::new(V4_2_4);
+    assert_eq!(bench.write(0x81, 253, &[200, 0xBE, 0xEF]), [0xFF]);
+    bench.bus.handle_reset(bench.now);
+    bench.wait(Duration::from_secs(1));
+    assert_eq!(bench.exchange("81 FC C8")[..2], [0xBE, 0xEF]);
+    assert_eq!(bench.exchange("80 FC C8")[..2], [0xFF, 0xFF]);
+}
+
+#[test]
+fn voltages_temperatures_and_encoders_can_be_read_together() {
+    let mut bench = Bench::new(Mcp);
+    bench.bus.set_battery_v(Some(12.0));
+    bench.bus.set_temperature_c(Some(31.2));
+    assert_eq!(bench.read(0x80, 100), hex("00 78 00 32"));
+    assert_eq!(bench.read(0x80, 101), hex("01 38 01 38"));
+    assert_eq!(bench.read(0x80, 103), [0, 0]);
+    // Offsets are added to the voltages.
+    assert_eq!(bench.write(0x80, 115, &[3, 0xFE]), [0xFF]);
+    assert_eq!(bench.read(0x80, 116), [3, 0xFE]);
+    assert_eq!(bench.read(0x80, 100), hex("00 7B 00 30"));
+    assert_eq!(bench.read(0x80, 24), hex("00 7B"));
+    for command in [115, 116, 200] {
+        assert_eq!(V4_2_4.form(command), None, "{command}");
+    }
+}
+
+#[test]
+fn deviations_beyond_their_limits_are_faults() {
+    let mut bench = Bench::new(V4_2_4).wheel(Wheel::RearRight, at_speed(0));
+    assert_eq!(bench.write(0x80, 35, &speed_bytes(1000)), [0xFF]);
+    assert_eq!(bench.read(0x80, 111), hex("03 E8 00 00"));
+    assert_eq!(bench.read(0x80, 90), [0; 4]);
+    assert_eq!(bench.write(0x80, 109, &hex("03 00 03 00")), [0xFF]);
+    assert_eq!(bench.read(0x80, 90), hex("00 00 01 00"));
+    let far = [&speed_bytes(5000)[..], &[1]].concat();
+    assert_eq!(bench.write(0x80, 120, &far), [0xFF]);
+    assert_eq!(bench.write(0x80, 112, &hex("00 64 00 64")), [0xFF]);
+    assert_eq!(bench.read(0x80, 114), hex("00 00 13 88"));
+    assert_eq!(bench.read(0x80, 90)[2] & 0x08, 0x08);
+}
+
+#[test]
+fn an_emergency_stop_can_be_reset_on_an_mcp() {
+    let mut bench = Bench::new(Mcp);
+    bench.bus.force_faults(Faults {
+        emergency_stop: true,
+        ..Faults::default()
+    });
+    assert_eq!(bench.read(0x80, 90), hex("00 00 00 01"));
+    assert_eq!(bench.write(0x80, 200, &[]), [0xFF]);
+    assert_eq!(bench.read(0x80, 90), [0; 4]);
+}
+
+#[test]
+fn the_default_speed_limits_moves_to_a_position() {
+    let mut bench = Bench::new(V4_2_4);
+    assert_eq!(bench.write(0x80, 70, &hex("40 00")), [0xFF]);
+    let far = [&speed_bytes(1_000_000)[..], &[1]].concat();
+    assert_eq!(bench.write(0x80, 119, &far), [0xFF]);
+    let Drive::Speed { qpps, .. } = bench.drive(Wheel::RearRight) else {
+        panic!("{:?}", bench.drive(Wheel::RearRight));
+    };
+    // Half of the 44000 of a new controller.
+    assert!((qpps - 22_000.0).abs() < 2.0, "{qpps}");
+}
+
+#[test]
 fn raw_speeds_are_per_second_except_in_old_firmware() {
-    for (firmware, qpps) in [(Legacy, 11), (Crc16Short, 1484), (Crc16, 1484)] {
+    for (firmware, qpps) in [(Legacy, 11), (V4_1_11, 1484), (V4_2_4, 1484)] {
         let mut bench = Bench::new(firmware).wheel(Wheel::RearRight, at_speed(1484));
         let reply = speed_bytes(qpps);
         assert_eq!(bench.read(0x80, 30), [reply.as_slice(), &[0]].concat());
@@ -504,7 +616,7 @@ fn the_status_holds_all_measurements() {
         current_a: 1.5,
         duty: 0.5,
     };
-    let mut bench = Bench::new(Crc16).wheel(Wheel::RearLeft, reading);
+    let mut bench = Bench::new(V4_2_4).wheel(Wheel::RearLeft, reading);
     bench.write(0x80, 37, &[0, 0, 0, 0, 0xFF, 0xFF, 0xFC, 0x00]);
     let status = bench.read(0x80, 73);
     let clock = u32::from_be_bytes(status[..4].try_into().unwrap());
@@ -521,7 +633,7 @@ fn the_current_limit_can_be_set() {
         current_a: 8.0,
         ..Reading::default()
     };
-    let mut bench = Bench::new(Crc16).wheel(Wheel::RearLeft, reading);
+    let mut bench = Bench::new(V4_2_4).wheel(Wheel::RearLeft, reading);
     bench.write(0x80, 134, &hex("00 00 03 E8 00*4"));
     bench.wait(Duration::from_millis(400));
     assert_eq!(bench.read(0x80, 90), [0; 4]);
@@ -545,7 +657,7 @@ fn a_long_overcurrent_is_a_fault() {
 
 #[test]
 fn averages_are_over_a_second() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     for step in 0..40 {
         bench.readings[Wheel::RearRight.index()].pulses = step * 50;
         bench.wait(Duration::from_millis(50));
@@ -556,7 +668,7 @@ fn averages_are_over_a_second() {
 
 #[test]
 fn replies_can_be_corrupted() {
-    let mut bench = Bench::new(Crc16);
+    let mut bench = Bench::new(V4_2_4);
     bench.bus.spoil_next(Spoil::Drop);
     assert_eq!(bench.exchange("80 5A"), NOTHING);
     bench.bus.spoil_next(Spoil::Corrupt);
@@ -577,16 +689,23 @@ fn replies_can_be_corrupted() {
 
 #[test]
 fn every_known_command_is_answered_in_its_form() {
-    for firmware in [Legacy, LegacyAck, Crc16Short, Crc16] {
+    for firmware in [Legacy, LegacyAck, V4_1_11, V4_1_34, V4_2_4, Mcp] {
         for command in 0..=255 {
             let mut bench = Bench::new(firmware);
             match firmware.form(command) {
                 None => assert_eq!(bench.exchange(&format!("80 {command:02X}")), NOTHING),
                 Some(Form::Read) => assert!(!bench.read(0x80, command).is_empty()),
+                Some(Form::ReadAt) => {
+                    assert_eq!(bench.exchange(&format!("80 {command:02X} 07")).len(), 4);
+                }
                 // Other tests cover the keys of the settings.
                 Some(Form::Write(4)) if matches!(command, 80 | 94) => {}
                 Some(Form::Write(len)) => {
-                    let reply: &[u8] = if firmware.has_crc() { &[0xFF] } else { &[] };
+                    let reply: &[u8] = match firmware {
+                        Legacy | LegacyAck => &[],
+                        V4_1_34 if command == 253 => &[0xFF, 0xAA],
+                        _ => &[0xFF],
+                    };
                     let data = vec![1; len];
                     assert_eq!(bench.write(0x80, command, &data), reply, "{command}");
                 }
@@ -599,7 +718,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_no_harm(
         chunks in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0u64..30), 0..40),
-        firmware in prop::sample::select(vec![Legacy, LegacyAck, Crc16Short, Crc16]),
+        firmware in prop::sample::select(vec![Legacy, LegacyAck, V4_1_11, V4_1_34, V4_2_4, Mcp]),
     ) {
         let mut bench = Bench::new(firmware);
         for (chunk, pause_ms) in chunks {
@@ -614,12 +733,13 @@ proptest! {
     fn valid_packets_do_no_harm(
         packets in prop::collection::vec((0x80u8..=0x81, any::<u8>(), any::<[u8; 33]>(), any::<i64>()), 0..40),
     ) {
-        let mut bench = Bench::new(Crc16);
+        let mut bench = Bench::new(V4_2_4);
         for (address, command, data, pulses) in packets {
-            if let Some(Form::Write(len)) = Crc16.form(command) {
-                bench.write(address, command, &data[..len]);
-            } else if Crc16.form(command).is_some() {
-                bench.read(address, command);
+            match V4_2_4.form(command) {
+                Some(Form::Write(len)) => drop(bench.write(address, command, &data[..len])),
+                Some(Form::Read) => drop(bench.read(address, command)),
+                Some(Form::ReadAt) => drop(bench.send(&[address, command, data[0]])),
+                None => {}
             }
             bench.readings[0].pulses = pulses >> 8;
         }

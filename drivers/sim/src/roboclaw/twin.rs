@@ -20,7 +20,7 @@ pub const DEVICE: Device = Device {
 #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[group(skip)]
 pub struct Options {
-    /// Protocol of the motor controllers
+    /// Firmware of the motor controllers
     #[arg(
         long = "roboclaw",
         value_name = "ROBOCLAW",

@@ -6,11 +6,14 @@ use super::channel::{Channel, Goal, Move};
 use super::data::{Data, centred, longs, speed_report, tenths, words};
 use super::faults::Faults;
 use super::packet::Firmware;
-use super::settings::{Settings, Velocity};
+use super::settings::{FULL, Settings, Velocity};
 use crate::wheels::{Drive, MAX_BRAKING_QPPS2, Reading};
 
 /// The key required by "write settings" and "restore defaults" in newer firmware.
 const SETTINGS_KEY: [u8; 4] = [0xE2, 0x2E, 0xAB, 0x7A];
+
+/// A word of the EEPROM that was never written.
+const ERASED: u16 = 0xFFFF;
 
 /// The logic battery.
 const LOGIC_BATTERY_V: f64 = 5.0;
@@ -22,6 +25,8 @@ pub(super) struct Unit {
     motors: [Channel; 2],
     settings: Settings,
     eeprom: Settings,
+    /// The words of the EEPROM that programs read and write. Settings are stored elsewhere.
+    words: Vec<u16>,
     mixed_drive: Option<f64>,
     mixed_turn: Option<f64>,
     timeout_ms: u64,
@@ -39,6 +44,7 @@ impl Unit {
             motors: [Channel::new(), Channel::new()],
             settings: Settings::new(),
             eeprom: Settings::new(),
+            words: vec![ERASED; 1 + usize::from(u8::MAX)],
             mixed_drive: None,
             mixed_turn: None,
             timeout_ms: 0,
@@ -175,7 +181,10 @@ impl Unit {
                 data.skip(if self.firmware.has_crc() { 4 } else { 2 });
                 self.set_both(Drive::Duty(first), Drive::Duty(data.duty()));
             }
-            57 => self.settings.main_limits = [data.u16(), data.u16()],
+            57 => {
+                self.settings.main_limits = [data.u16(), data.u16()];
+                self.settings.auto_max = data.u8();
+            }
             58 => self.settings.logic_limits = [data.u16(), data.u16()],
             61 | 62 => {
                 let [d, p, i] = [data.u32(), data.u32(), data.u32()];
@@ -186,11 +195,19 @@ impl Unit {
             65..=67 | 119..=127 => self.positions(command, data),
             68 | 69 => {
                 let wanted = &mut self.settings.accelerations[usize::from(command == 69)];
-                *wanted = [data.u32(), data.u32()];
+                let acceleration = data.u32();
+                // Older firmware has one number for both.
+                let braking = if data.0.is_empty() {
+                    acceleration
+                } else {
+                    data.u32()
+                };
+                *wanted = [acceleration, braking];
             }
-            74 => self.settings.pins = data.take(),
-            76 => self.settings.controls = data.take(),
-            80 if data.0 == SETTINGS_KEY => self.settings = Settings::new(),
+            70 | 71 => self.settings.speeds[usize::from(command == 71)] = data.u16(),
+            74 => store(&mut self.settings.pins, data.0),
+            76 => store(&mut self.settings.controls, data.0),
+            80 if data.0.is_empty() || data.0 == SETTINGS_KEY => self.settings = Settings::new(),
             92 | 93 => self.settings.encoder_modes[usize::from(command == 93)] = data.u8(),
             94 if data.0.is_empty() || data.0 == SETTINGS_KEY => {
                 self.eeprom = self.settings.clone();
@@ -198,11 +215,23 @@ impl Unit {
             94 => return false,
             95 => self.settings = self.eeprom.clone(),
             98 => self.settings.config = data.u16(),
+            109 => self.settings.speed_errors = self.pair(&mut data),
+            112 => self.settings.position_errors = self.pair(&mut data),
+            115 => self.settings.offsets = [data.i8(), data.i8()],
             133 | 134 => {
                 let currents = &mut self.settings.currents[usize::from(command == 134)];
                 *currents = [data.u32(), data.u32()];
             }
-            148 => self.settings.pwm_modes = data.take(),
+            148 => {
+                let first = data.u8();
+                let second = if data.0.is_empty() { first } else { data.u8() };
+                self.settings.pwm_modes = [first, second];
+            }
+            200 => self.forced.emergency_stop = false,
+            253 => {
+                let address = usize::from(data.u8());
+                self.words[address] = data.u16();
+            }
             // In the oldest command, the limits of the logic battery have no effect.
             26 | 27 => {}
             _ => return false,
@@ -210,8 +239,47 @@ impl Unit {
         true
     }
 
+    /// The data of the reply to a read command with an address.
+    pub(super) fn read_at(&self, address: u8) -> Vec<u8> {
+        words([self.words[usize::from(address)]])
+    }
+
+    /// Two numbers of a request: old firmware has them in four bytes each.
+    fn pair(&self, data: &mut Data<'_>) -> [u32; 2] {
+        match self.firmware {
+            Firmware::V4_1_34 => [data.u32(), data.u32()],
+            _ => [data.u16().into(), data.u16().into()],
+        }
+    }
+
+    /// The same for a reply.
+    fn pair_report(&self, numbers: [u32; 2]) -> Vec<u8> {
+        match self.firmware {
+            Firmware::V4_1_34 => longs(numbers),
+            _ => words(numbers.map(|number| number as u16)),
+        }
+    }
+
+    /// The measured voltages of main and logic battery, in tenths of a volt.
+    fn voltages(&self) -> [u16; 2] {
+        let [main, logic] = self.settings.offsets.map(f64::from);
+        [
+            tenths(self.battery_v + main / 10.0),
+            tenths(LOGIC_BATTERY_V + logic / 10.0),
+        ]
+    }
+
+    /// How many bytes of settings this firmware has, of those that newer firmware has.
+    fn shortened<'a>(&self, short: usize, bytes: &'a [u8]) -> &'a [u8] {
+        match self.firmware {
+            Firmware::V4_1_34 => &bytes[..short],
+            _ => bytes,
+        }
+    }
+
     /// The data of the reply to a read command.
     pub(super) fn read(&mut self, command: u8) -> Vec<u8> {
+        let (voltages, temperature) = (self.voltages(), tenths(self.temperature_c));
         let [first, second] = &mut self.motors;
         let velocities = self.settings.velocity;
         match command {
@@ -221,8 +289,8 @@ impl Unit {
             18 => speed_report(first.reading().speed_qpps),
             19 => speed_report(second.reading().speed_qpps),
             21 => [self.version().as_bytes(), b"\n\0"].concat(),
-            24 => tenths(self.battery_v).to_be_bytes().to_vec(),
-            25 => tenths(LOGIC_BATTERY_V).to_be_bytes().to_vec(),
+            24 => words([voltages[0]]),
+            25 => words([voltages[1]]),
             30 => speed_report(self.firmware.fast(first.reading().speed_qpps)),
             31 => speed_report(self.firmware.fast(second.reading().speed_qpps)),
             47 => vec![first.buffered(), second.buffered()],
@@ -230,25 +298,48 @@ impl Unit {
             49 => words([first, second].map(|motor| motor.current_10ma() as u16)),
             55 => velocities[0].report(),
             56 => velocities[1].report(),
-            59 => words(self.settings.main_limits),
+            59 if self.firmware < Firmware::V4_2_4 => words(self.settings.main_limits),
+            59 => [
+                words(self.settings.main_limits),
+                vec![self.settings.auto_max],
+            ]
+            .concat(),
             60 => words(self.settings.logic_limits),
             63 => longs(self.settings.position[0]),
             64 => longs(self.settings.position[1]),
+            72 => words(self.settings.speeds),
             73 => self.status(),
-            75 => self.settings.pins.to_vec(),
-            77 => self.settings.controls.to_vec(),
-            81 => {
-                let [[first, second], [third, fourth]] = self.settings.accelerations;
-                longs([first, second, third, fourth])
+            75 => self.shortened(3, &self.settings.pins).to_vec(),
+            77 => self.shortened(2, &self.settings.controls).to_vec(),
+            81 => match (self.firmware, self.settings.accelerations) {
+                (Firmware::V4_1_34, [[first, _], [second, _]]) => longs([first, second]),
+                (_, [[first, second], [third, fourth]]) => longs([first, second, third, fourth]),
+            },
+            100 => words(voltages),
+            101 => words([temperature; 2]),
+            103 => vec![
+                first.encoder_status(self.firmware),
+                second.encoder_status(self.firmware),
+            ],
+            110 => self.pair_report(self.settings.speed_errors),
+            111 => {
+                let errors = [first, second].map(|motor| motor.speed_error() as u32);
+                self.pair_report(errors)
             }
+            113 => self.pair_report(self.settings.position_errors),
+            114 => {
+                let errors = [first, second].map(|motor| motor.position_error() as u32);
+                self.pair_report(errors)
+            }
+            116 => self.settings.offsets.map(i8::cast_unsigned).to_vec(),
             99 => words([self.settings.config]),
             135 | 136 => longs(self.settings.currents[usize::from(command == 136)]),
-            149 => self.settings.pwm_modes.to_vec(),
+            149 => self.shortened(1, &self.settings.pwm_modes).to_vec(),
             78 => longs([first, second].map(|motor| motor.encoder() as u32)),
             79 => longs(
                 [first, second].map(|motor| self.firmware.fast(motor.reading().speed_qpps) as u32),
             ),
-            82 | 83 => tenths(self.temperature_c).to_be_bytes().to_vec(),
+            82 | 83 => words([temperature]),
             90 => self.faults().encode(self.firmware),
             91 => self.settings.encoder_modes.to_vec(),
             108 => longs([first, second].map(|motor| motor.average_qpps() as u32)),
@@ -259,8 +350,16 @@ impl Unit {
     /// All current faults.
     fn faults(&self) -> Faults {
         let mut faults = self.forced;
-        for (flag, motor) in faults.overcurrent.iter_mut().zip(&self.motors) {
-            *flag |= motor.has_overcurrent();
+        let Settings {
+            speed_errors,
+            position_errors,
+            ..
+        } = self.settings;
+        let exceeds = |error: i32, limit: u32| limit > 0 && error.unsigned_abs() > limit;
+        for (index, motor) in self.motors.iter().enumerate() {
+            faults.overcurrent[index] |= motor.has_overcurrent();
+            faults.speed[index] |= exceeds(motor.speed_error(), speed_errors[index]);
+            faults.position[index] |= exceeds(motor.position_error(), position_errors[index]);
         }
         faults.temperature |= self.temperature_c > 85.0;
         let [low, high] = self.settings.main_limits;
@@ -275,20 +374,18 @@ impl Unit {
         let [first, second] = &self.motors;
         let both = |value: fn(&Channel) -> u32| longs([value(first), value(second)]);
         let both_short = |value: fn(&Channel) -> u16| words([value(first), value(second)]);
-        let speed_error =
-            |motor: &Channel| (motor.wanted_qpps() - motor.reading().speed_qpps) as u16;
         let temperature = tenths(self.temperature_c);
         [
             longs([self.now.as_millis() as u32]),
-            self.faults().encode(Firmware::Crc16),
+            self.faults().encode(Firmware::V4_2_4),
             words([temperature, temperature]),
-            words([tenths(self.battery_v), tenths(LOGIC_BATTERY_V)]),
+            words(self.voltages()),
             both_short(|motor| motor.duty_i16() as u16),
             both_short(|motor| motor.current_10ma() as u16),
             both(|motor| motor.encoder() as u32),
             both(|motor| motor.wanted_qpps() as u32),
             both(|motor| motor.reading().speed_qpps as u32),
-            both_short(speed_error),
+            both_short(|motor| motor.speed_error() as u16),
             both_short(|motor| motor.position_error() as u16),
         ]
         .concat()
@@ -298,8 +395,10 @@ impl Unit {
         match self.firmware {
             Firmware::Legacy => "USB Roboclaw 2x5A v3.1.4",
             Firmware::LegacyAck => "USB Roboclaw 2x5A v4.0.4",
-            Firmware::Crc16Short => "USB Roboclaw 2x7A v4.1.11",
-            Firmware::Crc16 => "USB Roboclaw 2x7A v4.2.4",
+            Firmware::V4_1_11 => "USB Roboclaw 2x7A v4.1.11",
+            Firmware::V4_1_34 => "USB Roboclaw 2x7A v4.1.34",
+            Firmware::V4_2_4 => "USB Roboclaw 2x7A v4.2.4",
+            Firmware::Mcp => "MCP263 2x60A v1.2.6",
         }
     }
 
@@ -365,7 +464,9 @@ impl Unit {
         let mut moves = Vec::new();
         for &channel in channels(command, [65, 119, 122, 125], [66, 120, 123, 126]) {
             let [mut acceleration, mut braking] = self.settings.accelerations[channel];
-            let mut speed = u32::MAX;
+            let limit = self.settings.velocity[channel].qpps;
+            let part = f64::from(self.settings.speeds[channel]) / f64::from(FULL);
+            let mut speed = (f64::from(limit) * part.min(1.0)).round() as u32;
             if command <= 67 {
                 (acceleration, speed, braking) = (data.u32(), data.u32(), data.u32());
             } else if matches!(command, 122..=124) {
@@ -394,6 +495,13 @@ impl Unit {
         for (channel, next) in moves {
             self.motors[channel].add(next, at_once);
         }
+    }
+}
+
+/// Replaces the first of some settings: those that a firmware has.
+fn store(settings: &mut [u8], data: &[u8]) {
+    for (setting, byte) in settings.iter_mut().zip(data) {
+        *setting = *byte;
     }
 }
 

@@ -12,6 +12,7 @@ use std::thread;
 
 use amber_map::Map;
 use amber_sim::hokuyo::{self, Model};
+use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::{Devices, ninedof, roboclaw};
@@ -19,12 +20,14 @@ use tokio::sync::oneshot;
 
 #[test]
 fn basicmicro_drives_the_roboclaws() {
-    check(
-        "basicmicro",
-        "foreign_basicmicro.py",
-        Model::Urg04Lx,
-        |devices| vec![of(devices, roboclaw::DEVICE)],
-    );
+    for (firmware, name) in [(Firmware::V4_2_4, "4.2.4"), (Firmware::Mcp, "mcp")] {
+        check(
+            "basicmicro",
+            "foreign_basicmicro.py",
+            with_firmware(firmware),
+            |devices| vec![of(devices, roboclaw::DEVICE), name.to_owned()],
+        );
+    }
 }
 
 #[test]
@@ -32,7 +35,7 @@ fn tcr_roboclaw_drives_the_roboclaws() {
     check(
         "tcr_roboclaw",
         "foreign_tcr_roboclaw.py",
-        Model::Urg04Lx,
+        with_firmware(Firmware::V4_1_34),
         |devices| vec![of(devices, roboclaw::DEVICE)],
     );
 }
@@ -40,7 +43,15 @@ fn tcr_roboclaw_drives_the_roboclaws() {
 #[test]
 fn hokuyolx_reads_the_scanners() {
     for model in [Model::Utm30Lx, Model::Urg04Lx] {
-        check("hokuyolx", "foreign_hokuyolx.py", model, |devices| {
+        let twins = Devices {
+            hokuyo: hokuyo::Options {
+                model,
+                tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
+                ..hokuyo::Options::default()
+            },
+            ..Devices::default()
+        };
+        check("hokuyolx", "foreign_hokuyolx.py", twins, |devices| {
             let address = of(devices, hokuyo::TCP_DEVICE);
             let (_, port) = address.rsplit_once(':').expect("an address with a port");
             vec![port.to_owned(), model.name().to_owned()]
@@ -53,16 +64,23 @@ fn adafruits_libraries_read_the_chips() {
     check(
         "adafruit_bus_device, adafruit_register",
         "foreign_adafruit.py",
-        Model::Urg04Lx,
+        Devices::default(),
         |devices| vec![of(devices, ninedof::DEVICE)],
     );
+}
+
+fn with_firmware(firmware: Firmware) -> Devices {
+    Devices {
+        roboclaw: roboclaw::Options { firmware },
+        ..Devices::default()
+    }
 }
 
 /// Runs a script that imports a package, against its own simulation.
 fn check(
     package: &str,
     script: &str,
-    model: Model,
+    twins: Devices,
     arguments: impl Fn(&[(Device, String)]) -> Vec<String>,
 ) {
     if let Err(reason) = import(package) {
@@ -77,14 +95,7 @@ fn check(
         start: None,
         seed: 1,
         speed: 1.0,
-        devices: Devices {
-            hokuyo: hokuyo::Options {
-                model,
-                tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
-                ..hokuyo::Options::default()
-            },
-            ..Devices::default()
-        },
+        devices: twins,
     };
     let (end, ended) = oneshot::channel::<()>();
     let (ready, devices) = std::sync::mpsc::channel();

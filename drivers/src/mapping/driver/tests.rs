@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use amber_driver::devices::mapping::{self, DriverMsg, piece, progress};
+use amber_driver::devices::mapping::{DriverMsg, piece, progress};
 use amber_driver::proto::{MsgType, SynNum};
 use amber_map::Map as Walls;
 use amber_values::WheelSpeeds;
@@ -116,6 +116,8 @@ async fn without_a_map_other_devices_are_left_alone_and_requests_say_what_to_do(
 async fn a_growing_map_is_shown_saved_in_files_and_read_in_pieces() {
     let folder = tempfile::tempdir().unwrap();
     check(Some(folder.path()), async |fake| {
+        // Near enough for walls.
+        fake.world().ahead_mm = 2_000;
         assert_eq!(command(fake, start).await, None);
         let why = command(fake, start).await.unwrap();
         assert!(why.contains("stop it first"), "{why}");

@@ -181,6 +181,58 @@ fn a_board_that_lost_power_is_set_up_again() {
     assert!(bench.notes().is_empty(), "this is not a problem");
 }
 
+/// Two programs may share the bus: a range that the other one sets would halve all readings.
+#[test]
+fn a_range_that_another_program_has_changed_is_set_again() {
+    // ±8 g, 2000 degrees per second, 8.1 gauss.
+    for (address, register, value, sensor) in [
+        (0x19, 0x23, 0xA8, "accelerometer"),
+        (0x6B, 0x23, 0xA0, "gyroscope"),
+        (0x1E, 0x01, 0xE0, "magnetometer"),
+    ] {
+        let mut bench = Bench::ready();
+        bench.bus.state().truth.turn_deg_s = [0.0, 0.0, 35.0];
+        bench.pass(300 * MS);
+        let right = bench.read(Sensors::ALL).raw;
+        assert_eq!(right.gyro, Some([0, 0, 2000]));
+        for _ in 0..3 {
+            bench
+                .bus
+                .transfer(address, &[register, value], &mut [])
+                .unwrap();
+            // At no time is there another value.
+            for _ in 0..50 {
+                bench.pass(MS);
+                let raw = bench.read(Sensors::ALL).raw;
+                assert!(
+                    raw.accel.is_none_or(|digits| Some(digits) == right.accel),
+                    "{raw:?}"
+                );
+                assert!(
+                    raw.gyro.is_none_or(|digits| Some(digits) == right.gyro),
+                    "{raw:?}"
+                );
+                assert!(
+                    raw.magnet.is_none_or(|digits| Some(digits) == right.magnet),
+                    "{raw:?}"
+                );
+            }
+            assert_eq!(bench.read(Sensors::ALL).raw, right, "{sensor}");
+        }
+        // Logged once, although it happened three times.
+        let notes = bench.notes();
+        let [note] = &notes[..] else {
+            panic!("{notes:?}");
+        };
+        let expected =
+            format!("{sensor}: another program has changed register {register:#04x} from");
+        assert!(note.starts_with(&expected), "{note}");
+        assert!(bench.board.trouble().unwrap().starts_with(sensor));
+        assert_eq!(bench.read_for(3_000 * MS), (true, true, true));
+        assert_eq!(bench.board.trouble(), None);
+    }
+}
+
 #[test]
 fn samples_of_a_chip_without_settings_are_ignored() {
     let mut bench = Bench::ready();

@@ -21,10 +21,11 @@ use super::clients::Gone;
 use super::lists::{List, Page};
 use super::unproved::TooLong;
 use super::{Core, Driver, ShellTask, Ticket, absence};
+use crate::address::{ClientAddress, DriverKey, PackedAddress};
 use crate::config::Admin;
 use crate::counters::{Count, DropReason};
 use crate::limits;
-use crate::router::{Client, ClientAddress, DriverKey, ForMediator, PackedAddress, Sender};
+use crate::router::{Client, ForMediator, Sender};
 use crate::supervise::{Event, Restart, State};
 use crate::text::beginning;
 
@@ -572,7 +573,7 @@ fn wire_count(count: usize) -> u32 {
     count.try_into().unwrap_or(u32::MAX)
 }
 
-/// What counts as one host: see [`Host`](crate::router::Host).
+/// What counts as one host: see [`Host`](crate::address::Host).
 fn name_of_host(ip: IpAddr) -> String {
     match ip {
         ip if is_loopback(ip) => "this machine".into(),

@@ -14,11 +14,12 @@ use super::health::{Health, News};
 use super::motion::Motion;
 use super::words::{Words, level_of};
 use super::{Core, absence, device_notice, log};
+use crate::address::DriverKey;
 use crate::config::DriverConfig;
 use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::rate::Rate;
-use crate::router::{DriverKey, Portion};
+use crate::router::Portion;
 use crate::supervise::{Action, Event, Exit, State, Supervisor};
 
 /// A configured driver.

@@ -17,11 +17,11 @@ use prost::Message;
 
 use super::control::wire_device;
 use super::{Core, mediator};
+use crate::address::DriverKey;
 use crate::counters::{Count, Counters};
 use crate::limits::{
     AROUND_ENTRY_BYTES, KEPT_LOG_BYTES, KEPT_LOG_LINES, KEPT_LOG_TEXT_BYTES, KEPT_LOG_TOTAL_BYTES,
 };
-use crate::router::DriverKey;
 use crate::text::beginning;
 
 /// See the [module](self).

@@ -12,10 +12,10 @@ use amber_proto::motion::motion_report::News;
 use tracing::debug;
 
 use super::{Core, Driver, control, device_notice};
+use crate::address::DriverKey;
 use crate::counters::DropReason;
 use crate::limits;
 use crate::rate::{Rate, RateLimit};
-use crate::router::DriverKey;
 use crate::text::beginning;
 
 /// Who moves a device.

@@ -12,8 +12,8 @@ use super::health::Health;
 use super::motion::Motion;
 use super::words::Words;
 use super::{Core, Driver, notice};
+use crate::address::DriverKey;
 use crate::config::{Config, DriverConfig};
-use crate::router::DriverKey;
 use crate::supervise::{Event, State, Supervisor};
 
 impl Core {

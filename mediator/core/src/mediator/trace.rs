@@ -9,9 +9,10 @@ use prost::Message;
 
 use super::control::{refuse, wire_device};
 use super::{Core, ShellTask, Ticket};
+use crate::address::DriverKey;
 use crate::counters::DropReason;
 use crate::limits;
-use crate::router::{Copied, Direction, DriverKey};
+use crate::router::{Copied, Direction};
 
 /// A client that traces one driver.
 #[derive(Clone, Debug)]

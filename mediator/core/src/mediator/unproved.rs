@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::address::{ClientAddress, PackedAddress};
 use crate::limits::{UNPROVED_REQUEST_BYTES, UNPROVED_REQUESTS};
-use crate::router::{ClientAddress, PackedAddress};
 
 /// A few short requests, the oldest first.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use amber_proto::ClientId;
 
 use super::hosts::ALONE;
-use super::packed_address::PackedAddress;
 use super::uses::Uses;
+use crate::address::PackedAddress;
 use crate::limits;
 use crate::moment::Moment;
 use crate::rate::RateLimit;

@@ -9,8 +9,9 @@ use amber_proto::mediator::Unavailable;
 use amber_proto::{ClientId, Device};
 
 use super::voice::{client_died, not_allowed};
-use super::{Client, DriverKey, Outbox, Router, Use};
+use super::{Client, Outbox, Router, Use};
 use crate::access::Access;
+use crate::address::DriverKey;
 use crate::counters::{Count, DropReason};
 use crate::queue::Lane;
 

@@ -8,7 +8,8 @@ use amber_proto::limits::OLD_CLIENT_DATAGRAM;
 use amber_proto::{ClientId, Device, Header, HeaderBytes};
 use tracing::warn;
 
-use super::{DriverKey, Message, Outbox, Router};
+use super::{Message, Outbox, Router};
+use crate::address::DriverKey;
 use crate::counters::{Count, DropReason};
 use crate::hash::Set;
 use crate::limits;

@@ -8,7 +8,7 @@
 
 use super::client::{Client, STANDINGS};
 use super::eviction_order::{EvictionOrder, Links};
-use super::packed_address::Host;
+use crate::address::Host;
 use crate::hash::Index;
 use crate::moment::Moment;
 use crate::rate::{Rate, RateLimit};

@@ -6,24 +6,14 @@
 
 use std::borrow::Cow;
 use std::iter;
-use std::net::SocketAddr;
 use std::ops::Range;
 
 use amber_proto::Frame;
 use amber_proto::frame::PartTooLong;
 use amber_proto::limits::MAX_PART;
 
-use super::PackedAddress;
+use crate::address::{ClientAddress, PackedAddress};
 use crate::limits;
-
-/// The address of a client, and the socket of ours that it uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClientAddress {
-    /// Index of our socket.
-    pub socket: u8,
-    /// Address and port of the client.
-    pub address: SocketAddr,
-}
 
 /// Outgoing datagrams.
 #[derive(Debug, Default)]

@@ -6,7 +6,8 @@ use amber_proto::{ClientId, Device, HeaderBytes};
 use tracing::warn;
 
 use super::voice::{is_client_died, request_number};
-use super::{ClientAddress, DriverKey, Host, Outbox, PackedAddress, Router, Uses};
+use super::{Outbox, Router, Uses};
+use crate::address::{ClientAddress, DriverKey, Host, PackedAddress};
 use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::queue::Lane;

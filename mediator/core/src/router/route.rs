@@ -10,10 +10,6 @@ use super::Uses;
 use crate::queue::Queue;
 use crate::rate::RateLimit;
 
-/// A configured driver, whether it runs or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DriverKey(pub u32);
-
 /// Traffic of a driver, for `amber status`; its queue counts the frames for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {

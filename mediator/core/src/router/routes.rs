@@ -4,7 +4,8 @@ use std::collections::hash_map;
 
 use amber_proto::{ClientId, Device};
 
-use super::{DriverKey, Route};
+use super::Route;
+use crate::address::DriverKey;
 use crate::hash::Map;
 
 /// Every driver that is configured. A device belongs to one driver at most, and an id to one

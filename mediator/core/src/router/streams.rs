@@ -21,7 +21,7 @@ use foldhash::fast::RandomState;
 use ipnet::IpNet;
 
 use super::client::Client;
-use super::packed_address::Host;
+use crate::address::Host;
 use crate::hash::Set;
 use crate::limits::{
     STREAM_BURST_BYTES, STREAM_BYTES_PER_SECOND, STREAM_BYTES_PER_SECOND_DISTANT, STREAM_HOSTS,
@@ -163,8 +163,8 @@ mod tests {
 
     use amber_proto::ClientId;
 
-    use super::super::ClientAddress;
     use super::*;
+    use crate::address::ClientAddress;
     use crate::moment::Epoch;
 
     fn streams() -> Streams {

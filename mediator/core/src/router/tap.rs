@@ -5,7 +5,7 @@
 
 use amber_proto::Frame;
 
-use super::DriverKey;
+use crate::address::DriverKey;
 use crate::limits::{TRACE_BYTES, TRACE_WAITING};
 
 /// The direction of a frame.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amber_proto::{Device, MsgType};
 
-use super::DriverKey;
+use crate::address::DriverKey;
 use crate::limits;
 use crate::moment::Moment;
 

@@ -14,7 +14,8 @@ use amber_proto::{ClientId, Device, DeviceMessage, DriverMsg, HeaderBytes, MsgTy
 use prost::Message;
 use tracing::info;
 
-use super::{ANSWERS, ClientAddress, DriverKey, ForMediator, Outbox, Router, Sender};
+use super::{ANSWERS, ForMediator, Outbox, Router, Sender};
+use crate::address::{ClientAddress, DriverKey};
 use crate::counters::{Count, DropReason};
 use crate::limits;
 use crate::queue::Lane;

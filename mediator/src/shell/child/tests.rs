@@ -68,7 +68,7 @@ fn frames_without_any_effect_are_junk() {
 #[test]
 fn a_turn_sends_a_bounded_number_of_datagrams() {
     let mut core = core();
-    let from = amber_core::router::ClientAddress {
+    let from = amber_core::address::ClientAddress {
         socket: 0,
         address: ([127, 0, 0, 1], 1).into(),
     };
@@ -90,7 +90,7 @@ fn a_frame_for_many_clients_takes_several_turns() {
         let mut core = core();
         let mut ids = Vec::new();
         for port in 1..=CLIENTS {
-            let from = amber_core::router::ClientAddress {
+            let from = amber_core::address::ClientAddress {
                 socket: 0,
                 address: ([127, 0, 0, 1], port).into(),
             };

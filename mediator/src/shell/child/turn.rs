@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use amber_core::Core;
+use amber_core::address::DriverKey;
 use amber_core::limits::{
     DRIVER_TURN, DRIVER_TURN_BYTES, DRIVER_TURN_DATAGRAMS, FRAMES_PER_LOOK, JUNK_FRAMES, READ_BYTES,
 };
-use amber_core::router::{DriverKey, Portion};
+use amber_core::router::Portion;
 use amber_proto::Frame;
 
 /// The result of one turn of a driver.

@@ -28,6 +28,12 @@ pub const ATTACKS: &[Attack] = &[
         run: page_lock_out,
     },
     Attack {
+        name: "metrics-lock-out",
+        expected: "140 connections of one host to `amber metrics` that read no answers keep no other \
+                   host out, and the terminal names the host",
+        run: metrics_lock_out,
+    },
+    Attack {
         name: "stalled-commands",
         expected: "motion commands over rosbridge and the dashboard that a network has held for 3 s \
                    do not move the robot when it returns, and new ones do",
@@ -220,37 +226,101 @@ fn page_lock_out(context: &Context) -> anyhow::Result<Seen> {
                 }
             }
         });
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                let held = send_and_never_read(&networks.neighbour, near, "/app.js");
-                stuck.fetch_max(held.len(), Ordering::Relaxed);
-                thread::sleep(Duration::from_secs(1));
-            }
-        });
+        scope.spawn(|| keep_unread(&networks.neighbour, near, "/app.js", &stuck, &is_over));
         let _ = wait_for("the attack to begin", || {
             let has_begun =
                 opened.load(Ordering::Relaxed) > 60 && stuck.load(Ordering::Relaxed) > 0;
             Ok(has_begun.then_some(()))
         });
-        for _ in 0..tries {
-            if let Err(error) = operator() {
-                failures.push(format!("{error:#}"));
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
+        failures = failures_of(tries, operator);
         is_over.store(true, Ordering::Relaxed);
     });
     let is_told = dashboard.line("refused 10.77.0.2").is_ok();
     let text = format!(
-        "{} of {tries} pages refused{}; {} connections without a token; the terminal {} the host",
+        "{}; {} connections without a token",
+        kept_out(tries, &failures, is_told),
+        opened.into_inner(),
+    );
+    Ok(Seen::new(failures.is_empty() && is_told, text))
+}
+
+fn metrics_lock_out(context: &Context) -> anyhow::Result<Seen> {
+    let networks = match networks()? {
+        Ok(networks) => networks,
+        Err(skip) => return Ok(skip),
+    };
+    let place = SiteOptions {
+        network: Some(&networks.robot),
+        ..SiteOptions::default()
+    };
+    let _site = Site::start(&context.programs, &place, CONFIG)?;
+    let words = [
+        "metrics",
+        "--listen",
+        "0.0.0.0:9464",
+        "-m",
+        "127.0.0.1:26233",
+    ];
+    let metrics = Served::start(&context.programs, &networks.robot, &words)?;
+    let (near, far) = (
+        SocketAddr::from((NEAR, 9464)),
+        SocketAddr::from((FAR, 9464)),
+    );
+    let operator = || get(&networks.far, far, "/metrics").map(drop);
+    wait_for("the metrics", || Ok(operator().ok()))?;
+    let is_over = AtomicBool::new(false);
+    let stuck = AtomicUsize::new(0);
+    let tries = context.pick(10, 40);
+    let mut failures = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| keep_unread(&networks.neighbour, near, "/metrics", &stuck, &is_over));
+        let _ = wait_for("the attack to begin", || {
+            Ok((stuck.load(Ordering::Relaxed) > 0).then_some(()))
+        });
+        failures = failures_of(tries, operator);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let is_told = metrics.line("refused 10.77.0.2").is_ok();
+    let text = kept_out(tries, &failures, is_told);
+    Ok(Seen::new(failures.is_empty() && is_told, text))
+}
+
+/// Holds connections that read no answers, and opens new ones for those that were closed, until the
+/// end. `stuck` gets their number.
+fn keep_unread(
+    from: &Namespace,
+    to: SocketAddr,
+    path: &str,
+    stuck: &AtomicUsize,
+    is_over: &AtomicBool,
+) {
+    while !is_over.load(Ordering::Relaxed) {
+        let held = send_and_never_read(from, to, path);
+        stuck.fetch_max(held.len(), Ordering::Relaxed);
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// The errors of an operator who tries this often.
+fn failures_of(tries: usize, operator: impl Fn() -> anyhow::Result<()>) -> Vec<String> {
+    let try_once = |_| {
+        let result = operator();
+        thread::sleep(Duration::from_millis(100));
+        Some(format!("{:#}", result.err()?))
+    };
+    (0..tries).filter_map(try_once).collect()
+}
+
+/// What was seen of an attack on others' places, in words.
+fn kept_out(tries: usize, failures: &[String], is_told: bool) -> String {
+    format!(
+        "{} of {tries} refused{}; the terminal {} the host",
         failures.len(),
         failures
             .first()
             .map_or(String::new(), |first| format!(" ({first})")),
-        opened.into_inner(),
         if is_told { "names" } else { "does not name" },
-    );
-    Ok(Seen::new(failures.is_empty() && is_told, text))
+    )
 }
 
 /// The times and speeds of the commands that the wheels got.

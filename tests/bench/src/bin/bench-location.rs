@@ -24,7 +24,7 @@ use amber_bench::process::CpuMeter;
 use amber_client::values::Target;
 use amber_client::{Client, LocationService, WheelSpeeds};
 use amber_map::{MapPose, Pose};
-use amber_navigation::scenario::office_floor;
+use amber_scenarios::office_floor;
 use amber_proto::{Device, DeviceType};
 use anyhow::{Context, bail, ensure};
 use clap::Parser;

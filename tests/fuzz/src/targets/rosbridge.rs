@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use amber_gateways::rosbridge::published::Message;
 use amber_gateways::rosbridge::session::{MAX_QUEUE, MAX_REPLIES, MAX_TOPICS, Session};
 use amber_gateways::rosbridge::topics::Output;
 use amber_gateways::shared::clock::Now;
@@ -10,8 +11,8 @@ use amber_web::{Origins, Own};
 
 use crate::Input;
 
-/// Texts of a client, separated by line feeds, while the robot measures: what waits for the client
-/// is bounded, and is JSON.
+/// Messages of a client, separated by line feeds, while the robot measures: what waits for the client
+/// is bounded, and is JSON or CBOR.
 pub(super) fn session(data: &[u8]) {
     let mut input = Input(data);
     let mut session = Session::default();
@@ -19,10 +20,11 @@ pub(super) fn session(data: &[u8]) {
     let reads = input.byte();
     for line in input.0.split(|byte| *byte == b'\n') {
         ms += 20;
-        let _ = session.receive(&String::from_utf8_lossy(line), Now::from_millis(ms));
+        let _ = session.receive(line, Now::from_millis(ms));
         let now = Duration::from_millis(ms);
         for output in Output::ALL {
-            session.offer(output, &"{}".into(), now);
+            let message = Message::new(output, serde_json::json!({}), now);
+            session.offer(output, &message.into(), now);
         }
         if reads & 1 != 0 {
             take(&mut session, now);
@@ -39,8 +41,9 @@ pub(super) fn session(data: &[u8]) {
 }
 
 fn take(session: &mut Session, now: Duration) {
-    if let Some(text) = session.next(now) {
-        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+    if let Some(message) = session.next(now) {
+        let is_json = serde_json::from_slice::<serde_json::Value>(&message).is_ok();
+        assert!(is_json || message.starts_with(b"\xa3\x62op\x67publish"));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use amber_core::Core;
-use amber_core::router::DriverKey;
+use amber_core::address::DriverKey;
 use amber_proto::{ClientId, Device, DeviceMessage, Frame, Header, MsgType};
 
 use super::{Call, Cause, Model, Owner, Started, is_client_died};

@@ -185,7 +185,7 @@ impl World {
         let what = request::What::ListDrivers(mediator::ListDrivers::default());
         message.request = Some(mediator::Request { what: Some(what) });
         let asked = messages::frame(Some(Device::MEDIATOR), &message.encode_to_vec());
-        let from = amber_core::router::ClientAddress {
+        let from = amber_core::address::ClientAddress {
             socket: 0,
             address: INSPECTOR.into(),
         };

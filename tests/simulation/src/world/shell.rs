@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
+use amber_core::address::{ClientAddress, DriverKey};
 use amber_core::counters::{Count, DropReason};
 use amber_core::limits;
-use amber_core::router::{ClientAddress, DriverKey, Unreachable};
+use amber_core::router::Unreachable;
 use amber_core::supervise::{Event as Happened, Exit, ProcessAction};
 use amber_core::{Core, ShellTask, Ticket};
 use amber_proto::{DeviceMessage, Frame, MsgType};

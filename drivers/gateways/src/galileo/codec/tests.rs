@@ -78,7 +78,9 @@ fn a_chunk_has_an_index_in_little_endian() {
     );
     assert_eq!(decode_chunk(&unhex("00000000")), Ok((0, &b""[..])));
     assert_eq!(decode_chunk(&unhex("000000")), Err(Bad::TooShort));
-    assert_eq!(decode_chunk(&[0; 4 + 513]), Err(Bad::TooLong));
+    // The document allows 1016 bytes.
+    assert_eq!(decode_chunk(&[0; 4 + 1016]), Ok((0, &[0; 1016][..])));
+    assert_eq!(decode_chunk(&[0; 4 + 1017]), Err(Bad::TooLong));
     assert_eq!(encode_chunk(None, b"ABC"), b"ABC");
 }
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use super::session::Session;
 use super::{SOCKET, Server};
-use crate::galileo::codec::{Bad, SessionId, Url, encode_reply};
+use crate::galileo::codec::{Bad, Op, SessionId, Url, encode_reply};
+use crate::galileo::doorkeeper::Doorkeeper;
 use crate::galileo::limits::{DUPLICATE, SESSION_BYTES, SESSION_RATE};
 use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
@@ -68,9 +69,24 @@ impl Server {
         if self.sessions.contains_key(&from) {
             self.end(now, from, out);
         }
-        let room = self.doorkeeper.has_room(from, self.sessions.keys());
+        let mut room = self.doorkeeper.has_room(from, self.sessions.keys());
+        if room.is_err()
+            && let Some(gone) = self.vanished(now, from)
+        {
+            if let Some(session) = self.sessions.get_mut(&gone) {
+                session.send(now, gone, Op::Close, out);
+            }
+            self.end(now, gone, out);
+            room = self.doorkeeper.has_room(from, self.sessions.keys());
+        }
         room.map_err(Refused::Because)?;
         Ok((url, path))
+    }
+
+    fn vanished(&self, now: Now, from: SocketAddr) -> Option<SocketAddr> {
+        let sessions = self.sessions.iter();
+        let heard = sessions.map(|(address, session)| (*address, session.heard));
+        Doorkeeper::vanished(now, from, heard)
     }
 
     fn open(

@@ -13,13 +13,24 @@ fn content(size: usize) -> Vec<u8> {
     (0..size).map(|i| (i % 251) as u8).collect()
 }
 
-/// Feeds fragments given as (milliseconds, sequence, total, text); returns the images.
+/// Feeds fragments given as (milliseconds, sequence, total, text); returns the images. Senders stamp
+/// fragments with the time when the image was taken.
 fn images(fragments: &[(u64, u32, u32, &str)]) -> Vec<String> {
+    let stamped = fragments
+        .iter()
+        .map(|&(ms, sequence, total, text)| (ms, ms, sequence, total, text));
+    stamped_images(&stamped.collect::<Vec<_>>())
+}
+
+/// The same with a timestamp after the time.
+fn stamped_images(fragments: &[(u64, u64, u32, u32, &str)]) -> Vec<String> {
     let mut reassembly = Reassembly::default();
-    let found = fragments.iter().filter_map(|&(ms, sequence, total, text)| {
-        let now = Duration::from_millis(ms);
-        reassembly.handle_fragment(now, robot(1), sequence, total, text.into(), 0)
-    });
+    let found = fragments
+        .iter()
+        .filter_map(|&(ms, stamp, sequence, total, text)| {
+            let now = Duration::from_millis(ms);
+            reassembly.handle_fragment(now, robot(1), sequence, total, text.into(), stamp)
+        });
     found.map(|image| image.texts.concat()).collect()
 }
 
@@ -62,16 +73,57 @@ fn fragments_in_other_orders() {
         whole
     );
     assert_eq!(images(&[(0, 1, 1, "abc")]), whole);
-    // A fragment that comes twice begins a new image: the old one is lost.
-    assert!(
+    for order in [
+        [1, 2, 3],
+        [1, 3, 2],
+        [2, 1, 3],
+        [2, 3, 1],
+        [3, 1, 2],
+        [3, 2, 1],
+    ] {
+        let part = |sequence| (0, sequence, 3, ["a", "b", "c"][sequence as usize - 1]);
+        assert_eq!(images(&order.map(part)), whole, "{order:?}");
+        // Some senders stamp each fragment.
+        let part = |sequence: u32| {
+            (
+                0,
+                199 + u64::from(sequence),
+                sequence,
+                3,
+                ["a", "b", "c"][sequence as usize - 1],
+            )
+        };
+        assert_eq!(stamped_images(&order.map(part)), whole, "{order:?}");
+    }
+    // A copy made by the network.
+    assert_eq!(
         images(&[
             (0, 1, 3, "a"),
             (0, 2, 3, "b"),
             (0, 2, 3, "b"),
             (0, 3, 3, "c")
-        ])
-        .is_empty()
+        ]),
+        whole
     );
+}
+
+#[test]
+fn fragments_of_two_images_may_overtake_each_other() {
+    let both = [
+        (0, 7, 1, 2, "a"),
+        (1, 8, 1, 2, "x"),
+        (2, 7, 2, 2, "b"),
+        (3, 8, 2, 2, "y"),
+    ];
+    assert_eq!(stamped_images(&both), ["ab", "xy"]);
+    // The newer one is complete first: the older one is no longer wanted.
+    let newer_first = [
+        (0, 7, 1, 2, "a"),
+        (1, 8, 1, 2, "x"),
+        (2, 8, 2, 2, "y"),
+        (3, 7, 2, 2, "b"),
+    ];
+    assert_eq!(stamped_images(&newer_first), ["xy"]);
 }
 
 #[test]
@@ -95,8 +147,11 @@ fn a_new_image_does_not_mix_with_a_lost_one() {
     ];
     assert_eq!(images(&other_total), expected);
     // It is too old.
-    assert!(images(&[(0, 1, 2, "a"), (2000, 2, 2, "y")]).is_empty());
-    assert_eq!(images(&[(0, 1, 2, "x"), (1999, 2, 2, "y")]), expected);
+    assert!(stamped_images(&[(0, 0, 1, 2, "a"), (2000, 0, 2, 2, "y")]).is_empty());
+    assert_eq!(
+        stamped_images(&[(0, 0, 1, 2, "x"), (1999, 0, 2, 2, "y")]),
+        expected
+    );
 }
 
 #[test]

@@ -29,6 +29,8 @@ trait Peer {
     fn fragment(&mut self, from: &str, sequence: u32, total: u32, image: &str);
     /// Receiver and text of each datagram.
     fn heard(&mut self) -> Vec<(String, String)>;
+    /// Receivers and reasons of errors, if there is nothing else.
+    fn errors(&mut self) -> Vec<(String, String)>;
 }
 
 impl Peer for Bench<Server> {
@@ -69,6 +71,15 @@ impl Peer for Bench<Server> {
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         sent.map(|(to, bytes)| (to.to_string(), text(bytes)))
             .collect()
+    }
+
+    fn errors(&mut self) -> Vec<(String, String)> {
+        let heard = self.heard().into_iter();
+        let error = |(to, text): (String, String)| match Message::decode(text.as_bytes()) {
+            Ok(Message::Error { reason, .. }) => (to, reason),
+            other => panic!("{other:?}"),
+        };
+        heard.map(error).collect()
     }
 }
 
@@ -161,7 +172,12 @@ fn only_registered_controls_command_and_only_registered_robots_send_images() {
     bench.fragment(CONTROL, 1, 1, "aGk=");
     bench.fragment(OTHER, 1, 1, "aGk=");
     assert_eq!(bench.count("image from a client that is no robot"), 2);
-    assert!(bench.heard().is_empty());
+    // Each learns why.
+    let errors = bench.errors();
+    let to: Vec<_> = errors.iter().map(|(to, _)| &**to).collect();
+    assert_eq!(to, [OTHER, ROBOT, "10.0.0.1:1001", CONTROL, OTHER]);
+    assert_eq!(errors[0].1, "command from a client that is no control");
+    assert_eq!(errors[3].1, "image from a client that is no robot");
 
     let mut open = server_with(|settings| settings.open = true);
     open.register(ROBOT, "robot", "r1");
@@ -176,15 +192,38 @@ fn only_registered_controls_command_and_only_registered_robots_send_images() {
 }
 
 #[test]
-fn nothing_is_sent_back_to_its_sender() {
-    let mut bench = server();
-    // One address may have both roles.
-    bench.register(CONTROL, "control", "both");
-    bench.register(CONTROL, "robot", "both");
+fn a_program_that_is_both_gets_what_each_of_its_roles_gets() {
+    let mut bench = server_with(|settings| settings.ack = true);
+    bench.register(CONTROL, "control", "hands");
+    bench.register(CONTROL, "robot", "wheels");
+    let acks = |bench: &mut Bench<Server>| -> Vec<_> {
+        let heard = bench.heard().into_iter();
+        let ack = |(_, text): (String, String)| match Message::decode(text.as_bytes()).unwrap() {
+            Message::Ack { of, client_id, .. } => format!("ack of {of} to {client_id}"),
+            other => other.kind().to_owned(),
+        };
+        heard.map(ack).collect()
+    };
+    let registered = ["ack of register to hands", "ack of register to wheels"];
+    assert_eq!(acks(&mut bench), registered);
+    // As a robot it gets the command, as from the original server.
     bench.command(CONTROL, "forward", 1);
+    let commanded = ["control_command", "ack of control_command to hands"];
+    assert_eq!(acks(&mut bench), commanded);
+    // As a control it gets the image.
     bench.fragment(CONTROL, 1, 1, "aGk=");
     bench.advance_ms(10);
-    assert!(bench.heard().is_empty());
+    let shown = ["image_data", "ack of image_fragment to wheels"];
+    assert_eq!(acks(&mut bench), shown);
+    // Programs with one role get nothing back.
+    let mut bench = server();
+    bench.register(CONTROL, "control", "c1");
+    bench.register(ROBOT, "robot", "r1");
+    bench.command(CONTROL, "forward", 1);
+    bench.fragment(ROBOT, 1, 1, "aGk=");
+    bench.advance_ms(10);
+    let to: Vec<_> = bench.heard().into_iter().map(|(to, _)| to).collect();
+    assert_eq!(to, [ROBOT, CONTROL]);
 }
 
 #[test]
@@ -205,6 +244,22 @@ fn clients_expire_60_s_after_their_last_sign_of_life_by_our_clock() {
     bench.advance_ms(60_000);
     assert!(bench.machine.clients.is_empty());
     assert_eq!(bench.machine.next_timeout(), None);
+}
+
+#[test]
+fn commands_and_images_are_signs_of_life() {
+    let mut bench = server();
+    bench.register(CONTROL, "control", "c1");
+    bench.register(OTHER, "control", "c2");
+    bench.register(ROBOT, "robot", "r1");
+    for second in 0..100 {
+        bench.command(CONTROL, "forward", second);
+        bench.fragment(ROBOT, 1, 1, "aGk=");
+        bench.advance_ms(1_000);
+    }
+    let sessions = bench.machine.sessions(Now::from_millis(100_000));
+    let left: Vec<_> = sessions.iter().map(|session| &*session.purpose).collect();
+    assert_eq!(left, ["control c1", "robot r1"]);
 }
 
 #[test]
@@ -354,8 +409,8 @@ fn acks_only_if_configured_and_only_to_registered_peers() {
     bench.register(CONTROL, "control", "c1");
     bench.command(CONTROL, "forward", 5);
     bench.say(CONTROL, &heartbeat("control", "c1"));
-    bench.command(OTHER, "forward", 5);
-    bench.say(OTHER, "nonsense");
+    bench.command(OUTSIDE, "forward", 5);
+    bench.say(OUTSIDE, "nonsense");
     let ack = |of: &str, timestamp: u64| {
         let text = format!(
             r#"{{"type":"ack","data":{{"of":"{of}","client_id":"c1","timestamp":{timestamp}}}}}"#
@@ -517,7 +572,7 @@ fn the_robot_stops_when_the_gateway_stops() {
 }
 
 #[test]
-fn bad_datagrams_are_counted_and_not_answered() {
+fn bad_datagrams_are_counted_and_answered_with_a_limit() {
     let mut bench = server();
     bench.register(CONTROL, "control", "c1");
     bench.take();
@@ -527,5 +582,29 @@ fn bad_datagrams_are_counted_and_not_answered() {
     bench.say(CONTROL, &"[".repeat(100));
     assert_eq!(bench.count("not a valid message"), 4);
     assert_eq!(bench.count("JSON nested too deep"), 1);
+    let errors = bench.errors();
+    assert_eq!(errors.len(), 5);
+    assert!(
+        errors
+            .iter()
+            .all(|(to, reason)| to == CONTROL && !reason.is_empty())
+    );
+    // The reason says what is wrong.
+    bench.command(CONTROL, "stop", 1);
+    let (_, reason) = bench.errors().remove(0);
+    assert!(
+        reason.contains("`stop`") && reason.contains("`forward`"),
+        "{reason}"
+    );
+    // A wrong word does not make the answer long.
+    bench.command(CONTROL, &"x".repeat(60_000), 1);
+    assert_eq!(bench.errors()[0].1.chars().count(), MAX_REASON);
+    for _ in 0..100 {
+        bench.say(CONTROL, "{");
+    }
+    assert_eq!(bench.errors().len(), 3);
+    // Answers are not answered, and addresses that may be forged get none.
+    bench.say(OTHER, r#"{"type":"error","data":{"reason":"?"}}"#);
+    bench.say(OUTSIDE, "{");
     assert!(bench.heard().is_empty());
 }

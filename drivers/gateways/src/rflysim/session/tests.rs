@@ -10,7 +10,7 @@ use crate::rflysim::codec::{
     FRAME_LOCAL_NED, FullCommand, NO_COLLISION, Packet, Restart, ShortCommand, SimpleKind, ignored,
 };
 use crate::rflysim::mapping::{GpsOrigin, MapFrame};
-use crate::rflysim::shown::{Mode, TruthForm};
+use crate::rflysim::shown::{Mode, TruthPorts, Unlock};
 use crate::shared::robot::{Asked, Measurement, tests::robot};
 use crate::testing::Bench;
 

@@ -100,6 +100,19 @@ fn peer(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
 }
 
+/// The text of the only status among outputs.
+fn status(outputs: &[Output]) -> String {
+    let [Output::Send(_, _, text)] = outputs else {
+        panic!("{outputs:?}");
+    };
+    let text: Value = serde_json::from_slice(text).unwrap();
+    assert_eq!(
+        (&text["op"], &text["level"]),
+        (&json!("status"), &json!("error"))
+    );
+    text["msg"].as_str().unwrap().to_owned()
+}
+
 fn wheels(user: u32, mm_s: i32) -> Output {
     Output::Order(
         User(user),
@@ -122,7 +135,9 @@ fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
         json!({"op": "publish", "topic": "/goal", "msg": goal}),
     ];
     for motion in motions {
-        assert_eq!(world.say_late(1, &motion), []);
+        // The client is told.
+        assert_eq!(status(&world.say_late(1, &motion)), DELAYED);
+        world.link(1, Link::Sent);
     }
     assert_eq!(world.out.tally.count(DELAYED), 3);
     // The same client drives, and its stops arrive late.
@@ -196,11 +211,11 @@ fn a_goal_needs_the_seat_and_ends_when_another_client_drives() {
     let msg = json!({"pose": {"position": {"x": 1, "y": -2}}});
     let goal = json!({"op": "publish", "topic": "/goal", "msg": msg});
     world.drive(2, 0.2);
-    assert_eq!(world.say(1, goal.clone()), []);
-    assert_eq!(world.out.tally.count("another client drives"), 1);
+    assert_eq!(status(&world.say(1, goal.clone())), ANOTHER);
+    assert_eq!(world.out.tally.count(ANOTHER), 1);
     world.pass(1_000);
     assert_eq!(world.say(1, goal).len(), 1);
-    assert_eq!(world.drive(2, 0.2), []);
+    assert_eq!(status(&world.drive(2, 0.2)), ANOTHER);
     world.pass(1_000);
     let taken_over = world.drive(2, 0.2);
     assert_eq!(taken_over, [targets(0, Vec::new()), wheels(1, 200)]);
@@ -212,8 +227,9 @@ fn one_client_drives_and_anyone_stops() {
     world.link(1, Link::Connected);
     world.link(2, Link::Connected);
     world.drive(1, 0.2);
-    assert_eq!(world.drive(2, -0.2), []);
-    assert_eq!(world.out.tally.count("another client drives"), 1);
+    assert_eq!(status(&world.drive(2, -0.2)), ANOTHER);
+    assert_eq!(world.out.tally.count(ANOTHER), 1);
+    world.link(2, Link::Sent);
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
     let stopped = world.say(2, json!({"op": "call_service", "service": "/stop"}));
     let stops = [
@@ -290,6 +306,129 @@ fn an_unknown_pose_is_not_published() {
     assert_eq!(world.measured(Measurement::Pose(MapPose::default())), []);
     let pose = MapPose::new(1.0, 2.0, 0.5);
     assert_eq!(world.measured(Measurement::Pose(pose)).len(), 1);
+}
+
+/// The frames of a message: parents, children, and the positions of the children along x.
+fn frames(outputs: &[Output]) -> Vec<(String, String, f64)> {
+    let [Output::Send(_, _, text)] = outputs else {
+        panic!("{outputs:?}");
+    };
+    let text: Value = serde_json::from_slice(text).unwrap();
+    let transforms = text["msg"]["transforms"].as_array().unwrap().iter();
+    let name = |value: &Value| value.as_str().unwrap().to_owned();
+    let frame = |one: &Value| {
+        let parent = name(&one["header"]["frame_id"]);
+        let x = one["transform"]["translation"]["x"].as_f64().unwrap();
+        (parent, name(&one["child_frame_id"]), x)
+    };
+    transforms.map(frame).collect()
+}
+
+#[test]
+fn frames_lead_from_the_map_to_the_laser() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let robot = robot();
+    let (wheels, pose) = (Topic::Wheels(robot.wheels), Topic::Pose(robot.location));
+    let watched = world.say(1, json!({"op": "subscribe", "topic": "/tf"}));
+    assert_eq!(watched, [Output::Watch(wheels), Output::Watch(pose)]);
+    for ms in [0, 50, 100, 150, 200] {
+        world.ms = ms;
+        world.measured(Measurement::Wheels(WheelSpeeds::all(200)));
+        world.link(1, Link::Sent);
+    }
+    // The robot has driven 40 mm since its start.
+    let sent = world.measured(Measurement::Pose(MapPose::new(1.0, 2.0, 0.0)));
+    let both = frames(&sent);
+    let names = |(parent, child, _): &(String, String, f64)| format!("{parent} {child}");
+    let named: Vec<_> = both.iter().map(names).collect();
+    assert_eq!(named, ["map odom", "odom base_link"]);
+    assert!(
+        (both[0].2 - 0.96).abs() < 1e-9 && (both[1].2 - 0.04).abs() < 1e-9,
+        "{both:?}"
+    );
+
+    // The laser is fixed on the robot: who subscribes later is told as well.
+    for port in [2, 3] {
+        world.link(port, Link::Connected);
+    }
+    let subscribe = json!({"op": "subscribe", "topic": "/tf_static"});
+    let mount = Topic::Mount(robot.scanner);
+    assert_eq!(world.say(2, subscribe.clone()), [Output::Watch(mount)]);
+    let sent = world.measured(Measurement::Mount(Pose::new(0.12, 0.0, 0.0)));
+    let laser = [("base_link".to_owned(), "laser".to_owned(), 0.12)];
+    assert_eq!(frames(&sent), laser);
+    assert_eq!(frames(&world.say(3, subscribe)), laser);
+}
+
+#[test]
+fn a_pose_has_the_type_that_a_client_asks_for() {
+    let mut world = World::new();
+    let kinds = ["Pose", "PoseStamped", "PoseWithCovarianceStamped"];
+    let topics = ["/robot_pose", "/robot_pose", "/amcl_pose"];
+    for (port, (topic, kind)) in (1..).zip(topics.into_iter().zip(kinds)) {
+        world.link(port, Link::Connected);
+        let kind = format!("geometry_msgs/{kind}");
+        world.say(
+            port,
+            json!({"op": "subscribe", "topic": topic, "type": kind}),
+        );
+    }
+    let sent = world.measured(Measurement::Pose(MapPose::new(1.0, 2.0, 0.0)));
+    let places = [
+        "/msg/position/x",
+        "/msg/pose/position/x",
+        "/msg/pose/pose/position/x",
+    ];
+    assert_eq!(sent.len(), 3);
+    for (output, place) in sent.iter().zip(places) {
+        let Output::Send(_, _, text) = output else {
+            panic!("{output:?}");
+        };
+        let text: Value = serde_json::from_slice(text).unwrap();
+        assert_eq!(text.pointer(place), Some(&json!(1.0)), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_carried_out_is_in_the_log() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    world.say(1, json!({"op": "subscribe", "topic": "/rosout"}));
+    let sent = world.say(2, json!({"op": "publish", "topic": "/nowhere", "msg": {}}));
+    let texts: Vec<_> = (sent.iter())
+        .map(|output| match output {
+            Output::Send(_, to, text) => {
+                (to.port(), serde_json::from_slice::<Value>(text).unwrap())
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!((texts[0].0, texts[1].0), (1, 2));
+    assert_eq!(texts[0].1["msg"]["msg"], texts[1].1["msg"]);
+    assert_eq!(texts[0].1["msg"]["level"], 40);
+}
+
+#[test]
+fn binary_messages_are_texts_or_explained() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let mut say = |bytes: &[u8]| {
+        let datagram = Datagram {
+            socket: LISTENER,
+            from: peer(1),
+            bytes,
+        };
+        (world.server).handle_datagram(Now::from_millis(0), datagram, &mut world.out);
+        world.outputs()
+    };
+    let twist = br#"{"op":"publish","topic":"/cmd_vel","msg":{"linear":{"x":0.2}}}"#;
+    assert_eq!(say(twist), [wheels(0, 200)]);
+    assert_eq!(
+        status(&say(b"\xa1\x62op\x64stop")),
+        "message is not a text in UTF-8"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ struct Driven {
 impl Driven {
     fn new() -> Self {
         let mut driven = Self {
-            bench: Bench::new(Crc16),
+            bench: Bench::new(V4_2_4),
             motors: Default::default(),
             random: fastrand::Rng::with_seed(1),
         };

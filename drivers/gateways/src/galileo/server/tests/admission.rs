@@ -136,10 +136,10 @@ fn only_listed_devices_may_be_used() {
 }
 
 #[test]
-fn there_are_at_most_64_sessions_and_4_of_one_address() {
+fn there_are_at_most_128_sessions_and_16_of_one_address() {
     let mut world = World::new();
     let accepted = |world: &mut World, from: &str| world.connect(from, "scan").is_some();
-    for port in 0..4 {
+    for port in 0..16 {
         assert!(accepted(
             &mut world,
             &format!("192.168.0.1:{}", 1000 + port)
@@ -148,18 +148,43 @@ fn there_are_at_most_64_sessions_and_4_of_one_address() {
     assert!(!accepted(&mut world, "192.168.0.1:2000"));
     // Its own place is free for a client that connects again.
     assert!(world.connect("192.168.0.1:1000", "odom").is_some());
-    for host in 2..17 {
-        for port in 0..4 {
+    for host in 2..9 {
+        for port in 0..16 {
             assert!(accepted(
                 &mut world,
                 &format!("192.168.0.{host}:{}", 1000 + port)
             ));
         }
     }
-    assert_eq!(world.server.sessions.len(), 64);
+    assert_eq!(world.server.sessions.len(), 128);
     assert!(!accepted(&mut world, "192.168.0.99:1000"));
     assert_eq!(world.count("too many sessions"), 1);
     assert_eq!(world.count("too many sessions of one address"), 1);
+}
+
+#[test]
+fn sessions_of_a_vanished_program_give_their_places_to_a_new_one() {
+    let mut world = World::new();
+    let at = |port: u16| format!("192.168.0.1:{port}");
+    let ids: Vec<_> = (0..16)
+        .map(|port| world.connect(&at(port + 1), "scan").unwrap())
+        .collect();
+    world.connect("192.168.0.2:1", "scan").unwrap();
+    // The first eight belong to a program that goes on, the others to one that has crashed.
+    world.wait(1_000, CLIENT);
+    for (port, id) in (1..9).zip(&ids) {
+        world.frame(&at(port), *id, Op::Ping);
+    }
+    for port in 101..109 {
+        assert!(world.connect(&at(port), "scan").is_some(), "{port}");
+    }
+    assert!(world.connect(&at(109), "scan").is_none());
+    // Who has only been slow learns at once that the session has ended.
+    assert_eq!(closes(&world.sent_to(&at(9))), 1);
+    for (port, id) in (1..9).zip(&ids) {
+        assert_eq!(world.frame(&at(port), *id, Op::Ping).len(), 1);
+    }
+    assert!(world.server.knows(address("192.168.0.2:1")));
 }
 
 #[test]

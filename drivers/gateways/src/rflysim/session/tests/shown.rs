@@ -1,6 +1,7 @@
 //! The robot as a vehicle: telemetry, commands, the lock, and how motion ends.
 
 use super::*;
+use crate::rflysim::shown::{DISARMED, LOCKED, NO_ARMING};
 
 fn shown_with(change: impl FnOnce(&mut ShownSettings)) -> Bench<RflySim> {
     let mut shown = ShownSettings {
@@ -8,13 +9,16 @@ fn shown_with(change: impl FnOnce(&mut ShownSettings)) -> Bench<RflySim> {
         peer: "127.0.0.1".parse().unwrap(),
         period: Duration::from_millis(100),
         mode: Mode::Full,
-        truth: TruthForm::Old,
+        truth: TruthPorts {
+            of_200_bytes: Some(30_101),
+            of_168_bytes: None,
+        },
         origin: GpsOrigin {
             latitude_deg: 50.0,
             longitude_deg: 20.0,
             altitude_m: 200.0,
         },
-        allow_arm: true,
+        unlock: Unlock::Arm,
         messages: false,
     };
     change(&mut shown);
@@ -113,8 +117,11 @@ fn the_state_of_the_robot_is_sent_while_its_pose_is_known() {
 fn other_forms_of_the_state() {
     let mut bench = shown_with(|shown| {
         shown.mode = Mode::Simple;
-        shown.truth = TruthForm::Present;
         shown.vehicle = Vehicle::new(3).unwrap();
+        shown.truth = TruthPorts {
+            of_200_bytes: Some(30_107),
+            of_168_bytes: Some(30_105),
+        };
     });
     bench.event(measured(Measurement::Pose(MapPose::new(2.0, -3.0, 0.0))));
     bench.take();
@@ -122,6 +129,7 @@ fn other_forms_of_the_state() {
     let packets = bench.packets();
     let [
         (20_105, Packet::SimpleEstimate(SimpleKind::State, estimate)),
+        (30_107, Packet::Truth200(NO_COLLISION, long)),
         (30_105, Packet::Truth168(truth)),
     ] = packets[..]
     else {
@@ -129,7 +137,8 @@ fn other_forms_of_the_state() {
     };
     assert_eq!(estimate.position_m, [3.0, 2.0, 0.0]);
     assert_eq!(truth.position_m, [3.0, 2.0, 0.0]);
-    assert_eq!(truth.copter_id, 3);
+    assert_eq!((truth.copter_id, long.copter_id), (3, 3));
+    assert_eq!(long.gps_position, truth.gps_position);
 }
 
 #[test]
@@ -258,22 +267,48 @@ fn the_vehicle_is_locked_until_it_is_armed() {
     bench.short(9, [0.0; 4]);
     bench.short(1, [0.2, 0.0, 0.0, 0.0]);
     bench.short(2, [1.0, 0.0, 0.0, 0.0]);
-    assert_eq!(bench.count("the vehicle is locked"), 2);
+    assert_eq!(bench.count(LOCKED), 2);
     bench.short(9, [1.0, 0.0, 0.0, 0.0]);
     bench.short(1, [0.2, 0.0, 0.0, 0.0]);
     assert_eq!(bench.take_drives(), [(0, WheelSpeeds::all(200))]);
     bench.short(9, [0.0; 4]);
     assert_eq!(bench.take_drives(), [(0, WheelSpeeds::STOP)]);
+    bench.advance_ms(2000);
     bench.short(1, [0.2, 0.0, 0.0, 0.0]);
-    assert_eq!(bench.count("the vehicle is locked"), 3);
+    assert_eq!(bench.count(LOCKED), 3);
+    // The refusal names the option.
+    assert!(LOCKED.contains("unlock_by_command"));
+}
+
+#[test]
+fn the_first_command_may_unlock_it() {
+    let mut bench = shown_with(|shown| shown.unlock = Unlock::FirstCommand);
+    // Programs disarm at their start, and arm over MAVLink.
+    bench.short(9, [0.0; 4]);
+    bench.short(1, [0.2, 0.0, 0.0, 0.0]);
+    assert_eq!(bench.take_drives(), [(0, WheelSpeeds::all(200))]);
+    // A person disarms while the program goes on.
+    bench.short(9, [0.0; 4]);
+    assert_eq!(bench.take_drives(), [(0, WheelSpeeds::STOP)]);
+    for _ in 0..100 {
+        bench.advance_ms(33);
+        bench.short(1, [0.2, 0.0, 0.0, 0.0]);
+    }
+    assert!(bench.take_drives().is_empty());
+    assert_eq!(bench.count(DISARMED), 100);
+    // The next run of the program begins after a pause.
+    bench.advance_ms(1000);
+    bench.short(9, [0.0; 4]);
+    bench.short(2, [1.0, 0.0, 0.0, 0.0]);
+    assert_eq!(bench.take_targets().len(), 1);
 }
 
 #[test]
 fn arming_must_be_allowed() {
-    let mut bench = shown_with(|shown| shown.allow_arm = false);
+    let mut bench = shown_with(|shown| shown.unlock = Unlock::Never);
     bench.short(9, [1.0, 0.0, 0.0, 0.0]);
     bench.short(1, [0.2, 0.0, 0.0, 0.0]);
-    assert_eq!(bench.count("arming is not allowed"), 1);
+    assert_eq!(bench.count(NO_ARMING), 2);
     assert!(bench.take_drives().is_empty());
 }
 

@@ -1,0 +1,106 @@
+//! The laser scanner of all simulated runs. PURE.
+
+use std::time::Duration;
+
+use amber_map::{Pose, Walls};
+use amber_navigation::random::gaussian;
+use amber_navigation::scan::{Beam, Scan};
+use amber_sim::hokuyo::{Model, Sweep};
+
+use super::noise::{self, Noise, Ray};
+
+/// A turn of the scanner: 600 per minute.
+pub(super) const TURN: Duration = Duration::from_millis(100);
+/// A wall farther away gives no echo.
+const FAR_M: f64 = 30.0;
+
+/// The errors of a scanner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
+    /// The noise of the beams.
+    pub noise: Noise,
+    /// Each surface seems nearer or farther by up to this, in metres: colours differ. Not with
+    /// [`Noise::White`].
+    pub bias_m: f64,
+    /// The share of beams that end before the wall.
+    pub short_beams: f64,
+}
+
+/// A URG-04LX on the robot.
+#[derive(Clone, Debug)]
+pub(super) struct Laser {
+    mount: Pose,
+    errors: Errors,
+    /// One per wall.
+    biases_m: Vec<f64>,
+}
+
+impl Laser {
+    pub(super) fn new(
+        mount: Pose,
+        errors: Errors,
+        walls: usize,
+        random: &mut fastrand::Rng,
+    ) -> Self {
+        let biases_m = (0..walls)
+            .map(|_| errors.bias_m * noise::bias(random))
+            .collect();
+        Self {
+            mount,
+            errors,
+            biases_m,
+        }
+    }
+
+    /// When the last beam of a turn is measured.
+    pub(super) fn end_of(sweep: Sweep) -> Duration {
+        sweep.start + Model::Urg04Lx.sweep_time(sweep.turn)
+    }
+
+    /// The measurements of the scanner in a turn. It turns counter-clockwise.
+    pub(super) fn scan(
+        &self,
+        walls: &Walls,
+        pose_at: impl Fn(Duration) -> Pose,
+        sweep: Sweep,
+        random: &mut fastrand::Rng,
+    ) -> Scan {
+        let model = Model::Urg04Lx;
+        let rays: Vec<Ray> = (model.first_step()..=model.last_step())
+            .map(|step| {
+                let robot = pose_at(model.beam_time(sweep, step));
+                let laser = robot.global_pose(self.mount);
+                let angle_rad = model.angle(step);
+                let direction = laser.heading + angle_rad;
+                let distance_m = walls.cast(laser.at, direction, FAR_M).unwrap_or(FAR_M);
+                Ray::new(angle_rad, distance_m, laser.at, direction)
+            })
+            .collect();
+        let echoes = self.errors.noise.measure(
+            &rays,
+            walls,
+            &self.biases_m,
+            self.errors.short_beams,
+            random,
+        );
+        let beams = rays.iter().zip(echoes).map(|(ray, echo)| Beam {
+            angle_rad: ray.angle_rad,
+            echo,
+        });
+        Scan {
+            start: model.beam_time(sweep, model.first_step()),
+            beam_time: sweep.turn / model.steps_per_turn(),
+            beams: beams.collect(),
+        }
+    }
+}
+
+/// A pose with independent errors of each coordinate.
+pub(super) fn noisy(pose: Pose, sigma_m: f64, sigma_rad: f64, random: &mut fastrand::Rng) -> Pose {
+    let mut draw = |sigma: f64| sigma * gaussian(random);
+    Pose::new(
+        pose.at.x + draw(sigma_m),
+        pose.at.y + draw(sigma_m),
+        pose.heading + draw(sigma_rad),
+    )
+}
