@@ -613,7 +613,7 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Saved(..) => {}
         }
         self.settle(now, out);
     }

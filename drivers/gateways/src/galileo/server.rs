@@ -103,7 +103,7 @@ impl Server {
             Event::Message(user, device, message) => {
                 self.send_message(now, user, device, &message, out);
             }
-            Event::Asked(..) | Event::Image(_) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Saved(..) => {}
         }
     }
 

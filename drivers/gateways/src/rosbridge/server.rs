@@ -159,6 +159,14 @@ impl Server {
                         .dropped(now.elapsed, "another client drives", from),
                 }
             }
+            Effect::SaveMap(name) => {
+                if !client.orders.take(now.elapsed) {
+                    let why = "too many requests: try again".to_owned();
+                    client.session.saved(Err(why));
+                    return out.tally.dropped(now.elapsed, "too many messages", from);
+                }
+                out.order(user, Order::SaveMap(robot.mapping, name));
+            }
             Effect::Stop => {
                 // Any client may stop the motion of any other.
                 self.helm.stop();
@@ -217,7 +225,7 @@ impl Server {
             Published::Odometry => Topic::Wheels(robot.wheels),
             Published::Imu => Topic::Imu(robot.imu),
             Published::Pose => Topic::Pose(robot.location),
-            Published::Map => Topic::Map(robot.location),
+            Published::Map => Topic::Map(robot.maps()),
         }
     }
 
@@ -315,8 +323,16 @@ impl Machine for Server {
     }
 
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
-        let Event::Measured(_, measured) = event else {
-            return;
+        let measured = match event {
+            Event::Measured(_, measured) => measured,
+            Event::Saved(user, saved) => {
+                let mut clients = self.clients.values_mut();
+                if let Some(client) = clients.find(|client| client.user == user) {
+                    client.session.saved(saved);
+                }
+                return self.advance(now, out);
+            }
+            _ => return,
         };
         if let Some((published, message)) = self.message(now, measured) {
             // What is due goes first: a message that is replaced has not been taken in time.

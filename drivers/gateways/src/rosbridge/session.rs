@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amber_navigation::kinematics::Twist;
 use amber_values::Target;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rosbridge::codec::{
     Advertise, CallService, Id, Level, Malformed, Publish, Request, Response, Subscribe, published,
@@ -20,6 +20,10 @@ use crate::shared::clock::Now;
 pub const MAX_TOPICS: usize = 32;
 /// Responses that may wait for a client that does not read. Further ones are dropped.
 pub const MAX_REPLIES: usize = 64;
+/// Maps of one client that are being saved.
+const MAX_SAVES: usize = 4;
+/// The name of a map for which the client has none.
+const USUAL_MAP: &str = "map";
 /// The longest queue of a subscription: five seconds of scans.
 pub const MAX_QUEUE: usize = 50;
 
@@ -30,6 +34,8 @@ pub struct Session {
     advertised: BTreeSet<String>,
     subscriptions: Vec<Subscription>,
     replies: VecDeque<Response>,
+    /// Calls that wait for a saved map: the number of the call, and the name of the service.
+    saves: VecDeque<(Option<Id>, String)>,
     dropped: u64,
     wants_map: bool,
 }
@@ -63,6 +69,8 @@ pub enum Effect {
     Goal(Target),
     /// Stop, and forget the goal.
     Stop,
+    /// Save the map that is being made under this name. [`Session::saved`] takes the result.
+    SaveMap(String),
 }
 
 impl Effect {
@@ -72,7 +80,7 @@ impl Effect {
         match self {
             Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
             Self::Goal(_) => true,
-            Self::Stop => false,
+            Self::Stop | Self::SaveMap(_) => false,
         }
     }
 }
@@ -94,6 +102,7 @@ impl Default for Session {
             advertised: BTreeSet::new(),
             subscriptions: Vec::new(),
             replies: VecDeque::new(),
+            saves: VecDeque::new(),
             dropped: 0,
             wants_map: false,
         }
@@ -288,7 +297,11 @@ impl Session {
             });
             return Err(Problem::Refused);
         };
+        if found == Service::SaveMap {
+            return self.save_map(id, service, &args).map(Some);
+        }
         let values = match found {
+            Service::SaveMap => Value::Null,
             Service::Stop => json!({ "success": true, "message": "" }),
             Service::Time => json!({ "time": messages::stamp(now.unix) }),
             Service::About(question) => topics::answer(question, &args),
@@ -300,6 +313,47 @@ impl Session {
             result: true,
         });
         Ok((found == Service::Stop).then_some(Effect::Stop))
+    }
+
+    /// The answer comes later.
+    fn save_map(
+        &mut self,
+        id: Option<Id>,
+        service: String,
+        args: &Value,
+    ) -> Result<Effect, Problem> {
+        // Programs of ROS name a file; the folder is that of the driver.
+        let url = args.get("map_url").and_then(Value::as_str).unwrap_or("");
+        let name = url.rsplit('/').next().unwrap_or(url);
+        let name = if name.is_empty() { USUAL_MAP } else { name };
+        if self.saves.len() >= MAX_SAVES {
+            self.reply(Response::ServiceResponse {
+                values: format!("{MAX_SAVES} maps are being saved: wait for them").into(),
+                id,
+                service,
+                result: false,
+            });
+            return Err(Problem::Refused);
+        }
+        self.saves.push_back((id, service));
+        Ok(Effect::SaveMap(name.to_owned()))
+    }
+
+    /// The map of the oldest call is saved, or the reason why not.
+    pub fn saved(&mut self, saved: Result<(), String>) {
+        let Some((id, service)) = self.saves.pop_front() else {
+            return;
+        };
+        let is_saved = saved.is_ok();
+        if let Err(why) = saved {
+            self.tell(id.clone(), Level::Error, why);
+        }
+        self.reply(Response::ServiceResponse {
+            id,
+            service,
+            values: json!({ "result": is_saved }),
+            result: true,
+        });
     }
 
     fn refuse(&mut self, id: Option<Id>, text: String) -> Problem {
@@ -351,8 +405,6 @@ fn wrong_type(topic: &str, channel: Channel, kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     /// A session that a test talks to.
@@ -467,6 +519,35 @@ mod tests {
         let malformed = client.session.receive("{", Now::default());
         assert_eq!(malformed, Err(Problem::Malformed(Malformed::NoOperation)));
         assert_eq!(client.hear(0)[0]["op"], "status");
+    }
+
+    #[test]
+    fn a_map_is_saved_and_the_answer_comes_when_it_is() {
+        let mut client = Client::default();
+        let call = |url: &str| {
+            json!({"op": "call_service", "id": "s", "service": "/map_saver/save_map",
+                "args": {"map_topic": "map", "map_url": url}})
+        };
+        for (url, name) in [("lab", "lab"), ("file:///tmp/maps/lab", "lab"), ("", "map")] {
+            let effect = client.say(call(url));
+            assert_eq!(effect, Ok(Some(Effect::SaveMap(name.into()))));
+            assert_eq!(client.hear(0), Vec::<Value>::new(), "not saved yet");
+            client.session.saved(Ok(()));
+            let saved = json!({"op": "service_response", "id": "s", "result": true,
+                "service": "/map_saver/save_map", "values": {"result": true}});
+            assert_eq!(client.hear(0), [saved]);
+        }
+        client.say(call("lab")).unwrap();
+        client.session.saved(Err("there is no map".into()));
+        let heard = client.hear(0);
+        assert_eq!(heard[0]["msg"], "there is no map");
+        assert_eq!(heard[1]["values"]["result"], false);
+        // Results of nobody do no harm.
+        client.session.saved(Ok(()));
+        for _ in 0..MAX_SAVES {
+            client.say(call("lab")).unwrap();
+        }
+        assert_eq!(client.say(call("lab")), Err(Problem::Refused));
     }
 
     #[test]

@@ -45,6 +45,8 @@ impl Output {
 pub enum Service {
     /// Stops the robot and clears its goal.
     Stop,
+    /// Saves the map that is being made.
+    SaveMap,
     /// The clock of the robot.
     Time,
     /// Lists topics, services and types.
@@ -121,8 +123,14 @@ const TOPICS: [(&str, Channel, &str); 10] = [
     ),
 ];
 
-const SERVICES: [(&str, Service, &str); 9] = [
+const SERVICES: [(&str, Service, &str); 11] = [
     ("stop", Service::Stop, "std_srvs/srv/Trigger"),
+    ("save_map", Service::SaveMap, "nav2_msgs/srv/SaveMap"),
+    (
+        "map_saver/save_map",
+        Service::SaveMap,
+        "nav2_msgs/srv/SaveMap",
+    ),
     ("rosapi/get_time", Service::Time, "rosapi_msgs/srv/GetTime"),
     (
         "rosapi/topics",

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
-use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
+use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Mapping, Roboclaw};
 use amber_driver::client::{Client, Error, Proxy};
+use amber_proto::mapping::SaveMap;
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_values::{Target, WheelSpeeds};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -155,8 +156,26 @@ impl Task {
                 let targets: Vec<Target> = targets;
                 self.report(device, driver.set_targets(&targets).await);
             }
+            Order::SaveMap(device, name) => self.save_map(client, device, name),
             Order::Message(device, message) => self.send_message(client, device, message).await,
         }
+    }
+
+    /// Saves a map, which takes a while.
+    fn save_map(&self, client: &Client, device: Device, name: String) {
+        let mapping = Mapping::new(client.device(device));
+        let (user, events) = (self.user, self.events.clone());
+        tokio::spawn(async move {
+            let wanted = SaveMap {
+                name: Some(name),
+                // As the map savers of ROS.
+                replace: Some(true),
+                ..SaveMap::default()
+            };
+            let saved = mapping.save_map(wanted).await;
+            let saved = saved.map(drop).map_err(|error| error.to_string());
+            let _ = events.send(Event::Saved(user, saved)).await;
+        });
     }
 
     /// Handles this message like a client of Amber.
