@@ -297,11 +297,8 @@ impl Session {
             });
             return Err(Problem::Refused);
         };
-        if found == Service::SaveMap {
-            return self.save_map(id, service, &args).map(Some);
-        }
         let values = match found {
-            Service::SaveMap => Value::Null,
+            Service::SaveMap => return self.save_map(id, service, &args).map(Some),
             Service::Stop => json!({ "success": true, "message": "" }),
             Service::Time => json!({ "time": messages::stamp(now.unix) }),
             Service::About(question) => topics::answer(question, &args),

@@ -23,10 +23,7 @@ use zenoh::Error;
 use super::super::feed::unix_ns;
 use super::Shared;
 use crate::health::of_drivers;
-use crate::limits::{
-    DIAGNOSTICS_PERIOD, MAP_DEADLINE, MAP_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE,
-    RETRY,
-};
+use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE, RETRY};
 use crate::pacing::Pacing;
 use crate::ros::convert::{self, Laser, WheelState};
 use crate::ros::diagnostics;
