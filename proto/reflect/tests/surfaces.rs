@@ -46,7 +46,7 @@ fn the_python_clients_have_the_methods_of_the_descriptions() {
 
 #[test]
 fn the_python_drivers_have_the_methods_of_the_descriptions() {
-    let text = python("devices.pyi");
+    let text = python("drivers.pyi");
     let is_device = |it: &&Interface| it.device_type != 0;
     for interface in amber_reflect::built_in().iter().filter(is_device) {
         let class = class(&text, &format!("{}Driver", service(interface)));
