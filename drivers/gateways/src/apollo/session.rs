@@ -36,6 +36,8 @@ use crate::shared::robot::{Emulated, Event, Measurement, Order, Robot, Topic, Us
 pub struct Settings {
     /// Amber's robot.
     pub robot: Robot,
+    /// Whether several senders may drive at the same time.
+    pub seat: Seat,
     /// The position of its map.
     pub origin: Origin,
     /// The messages to send.
@@ -106,6 +108,7 @@ pub enum Received {
 pub struct Apollo {
     robot: Robot,
     origin: Origin,
+    seat: Seat,
     helm: Helm,
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
@@ -178,7 +181,8 @@ impl Apollo {
         Self {
             robot: settings.robot,
             origin: settings.origin,
-            helm: Helm::new(&settings.robot, Seat::Exclusive),
+            helm: Helm::new(&settings.robot, settings.seat),
+            seat: settings.seat,
             senders: senders.collect(),
             receivers: receivers.collect(),
         }
@@ -511,6 +515,10 @@ impl Receiver {
 impl Machine for Apollo {
     fn protocol(&self) -> &'static str {
         "apollo"
+    }
+
+    fn seat(&self) -> Seat {
+        self.seat
     }
 
     fn emulated(&self) -> Vec<(Device, Emulated)> {

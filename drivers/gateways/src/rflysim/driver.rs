@@ -176,7 +176,7 @@ impl Options {
         (rates.source_rate).get_or_insert(SOURCE_RATE.saturating_add(telemetry));
         (rates.listener_rate).get_or_insert(LISTENER_RATE.saturating_add(telemetry));
         let mut network = self.network.checked(file.network)?;
-        let (robot, _) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot)?;
         let flags = self.vehicle.is_some()
             || self.peer.is_some()
             || self.truth.is_some()
@@ -198,6 +198,7 @@ impl Options {
         let settings = Settings {
             bind: self.bind.or(file.bind).unwrap_or(LOOPBACK),
             robot,
+            seat,
             shown,
             foreign: foreign.collect::<Result<_, _>>()?,
         };

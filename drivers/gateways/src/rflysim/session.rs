@@ -11,6 +11,7 @@ use super::foreign::{Foreign, ForeignSettings};
 use super::ports::{Port, Vehicle};
 use super::shown::{Shown, ShownSettings};
 use crate::shared::clock::Now;
+use crate::shared::controls::Seat;
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
 use crate::shared::robot::{Emulated, Event, Robot, Topic, User};
 
@@ -21,6 +22,8 @@ pub struct Settings {
     pub bind: IpAddr,
     /// Amber's robot.
     pub robot: Robot,
+    /// Whether other programs may drive it at the same time.
+    pub seat: Seat,
     /// Amber's robot as a vehicle.
     pub shown: Option<ShownSettings>,
     /// Vehicles as Amber's devices.
@@ -87,6 +90,10 @@ impl RflySim {
 impl Machine for RflySim {
     fn protocol(&self) -> &'static str {
         "rflysim"
+    }
+
+    fn seat(&self) -> Seat {
+        self.settings.seat
     }
 
     fn emulated(&self) -> Vec<(Device, Emulated)> {

@@ -39,6 +39,7 @@ fn receiving(what: Received, name: &str) -> Bench<Apollo> {
 fn bench(send: Vec<SendLine>, receive: Vec<ReceiveLine>) -> Bench<Apollo> {
     let settings = Settings {
         robot: robot(),
+        seat: Seat::Exclusive,
         origin: Origin {
             east_m: 100.0,
             north_m: 200.0,

@@ -75,6 +75,7 @@ fn foreign_with(change: impl FnOnce(&mut ForeignSettings)) -> Bench<RflySim> {
     let settings = Settings {
         bind: "127.0.0.1".parse().unwrap(),
         robot: robot(),
+        seat: Seat::Exclusive,
         shown: None,
         foreign: vec![foreign],
     };

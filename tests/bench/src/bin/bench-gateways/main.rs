@@ -250,9 +250,10 @@ fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let robot = format!("'{}' robot {}", this.display(), effects.local_addr()?);
     let mut drivers = vec![format!("roboclaw:0={robot}")];
     let gateways = gateways.iter().enumerate();
-    drivers.extend(
-        gateways.map(|(number, gateway)| format!("gateway:{number}=amber driver {gateway}")),
-    );
+    // Otherwise only one of them would drive: it would hold the lease of the wheels.
+    drivers.extend(gateways.map(|(number, gateway)| {
+        format!("gateway:{number}=amber driver {gateway} --shared-controls")
+    }));
     let (_mediator, address) = start(&amber(options)?, &drivers)?;
     let client = Client::connect(address)?;
     let listening = |number| listening(&client, number);

@@ -25,6 +25,7 @@ fn shown_with(change: impl FnOnce(&mut ShownSettings)) -> Bench<RflySim> {
     let settings = Settings {
         bind: "127.0.0.1".parse().unwrap(),
         robot: robot(),
+        seat: Seat::Exclusive,
         shown: Some(shown),
         foreign: Vec::new(),
     };
