@@ -307,6 +307,8 @@ fn value(problem: &str) -> OptionsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::controls::Seat;
+    use crate::shared::machine::Machine;
     use crate::testing::with_file;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
@@ -317,6 +319,13 @@ mod tests {
             };
             options.checked()
         })
+    }
+
+    #[test]
+    fn shared_controls_reach_the_machine() {
+        let seat = |text| Machine::seat(&Apollo::new(setup(text).unwrap().0));
+        assert_eq!(seat("[robot]\nshared_controls = true\n"), Seat::Shared);
+        assert_eq!(seat(""), Seat::Exclusive);
     }
 
     #[test]

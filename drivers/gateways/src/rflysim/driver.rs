@@ -306,6 +306,8 @@ fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::controls::Seat;
+    use crate::shared::machine::Machine;
     use crate::testing::with_file;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
@@ -316,6 +318,13 @@ mod tests {
             };
             options.checked()
         })
+    }
+
+    #[test]
+    fn shared_controls_reach_the_machine() {
+        let seat = |text| Machine::seat(&RflySim::new(setup(text).unwrap().0));
+        assert_eq!(seat("[robot]\nshared_controls = true\n"), Seat::Shared);
+        assert_eq!(seat(""), Seat::Exclusive);
     }
 
     #[test]

@@ -56,6 +56,24 @@ const CONFIG: &str = r#"
     command = ["amber", "driver", "rosbridge", "--listen", "0.0.0.0:9090", "--allow", "10.0.0.0/8"]
 "#;
 
+/// A robot, and a program that serves pages on it, such as `amber dashboard`.
+fn serving(
+    context: &Context,
+    networks: &Networks,
+    command: &str,
+    port: u16,
+) -> anyhow::Result<(Site, Served)> {
+    let place = SiteOptions {
+        network: Some(&networks.robot),
+        ..SiteOptions::default()
+    };
+    let site = Site::start(&context.programs, &place, CONFIG)?;
+    let listen = format!("0.0.0.0:{port}");
+    let words = [command, "--listen", &listen, "-m", "127.0.0.1:26233"];
+    let served = Served::start(&context.programs, &networks.robot, &words)?;
+    Ok((site, served))
+}
+
 /// A program that serves pages on the robot.
 struct Served {
     process: Child,
@@ -183,19 +201,7 @@ fn page_lock_out(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(skip) => return Ok(skip),
     };
-    let place = SiteOptions {
-        network: Some(&networks.robot),
-        ..SiteOptions::default()
-    };
-    let _site = Site::start(&context.programs, &place, CONFIG)?;
-    let words = [
-        "dashboard",
-        "--listen",
-        "0.0.0.0:8026",
-        "-m",
-        "127.0.0.1:26233",
-    ];
-    let dashboard = Served::start(&context.programs, &networks.robot, &words)?;
+    let (_site, dashboard) = serving(context, &networks, "dashboard", 8026)?;
     let line = dashboard.line("#")?;
     let token = line.rsplit('#').next().unwrap_or_default().to_owned();
     let (near, far) = (
@@ -249,19 +255,7 @@ fn metrics_lock_out(context: &Context) -> anyhow::Result<Seen> {
         Ok(networks) => networks,
         Err(skip) => return Ok(skip),
     };
-    let place = SiteOptions {
-        network: Some(&networks.robot),
-        ..SiteOptions::default()
-    };
-    let _site = Site::start(&context.programs, &place, CONFIG)?;
-    let words = [
-        "metrics",
-        "--listen",
-        "0.0.0.0:9464",
-        "-m",
-        "127.0.0.1:26233",
-    ];
-    let metrics = Served::start(&context.programs, &networks.robot, &words)?;
+    let (_site, metrics) = serving(context, &networks, "metrics", 9464)?;
     let (near, far) = (
         SocketAddr::from((NEAR, 9464)),
         SocketAddr::from((FAR, 9464)),
@@ -388,19 +382,7 @@ fn stalled(context: &Context, way: &str) -> anyhow::Result<Result<(bool, String)
         Ok(networks) => networks,
         Err(skip) => return Ok(Err(skip)),
     };
-    let place = SiteOptions {
-        network: Some(&networks.robot),
-        ..SiteOptions::default()
-    };
-    let site = Site::start(&context.programs, &place, CONFIG)?;
-    let words = [
-        "dashboard",
-        "--listen",
-        "0.0.0.0:8026",
-        "-m",
-        "127.0.0.1:26233",
-    ];
-    let dashboard = Served::start(&context.programs, &networks.robot, &words)?;
+    let (site, dashboard) = serving(context, &networks, "dashboard", 8026)?;
     let line = dashboard.line("#")?;
     let token = line.rsplit('#').next().unwrap_or_default().to_owned();
     let start = Instant::now();
