@@ -52,6 +52,8 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 // The fields that the messages of every device may have; see proto/motion.proto.
 pub use generated::amber::motion_proto as motion;
 device_message!(motion::DriverMsg);
+// The orders of devices that have some; see proto/order.proto.
+pub use generated::amber::order_proto as order;
 
 // `DeviceType`'s constants, and a module of messages for each device.
 include!(concat!(env!("OUT_DIR"), "/devices.rs"));

@@ -93,7 +93,7 @@ async fn on_request(client: &Client, home: Option<Target>) -> Result<()> {
             return Ok(());
         }
         match go_home(client, home).await {
-            Ok(end) => println!("{}", in_words(end)),
+            Ok(end) => println!("{end}"),
             // The driver may recover.
             Err(error) => eprintln!("{}", error.explained()),
         }
@@ -134,14 +134,6 @@ pub(crate) async fn go_home(client: &Client, home: Target) -> Result<DriveEnd> {
         Ok(())
     };
     drive.drive_to(home, show).await
-}
-
-fn in_words(end: DriveEnd) -> String {
-    match end {
-        DriveEnd::Arrived(pose) => format!("arrived at {:.2}, {:.2}", pose.x_m, pose.y_m),
-        DriveEnd::Unreachable => "cannot reach the home from here".into(),
-        DriveEnd::Replaced => "another program has taken the robot".into(),
-    }
 }
 
 /// The lines of stdin, read in a separate thread: reading cannot be cancelled.

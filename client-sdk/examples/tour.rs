@@ -110,8 +110,7 @@ pub(crate) async fn tour(
                 Ok(DriveEnd::Arrived(pose)) => {
                     say(format!("arrived at {:.2}, {:.2}", pose.x_m, pose.y_m));
                 }
-                Ok(DriveEnd::Unreachable) => say(format!("cannot reach {x_m}, {y_m}")),
-                Ok(DriveEnd::Replaced) => say("another program has taken the robot".into()),
+                Ok(end) => say(format!("does not reach {x_m}, {y_m}: {end}")),
                 Err(error @ amber_client::Error::Closed { .. }) => return Err(error),
                 // The driver may recover.
                 Err(error) => say(error.explained()),

@@ -20,8 +20,9 @@ mod extras;
 mod mediator;
 #[cfg(test)]
 mod tests;
+mod trip;
 
-pub use extras::DriveEnd;
+pub use trip::{DriveEnd, OrderState, new_order_id};
 
 pub use amber_values::{
     Attitude, Finding, ImuReading, MapPose, MarkerPose as Pose, Sensors, Target, TrajectoryPoint,

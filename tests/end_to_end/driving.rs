@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use amber_client::{Client, WheelSpeeds};
+use amber_client::{Client, DriveEnd, Error, OrderState, Target, WheelSpeeds, new_order_id};
 use amber_map::{Layout, Map, Occupancy, ros_map};
 use nix::sys::signal::Signal;
 
@@ -116,6 +116,40 @@ fn the_robot_stops_when_goto_ends() {
     let took_s = stood.time_s - told.time_s;
     assert!(took_s < AT_ONCE_S, "{took_s} s");
     assert_eq!(interrupted.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn an_order_that_another_client_replaces_ends_and_says_by_whom_also_later() {
+    let robot = robot();
+    crate::robot::runtime().block_on(async {
+        let client = Client::connect(robot.demo.address).await.unwrap();
+        let other = Client::connect(robot.demo.address).await.unwrap();
+        let drive = client.drive_to_point(0);
+        let (first, second) = (new_order_id(), new_order_id());
+        let far = [Target::new(5.7, 4.4)];
+        let driving = drive.drive_as(first, &far, |_| Ok::<_, Error>(()));
+        let replacing = async {
+            while !drives(&robot.state()) {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            let drive = other.drive_to_point(0);
+            let near = [Target::new(1.4, 1.0)];
+            drive.go(second, &near, Some("a test")).await.unwrap()
+        };
+        let (end, begun) = tokio::join!(driving, replacing);
+        assert_eq!(begun.state(), OrderState::Running);
+        let DriveEnd::Ended(order) = end.unwrap() else {
+            panic!("it arrived");
+        };
+        assert_eq!(order.state(), OrderState::Replaced);
+        assert!(order.reason().starts_with("replaced by a test (client "));
+        other.close().await;
+        robot.until("it stands", stands);
+        let lost = drive.order(second).await.unwrap();
+        assert_eq!(lost.state(), OrderState::ClientLost);
+        assert_eq!(drive.order(first).await.unwrap(), order);
+        client.close().await;
+    });
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
-use amber_client::{Target, WheelSpeeds};
+use amber_client::{OrderState, Target, WheelSpeeds, new_order_id};
 use amber_gateways::apollo::messages::{Chassis, LocalizationEstimate, PointEnu, Pose};
 use amber_gateways::apollo::split::{Format, split};
 use amber_gateways::rflysim::codec::{Packet, ShortCommand, Truth168, decode, ignored};
@@ -437,10 +437,11 @@ fn a_vehicle_of_rflysim_flies_one_metre_to_a_target() {
             radius_m: 0.1,
             ..Target::new(0.0, -1.1)
         };
-        targets.set_targets(&[target]).unwrap();
-        wait_for("the target", || {
-            let visited = targets.visited_targets().ok()?.targets;
-            (visited == [target]).then_some(())
+        let id = new_order_id();
+        targets.go(id, &[target], None).unwrap();
+        wait_for("the end of the order", || {
+            let state = targets.order(id).ok()?.state();
+            (state == OrderState::Arrived).then_some(())
         });
         assert_eq!(targets.next_targets().unwrap().targets, []);
         robot.stands_within(AT_ONCE);

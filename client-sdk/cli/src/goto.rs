@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
-use amber_client::{Client, DriveEnd, DriveToPoint};
+use amber_client::{Client, DriveEnd, DriveToPoint, OrderState, new_order_id};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, print, print_over, print_text, show};
@@ -82,20 +82,17 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     let mut screen = Screen::new(json);
     let device = client.device(options.device);
     let lease = lease::take(&device, NAME, options.force, "amber goto --force").await?;
-    let mut is_taken = false;
+    let id = new_order_id();
     let driven = tokio::select! {
-        driven = drive_there(&drive, options.device, target, &mut screen) => driven,
-        failure = lease.lost() => {
-            is_taken = true;
-            Err(failure)
-        }
+        driven = drive_there(&drive, id, target, &mut screen) => driven,
+        failure = lease.lost() => Err(failure),
         () = end.wait() => Err(Failure::new("interrupted; the robot was stopped")),
     };
     screen.end()?;
-    // The robot obeys everybody who stops it: do not stop it for the client that has taken over.
-    if driven.is_err() && !is_taken {
-        // Only the reason for the end matters. The driver also stops when this client leaves.
-        let _ = drive.set_targets(&[]).await;
+    if driven.is_err() {
+        // Only the reason for the end matters. The driver also stops when this client leaves. This
+        // stops nobody who has taken over.
+        let _ = drive.cancel_order(id).await;
     }
     let at = driven?;
     show(&at, json)
@@ -104,29 +101,33 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
 /// Waits until the robot is at the target.
 async fn drive_there(
     drive: &DriveToPoint,
-    device: Device,
+    id: u64,
     target: Target,
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
-    let end = drive.drive_to(target, |update| screen.show(update)).await?;
+    let targets = [target];
+    let end = drive.drive_as(id, &targets, |update| screen.show(update));
+    let order = match end.await? {
+        DriveEnd::Arrived(pose) => {
+            return Ok(Arrival {
+                arrived: true,
+                x_m: pose.x_m,
+                y_m: pose.y_m,
+            });
+        }
+        DriveEnd::Ended(order) => order,
+    };
+    let (device, why) = (drive.address(), order.reason());
     let (x_m, y_m) = (target.x_m, target.y_m);
-    match end {
-        DriveEnd::Arrived(pose) => Ok(Arrival {
-            arrived: true,
-            x_m: pose.x_m,
-            y_m: pose.y_m,
-        }),
-        DriveEnd::Unreachable => Err(Failure::new(format!(
-            "the robot cannot reach ({x_m} m, {y_m} m)"
-        ))
-        .hint(reason::hint(device))),
-        DriveEnd::Replaced => Err(
-            Failure::new(format!("{device} no longer has the target")).hint(
-                "another client has replaced it, or the driver was restarted; `amber events` shows \
-                 restarts",
-            ),
-        ),
-    }
+    Err(match order.state() {
+        OrderState::Skipped => {
+            Failure::new(format!("the robot cannot reach ({x_m} m, {y_m} m): {why}"))
+                .hint(reason::hint(device))
+        }
+        OrderState::Unknown => Failure::new(format!("{device} no longer has the target: {why}"))
+            .hint("`amber events` shows restarts"),
+        _ => Failure::new(format!("{device} no longer has the target: {why}")),
+    })
 }
 
 /// The output for progress.
@@ -232,7 +233,8 @@ impl Human for Arrival {
 #[cfg(test)]
 mod tests {
     use amber_client::fake::{Fake, Sent};
-    use amber_proto::drive_to_point::{Configuration, DriverMsg, Location, Progress, Targets};
+    use amber_proto::drive_to_point::{Configuration, DriverMsg, Location, Progress};
+    use amber_proto::order::Order;
     use amber_proto::{DeviceMessage, MsgType};
     use prost::Message;
 
@@ -240,120 +242,131 @@ mod tests {
 
     const DEVICE: Device = Device::new(DeviceType::DRIVE_TO_POINT, 0);
     const TARGET: Target = Target::new(1.5, -2.0);
+    const ID: u64 = 1 << 32;
 
-    fn table(targets: &[Target]) -> Targets {
-        use amber_client::values::Row;
-        Target::table(targets)
-    }
-
-    fn at(x: f64, y: f64) -> Location {
-        Location {
-            x: Some(x),
-            y: Some(y),
-            ..Location::default()
+    fn order(id: u64, state: OrderState, reason: Option<&str>) -> Order {
+        Order {
+            id: Some(id),
+            state: Some(state.into()),
+            reason: reason.map(str::to_owned),
+            ..Order::default()
         }
     }
 
-    /// A driver that publishes these progresses, and then has these targets.
-    async fn play(fake: &mut Fake, progresses: Vec<Progress>, next: &[Target], visited: &[Target]) {
-        let last = progresses.last().cloned();
-        let mut progresses = progresses.into_iter();
+    /// A driver that accepts the order, publishes these orders when it is first asked about it, and
+    /// answers later questions with the last one. `None`: it knows no orders.
+    async fn play(fake: &mut Fake, mut published: Option<&[Order]>) {
+        let running = order(ID, OrderState::Running, None);
+        let location = Location {
+            x: Some(1.4),
+            y: Some(-2.0),
+            ..Location::default()
+        };
+        let mut last = running.clone();
         while let Some(sent) = fake.receive().await {
             let Sent { device, bytes } = &sent;
             assert_eq!(*device, DEVICE);
             let asked = DriverMsg::decode(bytes.clone()).unwrap();
             let mut answer = DriverMsg::data();
-            if asked.get_configuration.is_some() {
+            if let Some(go) = asked.go {
+                assert_eq!((go.id, go.targets.longitudes[0]), (ID, TARGET.x_m));
+                if published.is_none() {
+                    continue;
+                }
+                answer.order = Some(running.clone());
+            } else if asked.get_configuration.is_some() {
                 answer.get_configuration = Some(true);
                 answer.configuration = Some(Configuration::default());
-            } else if asked.get_next_targets.is_some() {
-                answer.get_next_targets = Some(true);
-                answer.targets = Some(table(next));
-                answer.location = Some(at(0.0, 0.0));
-            } else if asked.get_visited_targets.is_some() {
-                answer.get_visited_targets = Some(true);
-                answer.targets = Some(table(visited));
-                answer.location = Some(at(1.4, -2.0));
-            } else if asked.get_progress.is_some() {
-                answer.progress = last.clone();
-                answer.location = Some(at(1.4, -2.0));
-            } else if asked.set_targets.is_some() && asked.targets == Some(table(&[TARGET])) {
-                for progress in progresses.by_ref() {
-                    let published = DriverMsg {
-                        progress: Some(progress),
-                        location: Some(at(1.0, -2.0)),
+            } else if asked.order_id == Some(ID) {
+                answer.order = Some(last.clone());
+                fake.answer(&sent, &answer.encode_to_vec()).await;
+                for order in published.replace(&[]).unwrap_or_default() {
+                    let message = DriverMsg {
+                        progress: Some(Progress::default()),
+                        location: Some(location),
+                        order: Some(order.clone()),
                         ack_num: Some(0),
                         ..DriverMsg::data()
                     };
-                    fake.say(DEVICE, &published.encode_to_vec()).await;
+                    fake.say(DEVICE, &message.encode_to_vec()).await;
+                    if order.id == Some(ID) {
+                        last = order.clone();
+                    }
                 }
                 continue;
             } else {
-                assert_eq!(asked.kind(), Some(MsgType::Subscribe));
+                let kinds = [Some(MsgType::Subscribe), Some(MsgType::Unsubscribe)];
+                assert!(kinds.contains(&asked.kind()), "{asked:?}");
                 continue;
             }
             fake.answer(&sent, &answer.encode_to_vec()).await;
         }
     }
 
-    fn progress(state: State) -> Progress {
-        let mut progress = Progress::default();
-        progress.set_state(state);
-        progress
-    }
-
-    async fn driven(
-        progresses: Vec<Progress>,
-        next: &[Target],
-        visited: &[Target],
-    ) -> Result<Arrival, Failure> {
+    async fn driven(published: Option<&[Order]>) -> Result<Arrival, Failure> {
         let (client, mut fake) = Fake::new();
         let drive = client.drive_to_point(0);
         let mut screen = Screen::new(true);
         tokio::select! {
-            driven = drive_there(&drive, DEVICE, TARGET, &mut screen) => driven,
-            () = play(&mut fake, progresses, next, visited) => panic!("the client has ended"),
+            driven = drive_there(&drive, ID, TARGET, &mut screen) => driven,
+            () = play(&mut fake, published) => panic!("the client has ended"),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_visited_target_ends_the_command() {
-        let progresses = vec![progress(State::Following), progress(State::Idle)];
-        let arrival = driven(progresses, &[], &[TARGET]).await.unwrap();
+    async fn an_order_that_arrives_ends_the_command() {
+        let orders = [OrderState::Running, OrderState::Arrived].map(|it| order(ID, it, None));
+        let arrival = driven(Some(&orders)).await.unwrap();
         assert_eq!((arrival.x_m, arrival.y_m), (1.4, -2.0));
         assert_eq!(arrival.human(), "arrived: at 1.40 m, -2.00 m\n");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_skipped_target_is_unreachable() {
-        let skipped = Progress {
-            skipped: Some(table(&[TARGET])),
-            ..progress(State::Idle)
-        };
-        let failure = driven(vec![skipped], &[], &[]).await.unwrap_err();
-        let expected = Failure::new("the robot cannot reach (1.5 m, -2 m)")
-            .hint("`amber status drive-to-point:0` shows more");
-        assert_eq!(failure, expected);
+    async fn an_order_that_ends_otherwise_is_an_error_with_its_reason() {
+        for (state, reason, text, hint) in [
+            (
+                OrderState::Skipped,
+                Some("no path"),
+                "the robot cannot reach (1.5 m, -2 m): no path",
+                Some("`amber status drive-to-point:0` shows more"),
+            ),
+            (
+                OrderState::Replaced,
+                Some("replaced by tour (client 12)"),
+                "drive-to-point:0 no longer has the target: replaced by tour (client 12)",
+                None,
+            ),
+            (
+                OrderState::Unknown,
+                None,
+                "drive-to-point:0 no longer has the target: the driver no longer knows the order: it \
+                 was restarted, or many orders came since",
+                Some("`amber events` shows restarts"),
+            ),
+        ] {
+            let failure = driven(Some(&[order(ID, state, reason)])).await.unwrap_err();
+            let expected = Failure::new(text);
+            let expected = match hint {
+                Some(hint) => expected.hint(hint),
+                None => expected,
+            };
+            assert_eq!(failure, expected);
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_target_that_was_replaced_is_an_error() {
-        let failure = driven(vec![progress(State::Idle)], &[], &[]).await;
-        let failure = failure.unwrap_err();
-        assert_eq!(failure, {
-            let text = "drive-to-point:0 no longer has the target";
-            Failure::new(text).hint(
-                "another client has replaced it, or the driver was restarted; `amber events` shows \
-                 restarts",
-            )
-        });
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_progress_from_before_the_command_is_ignored() {
-        let waits = driven(vec![progress(State::Idle)], &[TARGET], &[]);
-        let waited = tokio::time::timeout(std::time::Duration::from_secs(3), waits).await;
+    async fn an_order_of_somebody_else_does_not_end_the_command() {
+        let older = [order(ID + 1, OrderState::Arrived, None)];
+        let waited =
+            tokio::time::timeout(std::time::Duration::from_secs(3), driven(Some(&older))).await;
         assert!(waited.is_err(), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_driver_without_orders_is_an_error_with_a_hint() {
+        let failure = driven(None).await.unwrap_err();
+        let text = "drive-to-point:0 refused the request: its driver knows no orders with ids";
+        assert_eq!(failure.text(), text);
     }
 
     #[test]

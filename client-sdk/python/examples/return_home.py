@@ -56,11 +56,11 @@ def main() -> None:
             home = home or here(robot)
             print(f"home is {home.x_m:.2f}, {home.y_m:.2f}: press Enter to drive there", flush=True)
             for _ in sys.stdin:
-                pose = drive.drive_to(home)
-                if pose is None:
-                    print("cannot reach the home, or another program has taken the robot")
+                end = drive.drive_to(home)
+                if end.pose is None:
+                    print(f"not at home: {end.reason}", flush=True)
                 else:
-                    print(f"arrived at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
+                    print(f"arrived at {end.pose.x_m:.2f}, {end.pose.y_m:.2f}", flush=True)
         except KeyboardInterrupt:
             pass
         finally:

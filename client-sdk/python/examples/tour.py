@@ -34,16 +34,15 @@ def tour(drive: amber.devices.DriveToPoint, rooms: list[amber.Target], rounds: i
         for room in rooms:
             print(f"driving to {room.x_m:g}, {room.y_m:g}", flush=True)
             try:
-                pose = drive.drive_to(room)
+                end = drive.drive_to(room)
             except amber.AmberError as error:
                 # The driver may recover.
                 print(f"error: {error}", file=sys.stderr)
             else:
-                if pose is None:
-                    why = drive.progress().progress.reason
-                    print(f"does not reach {room.x_m:g}, {room.y_m:g} ({why})", flush=True)
+                if end.pose is None:
+                    print(f"does not reach {room.x_m:g}, {room.y_m:g}: {end.reason}", flush=True)
                 else:
-                    print(f"arrived at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
+                    print(f"arrived at {end.pose.x_m:.2f}, {end.pose.y_m:.2f}", flush=True)
             time.sleep(PAUSE_S)
 
 

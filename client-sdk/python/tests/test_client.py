@@ -131,6 +131,69 @@ class Clients(unittest.TestCase):
         (command,) = self.sent("drive-to-point")
         self.assertFalse(command.HasExtension(valid_ms))
 
+    def orders(self, states):
+        """A drive-to-point whose order has these states, one for each question. Returns the ids."""
+        ids, states = [], iter(states)
+
+        def device(message):
+            reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
+            point = schemas.drive_to_point
+            order = reply.Extensions[point.order]
+            if message.HasExtension(point.go):
+                ids.append(message.Extensions[point.go].id)
+            elif message.HasExtension(point.getProgress):
+                reply.ClearExtension(point.order)
+                reply.Extensions[point.progress].remaining = 0.0
+                reply.Extensions[point.location].x = 1.5
+                return [reply]
+            elif not message.HasExtension(point.orderId):
+                return []
+            order.id, order.reason = ids[-1], "because"
+            state = next(states)
+            if state is None:
+                return []
+            order.state = schemas.order.Order.State.Value(state)
+            return [reply]
+
+        self.mediator.answers[(8, 0)] = device
+        return ids
+
+    def test_drive_to_waits_for_the_end_of_its_order(self):
+        drive = self.robot.drive_to_point()
+        self.orders(["RUNNING", "RUNNING", "ARRIVED"])
+        end = drive.drive_to(amber.Target(1.5, 2.0))
+        self.assertEqual((end.arrived, end.pose.x_m), (True, 1.5))
+        ids = self.orders(["RUNNING", "REPLACED"])
+        end = drive.drive_to(amber.Target(1.5, 2.0))
+        self.assertEqual((end.arrived, end.state, end.reason), (False, "REPLACED", "because"))
+        self.assertIsNone(end.pose)
+        self.assertTrue(2**32 <= ids[0] < 2**53)
+        self.orders(["UNKNOWN"])
+        self.assertIn("restarted", drive.drive_to(amber.Target(1.5, 2.0)).reason)
+
+    def test_lost_answers_about_an_order_are_asked_for_again(self):
+        drive = self.robot.drive_to_point().with_deadline(0.2)
+        # The first answer is lost; a driver of this version answers the question that follows.
+        asked = self.orders([None, "RUNNING", None, None, "ARRIVED"])
+        known = self.mediator.answers[(8, 0)]
+
+        def device(message):
+            if message.HasExtension(schemas.drive_to_point.getConfiguration):
+                reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
+                reply.Extensions[schemas.drive_to_point.configuration].maxSpeed = 300.0
+                return [reply]
+            return known(message)
+
+        self.mediator.answers[(8, 0)] = device
+        self.assertTrue(drive.drive_to(amber.Target(1.5, 2.0)).arrived)
+        self.assertEqual(len(set(asked)), 1, "the same order again")
+        # A driver of the original system never answers.
+        self.orders([None] * 3)
+        known = self.mediator.answers[(8, 0)]
+        self.mediator.answers[(8, 0)] = device
+        with self.assertRaisesRegex(amber.Refused, "knows no orders with ids"):
+            drive.drive_to(amber.Target(1.5, 2.0))
+
     def test_a_lease_is_kept_and_its_refusal_names_the_holder(self):
         asked, holder = [], None
 

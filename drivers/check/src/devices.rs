@@ -91,8 +91,8 @@ mod tests {
             ("maestro", "angles, set-speed"),
             (
                 "drive-to-point",
-                "set-targets, next-target, next-targets, visited-target, visited-targets, \
-                 configuration, progress",
+                "set-targets, order, orders, next-target, next-targets, visited-target, \
+                 visited-targets, configuration, progress",
             ),
             (
                 "collision-avoidance",
@@ -100,7 +100,7 @@ mod tests {
             ),
             (
                 "pid-follow-trajectory",
-                "next-targets, visited-targets, stop",
+                "order, orders, next-targets, visited-targets, stop",
             ),
         ] {
             let asks = asks_of(device);

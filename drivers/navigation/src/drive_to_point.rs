@@ -147,6 +147,15 @@ pub struct Target {
     pub radius_m: f64,
 }
 
+impl Target {
+    /// Whether the robot could drive there: the coordinates are numbers, and the radius is positive.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let numbers = [self.at.x, self.at.y, self.radius_m];
+        numbers.into_iter().all(f64::is_finite) && self.radius_m > 0.0
+    }
+}
+
 /// The activity of the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -295,8 +304,7 @@ impl DriveToPoint {
         self.skipped.clear();
         self.owner = (!targets.is_empty()).then_some(client);
         for target in targets.iter().take(MAX_TARGETS) {
-            let numbers = [target.at.x, target.at.y, target.radius_m];
-            if numbers.into_iter().all(f64::is_finite) && target.radius_m > 0.0 {
+            if target.is_valid() {
                 self.next.push_back(*target);
             } else {
                 self.skip(*target, Skipped::Invalid);

@@ -152,24 +152,7 @@ impl Trajectory {
         if self.run.is_some() {
             return Err(Refused::Running);
         }
-        let limits = [
-            config.max_lookahead_m,
-            config.max_centripetal_m_s2,
-            config.max_m_s,
-        ];
-        if !limits
-            .into_iter()
-            .all(|limit| limit.is_finite() && limit > 0.0)
-        {
-            return Err(Refused::Invalid("the limits must be positive numbers"));
-        }
-        if points.is_empty() || points.len() > MAX_POINTS {
-            return Err(Refused::Invalid("it needs 1 to 2048 points"));
-        }
-        let is_place = |point: &Waypoint| point.at.x.is_finite() && point.at.y.is_finite();
-        if !points.iter().all(is_place) {
-            return Err(Refused::Invalid("the coordinates must be numbers"));
-        }
+        check(config, points)?;
         self.config = config;
         self.points = points.to_vec();
         let mut way_m = 0.0;
@@ -181,6 +164,22 @@ impl Trajectory {
         self.passed = 0;
         self.finished = false;
         Ok(())
+    }
+
+    /// Sets the points and starts at the first one, also while the robot follows other points.
+    ///
+    /// # Errors
+    /// A value is invalid. The robot goes on with the old points.
+    pub fn follow_instead(
+        &mut self,
+        client: ClientId,
+        config: Config,
+        points: &[Waypoint],
+    ) -> Result<(), Refused> {
+        check(config, points)?;
+        self.stop();
+        self.set(config, points)?;
+        self.start(client)
     }
 
     /// Starts at the first point, or goes on after a stop.
@@ -288,6 +287,13 @@ impl Trajectory {
         Some(place.left_m)
     }
 
+    /// The length of the rest of the path, while it runs.
+    #[must_use]
+    pub fn remaining_m(&self) -> Option<f64> {
+        let follower = &self.run.as_ref()?.follower;
+        Some(follower.path().length_m() - follower.way_m())
+    }
+
     fn run(&mut self, client: ClientId, until: Option<Duration>) -> Result<(), Refused> {
         if self.run.is_some() {
             return Err(Refused::Running);
@@ -374,6 +380,29 @@ impl Trajectory {
         };
         Some((speed_m_s + CATCH_UP_PER_S * (wanted_m - way_m)).max(0.0))
     }
+}
+
+/// Whether the robot can follow these points with this configuration.
+fn check(config: Config, points: &[Waypoint]) -> Result<(), Refused> {
+    let limits = [
+        config.max_lookahead_m,
+        config.max_centripetal_m_s2,
+        config.max_m_s,
+    ];
+    if !limits
+        .into_iter()
+        .all(|limit| limit.is_finite() && limit > 0.0)
+    {
+        return Err(Refused::Invalid("the limits must be positive numbers"));
+    }
+    if points.is_empty() || points.len() > MAX_POINTS {
+        return Err(Refused::Invalid("it needs 1 to 2048 points"));
+    }
+    let is_place = |point: &Waypoint| point.at.x.is_finite() && point.at.y.is_finite();
+    if !points.iter().all(is_place) {
+        return Err(Refused::Invalid("the coordinates must be numbers"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -486,6 +515,31 @@ mod tests {
         assert_eq!(driver.state(), State::WaitingForPose);
         driver.handle_client_left(CLIENT);
         assert_eq!(driver.state(), State::Ready);
+    }
+
+    #[test]
+    fn other_points_replace_those_that_the_robot_follows_unless_they_are_invalid() {
+        let mut driver = driver(&line([0; 3]));
+        let mut pose = Pose::default();
+        driver.start(CLIENT).unwrap();
+        run(&mut driver, 0, 4_000, &mut pose);
+        assert_eq!(driver.visited_points().len(), 2);
+        let rest_m = driver.remaining_m().unwrap();
+        assert!((2.0 - pose.at.x - rest_m).abs() < 0.05, "{rest_m}");
+        let config = Config::default();
+        assert!(driver.follow_instead(ClientId(8), config, &[]).is_err());
+        assert_eq!(driver.owner(), Some(CLIENT));
+        let back = [Waypoint {
+            at: pose.at,
+            time: Duration::ZERO,
+        }];
+        driver.follow_instead(ClientId(8), config, &back).unwrap();
+        assert_eq!(driver.owner(), Some(ClientId(8)));
+        run(&mut driver, 4_000, 4_100, &mut pose);
+        assert_eq!(
+            (driver.state(), driver.remaining_m()),
+            (State::Finished, None)
+        );
     }
 
     #[test]

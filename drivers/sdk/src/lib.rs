@@ -66,8 +66,8 @@
 //!
 //! # Where to look
 //!
-//! `session`, `subscribers`, `periodic`, `queue`, `motion` and `health` make decisions
-//! without IO (PURE); `pipe` reads and writes any stream, `many` joins the
+//! `session`, `subscribers`, `periodic`, `queue`, `motion`, `orders` and `health` make
+//! decisions without IO (PURE); `pipe` reads and writes any stream, `many` joins the
 //! pipes of several devices, and `stdio` is the process around it (IO). The
 //! first lines of each module contain PURE or IO.
 
@@ -85,6 +85,7 @@ mod health;
 mod link;
 mod many;
 mod motion;
+pub mod orders;
 pub mod periodic;
 mod pipe;
 pub mod queue;
@@ -100,7 +101,7 @@ pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
 pub use link::{Link, SendError};
 pub use many::{Devices, serve_many_until};
-pub use motion::{Holder, Motion, Moves};
+pub use motion::{Holder, Motion, Moves, StopCause, client_name};
 pub use periodic::Periodic;
 pub use pipe::{serve_on, serve_until};
 pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};

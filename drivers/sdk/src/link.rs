@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::health::HealthTable;
 use crate::motion::Holder;
+use crate::orders::Author;
 use crate::request::Origin;
 use crate::session::MessageTooLong;
 
@@ -204,6 +205,16 @@ impl<M: DeviceMessage> Link<M> {
     /// holds it. For a driver that moves another device on behalf of this client.
     pub fn holder(&self) -> watch::Receiver<Option<Holder>> {
         self.holder.clone()
+    }
+
+    /// The sender of a request, for the bookkeeping of [`orders`](crate::orders). If it holds the lease,
+    /// it has the name that it gave for the lease, else `name`.
+    pub fn author(&self, origin: &Origin, name: Option<&str>) -> Author {
+        let holder = self.holder.borrow();
+        let of_holder = (holder.as_ref())
+            .filter(|holder| origin.client() == Some(holder.client))
+            .map(|holder| &*holder.name);
+        Author::of(origin, of_holder.or(name))
     }
 
     /// Reports that the driver cannot move the device for anybody now, with the reason: one sentence

@@ -12,11 +12,13 @@ mod control;
 mod news;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Instant;
 
 use amber_proto::motion::{MotionReport, MotionState};
 use amber_proto::{ClientId, Device};
 
+pub use control::client_name;
 pub(crate) use control::{Command, Control, Refusal, Request, Stop};
 
 /// What a request does to the things that a device moves.
@@ -30,6 +32,34 @@ pub enum Motion {
     Moves,
     /// The same; the motion goes on until it is done.
     Errand,
+}
+
+/// Why the harness stops a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// The last command is no longer valid.
+    Expired,
+    /// The client that moved the device is gone.
+    ClientGone,
+    /// The client that moved the device has lost the lease, or another client has taken it; how, as
+    /// a sentence.
+    LeaseLost(String),
+    /// The device was halted.
+    Halted {
+        /// Who halted it, in words.
+        by: String,
+    },
+}
+
+impl fmt::Display for StopCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => f.write_str("the command is no longer valid"),
+            Self::ClientGone => f.write_str("the client is gone"),
+            Self::LeaseLost(how) => f.write_str(how),
+            Self::Halted { by } => write!(f, "the device was halted by {by}"),
+        }
+    }
 }
 
 /// The requests of a device that moves, for the harness: what they do, and how to stop. Generated

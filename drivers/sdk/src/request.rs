@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use amber_proto::{ClientId, Device, SynNum};
 
+use crate::motion::StopCause;
+
 /// A DATA message from a client or from another driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<M> {
@@ -32,9 +34,8 @@ pub struct Origin {
     /// When the request is no longer valid, if the sender said so. The harness stops the device
     /// then.
     pub valid_until: Option<Instant>,
-    /// The harness itself sends the request, to stop the device: for example because a lease has
-    /// ended.
-    pub is_from_harness: bool,
+    /// If the harness itself sends the request, to stop the device: the reason.
+    pub stop_cause: Option<StopCause>,
     /// The client of the sender, if it is a driver that moves this device for one.
     pub for_client: Option<ClientId>,
 }

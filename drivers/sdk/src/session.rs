@@ -375,11 +375,13 @@ impl<M: DeviceMessage> Session<M> {
                     request.origin.device == device && motion(&request.message) > Motion::Stops
                 });
             }
-            if let Some(message) = desk.moves.stop.filter(|_| stop.is_needed) {
+            if let Some(cause) = stop.cause
+                && let Some(message) = desk.moves.stop
+            {
                 let origin = Origin {
                     clients: stop.client.into_iter().collect(),
                     device,
-                    is_from_harness: true,
+                    stop_cause: Some(cause),
                     ..Origin::default()
                 };
                 let message = message();

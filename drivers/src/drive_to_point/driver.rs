@@ -4,9 +4,10 @@ use std::error::Error;
 use std::time::Instant;
 
 use amber_driver::devices::drive_to_point::{
-    Configuration, DriveToPointDriver, DriveToPointLink, NextTargetAnswer, NextTargetsAnswer,
+    Configuration, DriveToPointDriver, DriveToPointLink, Go, NextTargetAnswer, NextTargetsAnswer,
     ProgressAnswer, Targets, VisitedTargetAnswer, VisitedTargetsAnswer,
 };
+use amber_driver::proto::order::{Order, Orders};
 use amber_driver::{ClientId, Outcome, Reply};
 
 use super::Plan;
@@ -82,6 +83,24 @@ impl DriveToPointDriver for DriveToPoint {
         self.desk
             .request(ClientRequest::SetTargets(outcome, targets))
             .await;
+    }
+
+    async fn go(&mut self, go: Go, reply: Reply<Order>) {
+        self.desk.request(ClientRequest::Go(reply, go)).await;
+    }
+
+    async fn order(&mut self, id: u64, reply: Reply<Order>) {
+        self.ask(Question::Order(reply, id)).await;
+    }
+
+    async fn cancel_order(&mut self, id: u64, reply: Reply<Order>) {
+        self.desk
+            .request(ClientRequest::CancelOrder(reply, id))
+            .await;
+    }
+
+    async fn orders(&mut self, reply: Reply<Orders>) {
+        self.ask(Question::Orders(reply)).await;
     }
 
     async fn next_target(&mut self, reply: Reply<NextTargetAnswer>) {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use amber_driver::devices::drive_to_point::progress;
 use amber_driver::devices::drive_to_point::{
-    Configuration, DriveToPointLink, DriverMsg, Location, NextTargetAnswer, NextTargetsAnswer,
+    Configuration, DriveToPointLink, DriverMsg, Go, Location, NextTargetAnswer, NextTargetsAnswer,
     Path, Progress, ProgressAnswer, ProgressUpdatesData, Targets, VisitedTargetAnswer,
     VisitedTargetsAnswer,
 };
+use amber_driver::orders::{Author, End, LATEST, Orders};
+use amber_driver::proto::order;
 use amber_driver::{ClientId, Outcome, Reply};
 use amber_map::{MapPose, Point, Pose};
 use amber_navigation::collision::Reason;
@@ -28,6 +30,8 @@ const MAX_POINTS: usize = 200;
 #[derive(Debug)]
 pub(super) enum ClientRequest {
     SetTargets(Outcome, Targets),
+    Go(Reply<order::Order>, Go),
+    CancelOrder(Reply<order::Order>, u64),
     Ask(Question),
     ClientGone(ClientId),
 }
@@ -41,11 +45,14 @@ pub(super) enum Question {
     VisitedTargets(Reply<VisitedTargetsAnswer>),
     Configuration(Reply<Configuration>),
     Progress(Reply<ProgressAnswer>),
+    Order(Reply<order::Order>, u64),
+    Orders(Reply<order::Orders>),
 }
 
 /// The logic, and further data for messages.
 pub(super) struct ToPoint {
     logic: DriveToPoint,
+    orders: Orders,
     max_speed_mm_s: f64,
     /// The pose as the location driver sent it.
     pose: Option<MapPose>,
@@ -65,6 +72,7 @@ impl ToPoint {
     pub(super) fn new(logic: DriveToPoint, max_speed_mm_s: f64) -> Self {
         Self {
             logic,
+            orders: Orders::default(),
             max_speed_mm_s,
             pose: None,
             reason: Reason::Idle,
@@ -73,35 +81,101 @@ impl ToPoint {
         }
     }
 
-    fn set_targets(
-        &mut self,
-        now: Duration,
-        client: Option<ClientId>,
-        targets: &Targets,
-    ) -> Result<(), String> {
-        let places = targets.longitudes.iter().zip(&targets.latitudes);
-        let targets: Vec<Target> = places
-            .zip(&targets.radiuses)
-            .map(|((x_m, y_m), radius_m)| Target {
-                at: Pose::from(MapPose::new(*x_m, *y_m, 0.0)).at,
-                radius_m: *radius_m,
-            })
-            .collect();
-        if targets.len() > logic::MAX_TARGETS {
-            self.counters.refused += 1;
-            let max = logic::MAX_TARGETS;
-            return Err(format!("{} targets; at most {max}", targets.len()));
-        }
-        let client = client.unwrap_or(ClientId(0));
-        self.logic
-            .set_targets(now, logic::ClientId(client.0), &targets);
+    /// Replaces the targets without an order of the client.
+    fn set_targets(&mut self, now: Duration, by: Author, targets: &Targets) -> Result<(), String> {
+        let targets = places(targets);
+        check_number(targets.len()).inspect_err(|_| self.counters.refused += 1)?;
+        self.begin(now, LATEST, by, &targets);
         match self.logic.skipped_targets().len() {
             0 => Ok(()),
             invalid => Err(format!(
-                "{invalid} of {} targets are invalid: coordinates and radius must be numbers, and \
-                 the radius positive",
+                "{invalid} of {} targets are invalid: {VALID}",
                 targets.len()
             )),
+        }
+    }
+
+    fn go(&mut self, now: Duration, by: Author, go: &Go, reply: Reply<order::Order>) {
+        match self.orders.repeated(go.id, by.client) {
+            Err(taken) => return reply.refuse(&taken.to_string()),
+            Ok(Some(known)) => {
+                return match &known.end {
+                    Some(End::Refused(why)) => reply.refuse(why),
+                    _ => reply.send(known.to_wire(self.logic.remaining_m())),
+                };
+            }
+            Ok(None) => {}
+        }
+        let targets = places(&go.targets);
+        if let Err(why) = check(&go.targets, &targets) {
+            self.counters.refused += 1;
+            self.orders.refuse(go.id, by, targets.len(), &*why);
+            return reply.refuse(&why);
+        }
+        self.begin(now, go.id, by, &targets);
+        reply.send(self.orders.answer(go.id, self.logic.remaining_m()));
+    }
+
+    /// New targets; none stop the robot.
+    fn begin(&mut self, now: Duration, id: u64, by: Author, targets: &[Target]) {
+        let client = logic::ClientId(by.client.0);
+        match targets.is_empty() {
+            true => self.end(End::Stopped(by)),
+            false => {
+                self.end(End::Replaced(by.clone()));
+                self.orders.begin(id, by, targets.len());
+            }
+        }
+        self.logic.set_targets(now, client, targets);
+        self.follow_order();
+    }
+
+    fn cancel(&mut self, now: Duration, by: Author, id: u64) -> order::Order {
+        let wanted = self.orders.find(id);
+        if wanted.is_some_and(|order| order.end.is_none()) {
+            self.end(End::Cancelled(by));
+            self.logic.stop(now);
+        }
+        self.orders.answer(id, self.logic.remaining_m())
+    }
+
+    fn client_gone(&mut self, now: Duration, client: ClientId) {
+        let owner = self.logic.owner();
+        let client = logic::ClientId(client.0);
+        self.logic.handle_client_left(now, client);
+        if self.logic.owner() != owner {
+            self.end(match owner == Some(client) {
+                true => End::ClientLost,
+                false => End::StoppedByRule(format!(
+                    "client {} has left, and the driver stops then (--any-client-stops)",
+                    client.0
+                )),
+            });
+        }
+    }
+
+    /// Notes the progress of the order, and its end if the robot is done.
+    fn follow_order(&mut self) {
+        let skipped = self.logic.skipped_targets();
+        let visited = self.logic.visited_targets().len();
+        self.orders.note_progress(visited, skipped.len());
+        if self.logic.owner().is_none() {
+            let end = match skipped.last() {
+                None => End::Arrived,
+                Some((_, why)) => End::Skipped(why.to_string()),
+            };
+            self.end(end);
+        }
+    }
+
+    /// Ends the order that runs, if any.
+    fn end(&mut self, end: End) {
+        if let Some(order) = self.orders.end(end) {
+            let reason = order.end.as_ref().and_then(End::reason);
+            let reason = reason.unwrap_or_else(|| "the robot has arrived".into());
+            tracing::info!("order {} of {} has ended: {reason}", order.id, order.by);
+            // Subscribers learn it at once.
+            self.published = None;
         }
     }
 
@@ -142,8 +216,19 @@ impl ToPoint {
             Question::Progress(reply) => reply.send(ProgressAnswer {
                 progress: self.progress(),
                 location,
+                order: self.newest_order(),
             }),
+            Question::Order(reply, id) => {
+                reply.send(self.orders.answer(id, self.logic.remaining_m()));
+            }
+            Question::Orders(reply) => reply.send(self.orders.list(self.logic.remaining_m())),
         }
+    }
+
+    /// The order that runs, or the last one.
+    fn newest_order(&self) -> Option<order::Order> {
+        let order = self.orders.find(LATEST)?;
+        Some(order.to_wire(self.logic.remaining_m()))
     }
 
     fn progress(&self) -> Progress {
@@ -206,22 +291,29 @@ impl Pilot for ToPoint {
     type Message = DriverMsg;
     type Link = DriveToPointLink;
 
-    fn request(&mut self, now: Duration, _link: &DriveToPointLink, request: ClientRequest) {
+    fn request(&mut self, now: Duration, link: &DriveToPointLink, request: ClientRequest) {
         match request {
-            // The end of a lease, which is no list of targets of a client.
-            ClientRequest::SetTargets(outcome, _) if outcome.origin().is_from_harness => {
-                self.logic.stop(now);
-                outcome.done();
-            }
             ClientRequest::SetTargets(outcome, targets) => {
-                let done = self.set_targets(now, outcome.client(), &targets);
+                let by = link.author(outcome.origin(), None);
+                // The end of a lease, for example, which is no list of targets of a client.
+                if outcome.origin().stop_cause.is_some() {
+                    self.end(End::of_stop(by, outcome.origin()));
+                    self.logic.stop(now);
+                    return outcome.done();
+                }
+                let done = self.set_targets(now, by, &targets);
                 finish(outcome, done.err().as_deref());
             }
-            ClientRequest::Ask(question) => self.answer(question),
-            ClientRequest::ClientGone(client) => {
-                let client = logic::ClientId(client.0);
-                self.logic.handle_client_left(now, client);
+            ClientRequest::Go(reply, go) => {
+                let by = link.author(reply.origin(), go.name.as_deref());
+                self.go(now, by, &go, reply);
             }
+            ClientRequest::CancelOrder(reply, id) => {
+                let by = link.author(reply.origin(), None);
+                reply.send(self.cancel(now, by, id));
+            }
+            ClientRequest::Ask(question) => self.answer(question),
+            ClientRequest::ClientGone(client) => self.client_gone(now, client),
         }
     }
 
@@ -245,6 +337,7 @@ impl Pilot for ToPoint {
 
     fn tell(&mut self, now: Duration, link: &DriveToPointLink) {
         self.log();
+        self.follow_order();
         let is_due = (self.published)
             .is_none_or(|published| now.saturating_sub(published) >= PUBLISH_PERIOD);
         if is_due && link.subscriptions() > 0 {
@@ -252,6 +345,7 @@ impl Pilot for ToPoint {
             complain(link.progress_updates(ProgressUpdatesData {
                 progress: self.progress(),
                 location: self.location(),
+                order: self.newest_order(),
             }));
         }
     }
@@ -278,6 +372,43 @@ impl Pilot for ToPoint {
 
     fn counters(&self) -> String {
         format!("{:?} {:?}", self.counters, self.logic.monitor().counters())
+    }
+}
+
+/// What coordinates and radius must be.
+const VALID: &str = "coordinates and radius must be numbers, and the radius positive";
+
+/// The targets of a message. The shortest column decides about their number.
+fn places(targets: &Targets) -> Vec<Target> {
+    let places = targets.longitudes.iter().zip(&targets.latitudes);
+    let target = |((x_m, y_m), radius_m): ((&f64, &f64), &f64)| Target {
+        at: Pose::from(MapPose::new(*x_m, *y_m, 0.0)).at,
+        radius_m: *radius_m,
+    };
+    places.zip(&targets.radiuses).map(target).collect()
+}
+
+fn check_number(targets: usize) -> Result<(), String> {
+    let max = logic::MAX_TARGETS;
+    match targets <= max {
+        true => Ok(()),
+        false => Err(format!("{targets} targets; at most {max}")),
+    }
+}
+
+/// Whether the targets of an order, and its message, are as they must be.
+fn check(message: &Targets, targets: &[Target]) -> Result<(), String> {
+    let columns = [&message.longitudes, &message.latitudes, &message.radiuses];
+    if columns.iter().any(|column| column.len() != targets.len()) {
+        return Err("the columns of the targets differ in length".into());
+    }
+    if targets.is_empty() {
+        return Err("an order has at least one target; to stop the robot, cancel it".into());
+    }
+    check_number(targets.len())?;
+    match targets.iter().position(|target| !target.is_valid()) {
+        None => Ok(()),
+        Some(index) => Err(format!("target {index} is invalid: {VALID}")),
     }
 }
 

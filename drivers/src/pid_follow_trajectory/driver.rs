@@ -4,8 +4,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use amber_driver::devices::pid_follow_trajectory::{
-    Configuration, PidFollowTrajectoryDriver, PidFollowTrajectoryLink, Targets,
+    Configuration, Follow, PidFollowTrajectoryDriver, PidFollowTrajectoryLink, Targets,
 };
+use amber_driver::proto::order::{Order, Orders};
 use amber_driver::{ClientId, Outcome, Reply};
 
 use super::Plan;
@@ -73,6 +74,24 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
     ) {
         let request = ClientRequest::SetTargets(outcome, targets, configuration);
         self.desk.request(request).await;
+    }
+
+    async fn follow(&mut self, follow: Follow, reply: Reply<Order>) {
+        let request = ClientRequest::Follow(reply, follow);
+        self.desk.request(request).await;
+    }
+
+    async fn order(&mut self, id: u64, reply: Reply<Order>) {
+        self.desk.request(ClientRequest::Order(reply, id)).await;
+    }
+
+    async fn cancel_order(&mut self, id: u64, reply: Reply<Order>) {
+        let request = ClientRequest::CancelOrder(reply, id);
+        self.desk.request(request).await;
+    }
+
+    async fn orders(&mut self, reply: Reply<Orders>) {
+        self.desk.request(ClientRequest::Orders(reply)).await;
     }
 
     async fn next_targets(&mut self, reply: Reply<Targets>) {

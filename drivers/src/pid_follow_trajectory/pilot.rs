@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use amber_driver::devices::pid_follow_trajectory::progress;
 use amber_driver::devices::pid_follow_trajectory::{
-    Configuration, DriverMsg, PidFollowTrajectoryLink, Progress, Targets,
+    Configuration, DriverMsg, Follow, PidFollowTrajectoryLink, Progress, ProgressUpdatesData,
+    Targets,
 };
-use amber_driver::{ClientId, Outcome, Reply};
+use amber_driver::orders::{Author, End, LATEST, Orders};
+use amber_driver::proto::order;
+use amber_driver::{ClientId, Origin, Outcome, Reply};
 use amber_map::{MapPose, Pose};
 use amber_navigation::collision::{Monitor, Reason};
 use amber_navigation::drive_to_point;
@@ -28,6 +31,10 @@ pub(super) enum ClientRequest {
     SetTargets(Outcome, Targets, Configuration),
     NextTargets(Reply<Targets>),
     VisitedTargets(Reply<Targets>),
+    Follow(Reply<order::Order>, Follow),
+    Order(Reply<order::Order>, u64),
+    CancelOrder(Reply<order::Order>, u64),
+    Orders(Reply<order::Orders>),
     Start(Outcome),
     Stop(Outcome),
     Step(Outcome),
@@ -37,6 +44,7 @@ pub(super) enum ClientRequest {
 /// The logic behind the collision monitor.
 pub(super) struct Following {
     trajectory: Trajectory,
+    orders: Orders,
     /// `None` if the driver runs without a scanner.
     monitor: Option<Monitor>,
     reason: Reason,
@@ -48,6 +56,7 @@ impl Following {
     pub(super) fn new(trajectory: Trajectory, monitor: Option<Monitor>) -> Self {
         Self {
             trajectory,
+            orders: Orders::default(),
             monitor,
             reason: Reason::Idle,
             published: None,
@@ -62,6 +71,99 @@ impl Following {
             tracing::warn!("refused a request: {why}");
         }
         finish(outcome, why.as_deref());
+    }
+
+    /// Starts the trajectory as an order of a client that knows no orders.
+    fn start(
+        &mut self,
+        link: &PidFollowTrajectoryLink,
+        outcome: Outcome,
+        start: impl FnOnce(&mut Trajectory, drive_to_point::ClientId) -> Result<(), Refused>,
+    ) {
+        let by = link.author(outcome.origin(), None);
+        let done = start(&mut self.trajectory, logic_id(by.client));
+        if done.is_ok() {
+            self.begin(LATEST, by);
+        }
+        self.finish(outcome, done);
+    }
+
+    /// The robot follows the trajectory from now on.
+    fn begin(&mut self, id: u64, by: Author) {
+        self.end(End::Replaced(by.clone()));
+        let points = self.trajectory.visited_points().len() + self.trajectory.next_points().len();
+        self.orders.begin(id, by, points);
+        self.follow_order();
+    }
+
+    fn follow(&mut self, by: Author, follow: &Follow, reply: Reply<order::Order>) {
+        match self.orders.repeated(follow.id, by.client) {
+            Err(taken) => return reply.refuse(&taken.to_string()),
+            Ok(Some(known)) => {
+                return match &known.end {
+                    Some(End::Refused(why)) => reply.refuse(why),
+                    _ => reply.send(known.to_wire(self.trajectory.remaining_m())),
+                };
+            }
+            Ok(None) => {}
+        }
+        let (config, points) = (config(&follow.configuration), waypoints(&follow.targets));
+        let client = logic_id(by.client);
+        match self.trajectory.follow_instead(client, config, &points) {
+            Ok(()) => {
+                self.begin(follow.id, by);
+                reply.send(self.answer(follow.id));
+            }
+            Err(refused) => {
+                let why = refused.to_string();
+                self.refused += 1;
+                self.orders.refuse(follow.id, by, points.len(), &*why);
+                reply.refuse(&why);
+            }
+        }
+    }
+
+    fn cancel(&mut self, by: Author, id: u64) {
+        let wanted = self.orders.find(id);
+        if wanted.is_some_and(|order| order.end.is_none()) {
+            self.end(End::Cancelled(by));
+            self.trajectory.stop();
+        }
+    }
+
+    fn stop(&mut self, by: Author, origin: &Origin) {
+        self.end(End::of_stop(by, origin));
+        self.trajectory.stop();
+    }
+
+    /// Notes the progress of the order, and its end if the robot is done.
+    fn follow_order(&mut self) {
+        if self.orders.current().is_none() {
+            return;
+        }
+        let visited = self.trajectory.visited_points().len();
+        self.orders.note_progress(visited, 0);
+        if self.trajectory.owner().is_none() {
+            self.end(match self.trajectory.state() {
+                State::Finished => End::Arrived,
+                _ => End::StoppedByRule("the single step is over".into()),
+            });
+        }
+    }
+
+    /// Ends the order that runs, if any.
+    fn end(&mut self, end: End) {
+        if let Some(order) = self.orders.end(end) {
+            let reason = order.end.as_ref().and_then(End::reason);
+            let reason = reason.unwrap_or_else(|| "the robot has arrived".into());
+            tracing::info!("order {} of {} has ended: {reason}", order.id, order.by);
+            // Subscribers learn it at once.
+            self.published = None;
+        }
+    }
+
+    fn answer(&self, id: u64) -> order::Order {
+        self.orders.answer(id, self.trajectory.remaining_m())
     }
 
     fn progress(&self, now: Duration) -> Progress {
@@ -88,7 +190,7 @@ impl Pilot for Following {
     type Message = DriverMsg;
     type Link = PidFollowTrajectoryLink;
 
-    fn request(&mut self, now: Duration, _link: &PidFollowTrajectoryLink, request: ClientRequest) {
+    fn request(&mut self, now: Duration, link: &PidFollowTrajectoryLink, request: ClientRequest) {
         let trajectory = &mut self.trajectory;
         match request {
             ClientRequest::SetTargets(outcome, targets, configuration) => {
@@ -97,19 +199,35 @@ impl Pilot for Following {
             }
             ClientRequest::NextTargets(reply) => reply.send(table(trajectory.next_points())),
             ClientRequest::VisitedTargets(reply) => reply.send(table(trajectory.visited_points())),
-            ClientRequest::Start(outcome) => {
-                let done = trajectory.start(owner(outcome.client()));
-                self.finish(outcome, done);
+            ClientRequest::Follow(reply, follow) => {
+                let by = link.author(reply.origin(), follow.name.as_deref());
+                self.follow(by, &follow, reply);
             }
+            ClientRequest::Order(reply, id) => reply.send(self.answer(id)),
+            ClientRequest::CancelOrder(reply, id) => {
+                self.cancel(link.author(reply.origin(), None), id);
+                reply.send(self.answer(id));
+            }
+            ClientRequest::Orders(reply) => {
+                reply.send(self.orders.list(trajectory.remaining_m()));
+            }
+            ClientRequest::Start(outcome) => self.start(link, outcome, Trajectory::start),
             ClientRequest::Stop(outcome) => {
-                trajectory.stop();
+                self.stop(link.author(outcome.origin(), None), outcome.origin());
                 outcome.done();
             }
             ClientRequest::Step(outcome) => {
-                let done = trajectory.single_step(now, owner(outcome.client()));
-                self.finish(outcome, done);
+                let step = |logic: &mut Trajectory, client| logic.single_step(now, client);
+                self.start(link, outcome, step);
             }
-            ClientRequest::ClientGone(client) => trajectory.handle_client_left(owner(Some(client))),
+            ClientRequest::ClientGone(client) => {
+                let client = logic_id(client);
+                let is_its = trajectory.owner() == Some(client);
+                trajectory.handle_client_left(client);
+                if is_its {
+                    self.end(End::ClientLost);
+                }
+            }
         }
     }
 
@@ -140,11 +258,16 @@ impl Pilot for Following {
     }
 
     fn tell(&mut self, now: Duration, link: &PidFollowTrajectoryLink) {
+        self.follow_order();
         let is_due = (self.published)
             .is_none_or(|published| now.saturating_sub(published) >= PUBLISH_PERIOD);
         if is_due && link.subscriptions() > 0 {
             self.published = Some(now);
-            complain(link.progress_updates(self.progress(now)));
+            let order = self.orders.find(LATEST);
+            complain(link.progress_updates(ProgressUpdatesData {
+                progress: self.progress(now),
+                order: order.map(|order| order.to_wire(self.trajectory.remaining_m())),
+            }));
         }
     }
 
@@ -168,8 +291,8 @@ impl Pilot for Following {
     }
 }
 
-fn owner(client: Option<ClientId>) -> drive_to_point::ClientId {
-    drive_to_point::ClientId(client.map_or(0, |client| client.0))
+fn logic_id(client: ClientId) -> drive_to_point::ClientId {
+    drive_to_point::ClientId(client.0)
 }
 
 /// The configuration of a message. An absent value is that of the original's example client. The

@@ -35,11 +35,13 @@ from .errors import (
     Refused,
     Unreachable,
 )
+from .extras import new_order_id
 from .proxies import DummyStatus
 from .schemas import DriverMsg
 from .schemas import load as load_proto
 from .values import (
     Attitude,
+    DriveEnd,
     DriverStatus,
     Finding,
     ImuReading,
@@ -62,6 +64,7 @@ __all__ = [
     "Client",
     "Closed",
     "Device",
+    "DriveEnd",
     "Driver",
     "DriverDied",
     "DriverMsg",
@@ -88,6 +91,7 @@ __all__ = [
     "claim_stdout",
     "drivers",
     "load_proto",
+    "new_order_id",
     "schemas",
     "serve",
 ]

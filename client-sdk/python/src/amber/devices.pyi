@@ -21,10 +21,12 @@ from .proxies import (
     DriveToPointVisitedTargets,
     DummyStatus,
     LocationServicePoses,
+    PidFollowTrajectoryProgressUpdates,
     RoboclawSpeedUpdates,
 )
 from .typed import PlainTyped as PlainTyped
 from .values import (
+    DriveEnd,
     DriverStatus,
     Finding,
     ImuReading,
@@ -309,6 +311,24 @@ class DriveToPoint(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
+    def go(self, id: int, targets: Iterable[Target], name: str | None = None) -> Any:
+        """Replaces all targets and starts, as an order with an id. `Order` tells how it ends.
+
+        Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
+        lost, repeat the request: an order that the driver knows is not started again.
+
+        ``id``: The id of the order.
+
+        ``name``: The client in words, such as "amber goto". At most 100 bytes.
+        """
+    def order(self, order_id: int) -> Any:
+        """The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
+        one. The driver remembers the last 16 ended orders.
+        """
+    def cancel_order(self, cancel_id: int) -> Any:
+        """Stops the robot if the order with this id runs. Returns the order."""
+    def orders(self) -> list[Any]:
+        """The orders that the driver remembers, the newest first."""
     def next_target(self) -> DriveToPointNextTarget:
         """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
     def next_targets(self) -> DriveToPointNextTargets:
@@ -320,18 +340,26 @@ class DriveToPoint(PlainTyped):
     def configuration(self) -> Any:
         """The settings of the driver."""
     def progress(self) -> DriveToPointProgress:
-        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
+        """The activity, the path and the pose of the robot, and the order that runs, or the last one.
+        Drivers of the original system do not answer.
+        """
     def progress_updates(self) -> Subscription[DriveToPointProgressUpdates]:
         """The same, five times per second. The original does not publish."""
     def stop(self) -> None:
         """Deletes all targets, which stops the robot. No answer."""
-    def drive_to(self, target: Target) -> MapPose | None:
-        """Drives to one target and waits until the robot is there. This replaces all other targets.
+    def drive_to(self, target: Target) -> DriveEnd:
+        """Drives to one target and waits for the end. This replaces all other targets.
 
-        Returns the pose there; None if the driver gave the target up, or if another client has set
-        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
+        The result tells whether the robot has arrived, and if not, why. The robot may wait forever,
+        for example for a lost laser: ``progress()`` shows why.
 
-        An error or cancelling does not stop the robot: call ``stop()``, or close the client.
+        An error or cancelling does not stop the robot: call ``stop()``, or close the client. To stop
+        only what you have started, use ``drive_as``.
+        """
+    def drive_as(self, id: int, targets: Iterable[Target]) -> DriveEnd:
+        """Like ``drive_to``, with any number of targets and an id from :func:`amber.new_order_id`.
+
+        With the id, ``cancel_order`` stops this trip and no other one.
         """
 
 class CollisionAvoidance(PlainTyped):
@@ -371,6 +399,31 @@ class PidFollowTrajectory(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
+    def follow(
+        self,
+        id: int,
+        targets: Iterable[TrajectoryPoint],
+        configuration: Any,
+        name: str | None = None,
+    ) -> Any:
+        """Replaces the trajectory and the settings and starts, as an order with an id. `Order` tells how it
+        ends. Unlike `SetTargets`, it also replaces a trajectory that the robot follows.
+
+        Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
+        lost, repeat the request: an order that the driver knows is not started again.
+
+        ``id``: The id of the order.
+
+        ``name``: The client in words, such as "my program". At most 100 bytes.
+        """
+    def order(self, order_id: int) -> Any:
+        """The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
+        one. The driver remembers the last 16 ended orders.
+        """
+    def cancel_order(self, cancel_id: int) -> Any:
+        """Stops the robot if the order with this id runs. Returns the order."""
+    def orders(self) -> list[Any]:
+        """The orders that the driver remembers, the newest first."""
     def next_targets(self) -> list[TrajectoryPoint]:
         """The points that are still to be reached."""
     def visited_targets(self) -> list[TrajectoryPoint]:
@@ -390,10 +443,21 @@ class PidFollowTrajectory(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
-    def progress_updates(self) -> Subscription[Any]:
-        """The activity of the robot, five times per second. The original does not publish."""
+    def progress_updates(self) -> Subscription[PidFollowTrajectoryProgressUpdates]:
+        """The activity of the robot and the order, five times per second. The original does not publish."""
     def set_trajectory(self, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
+    def drive_along(
+        self,
+        points: Iterable[TrajectoryPoint],
+        configuration: Any = None,
+        id: int | None = None,
+    ) -> DriveEnd:
+        """Follows a trajectory and waits for the end.
+
+        This replaces the trajectory that the robot follows, if any. With an ``id`` from
+        :func:`amber.new_order_id`, ``cancel_order`` stops it. The result has no pose.
+        """
     def next_points(self) -> list[TrajectoryPoint]:
         """Another name of ``next_targets``."""
     def visited_points(self) -> list[TrajectoryPoint]:

@@ -18,6 +18,7 @@ from .proxies import (
     DriveToPointVisitedTargets,
     DummyStatus,
     LocationServicePoses,
+    PidFollowTrajectoryProgressUpdates,
     RoboclawSpeedUpdates,
 )
 from .typed_driver import TypedDriver as TypedDriver
@@ -240,6 +241,28 @@ class DriveToPointDriver(TypedDriver):
         No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
+    def go(self, id: int, targets: list[Target], name: str | None, /) -> Any:
+        """Replaces all targets and starts, as an order with an id. `Order` tells how it ends.
+
+        Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
+        lost, repeat the request: an order that the driver knows is not started again.
+
+        ``id``: The id of the order.
+
+        ``name``: The client in words, such as "amber goto". At most 100 bytes.
+        """
+    @abstractmethod
+    def order(self, order_id: int, /) -> Any:
+        """The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
+        one. The driver remembers the last 16 ended orders.
+        """
+    @abstractmethod
+    def cancel_order(self, cancel_id: int, /) -> Any:
+        """Stops the robot if the order with this id runs. Returns the order."""
+    @abstractmethod
+    def orders(self) -> list[Any]:
+        """The orders that the driver remembers, the newest first."""
+    @abstractmethod
     def next_target(self) -> DriveToPointNextTarget:
         """The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0."""
     @abstractmethod
@@ -256,7 +279,9 @@ class DriveToPointDriver(TypedDriver):
         """The settings of the driver."""
     @abstractmethod
     def progress(self) -> DriveToPointProgress:
-        """The activity, the path and the pose of the robot. Drivers of the original system do not answer."""
+        """The activity, the path and the pose of the robot, and the order that runs, or the last one.
+        Drivers of the original system do not answer.
+        """
     def progress_updates(self) -> DriveToPointProgressUpdates | None:
         """The same, five times per second. The original does not publish."""
     def send_progress_updates(self, value: DriveToPointProgressUpdates) -> None:
@@ -307,6 +332,36 @@ class PidFollowTrajectoryDriver(TypedDriver):
         No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
+    def follow(
+        self,
+        id: int,
+        targets: list[TrajectoryPoint],
+        configuration: Any,
+        name: str | None,
+        /,
+    ) -> Any:
+        """Replaces the trajectory and the settings and starts, as an order with an id. `Order` tells how it
+        ends. Unlike `SetTargets`, it also replaces a trajectory that the robot follows.
+
+        Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
+        lost, repeat the request: an order that the driver knows is not started again.
+
+        ``id``: The id of the order.
+
+        ``name``: The client in words, such as "my program". At most 100 bytes.
+        """
+    @abstractmethod
+    def order(self, order_id: int, /) -> Any:
+        """The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
+        one. The driver remembers the last 16 ended orders.
+        """
+    @abstractmethod
+    def cancel_order(self, cancel_id: int, /) -> Any:
+        """Stops the robot if the order with this id runs. Returns the order."""
+    @abstractmethod
+    def orders(self) -> list[Any]:
+        """The orders that the driver remembers, the newest first."""
+    @abstractmethod
     def next_targets(self) -> list[TrajectoryPoint]:
         """The points that are still to be reached."""
     @abstractmethod
@@ -330,9 +385,9 @@ class PidFollowTrajectoryDriver(TypedDriver):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
-    def progress_updates(self) -> Any:
-        """The activity of the robot, five times per second. The original does not publish."""
-    def send_progress_updates(self, value: Any) -> None:
+    def progress_updates(self) -> PidFollowTrajectoryProgressUpdates | None:
+        """The activity of the robot and the order, five times per second. The original does not publish."""
+    def send_progress_updates(self, value: PidFollowTrajectoryProgressUpdates) -> None:
         """Publishes a value now. May be called from any thread."""
 
 class RobotDriver(TypedDriver):

@@ -6,14 +6,17 @@ Both kinds of clients have them; the annotations go to the stubs.
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Iterable
+import os
+import random
+import sys
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import schemas
 from .device import Device
-from .errors import BadAnswer, NoAnswer
+from .errors import BadAnswer, NoAnswer, Refused
 from .values import (
+    DriveEnd,
     DriverStatus,
     ImuReading,
     MapPose,
@@ -26,12 +29,10 @@ from .values import (
 if TYPE_CHECKING:
     from .aio import Subscription
 
-#: The interval between requests for the progress, in seconds.
+#: The interval between questions about an order, in seconds.
 _PERIOD_S = 0.2
-#: The maximum number of consecutive lost answers.
-_MAX_LOST = 2
-#: The driver computes in another frame, and so may round.
-_ROUNDING_M = 1e-6
+#: How often a request is sent, because UDP loses datagrams. A driver does not start an order twice.
+_ATTEMPTS = 3
 
 #: Names that classes had before.
 ALIASES = {"Location": "LocationService"}
@@ -102,38 +103,58 @@ class DriveToPoint:
         """Deletes all targets, which stops the robot. No answer."""
         await self.set_targets([])
 
-    async def drive_to(self: Any, target: Target) -> MapPose | None:
-        """Drives to one target and waits until the robot is there. This replaces all other targets.
+    async def drive_to(self: Any, target: Target) -> DriveEnd:
+        """Drives to one target and waits for the end. This replaces all other targets.
 
-        Returns the pose there; None if the driver gave the target up, or if another client has set
-        its own. The robot may wait forever, for example for a lost laser: ``progress()`` shows why.
+        The result tells whether the robot has arrived, and if not, why. The robot may wait forever,
+        for example for a lost laser: ``progress()`` shows why.
 
-        An error or cancelling does not stop the robot: call ``stop()``, or close the client.
+        An error or cancelling does not stop the robot: call ``stop()``, or close the client. To stop
+        only what you have started, use ``drive_as``.
         """
-        # This shows whether the driver works: commands have no answer.
-        await self.configuration()
-        await self.set_targets([target])
-        lost = 0
-        while True:
-            try:
-                remaining, _ = await self.next_targets()
-                if not remaining:
-                    visited, pose = await self.visited_targets()
-                    arrived = any(_is_same(place, target) for place in visited)
-                    return pose if arrived else None
-                lost = 0
-            except NoAnswer:
-                # UDP may lose an answer.
-                lost += 1
-                if lost > _MAX_LOST:
-                    raise
-            await asyncio.sleep(_PERIOD_S)
+        return await self.drive_as(new_order_id(), [target])  # type: ignore[no-any-return]
+
+    async def drive_as(self: Any, id: int, targets: Iterable[Target]) -> DriveEnd:
+        """Like ``drive_to``, with any number of targets and an id from :func:`amber.new_order_id`.
+
+        With the id, ``cancel_order`` stops this trip and no other one.
+        """
+        targets = list(targets)
+        order = await _ended(
+            self, id, lambda: self.go(id, targets, _program()), lambda: self.configuration()
+        )
+        pose = None
+        if _state(order) == "ARRIVED":
+            pose = (await _repeated(lambda: self.progress())).location
+        return _end(order, pose)
 
 
 class PidFollowTrajectory:
     async def set_trajectory(self: Any, points: Iterable[TrajectoryPoint]) -> None:
         """Another name of ``set_targets``, without settings. No answer."""
         await self.set_targets(points)
+
+    async def drive_along(
+        self: Any,
+        points: Iterable[TrajectoryPoint],
+        configuration: Any = None,
+        id: int | None = None,
+    ) -> DriveEnd:
+        """Follows a trajectory and waits for the end.
+
+        This replaces the trajectory that the robot follows, if any. With an ``id`` from
+        :func:`amber.new_order_id`, ``cancel_order`` stops it. The result has no pose.
+        """
+        points = list(points)
+        id = new_order_id() if id is None else id
+        settings = {} if configuration is None else configuration
+        order = await _ended(
+            self,
+            id,
+            lambda: self.follow(id, points, settings, _program()),
+            lambda: self.next_targets(),
+        )
+        return _end(order, None)
 
     async def next_points(self: Any) -> list[TrajectoryPoint]:
         """Another name of ``next_targets``."""
@@ -192,6 +213,74 @@ class Mediator:
         return await self.change_driver(device, "RESTART")  # type: ignore[no-any-return]
 
 
+def new_order_id() -> int:
+    """A new id for an order, at random: two clients do not choose the same one."""
+    return random.SystemRandom().randrange(2**32, 2**53)
+
+
+async def _ended(
+    device: Any,
+    id: int,
+    begin: Callable[[], Awaitable[Any]],
+    known_to_all: Callable[[], Awaitable[Any]],
+) -> Any:
+    """Begins an order and waits for its end. Returns the order."""
+    order = await _begun(device, begin, known_to_all)
+    while _state(order) == "RUNNING":
+        await asyncio.sleep(_PERIOD_S)
+        order = await _repeated(lambda: device.order(id))
+    return order
+
+
+async def _begun(
+    device: Any, begin: Callable[[], Awaitable[Any]], known_to_all: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Begins an order, and tells an old driver from a bad network.
+
+    ``known_to_all`` is a request that each driver of the device answers.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return await begin()
+        except NoAnswer:
+            await known_to_all()
+    raise Refused(
+        f"{device.address} refused the request: its driver knows no orders with ids",
+        "BAD_REQUEST",
+        "use the driver of this version of Amber; or set the targets without an id, and ask for the "
+        "next targets until none are left",
+    )
+
+
+async def _repeated(request: Callable[[], Awaitable[Any]]) -> Any:
+    """Repeats a request whose answer is lost."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await request()
+        except NoAnswer:
+            pass
+    return await request()
+
+
+def _state(order: Any) -> str:
+    states = order.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number
+    return str(states[order.state].name)
+
+
+def _end(order: Any, pose: MapPose | None) -> DriveEnd:
+    state, reason = _state(order), str(order.reason)
+    if state == "UNKNOWN":
+        reason = (
+            "the driver no longer knows the order: it was restarted, or many orders came since"
+        )
+    return DriveEnd(state, reason, pose)
+
+
+def _program() -> str | None:
+    """The name of this program, for people who ask who drives."""
+    return os.path.basename(sys.argv[0]) or None if sys.argv else None
+
+
 def _driver_status(message: Any) -> DriverStatus:
     names = {number: name for name, number in vars(schemas.mediator.DriverState).items()}
     return DriverStatus(
@@ -201,7 +290,3 @@ def _driver_status(message: Any) -> DriverStatus:
         message.restarts,
         message.reason or None,
     )
-
-
-def _is_same(one: Target, other: Target) -> bool:
-    return math.hypot(one.x_m - other.x_m, one.y_m - other.y_m) < _ROUNDING_M

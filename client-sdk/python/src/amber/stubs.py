@@ -34,7 +34,7 @@ _CLIENTS, _PLAIN, _DRIVERS = (
     for module, classes in ((proxies, "_CLASSES"), (devices, "_CLASSES"), (drivers, "_DRIVERS"))
 )
 _RESULTS = list(vars(proxies)["_RESULTS"].values())
-_FROM_VALUES = [value.__name__ for value in values.CLASSES.values()] + ["DriverStatus"]
+_FROM_VALUES = [value.__name__ for value in values.CLASSES.values()] + ["DriveEnd", "DriverStatus"]
 
 
 def package_stubs() -> dict[str, str]:

@@ -340,6 +340,24 @@ class TrajectoryPoint:
 
 
 @dataclass(frozen=True)
+class DriveEnd:
+    """How a trip to targets, or along a trajectory, ended."""
+
+    #: ``ARRIVED``; or ``SKIPPED`` (the driver gave a target up), ``REPLACED``, ``STOPPED``,
+    #: ``CANCELLED``, ``CLIENT_LOST``, ``HALTED``, ``LEASE_LOST``; or ``UNKNOWN``.
+    state: str
+    #: Why the robot has not arrived, as a sentence for people; empty if it has.
+    reason: str
+    #: The pose of the robot at the last target, if it has arrived there.
+    pose: MapPose | None = None
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the robot has visited all targets."""
+        return self.state == "ARRIVED"
+
+
+@dataclass(frozen=True)
 class DriverStatus:
     """The state of a driver in the mediator."""
 

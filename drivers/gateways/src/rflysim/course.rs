@@ -7,11 +7,13 @@ use amber_proto::ClientId;
 use amber_values::{MapPose, Target};
 
 use crate::limits::SEAT_HOLD;
+use crate::shared::robot::OrderNumber;
 
 /// Targets that a client of Amber has set, and how far the vehicle has come.
 #[derive(Debug, Default)]
 pub(super) struct Course {
     client: Option<ClientId>,
+    order: Option<OrderNumber>,
     set: Duration,
     next: VecDeque<Target>,
     visited: Vec<Target>,
@@ -19,9 +21,16 @@ pub(super) struct Course {
 
 impl Course {
     /// Replaces all targets.
-    pub(super) fn set(&mut self, now: Duration, client: ClientId, targets: &[Target]) {
+    pub(super) fn set(
+        &mut self,
+        now: Duration,
+        client: ClientId,
+        order: OrderNumber,
+        targets: &[Target],
+    ) {
         *self = Self {
             client: Some(client),
+            order: Some(order),
             set: now,
             next: targets.iter().copied().collect(),
             visited: Vec::new(),
@@ -60,6 +69,11 @@ impl Course {
             self.visited.extend(self.next.pop_front());
         }
         self.visited.len() > before
+    }
+
+    /// The order that set the targets, also after its end.
+    pub(super) fn order(&self) -> Option<OrderNumber> {
+        self.order
     }
 
     /// The current target.

@@ -22,7 +22,7 @@ use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
 use crate::shared::controls::{Controls, Seat};
 use crate::shared::machine::{Outbox, Output, Socket};
-use crate::shared::robot::{Asked, Emulated, Measurement, Progress};
+use crate::shared::robot::{Asked, Emulated, Measurement, OrderNumber, Progress};
 
 /// The presentation of a vehicle to Amber's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +59,8 @@ pub(super) struct Foreign {
     /// The speeds to send while they are valid; `None` when the last zero is sent.
     motion: Option<WheelSpeeds>,
     course: Course,
+    /// The last targets that were not accepted, and why.
+    refused: Option<(OrderNumber, &'static str)>,
     /// The vehicle is on its way to a target.
     is_on_course: bool,
     commanded: Option<Duration>,
@@ -83,6 +85,7 @@ impl Foreign {
             controls: Controls::new(Seat::Exclusive),
             motion: None,
             course: Course::default(),
+            refused: None,
             is_on_course: false,
             commanded: None,
             armed: false,
@@ -291,6 +294,8 @@ impl Foreign {
                 next,
                 visited,
                 pose: self.pose.map(|(_, pose, _)| pose),
+                order: self.course.order(),
+                refused: self.refused,
             };
             out.push(Output::Show(device, Measurement::Progress(progress)));
         }
@@ -313,22 +318,27 @@ impl Foreign {
                     Err(_) => out.tally.dropped(now.elapsed, OCCUPIED, client),
                 }
             }
-            Asked::Targets(client, targets) => {
+            Asked::Targets(client, order, targets) => {
                 let seated = self.controls.seated(now.elapsed);
-                if seated.is_some_and(|holder| holder != *client)
+                let is_far = |place: f64| place.abs() > MAX_DISTANCE_M;
+                let refused = if seated.is_some_and(|holder| holder != *client)
                     || self.course.is_taken_from(now.elapsed, *client)
                 {
-                    return out.tally.dropped(now.elapsed, OCCUPIED, client);
-                }
-                let is_far = |place: f64| place.abs() > MAX_DISTANCE_M;
-                if targets.iter().any(|it| is_far(it.x_m) || is_far(it.y_m)) {
-                    let reason = "target too far away";
-                    return out.tally.dropped(now.elapsed, reason, client);
+                    Some(OCCUPIED)
+                } else if targets.iter().any(|it| is_far(it.x_m) || is_far(it.y_m)) {
+                    Some("target too far away")
+                } else {
+                    None
+                };
+                if let Some(reason) = refused {
+                    self.refused = Some((*order, reason));
+                    out.tally.dropped(now.elapsed, reason, client);
+                    return self.show_progress(now, true, out);
                 }
                 if let Some(holder) = self.controls.holder() {
                     self.controls.release(holder);
                 }
-                self.course.set(now.elapsed, *client, targets);
+                self.course.set(now.elapsed, *client, *order, targets);
                 if let Some((_, pose, _)) = &self.pose {
                     self.course.pass(pose);
                 }

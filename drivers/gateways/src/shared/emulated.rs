@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use amber_driver::devices::drive_to_point::{
-    self, Configuration, DriveToPointDriver, DriveToPointLink, NextTargetAnswer, NextTargetsAnswer,
-    ProgressAnswer, ProgressUpdatesData, Targets as TargetTable, VisitedTargetAnswer,
-    VisitedTargetsAnswer, progress,
+    self, Configuration, DriveToPointDriver, DriveToPointLink, Go, NextTargetAnswer,
+    NextTargetsAnswer, ProgressAnswer, ProgressUpdatesData, Targets as TargetTable,
+    VisitedTargetAnswer, VisitedTargetsAnswer, progress,
 };
 use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::devices::location::{
@@ -18,6 +18,7 @@ use amber_driver::devices::location::{
 };
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
+use amber_driver::orders::{Author, End, LATEST, Orders};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
 use amber_navigation::drive_to_point::MAX_TARGETS;
 use amber_proto::location::{Location, Map, Particles, Quality};
@@ -25,11 +26,11 @@ use amber_proto::ninedof::{
     DataRequest, SensorData, ServiceReport, ServiceRequest, SubscribeAction,
 };
 use amber_proto::roboclaw::MotorsSpeed;
-use amber_proto::{Device, hokuyo::Scan as ScanMessage};
+use amber_proto::{Device, hokuyo::Scan as ScanMessage, order};
 use amber_values::{ImuReading, MapPose, Row, Scan, Target};
 use tokio::sync::mpsc;
 
-use super::robot::{Asked, Emulated, Event, Measurement, Progress};
+use super::robot::{Asked, Emulated, Event, Measurement, OrderNumber, Progress};
 use crate::limits::MAX_AGE;
 
 type Started = Result<(), Box<dyn Error + Send + Sync>>;
@@ -66,7 +67,7 @@ impl Screen {
             Emulated::Scanner => devices.add(device, hokuyo::driver(Scanner(screen))),
             Emulated::Location => devices.add(device, location::driver(Positions(screen))),
             Emulated::Imu => devices.add(device, ninedof::driver(Imu::new(screen))),
-            Emulated::Targets => devices.add(device, drive_to_point::driver(Targets(screen))),
+            Emulated::Targets => devices.add(device, drive_to_point::driver(Targets::new(screen))),
         }
     }
 
@@ -92,10 +93,15 @@ impl Screen {
 
     /// Passes a command to the machine.
     fn ask(&self, asked: Asked, outcome: Outcome) {
-        match self.events.try_send(Event::Asked(self.device, asked)) {
+        match self.try_ask(asked) {
             Ok(()) => outcome.done(),
-            Err(_) => outcome.refuse("the gateway is busy"),
+            Err(why) => outcome.refuse(why),
         }
+    }
+
+    fn try_ask(&self, asked: Asked) -> Result<(), &'static str> {
+        let sent = self.events.try_send(Event::Asked(self.device, asked));
+        sent.map_err(|_| "the gateway is busy")
     }
 
     async fn client_gone(&self, client: ClientId) {
@@ -210,37 +216,173 @@ impl LocationServiceDriver for Positions {
     }
 }
 
-struct Targets(Screen);
+struct Targets {
+    screen: Screen,
+    link: Option<DriveToPointLink>,
+    errands: Arc<Mutex<Errands>>,
+}
+
+/// The orders, and the number that the machine has for the current one.
+#[derive(Default)]
+struct Errands {
+    orders: Orders,
+    number: OrderNumber,
+}
+
+impl Errands {
+    /// The order that runs, or the last one.
+    fn newest(&self) -> Option<order::Order> {
+        Some(self.orders.find(LATEST)?.to_wire(None))
+    }
+
+    /// The foreign robot has come so far.
+    fn follow(&mut self, progress: &Progress) {
+        let Some(targets) = self.orders.current().map(|order| order.targets) else {
+            return;
+        };
+        if let Some((number, why)) = progress.refused
+            && number == self.number
+        {
+            self.orders.end(End::Refused(why.into()));
+        } else if progress.order == Some(self.number) {
+            let visited = progress.visited.len();
+            self.orders.note_progress(visited, 0);
+            if progress.next.is_empty() {
+                self.orders.end(match visited == targets {
+                    true => End::Arrived,
+                    false => End::StoppedByRule("the foreign robot was told to stop".into()),
+                });
+            }
+        }
+    }
+}
 
 impl Targets {
+    fn new(screen: Screen) -> Self {
+        Self {
+            screen,
+            link: None,
+            errands: Arc::default(),
+        }
+    }
+
     /// Nothing and nowhere while the robot is silent.
     fn shown(&self) -> Progress {
-        match self.0.latest() {
+        match self.screen.latest() {
             Some(Measurement::Progress(progress)) => progress,
             _ => Progress::default(),
         }
+    }
+
+    fn errands(&self) -> MutexGuard<'_, Errands> {
+        self.errands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn author(&self, origin: &Origin, name: Option<&str>) -> Author {
+        match &self.link {
+            Some(link) => link.author(origin, name),
+            None => Author::of(origin, name),
+        }
+    }
+
+    /// Passes new targets to the machine; none stop the robot.
+    fn set(&self, id: u64, by: Author, targets: Vec<Target>) -> Result<(), &'static str> {
+        let mut errands = self.errands();
+        let number = OrderNumber(errands.number.0 + 1);
+        let (client, count) = (by.client, targets.len());
+        self.screen
+            .try_ask(Asked::Targets(client, number, targets))?;
+        errands.number = number;
+        if count == 0 {
+            errands.orders.end(End::Stopped(by));
+        } else {
+            errands.orders.begin(id, by, count);
+        }
+        Ok(())
     }
 }
 
 impl DriveToPointDriver for Targets {
     async fn start(&mut self, link: DriveToPointLink) -> Started {
-        self.0.publish_with(move |measurement| {
+        self.link = Some(link.clone());
+        let errands = self.errands.clone();
+        self.screen.publish_with(move |measurement| {
             if let Measurement::Progress(progress) = measurement {
+                let mut errands = errands.lock().unwrap_or_else(PoisonError::into_inner);
+                errands.follow(progress);
+                let order = errands.newest();
                 let (progress, location) = progress_message(progress);
-                let _ = link.progress_updates(ProgressUpdatesData { progress, location });
+                let _ = link.progress_updates(ProgressUpdatesData {
+                    progress,
+                    location,
+                    order,
+                });
             }
         });
         Ok(())
     }
 
     async fn set_targets(&mut self, targets: TargetTable, outcome: Outcome) {
-        let Some(client) = outcome.client() else {
+        if outcome.client().is_none() {
             return outcome.refuse("the request has no sender");
-        };
-        match checked(&targets) {
-            Ok(targets) => self.0.ask(Asked::Targets(client, targets), outcome),
+        }
+        let by = self.author(outcome.origin(), None);
+        if outcome.origin().stop_cause.is_some() {
+            let end = End::of_stop(by.clone(), outcome.origin());
+            self.errands().orders.end(end);
+        }
+        let set = checked(&targets).and_then(|targets| self.set(LATEST, by, targets));
+        match set {
+            Ok(()) => outcome.done(),
             Err(problem) => outcome.refuse(problem),
         }
+    }
+
+    async fn go(&mut self, go: Go, reply: Reply<order::Order>) {
+        let by = self.author(reply.origin(), go.name.as_deref());
+        let known = match self.errands().orders.repeated(go.id, by.client) {
+            Err(taken) => return reply.refuse(&taken.to_string()),
+            Ok(known) => known.cloned(),
+        };
+        if let Some(known) = known {
+            return match &known.end {
+                Some(End::Refused(why)) => reply.refuse(why),
+                _ => reply.send(known.to_wire(None)),
+            };
+        }
+        let targets = checked(&go.targets).and_then(|targets| match targets.is_empty() {
+            true => Err("an order has at least one target; to stop the robot, cancel it"),
+            false => Ok(targets),
+        });
+        match targets.and_then(|targets| self.set(go.id, by.clone(), targets)) {
+            Ok(()) => reply.send(self.errands().orders.answer(go.id, None)),
+            Err(why) => {
+                let count = go.targets.longitudes.len();
+                self.errands().orders.refuse(go.id, by, count, why);
+                reply.refuse(why);
+            }
+        }
+    }
+
+    async fn order(&mut self, id: u64, reply: Reply<order::Order>) {
+        reply.send(self.errands().orders.answer(id, None));
+    }
+
+    async fn cancel_order(&mut self, id: u64, reply: Reply<order::Order>) {
+        let by = self.author(reply.origin(), None);
+        let order = self.errands().orders.find(id).cloned();
+        if let Some(order) = order.filter(|order| order.end.is_none()) {
+            self.errands().orders.end(End::Cancelled(by));
+            // As the client that gave the order: the machine obeys only that one.
+            if let Err(why) = self.set(LATEST, order.by, Vec::new()) {
+                return reply.refuse(why);
+            }
+        }
+        reply.send(self.errands().orders.answer(id, None));
+    }
+
+    async fn orders(&mut self, reply: Reply<order::Orders>) {
+        reply.send(self.errands().orders.list(None));
     }
 
     async fn next_target(&mut self, reply: Reply<NextTargetAnswer>) {
@@ -281,7 +423,12 @@ impl DriveToPointDriver for Targets {
 
     async fn progress(&mut self, reply: Reply<ProgressAnswer>) {
         let (progress, location) = progress_message(&self.shown());
-        reply.send(ProgressAnswer { progress, location });
+        let order = self.errands().newest();
+        reply.send(ProgressAnswer {
+            progress,
+            location,
+            order,
+        });
     }
 
     fn handles_gone_clients(&self) -> bool {
@@ -289,7 +436,17 @@ impl DriveToPointDriver for Targets {
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.0.client_gone(client).await;
+        {
+            let mut errands = self.errands();
+            if errands
+                .orders
+                .current()
+                .is_some_and(|it| it.by.client == client)
+            {
+                errands.orders.end(End::ClientLost);
+            }
+        }
+        self.screen.client_gone(client).await;
     }
 }
 
@@ -425,5 +582,59 @@ impl NineDofDriver for Imu {
 
     async fn calibrate_magnet(&mut self, _request: ServiceRequest, reply: Reply<ServiceReport>) {
         reply.refuse("the sensors are those of a foreign robot");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A progress of the order with this number, with so many targets ahead and behind.
+    fn progress(number: u64, next: usize, visited: usize) -> Progress {
+        Progress {
+            next: vec![Target::default(); next],
+            visited: vec![Target::default(); visited],
+            order: Some(OrderNumber(number)),
+            ..Progress::default()
+        }
+    }
+
+    #[test]
+    fn an_order_ends_as_the_progress_of_its_own_number_says() {
+        let refused = Progress {
+            refused: Some((OrderNumber(2), "another client drives")),
+            ..progress(1, 1, 0)
+        };
+        let others = Progress {
+            refused: Some((OrderNumber(1), "another client drives")),
+            ..progress(1, 0, 2)
+        };
+        let stopped = "the foreign robot was told to stop";
+        for (shown, end, visited) in [
+            (Progress::default(), None, 0),
+            (others, None, 0),
+            (progress(2, 1, 1), None, 1),
+            (progress(2, 0, 2), Some(End::Arrived), 2),
+            (
+                progress(2, 0, 1),
+                Some(End::StoppedByRule(stopped.into())),
+                1,
+            ),
+            (
+                refused,
+                Some(End::Refused("another client drives".into())),
+                0,
+            ),
+        ] {
+            let by = Author::of(&Origin::of(ClientId(7)), None);
+            let mut errands = Errands {
+                number: OrderNumber(2),
+                ..Errands::default()
+            };
+            errands.orders.begin(100, by, 2);
+            errands.follow(&shown);
+            let order = errands.orders.find(100).unwrap();
+            assert_eq!((&order.end, order.visited), (&end, visited), "{shown:?}");
+        }
     }
 }

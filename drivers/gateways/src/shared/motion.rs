@@ -239,6 +239,11 @@ mod tests {
             radiuses: vec![1.0],
         });
         assert_eq!(motion(device, &message), Ok(Motion::Begin(errand)));
+        let mut order = drive_to_point::DriverMsg::data();
+        order.order_id = Some(5);
+        assert_eq!(motion(device, &order), Ok(Motion::None));
+        order.go = Some(drive_to_point::Go::default());
+        assert_eq!(motion(device, &order), Ok(Motion::Begin(errand)));
 
         let device = Device::new(DeviceType::PID_FOLLOW_TRAJECTORY, 0);
         let errand = Errand::Trajectory(device);
@@ -247,6 +252,9 @@ mod tests {
         assert_eq!(motion(device, &message), Ok(Motion::None));
         message.step_execution = Some(true);
         assert_eq!(motion(device, &message), Ok(Motion::Begin(errand)));
+        let mut order = pid_follow_trajectory::DriverMsg::data();
+        order.follow = Some(pid_follow_trajectory::Follow::default());
+        assert_eq!(motion(device, &order), Ok(Motion::Begin(errand)));
         let stop = of(device, WHEELS, &stop_trajectory());
         assert_eq!(stop, Ok(Motion::End(errand)));
     }

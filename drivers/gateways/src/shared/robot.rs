@@ -98,7 +98,15 @@ pub struct Progress {
     pub visited: Vec<Target>,
     /// Its pose; `None` while it is unknown.
     pub pose: Option<MapPose>,
+    /// The order that these targets belong to; `None` if there never was one.
+    pub order: Option<OrderNumber>,
+    /// The last order that the gateway did not accept, and why.
+    pub refused: Option<(OrderNumber, &'static str)>,
 }
+
+/// The number of a list of targets for a foreign robot, in the order in which they were set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OrderNumber(pub u64);
 
 /// An order of a user of a gateway to a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,8 +146,9 @@ pub enum Asked {
     /// Wheel speeds.
     Drive(amber_proto::ClientId, WheelSpeeds),
     /// Targets instead of those before; an empty list stops the robot. Their numbers are finite, and
-    /// there are at most as many as an Amber robot takes.
-    Targets(amber_proto::ClientId, Vec<Target>),
+    /// there are at most as many as an Amber robot takes. [`Progress`] tells by the number of the order
+    /// what becomes of them.
+    Targets(amber_proto::ClientId, OrderNumber, Vec<Target>),
     /// The client has left: its motions must stop.
     ClientGone(amber_proto::ClientId),
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use amber_proto::{DeviceMessage, MsgType, mediator as wire};
+use amber_proto::{DeviceMessage, MsgType, mediator as wire, order};
 use prost::Message;
 use tokio::time::sleep;
 
@@ -444,6 +444,14 @@ impl DriveToPointDriver for Router {
         assert_eq!(targets, drive::Targets::default());
         outcome.done();
     }
+
+    async fn go(&mut self, _: drive::Go, _: Reply<order::Order>) {}
+
+    async fn order(&mut self, _: u64, _: Reply<order::Order>) {}
+
+    async fn cancel_order(&mut self, _: u64, _: Reply<order::Order>) {}
+
+    async fn orders(&mut self, _: Reply<order::Orders>) {}
 
     async fn next_target(&mut self, reply: Reply<drive::NextTargetAnswer>) {
         reply.send(drive::NextTargetAnswer {

@@ -14,10 +14,12 @@ use amber_proto::motion::{
 use amber_proto::printable_line;
 
 use super::news::News;
-use super::{Holder, Motion};
+use super::{Holder, Motion, StopCause};
 
 /// The maximum number of clients that wait for a lease: people and programs of one robot.
 const MAX_WAITING: usize = 16;
+/// Why a lease ends whose holder has left.
+const IS_GONE: &str = "is gone";
 
 /// Lease, halt and expiry of one device.
 #[derive(Debug, Default)]
@@ -50,8 +52,8 @@ struct Lease {
 /// The device must stop, or commands that wait are outdated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stop {
-    /// Whether the device must stop.
-    pub(crate) is_needed: bool,
+    /// Why the device must stop; `None` if it need not.
+    pub(crate) cause: Option<StopCause>,
     /// The client that moved it.
     pub(crate) client: Option<ClientId>,
     /// Commands of these clients that still wait are outdated.
@@ -247,12 +249,12 @@ impl Control {
     pub(crate) fn client_gone(&mut self, now: Instant, client: ClientId, stops: bool) {
         self.waiting.retain(|it| it.client != client);
         if self.holder.as_ref().is_some_and(|it| it.is_of(client)) {
-            self.end_lease(now, "is gone");
+            self.end_lease(now, IS_GONE);
         }
         if stops {
             self.outdate([client]);
             if self.moving.is_some_and(|it| it.client == Some(client)) {
-                self.stop_now();
+                self.stop_now(StopCause::ClientGone);
             }
         }
     }
@@ -275,7 +277,7 @@ impl Control {
             self.news.say(now, Kind::Stopped, || {
                 format!("stopped: the last command of {client} is no longer valid")
             });
-            self.stop_now();
+            self.stop_now(StopCause::Expired);
         }
         if self.holder.as_ref().is_some_and(|it| it.until <= now) {
             self.end_lease(now, "did not keep its lease");
@@ -325,7 +327,7 @@ impl Control {
         let lease = || Lease {
             client,
             for_client,
-            name: name_of(request.name.as_deref(), client),
+            name: client_name(request.name.as_deref(), client),
             since: now,
             period,
             until: now + period,
@@ -379,10 +381,9 @@ impl Control {
                 self.waiting.retain(|it| it.client != client);
                 let new = lease();
                 if let Some(old) = self.holder.take() {
-                    self.stop_motion_of(&old);
-                    self.say_lease(now, || {
-                        format!("{} took the lease from {} by force", new.name, old.name)
-                    });
+                    let text = format!("{} took the lease from {} by force", new.name, old.name);
+                    self.stop_motion_of(&old, StopCause::LeaseLost(text.clone()));
+                    self.say_lease(now, || text);
                     self.holder = Some(new);
                 } else {
                     self.grant(now, new);
@@ -422,7 +423,10 @@ impl Control {
             .moving
             .is_some_and(|it| !it.client.is_some_and(|it| lease.is_of(it)))
         {
-            self.stop_now();
+            self.stop_now(StopCause::LeaseLost(format!(
+                "{} holds the lease",
+                lease.name
+            )));
         }
         self.say_lease(now, || format!("{} holds the lease", lease.name));
         self.holder = Some(lease);
@@ -433,7 +437,11 @@ impl Control {
         let Some(old) = self.holder.take() else {
             return;
         };
-        self.stop_motion_of(&old);
+        let cause = match why {
+            IS_GONE => StopCause::ClientGone,
+            _ => StopCause::LeaseLost(format!("{} {why}", old.name)),
+        };
+        self.stop_motion_of(&old, cause);
         match self.waiting.pop_front() {
             Some(mut next) => {
                 next.since = now;
@@ -448,11 +456,11 @@ impl Control {
         }
     }
 
-    fn stop_motion_of(&mut self, lease: &Lease) {
+    fn stop_motion_of(&mut self, lease: &Lease, cause: StopCause) {
         self.outdate([Some(lease.client), lease.for_client].into_iter().flatten());
         let is_its = |moving: Moving| moving.client.is_some_and(|it| lease.is_of(it));
         if self.moving.is_some_and(is_its) {
-            self.stop_now();
+            self.stop_now(cause);
         }
     }
 
@@ -462,10 +470,10 @@ impl Control {
         client: ClientId,
         request: &HaltRequest,
     ) -> Result<(), String> {
-        let by = name_of(request.name.as_deref(), client);
+        let by = client_name(request.name.as_deref(), client);
         if request.halt {
             // Also if nothing is known to move: it may be something that was there before.
-            self.stop_now();
+            self.stop_now(StopCause::Halted { by: by.clone() });
             if let Some(stop) = &mut self.stop {
                 stop.client.get_or_insert(client);
             }
@@ -488,10 +496,10 @@ impl Control {
         Ok(())
     }
 
-    fn stop_now(&mut self) {
+    fn stop_now(&mut self, cause: StopCause) {
         let stop = self.stop.get_or_insert_default();
         let moving = self.moving.take();
-        stop.is_needed = true;
+        stop.cause.get_or_insert(cause);
         stop.client = moving.and_then(|moving| moving.client).or(stop.client);
     }
 
@@ -523,8 +531,9 @@ impl Control {
     }
 }
 
-/// The name of a client in one printable line.
-fn name_of(name: Option<&str>, client: ClientId) -> String {
+/// The name of a client for people, in one printable line of at most 100 bytes: the one that it gave
+/// itself, else "client 7".
+pub fn client_name(name: Option<&str>, client: ClientId) -> String {
     let line = printable_line(name.unwrap_or_default());
     let mut end = line.len().min(LEASE_NAME);
     while !line.is_char_boundary(end) {

@@ -102,7 +102,7 @@ impl Bench {
     /// The clients whose motion was stopped since the last call.
     fn stops(&mut self) -> Vec<Option<i32>> {
         let stops = std::iter::from_fn(|| self.motions.poll_stop());
-        let stops = stops.filter(|(_, stop)| stop.is_needed);
+        let stops = stops.filter(|(_, stop)| stop.cause.is_some());
         stops
             .map(|(_, stop)| stop.client.map(|client| client.0))
             .collect()
@@ -350,6 +350,56 @@ fn a_halted_device_refuses_motion_until_the_release() {
     let kinds: Vec<_> = bench.news().into_iter().map(|(kind, _)| kind).collect();
     let expected = [News::Halted, News::Refused, News::Lease, News::HaltReleased];
     assert_eq!(kinds, expected);
+}
+
+#[test]
+fn a_stop_has_a_cause() {
+    type Ends = fn(&mut Bench);
+    let gone: Ends = |bench| bench.motions.client_gone(bench.now, ClientId(7));
+    let table: [(bool, Ends, StopCause); 7] = [
+        (
+            false,
+            |bench| {
+                bench.at(300);
+            },
+            StopCause::Expired,
+        ),
+        (false, gone, StopCause::ClientGone),
+        (true, gone, StopCause::ClientGone),
+        (
+            true,
+            |bench| drop(bench.lease(7, Action::Release, "")),
+            StopCause::LeaseLost("a released the lease".into()),
+        ),
+        (
+            true,
+            |bench| drop(bench.lease(9, Action::TakeByForce, "b")),
+            StopCause::LeaseLost("b took the lease from a by force".into()),
+        ),
+        (
+            false,
+            |bench| drop(bench.lease(9, Action::Take, "b")),
+            StopCause::LeaseLost("b holds the lease".into()),
+        ),
+        (
+            true,
+            |bench| drop(bench.halt(3, true)),
+            StopCause::Halted {
+                by: "the operator".into(),
+            },
+        ),
+    ];
+    for (has_lease, ends, expected) in table {
+        let mut bench = Bench::new();
+        if has_lease {
+            bench.lease(7, Action::Take, "a");
+        }
+        bench.command(7, Motion::Errand, Some(300)).unwrap();
+        ends(&mut bench);
+        let stops: Vec<_> = std::iter::from_fn(|| bench.motions.poll_stop()).collect();
+        let causes: Vec<_> = stops.into_iter().filter_map(|(_, it)| it.cause).collect();
+        assert_eq!(causes, [expected]);
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use amber_driver::devices::drive_to_point::{self, DriverMsg, progress};
-use amber_driver::proto::{DeviceMessage, MsgType, SynNum};
+use amber_driver::proto::order::order::State as OrderState;
+use amber_driver::proto::{DeviceMessage, MsgType, SynNum, motion};
 use amber_navigation::drive_to_point::{Config, DriveToPoint as Logic};
 use amber_proto::{Device, DeviceType};
 use amber_values::{MapPose, WheelSpeeds};
@@ -198,6 +199,219 @@ async fn subscribers_get_state_and_path() {
             .until("a stop", |it| it.speeds == WheelSpeeds::STOP)
             .await;
         assert!(jumped <= Duration::from_millis(500), "{jumped:?}");
+    })
+    .await;
+}
+
+/// An order to drive straight ahead, with so many targets.
+fn go(id: u64, xs: &[f64]) -> Vec<u8> {
+    let targets = DriverMsg::decode(&*set_targets(xs)).unwrap().targets;
+    let message = DriverMsg {
+        go: Some(Go {
+            id,
+            targets: targets.unwrap(),
+            name: Some("a test".into()),
+        }),
+        syn_num: Some(9),
+        ..DriverMsg::data()
+    };
+    message.encode_to_vec()
+}
+
+/// The order in the driver's answer to a message.
+async fn order_of(fake: &mut Fake, message: &[u8]) -> Order {
+    let answer = DriverMsg::decode(&*fake.ask(message).await).unwrap();
+    answer.order.unwrap()
+}
+
+async fn order(fake: &mut Fake, id: u64) -> Order {
+    ask(fake, |it| it.order_id = Some(id)).await.order.unwrap()
+}
+
+fn bytes_of(set: impl FnOnce(&mut motion::DriverMsg)) -> Vec<u8> {
+    let mut message = motion::DriverMsg::data();
+    set(&mut message);
+    message.encode_to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_ends_when_its_targets_are_visited_and_its_end_is_remembered() {
+    check(async |fake| {
+        let begun = order_of(fake, &go(100, &[1.1, 3.0])).await;
+        assert_eq!((begun.id(), begun.state()), (100, OrderState::Running));
+        fake.until("it drives", |world| world.speeds.front_left_mm_s > 100)
+            .await;
+        let running = order(fake, 100).await;
+        assert_eq!((running.targets(), running.visited()), (2, 1));
+        assert_eq!(running.name(), "a test");
+        assert!(running.remaining() > 1.0, "{running:?}");
+        // The same request again starts nothing.
+        let again = order_of(fake, &go(100, &[1.1, 3.0])).await;
+        assert_eq!(again.visited(), 1);
+        fake.world().pose = Some(MapPose::new(3.0, 1.0, 0.0));
+        fake.until("it stands", |it| it.speeds == WheelSpeeds::STOP)
+            .await;
+        let mut ended = order(fake, 100).await;
+        while ended.state() == OrderState::Running {
+            sleep(Duration::from_millis(50)).await;
+            ended = order(fake, 100).await;
+        }
+        assert_eq!((ended.state(), ended.visited()), (OrderState::Arrived, 2));
+        assert_eq!((ended.reason, ended.remaining), (None, None));
+        let again = order_of(fake, &go(100, &[1.1, 3.0])).await;
+        assert_eq!(again.state(), OrderState::Arrived);
+        let unknown = order(fake, 5).await;
+        assert_eq!((unknown.id(), unknown.state()), (5, OrderState::Unknown));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_way_to_end_an_order_has_its_state_and_reason() {
+    type Ends = fn(&Fake);
+    let died: Ends = |fake| fake.tell(&DriverMsg::of_kind(MsgType::ClientDied).encode_to_vec());
+    let replaced: Ends = |fake| fake.tell_as(8, &set_targets(&[2.0]));
+    let stopped: Ends = |fake| fake.tell_as(8, &set_targets(&[]));
+    let cancelled: Ends = |fake| {
+        let message = DriverMsg {
+            cancel_id: Some(100),
+            ..DriverMsg::data()
+        };
+        fake.tell_as(8, &message.encode_to_vec());
+    };
+    let halted: Ends = |fake| {
+        let halt = motion::HaltRequest {
+            halt: true,
+            name: Some("the operator".into()),
+        };
+        fake.tell_as(8, &bytes_of(|it| it.halt_request = Some(halt)));
+    };
+    let taken: Ends = |fake| {
+        let lease = motion::LeaseRequest {
+            action: motion::lease_request::Action::Take.into(),
+            name: Some("a page".into()),
+            period_ms: None,
+        };
+        fake.tell_as(8, &bytes_of(|it| it.lease_request = Some(lease)));
+    };
+    for (ends, state, reason, by) in [
+        (
+            died,
+            OrderState::ClientLost,
+            "the client that gave the order is gone",
+            None,
+        ),
+        (
+            replaced,
+            OrderState::Replaced,
+            "replaced by client 8",
+            Some(8),
+        ),
+        (stopped, OrderState::Stopped, "stopped by client 8", Some(8)),
+        (
+            cancelled,
+            OrderState::Cancelled,
+            "cancelled by client 8",
+            Some(8),
+        ),
+        (
+            halted,
+            OrderState::Halted,
+            "the device was halted by the operator",
+            None,
+        ),
+        (taken, OrderState::LeaseLost, "a page holds the lease", None),
+    ] {
+        check(async |fake| {
+            order_of(fake, &go(100, &[3.0])).await;
+            fake.until("it drives", |world| world.speeds.front_left_mm_s > 100)
+                .await;
+            ends(fake);
+            if state != OrderState::Replaced {
+                fake.until("a stop", |it| it.speeds == WheelSpeeds::STOP)
+                    .await;
+            }
+            let ended = order(fake, 100).await;
+            assert_eq!(
+                (ended.state(), ended.reason(), ended.ended_by),
+                (state, reason, by)
+            );
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_cannot_be_carried_out_is_refused_and_the_last_one_goes_on() {
+    check(async |fake| {
+        order_of(fake, &go(100, &[3.0])).await;
+        for (id, xs, why) in [
+            (101, &[][..], "an order has at least one target"),
+            (102, &[1.0, f64::NAN], "target 1 is invalid"),
+            (103, &[1.0; 1_301], "1301 targets; at most 1300"),
+        ] {
+            let answer = DriverMsg::decode(&*fake.ask(&go(id, xs)).await).unwrap();
+            assert!(answer.order_refused().starts_with(why), "{answer:?}");
+            let known = order(fake, id).await;
+            assert_eq!(known.state(), OrderState::Refused);
+            assert!(known.reason().starts_with(why), "{known:?}");
+        }
+        assert_eq!(order(fake, 100).await.state(), OrderState::Running);
+        // Client 8 takes the id of client 7.
+        fake.tell_as(8, &go(100, &[3.0]));
+        let answer = DriverMsg::decode(&*fake.hear().await).unwrap();
+        let why = "the id 100 is that of";
+        assert!(answer.order_refused().contains(why), "{answer:?}");
+        let orders = ask(fake, |it| it.get_orders = Some(true)).await.orders;
+        let ids: Vec<_> = orders.unwrap().orders.iter().map(Order::id).collect();
+        assert_eq!(ids, [100, 103, 102, 101]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skipped_target_and_targets_without_an_order_have_an_end_too() {
+    check(async |fake| {
+        // Nothing is there to drive to: the robot gives up, as it does not get on.
+        fake.world().ahead_mm = 240;
+        order_of(fake, &go(100, &[1.1, 3.0])).await;
+        let mut ended = order(fake, 100).await;
+        while ended.state() == OrderState::Running {
+            sleep(Duration::from_secs(1)).await;
+            ended = order(fake, 100).await;
+        }
+        assert_eq!(ended.state(), OrderState::Skipped);
+        assert_eq!((ended.visited(), ended.skipped()), (1, 1));
+        assert!(ended.reason().contains("no progress"), "{ended:?}");
+        fake.tell(&set_targets(&[1.1, 3.0]));
+        // 0 means the current order, or the last one.
+        let latest = order(fake, 0).await;
+        assert!(latest.id() < 1 << 32, "{latest:?}");
+        assert_eq!(latest.targets(), 2);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscribers_learn_the_end_of_an_order_at_once() {
+    check(async |fake| {
+        fake.tell(&DriverMsg::of_kind(MsgType::Subscribe).encode_to_vec());
+        let mut published = DriverMsg::decode(&*fake.hear().await).unwrap();
+        assert_eq!(published.order, None, "nothing new without orders");
+        fake.tell(&set_targets(&[3.0]));
+        fake.until("it drives", |world| world.speeds.front_left_mm_s > 100)
+            .await;
+        let started = tokio::time::Instant::now();
+        fake.tell(&set_targets(&[]));
+        loop {
+            published = DriverMsg::decode(&*fake.hear().await).unwrap();
+            let order = published.order.clone();
+            if order.is_some_and(|it| it.state() == OrderState::Stopped) {
+                break;
+            }
+        }
+        let took = started.elapsed();
+        assert!(took < Duration::from_millis(50), "{took:?}");
     })
     .await;
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use amber_driver::devices::pid_follow_trajectory::{self, DriverMsg};
+use amber_driver::proto::order::order::State as OrderState;
 use amber_driver::proto::{DeviceMessage, MsgType};
 use amber_proto::{Device, DeviceType};
 use amber_values::{MapPose, WheelSpeeds};
 use prost::Message;
+use tokio::time::sleep;
 
 use super::*;
 use crate::moving::testing::{Fake, run};
@@ -140,6 +142,109 @@ async fn the_robot_stops_when_the_client_leaves_or_something_is_in_the_way_or_th
                 .until("a stop", |it| it.speeds == WheelSpeeds::STOP)
                 .await;
             assert!(took <= Duration::from_millis(1_000), "{lost}: {took:?}");
+        })
+        .await;
+    }
+}
+
+/// An order to follow the straight line.
+fn follow(id: u64) -> Vec<u8> {
+    let set = DriverMsg::decode(&*set_targets()).unwrap();
+    let message = DriverMsg {
+        follow: Some(Follow {
+            id,
+            targets: set.targets.unwrap(),
+            configuration: set.configuration.unwrap(),
+            name: None,
+        }),
+        syn_num: Some(9),
+        ..DriverMsg::data()
+    };
+    message.encode_to_vec()
+}
+
+async fn order_of(fake: &mut Fake, message: &[u8]) -> Order {
+    let answer = DriverMsg::decode(&*fake.ask(message).await).unwrap();
+    answer.order.unwrap()
+}
+
+async fn order(fake: &mut Fake, id: u64) -> Order {
+    let message = DriverMsg {
+        order_id: Some(id),
+        syn_num: Some(9),
+        ..DriverMsg::data()
+    };
+    order_of(fake, &message.encode_to_vec()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_replaces_the_trajectory_and_has_an_end() {
+    check(async |fake| {
+        ready(fake).await;
+        fake.tell(START);
+        drives(fake).await;
+        let first = order(fake, 0).await;
+        let begun = order_of(fake, &follow(100)).await;
+        assert_eq!((begun.id(), begun.state()), (100, OrderState::Running));
+        let replaced = order(fake, first.id()).await;
+        assert_eq!(replaced.reason(), "replaced by client 7");
+        let mut running = order(fake, 100).await;
+        while running.visited() == 0 {
+            sleep(Duration::from_millis(10)).await;
+            running = order(fake, 100).await;
+        }
+        assert_eq!((running.targets(), running.visited()), (2, 1));
+        assert!(running.remaining() > 1.0, "{running:?}");
+        fake.world().pose = Some(MapPose::new(3.0, 2.0, 0.0));
+        let mut ended = running;
+        while ended.state() == OrderState::Running {
+            sleep(Duration::from_millis(50)).await;
+            ended = order(fake, 100).await;
+        }
+        assert_eq!((ended.state(), ended.visited()), (OrderState::Arrived, 2));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_the_end_of_a_step_and_a_lost_client_end_an_order() {
+    for (state, reason) in [
+        (OrderState::Stopped, "stopped by client 8"),
+        (OrderState::Cancelled, "cancelled by client 8"),
+        (
+            OrderState::ClientLost,
+            "the client that gave the order is gone",
+        ),
+        (OrderState::Stopped, "the single step is over"),
+    ] {
+        check(async |fake| {
+            ready(fake).await;
+            let id = match reason.contains("step") {
+                true => {
+                    fake.tell(STEP);
+                    order(fake, 0).await.id()
+                }
+                false => order_of(fake, &follow(100)).await.id(),
+            };
+            drives(fake).await;
+            match state {
+                OrderState::Cancelled => {
+                    let message = DriverMsg {
+                        cancel_id: Some(id),
+                        ..DriverMsg::data()
+                    };
+                    fake.tell_as(8, &message.encode_to_vec());
+                }
+                OrderState::ClientLost => {
+                    fake.tell(&DriverMsg::of_kind(MsgType::ClientDied).encode_to_vec());
+                }
+                _ if reason.contains("client 8") => fake.tell_as(8, STOP),
+                _ => {}
+            }
+            fake.until("a stop", |it| it.speeds == WheelSpeeds::STOP)
+                .await;
+            let ended = order(fake, id).await;
+            assert_eq!((ended.state(), ended.reason()), (state, reason));
         })
         .await;
     }

@@ -11,7 +11,7 @@ use crate::rflysim::codec::{
 };
 use crate::rflysim::mapping::{GpsOrigin, MapFrame};
 use crate::rflysim::shown::{Mode, TruthPorts, Unlock};
-use crate::shared::robot::{Asked, Measurement, tests::robot};
+use crate::shared::robot::{Asked, Measurement, OrderNumber, tests::robot};
 use crate::testing::Bench;
 
 mod foreign;

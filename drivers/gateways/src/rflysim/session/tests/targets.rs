@@ -4,7 +4,12 @@ use super::shown::armed;
 use super::*;
 
 fn go(client: i32, targets: &[Target]) -> Event {
-    Event::Asked(TARGETS, Asked::Targets(ClientId(client), targets.to_vec()))
+    numbered(client, 1, targets)
+}
+
+fn numbered(client: i32, order: u64, targets: &[Target]) -> Event {
+    let asked = Asked::Targets(ClientId(client), OrderNumber(order), targets.to_vec());
+    Event::Asked(TARGETS, asked)
 }
 
 /// The vehicle reports that it is here, with the yaw 0.
@@ -188,4 +193,27 @@ fn wheels_and_targets_of_a_vehicle_have_one_seat() {
     assert!(!bench.machine.foreign[0].drives());
     bench.event(go(8, &[Target::new(5_000.0, 0.0)]));
     assert_eq!(bench.count("target too far away"), 1);
+}
+
+#[test]
+fn the_progress_says_of_which_order_it_is_and_which_one_was_not_accepted() {
+    let mut bench = foreign_with(|_| {});
+    at(&mut bench, 0.0, 0.0);
+    let mut orders = |event| {
+        bench.event(event);
+        let mut shown = bench.take().into_iter().rev();
+        let found = shown.find_map(|(_, output)| match output {
+            Output::Show(TARGETS, Measurement::Progress(it)) => Some((it.order, it.refused)),
+            _ => None,
+        });
+        let (order, refused) = found.unwrap();
+        (order.map(|it| it.0), refused.map(|(it, why)| (it.0, why)))
+    };
+    let (near, far) = (Target::new(0.0, -3.0), Target::new(5_000.0, 0.0));
+    assert_eq!(orders(numbered(7, 1, &[near])), (Some(1), None));
+    let occupied = Some((2, "another client drives"));
+    assert_eq!(orders(numbered(8, 2, &[near])), (Some(1), occupied));
+    let too_far = Some((3, "target too far away"));
+    assert_eq!(orders(numbered(7, 3, &[near, far])), (Some(1), too_far));
+    assert_eq!(orders(numbered(7, 4, &[near])), (Some(4), too_far));
 }
