@@ -89,7 +89,10 @@ fn start_demo(more: &[&str]) -> (Mediator, TempDir) {
     let mut command = Command::new(AMBER);
     command.env("AMBER_SIM_DIR", folder.path().join("sim"));
     command.env("PYTHONPATH", root().join("client-sdk/python/src"));
-    command.args(["demo", "--port", "0"]).args(more);
+    // Tests wait for lines of the log.
+    command
+        .args(["demo", "--verbose", "--port", "0"])
+        .args(more);
     command.current_dir(root());
     (Mediator::run(command), folder)
 }
@@ -197,7 +200,7 @@ impl Mediator {
     }
 
     #[track_caller]
-    fn wait_for_line_with(&self, texts: &[&str]) -> String {
+    pub fn wait_for_line_with(&self, texts: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
         let fits = |line: &String| texts.iter().all(|text| line.contains(text));
         loop {

@@ -1,8 +1,9 @@
 //! The dashboard drives the demo's robot, which stops without its page.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -56,11 +57,11 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
         it["t"] == "path" && targets.is_some_and(|it| it.is_empty() != wanted)
     };
     let before = robot.state().travelled_m;
-    page.say(&json!({ "t": "goal", "x": x - 0.5, "y": y }));
+    page.say(&json!({ "t": "goal", "id": 1, "x": x - 0.5, "y": y }));
     page.until("a target", |it| has_targets(it, true));
     page.until("the end of the path", |it| has_targets(it, false));
     assert!(robot.state().travelled_m > before + 0.1);
-    page.say(&json!({ "t": "goal", "x": x - 1.5, "y": y }));
+    page.say(&json!({ "t": "goal", "id": 2, "x": x - 1.5, "y": y }));
     robot.until("it drives to the target", drives);
     drop(page);
     stands_at_once(&robot, "page of the target gone");
@@ -130,6 +131,15 @@ fn a_page_shows_the_robot_and_any_device() {
         let answer = page.until("a refusal", |it| it["t"] == "answer" && it["id"] == 9);
         assert!(answer["error"].as_str().unwrap().contains(why), "{answer}");
     }
+    // The servos turn by 180 degrees at most.
+    page.say(&json!({
+        "t": "call", "id": 11, "device": "maestro:0", "method": "set-angle", "args": ["3", "4500"],
+    }));
+    let answer = page.until("a refusal", |it| it["t"] == "answer" && it["id"] == 11);
+    assert!(
+        answer["error"].as_str().unwrap().contains("4500"),
+        "{answer}"
+    );
     page.say(&json!({ "t": "open", "device": "roboclaw:0" }));
     page.until("published wheel speeds", |it| {
         it["t"] == "value" && it["device"] == "roboclaw:0" && it["error"].is_null()
@@ -151,6 +161,70 @@ fn a_page_shows_the_robot_and_any_device() {
     page.until("its event", |it| {
         it["t"] == "event" && it["device"] == "dummy:0" && it["kind"] == "up"
     });
+}
+
+#[test]
+fn a_page_is_told_why_the_robot_does_not_move() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    page.until("a known pose", |it| {
+        it["t"] == "pose" && it["x"].is_number()
+    });
+    let problem = |it: &Value, place: &str| it["problems"][place].as_str().map(str::to_owned);
+    page.until("a robot without problems", |it| {
+        it["t"] == "drivers"
+            && ["wheels", "guard", "targets", "map"]
+                .iter()
+                .all(|place| problem(it, place).is_none())
+    });
+    // A place outside the map.
+    page.say(&json!({ "t": "goal", "id": 1, "x": 100.0, "y": 50.0 }));
+    let answer = page.until("an answer", |it| it["t"] == "answer" && it["id"] == 1);
+    assert!(answer["error"].is_null(), "{answer}");
+    page.until("a target that is given up", |it| {
+        it["t"] == "path" && it["skipped"][0][0] == 100.0 && it["skipped"][0][1] == 50.0
+    });
+
+    assert!(robot.sim(&["fault", "unplug", "roboclaw"]));
+    page.until("unplugged wheels", |it| {
+        problem(it, "wheels").is_some_and(|it| it.starts_with("roboclaw:0: "))
+    });
+    let drive = json!({ "t": "drive", "left": 200, "right": 200, "guard": false });
+    let refused = wait_for("a refusal", || {
+        page.say(&drive);
+        Some(page.next()).filter(|it| it["t"] == "refused")
+    });
+    assert!(
+        refused["text"].as_str().unwrap().contains("roboclaw:0"),
+        "{refused}"
+    );
+    page.say(&json!({ "t": "stop" }));
+    assert!(robot.sim(&["fault", "replug", "roboclaw"]));
+    page.until("wheels that work", |it| {
+        it["t"] == "drivers" && problem(it, "wheels").is_none()
+    });
+
+    for (id, device, places) in [
+        (2, "drive-to-point:0", &["targets"][..]),
+        (3, "hokuyo:0", &["guard", "map"]),
+        (4, "roboclaw:0", &["wheels"]),
+    ] {
+        page.say(&json!({ "t": "change", "id": id, "device": device, "action": "stop" }));
+        let words = format!("{device} is stopped: start it under Devices");
+        page.until("the stopped driver", |it| {
+            let mut places = places.iter();
+            places.all(|place| problem(it, place).is_some_and(|it| it == words))
+        });
+    }
+    page.say(&json!({ "t": "goal", "id": 5, "x": 1.5, "y": 2.6 }));
+    let answer = page.until("a refusal", |it| it["t"] == "answer" && it["id"] == 5);
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("drive-to-point:0"),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -184,7 +258,7 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     assert_eq!(looking.hello["role"], "look");
     looking.say(&json!({ "t": "drive", "left": 200, "right": 200, "guard": false }));
     looking.until("a refusal", |it| {
-        it["t"] == "notice" && it["text"] == "this page is view-only"
+        it["t"] == "refused" && it["text"] == "this page is view-only"
     });
     let mut driving = Page::open(address, Some(&drive));
     assert_eq!(driving.hello["role"], "drive");
@@ -303,49 +377,96 @@ fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
         return;
     };
     let (robot, dashboard) = start();
-    let mut browser = Command::new("node")
-        .arg("drive.mjs")
-        .arg(format!("http://{}", dashboard.address))
-        .current_dir(&script)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut steps = BufReader::new(browser.stdout.take().unwrap()).lines();
-    let mut go_on = browser.stdin.take().unwrap();
-    let mut expect = |step: &str| assert_eq!(steps.next().unwrap().unwrap(), step);
-    let mut next = || go_on.write_all(b"\n").unwrap();
+    let mut browser = Browser::start(&script, "drive.mjs", &dashboard);
     for held in ["mouse", "touch", "keys", "gamepad"] {
-        expect(&format!("held by {held}"));
+        browser.expect(&format!("held by {held}"));
         robot.until(held, drives);
-        next();
-        expect(&format!("released by {held}"));
+        browser.next();
+        browser.expect(&format!("released by {held}"));
         stands_at_once(&robot, held);
-        next();
+        browser.next();
     }
-    expect("held after a click on a button");
+    browser.expect("held after a click on a button");
     robot.until("a button has the focus", drives);
-    next();
-    expect("stopped by the space bar");
+    browser.next();
+    browser.expect("stopped by the space bar");
     stands_at_once(&robot, "space bar");
-    next();
-    expect("hidden while held");
+    browser.next();
+    browser.expect("hidden while held");
     let before = robot.until("it stands", stands);
-    next();
-    expect("clicked on the map");
+    browser.next();
+    browser.expect("clicked on the map");
     // The robot may already be there.
     robot.until("it drives to the target", |it| {
         it.travelled_m > before.travelled_m + 0.1
     });
-    next();
-    expect("arrived");
-    next();
-    expect("held before closing");
+    browser.next();
+    browser.expect("arrived");
+    browser.next();
+    browser.expect("held before closing");
     robot.until("driving before closing", drives);
-    next();
-    expect("closed");
+    browser.next();
+    browser.expect("closed");
     stands_at_once(&robot, "tab closed");
-    assert!(browser.wait().unwrap().success());
+    browser.end();
+}
+
+#[test]
+fn a_browser_has_room_for_the_controls_on_every_screen_and_says_what_does_not_work() {
+    let Some(script) = browser_tests() else {
+        return;
+    };
+    let (robot, dashboard) = start();
+    let mut browser = Browser::start(&script, "shown.mjs", &dashboard);
+    browser.expect("unplug the wheels");
+    assert!(robot.sim(&["fault", "unplug", "roboclaw"]));
+    browser.next();
+    browser.expect("plug the wheels in");
+    assert!(robot.sim(&["fault", "replug", "roboclaw"]));
+    browser.next();
+    browser.expect("shown");
+    browser.end();
+}
+
+/// A script in a browser, which waits after each step.
+struct Browser {
+    process: Child,
+    steps: Lines<BufReader<ChildStdout>>,
+    go_on: ChildStdin,
+}
+
+impl Browser {
+    fn start(folder: &Path, script: &str, dashboard: &Dashboard) -> Self {
+        let mut process = Command::new("node")
+            .arg(script)
+            .arg(format!("http://{}", dashboard.address))
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let steps = BufReader::new(process.stdout.take().unwrap()).lines();
+        let go_on = process.stdin.take().unwrap();
+        Self {
+            process,
+            steps,
+            go_on,
+        }
+    }
+
+    #[track_caller]
+    fn expect(&mut self, step: &str) {
+        assert_eq!(self.steps.next().unwrap().unwrap(), step);
+    }
+
+    fn next(&mut self) {
+        self.go_on.write_all(b"\n").unwrap();
+    }
+
+    #[track_caller]
+    fn end(mut self) {
+        assert!(self.process.wait().unwrap().success());
+    }
 }
 
 /// Waits until the robot stands, which must take no longer than braking.
@@ -438,15 +559,17 @@ impl Page {
         self.socket.send(message.to_string().into()).unwrap();
     }
 
+    /// The next message; null if it is binary.
+    fn next(&mut self) -> Value {
+        match self.socket.read().unwrap() {
+            Message::Text(text) => serde_json::from_str(&text).unwrap(),
+            _ => Value::Null,
+        }
+    }
+
     /// The next message of which something is true.
     fn until(&mut self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        wait_for(what, || {
-            let Message::Text(text) = self.socket.read().unwrap() else {
-                return None;
-            };
-            let message: Value = serde_json::from_str(&text).unwrap();
-            is_wanted(&message).then_some(message)
-        })
+        wait_for(what, || Some(self.next()).filter(&is_wanted))
     }
 
     fn drive_until_moving(&mut self, robot: &Robot) {

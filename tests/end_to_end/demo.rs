@@ -8,7 +8,7 @@ use amber_sim::robot::Device;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::common::{AMBER, Mediator, demo, root, signal};
+use crate::common::{AMBER, Mediator, demo, root, signal, wait_for};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
@@ -118,7 +118,8 @@ fn ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let devices = folder.path().join("sim");
     let mut command = Command::new(AMBER);
-    command.args(["demo", "--port", "0", "--dir"]).arg(&devices);
+    command.args(["demo", "-v", "--port", "0", "--dir"]);
+    command.arg(&devices);
     // Ctrl-C goes to all processes in the foreground.
     command.process_group(0);
     let mut demo = Mediator::run(command);
@@ -130,6 +131,31 @@ fn ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind() {
     let warnings: Vec<_> = lines.iter().filter(|line| line.contains("WARN")).collect();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert!(!devices.exists());
+}
+
+#[test]
+fn the_address_of_the_page_is_the_last_line_until_something_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(AMBER);
+    command.args(["demo", "--port", "0", "--dir"]);
+    command.arg(folder.path().join("sim"));
+    let demo = Mediator::run(command);
+    let address = demo.wait_for_line("in a browser to see the robot");
+    let knows_its_pose = || {
+        let mut asked = demo.amber(&["call", "location", "pose", "--json"]);
+        let pose: serde_json::Value = serde_json::from_slice(&asked.output().ok()?.stdout).ok()?;
+        (pose["p"].as_f64()? > 0.5).then_some(())
+    };
+    wait_for("the pose", knows_its_pose);
+    let lines = demo.output();
+    let after = lines.iter().skip_while(|it| **it != address);
+    // On a busy machine, a driver may have something to say.
+    let is_quiet = |line: &&String| !line.contains(" INFO ") && !line.contains("amber");
+    let loud: Vec<_> = after.skip(2).filter(|it| !is_quiet(it)).collect();
+    assert!(loud.is_empty(), "{lines:#?}");
+    let pid = demo.describe("dummy:0").pid();
+    signal(pid, Signal::SIGKILL);
+    demo.wait_for_line_with(&["WARN", "dummy:0"]);
 }
 
 #[test]

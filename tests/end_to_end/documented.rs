@@ -1,5 +1,5 @@
 //! The commands of the documentation work: those that only read are run against the demo robot, and
-//! docs/reference/tried.md names the others.
+//! tests/end_to_end/documented.md names the others.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,9 +34,9 @@ static TURNS: Mutex<()> = Mutex::new(());
 /// What may exit with 1, because the answer is no on this machine.
 const MAY_SAY_NO: [&str; 1] = ["amber doctor"];
 
-/// The commands in the first column of the two tables of docs/reference/tried.md.
+/// The commands in the first column of the two tables of tests/end_to_end/documented.md.
 fn not_run() -> [Vec<String>; 2] {
-    let page = fs::read_to_string(root().join("docs/reference/tried.md")).unwrap();
+    let page = fs::read_to_string(root().join("tests/end_to_end/documented.md")).unwrap();
     let (amber, others) = page.split_once("## Other commands").unwrap();
     [amber, others].map(|part| {
         part.lines()
@@ -69,7 +69,7 @@ fn without_rows(rows: &[String], commands: Vec<(String, String)>) -> Vec<(String
     let unused: Vec<_> = rows.iter().filter(|row| !used.contains(row)).collect();
     assert!(
         unused.is_empty(),
-        "docs/reference/tried.md lists {unused:?}, which no page shows"
+        "tests/end_to_end/documented.md lists {unused:?}, which no page shows"
     );
     left
 }
@@ -212,7 +212,7 @@ fn every_other_command_is_listed_with_what_runs_it() {
     let left = without_rows(&rows, of_all_pages(pages::other_commands));
     assert!(
         left.is_empty(),
-        "missing in docs/reference/tried.md: {left:#?}"
+        "missing in tests/end_to_end/documented.md: {left:#?}"
     );
 }
 

@@ -1,6 +1,7 @@
 //! `amber logs`: the stderr output of drivers and the mediator's messages about them.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use amber_proto::mediator::DriverState;
@@ -67,6 +68,20 @@ fn the_log_of_a_driver_is_kept_across_its_restarts() {
         "no escape reaches the terminal: {shown}"
     );
     assert!(shown.contains(" dummy:0 [amber]: up\n"), "{shown}");
+
+    // Times are those of this user's place.
+    let places: &[(&str, i64)] = match Path::new("/usr/share/zoneinfo/Asia/Tokyo").exists() {
+        true => &[("UTC", 0), ("Asia/Tokyo", 9), ("IST-5", 5)],
+        false => &[("UTC", 0), ("IST-5", 5)],
+    };
+    for (place, hours_ahead) in places {
+        let mut logs = mediator.amber(&["logs", "dummy", "-n", "1"]);
+        let shown = logs.env("TZ", place).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let hour = |time: &str| time[11..13].parse::<i64>().unwrap();
+        let utc = hour(log.last().unwrap()["time"].as_str().unwrap());
+        assert_eq!(hour(&shown), (utc + hours_ahead) % 24, "{place}: {shown}");
+    }
 
     let unknown = mediator.amber(&["logs", "9:9"]).output().unwrap();
     assert!(!unknown.status.success());

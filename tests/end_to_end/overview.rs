@@ -64,14 +64,16 @@ fn metrics_are_valid_for_prometheus() {
     let note = serving.note();
     let (_, place) = note.split_once("http://").unwrap();
     let (address, path) = place.trim().split_once('/').unwrap();
-    let ask = |host: &str| {
+    let ask_for = |host: &str, accept: &str| {
         let mut page = TcpStream::connect(address).unwrap();
-        let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{accept}\r\n");
         page.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         page.read_to_string(&mut answer).unwrap();
         answer
     };
+    let ask = |host: &str| ask_for(host, "");
     // A foreign site can point its own name to this machine.
     assert!(ask("evil.example").starts_with("HTTP/1.1 403 "));
     let answer = ask(address);
@@ -82,6 +84,13 @@ fn metrics_are_valid_for_prometheus() {
         "{head}"
     );
     assert!(body.ends_with("\n# EOF\n"), "{body}");
+    let older = ask_for(address, "Accept: text/plain;version=0.0.4\r\n");
+    let (head, body) = older.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(
+        body.contains("\n# TYPE amber_mediator_drops_total counter\n"),
+        "{body}"
+    );
     serving.interrupt();
 
     let check = "\

@@ -93,7 +93,13 @@ fn wheels_stop_when_the_commanding_client_is_killed() {
 #[test]
 fn wheels_stop_at_once_when_the_commanding_client_ends() {
     let robot = Robot::start();
-    for how in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    // Ctrl-C, the end of a service, a closed terminal, Ctrl-Z.
+    for how in [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGTSTP,
+    ] {
         let mut driver = robot.turning();
         signal(driver.id(), how);
         let told = robot.state();

@@ -1,6 +1,6 @@
 //! `amber drive`: drives with the keyboard, or at given speeds for a given time. IO.
 //!
-//! The wheels are stopped before the command ends: by a key, Ctrl-C, SIGTERM, SIGHUP
+//! The wheels are stopped before the command ends: by a key, Ctrl-C, Ctrl-Z, SIGTERM, SIGHUP
 //! (a closed terminal) or an error. If this process is killed or freezes, the driver stops the
 //! wheels within half a second, because each command holds only for that time.
 
@@ -31,7 +31,7 @@ pub(super) const HELP: &str = "\
 Keys:
   arrows or WASD  drive and turn while you hold the key
   + and -         faster, slower
-  q, Esc, Ctrl-C  stop and quit
+  q, Esc, Ctrl-C  stop and quit, as does Ctrl-Z
   any other key   stop
 
 Examples:

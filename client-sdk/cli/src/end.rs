@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP, for commands that must stop the robot before they end. IO.
+//! Ctrl-C, Ctrl-Z, SIGTERM and SIGHUP, for commands that must stop the robot before they end. IO.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,17 @@ use tokio::signal::unix::{SignalKind, signal};
 /// signal to the process and to its group, a few milliseconds apart.
 const ONE_SIGNAL: Duration = Duration::from_millis(500);
 
+/// The signal of Ctrl-Z. A robot must not wait for a process that sleeps, so it ends the process, too.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const SIGTSTP: std::ffi::c_int = 20;
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+const SIGTSTP: std::ffi::c_int = 18;
+
 /// The signals that end this process.
 pub(super) struct End {
     last: Last,
     #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 3],
+    signals: [tokio::signal::unix::Signal; 4],
 }
 
 impl End {
@@ -31,6 +37,7 @@ impl End {
                 listen(SignalKind::interrupt())?,
                 listen(SignalKind::terminate())?,
                 listen(SignalKind::hangup())?,
+                listen(SignalKind::from_raw(SIGTSTP))?,
             ],
         })
     }
@@ -38,11 +45,12 @@ impl End {
     /// Waits for one of the signals.
     #[cfg(unix)]
     async fn any(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.signals;
+        let [interrupt, terminate, hangup, sleep] = &mut self.signals;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
+            _ = sleep.recv() => {}
         }
     }
 

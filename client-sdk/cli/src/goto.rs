@@ -18,7 +18,7 @@ use super::{lease, reason};
 
 pub(super) const HELP: &str = "\
 The y axis of the map points down. `amber call location pose` shows the pose of the robot. Ctrl-C
-stops the robot.
+and Ctrl-Z stop the robot.
 
 Examples:
   amber goto 3.5 1
@@ -105,6 +105,7 @@ async fn drive_there(
     target: Target,
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
+<<<<<<< ours
     let targets = [target];
     let end = drive.drive_as(id, &targets, |update| screen.show(update));
     let order = match end.await? {
@@ -118,6 +119,17 @@ async fn drive_there(
         DriveEnd::Ended(order) => order,
     };
     let (device, why) = (drive.address(), order.reason());
+=======
+    let mut has_driven = false;
+    let end = drive.drive_to(target, |update| {
+        has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
+        match lost_pose(device, update).filter(|_| !has_driven) {
+            Some(failure) => Err(failure),
+            None => screen.show(update),
+        }
+    });
+    let end = end.await?;
+>>>>>>> theirs
     let (x_m, y_m) = (target.x_m, target.y_m);
     Err(match order.state() {
         OrderState::Skipped => {
@@ -128,6 +140,20 @@ async fn drive_there(
             .hint("`amber events` shows restarts"),
         _ => Failure::new(format!("{device} no longer has the target: {why}")),
     })
+}
+
+/// The robot would stand until someone finds out why.
+fn lost_pose(device: Device, update: &DriveToPointProgressUpdates) -> Option<Failure> {
+    let why = match update.progress.state() {
+        State::NoPose => "the pose of the robot is unknown",
+        State::PoseLost => "the pose of the robot is outdated",
+        _ => return None,
+    };
+    let failure = Failure::new(format!("{device} cannot drive: {why}"));
+    Some(
+        failure
+            .hint("`amber status location` shows why, and `amber map show` what the robot knows"),
+    )
 }
 
 /// The output for progress.
@@ -322,6 +348,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+<<<<<<< ours
     async fn an_order_that_ends_otherwise_is_an_error_with_its_reason() {
         for (state, reason, text, hint) in [
             (
@@ -352,6 +379,33 @@ mod tests {
             };
             assert_eq!(failure, expected);
         }
+=======
+    async fn a_robot_that_does_not_know_its_pose_says_so_at_once() {
+        for (state, why) in [(State::NoPose, "unknown"), (State::PoseLost, "outdated")] {
+            let progresses = vec![progress(state)];
+            let failure = driven(progresses, &[TARGET], &[]).await.unwrap_err();
+            let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
+            let hint =
+                "`amber status location` shows why, and `amber map show` what the robot knows";
+            assert_eq!(failure, Failure::new(text).hint(hint));
+        }
+        // While it drives, it waits for its pose.
+        let progresses = [State::Following, State::PoseLost, State::Idle].map(progress);
+        let arrived = driven(progresses.into(), &[], &[TARGET]).await;
+        assert!(arrived.is_ok(), "{arrived:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_skipped_target_is_unreachable() {
+        let skipped = Progress {
+            skipped: Some(table(&[TARGET])),
+            ..progress(State::Idle)
+        };
+        let failure = driven(vec![skipped], &[], &[]).await.unwrap_err();
+        let expected = Failure::new("the robot cannot reach (1.5 m, -2 m)")
+            .hint("`amber status drive-to-point:0` shows more");
+        assert_eq!(failure, expected);
+>>>>>>> theirs
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,6 +21,7 @@ Examples:
   amber logs
   amber logs hokuyo --follow
   amber logs --since 5m
+  amber logs --since yesterday
   amber logs roboclaw -n 20 --json";
 
 /// Options of `amber logs`.
@@ -31,8 +32,8 @@ pub struct Options {
     /// Also show new lines, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// Only lines newer than this, e.g. 30s, 5m or 2h
-    #[arg(long, value_name = "TIME", value_parser = amber_terminal::age)]
+    /// Only lines newer than this, e.g. 30s, 5m, 2h, yesterday or '2026-11-23 14:03'
+    #[arg(long, value_name = "TIME", value_parser = amber_terminal::since)]
     since: Option<Duration>,
     /// Only the newest lines, at most this many
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]

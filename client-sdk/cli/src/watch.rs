@@ -48,17 +48,23 @@ pub struct Options {
     count: Option<u64>,
     /// Time between messages of a stream that has a period, such as 20ms or 1.5s
     /// [default: that of the stream]
-    #[arg(long, value_parser = period)]
+    #[arg(long, value_name = "SECONDS", value_parser = period)]
     period: Option<Duration>,
     /// Sensors of a ninedof [default: accel,gyro,magnet]
     #[arg(long, value_name = "LIST")]
     sensors: Option<String>,
 }
 
-/// Reads `100ms` and `1.5s`.
+/// Reads `100ms`, `1.5s` and `0.1`.
 fn period(text: &str) -> Result<Duration, String> {
-    if text.parse::<f64>().is_ok() {
-        return Err("the unit is missing: write e.g. 100ms or 1.5s".to_owned());
+    // Seconds, as everywhere; but most periods are milliseconds.
+    if text
+        .parse::<f64>()
+        .is_ok_and(|number| number >= AMBIGUOUS_S)
+    {
+        return Err(format!(
+            "a number without a unit is in seconds: write {text}ms or {text}s"
+        ));
     }
     match amber_terminal::seconds(text)? {
         period if (MIN_PERIOD..=MAX_PERIOD).contains(&period) => Ok(period),
@@ -68,6 +74,9 @@ fn period(text: &str) -> Result<Duration, String> {
 
 /// Devices that publish regularly do so at least once in this time.
 const SILENCE: Duration = Duration::from_secs(3);
+
+/// A larger number without a unit may be meant as milliseconds.
+const AMBIGUOUS_S: f64 = 5.0;
 
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 const MAX_PERIOD: Duration = Duration::from_secs(3600);
@@ -455,10 +464,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn periods_have_units() {
+    fn periods_are_read() {
         for (text, ms) in [
             ("100ms", 100.0),
             ("1.5s", 1500.0),
+            ("0.1", 100.0),
             ("0.5ms", f64::NAN),
             ("2h", f64::NAN),
         ] {

@@ -1,7 +1,8 @@
 // The page: connects its parts with the dashboard's messages.
 
 import { $, forgetColours, notice, text } from "./dom.js";
-import { DeviceList } from "./devices.js";
+import { DeviceList, isBroken } from "./devices.js";
+import { Goal } from "./goal.js";
 import { Link } from "./link.js";
 import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
@@ -9,7 +10,13 @@ import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
 
-const state = { you: null, name: null, role: null, seat: {}, parts: {}, refused: null, holder: null, haltedBy: null };
+const REFUSED_MS = 4000;
+
+// `missing`: why the mediator does not answer. `refused`: why the robot does not follow the stick now.
+// `holder`: the other program that drives. `haltedBy`: the one that has halted the robot.
+const state = {
+  you: null, name: null, role: null, seat: {}, parts: {}, problems: {}, missing: null, refused: null, holder: null, haltedBy: null,
+};
 const link = new Link();
 const panel = new Panel(link);
 const devices = new DeviceList({
@@ -17,10 +24,11 @@ const devices = new DeviceList({
   open: (device) => panel.open(device),
 });
 const map = new MapView($("map-canvas"), (place) => {
-  if (state.role !== "drive") return notice("This page is view-only.");
-  if (!state.parts.targets) return notice("This robot has no drive-to-point driver.");
-  if (link.send({ t: "goal", x: place.x, y: place.y })) map.showGoal(place.x, place.y);
+  if (state.role === "look") goal.refuse("This page is view-only.");
+  else if (!state.parts.targets) goal.refuse("This robot has no drive-to-point driver.");
+  else goal.set(place);
 });
+const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
 const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
 const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
@@ -31,6 +39,7 @@ const plots = {
 
 function stop() {
   stick.release();
+  goal.clear();
   if (!link.send({ t: "stop" })) notice("Not connected. The robot stops by itself.");
 }
 
@@ -47,6 +56,7 @@ on("hello", (hello) => {
   banner(null);
   clearLog();
   map.clear();
+  goal.clear();
   for (const plot of Object.values(plots)) plot.clear();
   devices.mayChange = hello.role === "drive";
   panel.reopen();
@@ -60,14 +70,17 @@ on("lost", (reason) => {
   settle();
 });
 on("drivers", (drivers) => {
-  state.parts = drivers.parts;
-  takeMotions(drivers.devices);
+  state.missing = drivers.missing ?? null;
+  if (!drivers.missing) {
+    Object.assign(state, { parts: drivers.parts, problems: drivers.problems, devices: drivers.devices });
+    takeMotions(drivers.devices);
+  }
   document.title = `Amber · ${drivers.mediator}`;
   banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
   if (!drivers.missing) devices.take(drivers);
-  const missing = drivers.devices.length && !drivers.parts.location && !drivers.parts.scanner;
-  $("map-missing").hidden = !missing;
-  if (missing) text($("map-missing"), "No map: this robot has no location driver and no laser scanner.");
+  const hasNoMap = drivers.devices.length && !drivers.parts.location && !drivers.parts.scanner;
+  $("map-missing").hidden = !hasNoMap;
+  if (hasNoMap) text($("map-missing"), "No map: this robot has no location driver and no laser scanner.");
   settle();
 });
 on("seat", (seat) => {
@@ -82,6 +95,7 @@ on("pose", (pose) => {
 });
 on("path", (path) => {
   map.takePath(path);
+  goal.takePath(path);
   const isIdle = path.missing || path.state === "idle" || !path.targets.length;
   const left = path.remaining ? `, ${path.remaining.toFixed(1)} m left` : "";
   // The reason why the robot is slow, if there is one.
@@ -102,51 +116,88 @@ on("servos", ({ servos, deg }) => {
 on("event", takeEvent);
 on("notice", (message) => notice(message.text));
 on("refused", (message) => {
-  notice(message.text);
-  state.refused = message.text;
-  clearTimeout(state.forget);
-  state.forget = setTimeout(() => {
-    state.refused = null;
-    settle();
-  }, 5000);
+  state.refused = { text: message.text, at: performance.now() };
   settle();
 });
+// The reason stays while the stick is held.
+setInterval(() => {
+  if (!state.refused || stick.isDriving || performance.now() - state.refused.at < REFUSED_MS) return;
+  state.refused = null;
+  settle();
+}, 500);
 on("about", (about) => panel.takeAbout(about));
 on("value", (value) => panel.takeValue(value));
 
 /** Takes who holds the leases of the devices, and who has halted them. */
 function takeMotions(devices) {
   // Drivers say for whom they move another device: "NAME via DEVICE".
-  const isOther = (holder) => holder && holder !== state.name && !holder.startsWith(`${state.name} via `);
-  state.holder = devices.find(({ holder }) => isOther(holder))?.holder ?? null;
+  const isForeign = (holder) => holder && holder !== state.name && !holder.startsWith(`${state.name} via `);
+  state.holder = devices.find(({ holder }) => isForeign(holder))?.holder ?? null;
   state.haltedBy = devices.find((device) => device.halted_by)?.halted_by ?? null;
 }
 
-/** Shows who drives, and whether this page may. */
+/** Shows who drives, whether this page may, and what does not work. */
 function settle() {
-  const { you, role, seat, parts, refused, holder, haltedBy } = state;
-  const isOther = seat.holder && seat.holder !== you;
-  const mayDrive = role === "drive" && !isOther && Boolean(parts.wheels);
-  stick.allow(mayDrive);
-  const by = seat.address ? ` (${seat.address})` : "";
+  const { you, role, seat, parts, problems, refused, holder, haltedBy } = state;
+  const hint = driveHint();
+  const problem = driveProblem();
+  const shown = hint ?? problem ?? (holder && `${holder} drives.`);
+  stick.allow(!hint);
+  text($("drive-hint"), shown ?? stick.hint());
+  $("drive-hint").classList.toggle("problem", Boolean(problem) && shown === problem);
   $("seat").hidden = role === null || (!seat.holder && !haltedBy && !holder && !(seat.viewers > 1));
   if (haltedBy) chip($("seat"), "bad", "halted");
-  else if (seat.holder === you && !holder) chip($("seat"), "busy", "you are driving");
-  else if (isOther) chip($("seat"), "bad", `page ${seat.holder} is driving`);
+  else if (isOther()) chip($("seat"), "bad", `page ${seat.holder} is driving`);
   else if (holder) chip($("seat"), "bad", `${holder} drives`);
+  else if (seat.holder === you && problem) chip($("seat"), "bad", "the robot does not drive");
+  else if (seat.holder === you) chip($("seat"), "busy", "you are driving");
   else chip($("seat"), "", `${seat.viewers} pages open`);
-  $("take-over").hidden = role !== "drive" || haltedBy !== null || !(isOther || holder || refused);
+  $("take-over").hidden = role !== "drive" || haltedBy !== null || !(isOther() || holder || (refused && !problems.wheels));
   $("release").hidden = role !== "drive" || haltedBy === null;
   $("guard-label").hidden = !parts.guard;
   $("halt").disabled = role !== "drive";
-  let hint = stick.hint();
-  if (role === "look") hint = "This page is view-only.";
-  else if (role === null) hint = "Not connected.";
-  else if (!parts.wheels) hint = "This robot has no wheels.";
-  else if (haltedBy) hint = `Halted by ${haltedBy}: nothing moves until the release.`;
-  else if (isOther) hint = `Page ${seat.holder}${by} is driving.`;
-  else if (holder) hint = `${holder} drives.`;
-  text($("drive-hint"), hint);
+  text($("map-problem"), mapProblem() ?? "");
+  mark("drive", Boolean(problem));
+  mark("devices", (state.devices ?? []).some(isBroken));
+}
+
+const isOther = () => Boolean(state.seat.holder) && state.seat.holder !== state.you;
+
+/** Why this page may not drive. */
+function driveHint() {
+  const { role, seat, parts, missing } = state;
+  if (role === "look") return "This page is view-only.";
+  if (role === null) return "Not connected.";
+  if (missing) return "The mediator does not answer.";
+  if (!parts.wheels) return "This robot has no wheels.";
+  if (isOther()) return `Page ${seat.holder}${seat.address ? ` (${seat.address})` : ""} is driving.`;
+  const wheels = state.devices.find((it) => it.device === parts.wheels);
+  return ["up", "starting"].includes(wheels?.state) ? null : state.problems.wheels;
+}
+
+/** Why the robot does not follow the stick. */
+function driveProblem() {
+  const { role, parts, problems, refused, haltedBy } = state;
+  if (role === null || state.missing) return null;
+  if (haltedBy) return `Halted by ${haltedBy}: nothing moves until the release.`;
+  const isGuarded = parts.guard && $("guard").checked;
+  const guard = isGuarded && problems.guard ? `${problems.guard}. Without 'Stop before obstacles', the stick works.` : null;
+  return problems.wheels ?? refused?.text ?? guard;
+}
+
+/** Why the robot does not drive to a click on the map, or is not at its place there. */
+function mapProblem() {
+  const { role, problems } = state;
+  if (role === null || state.missing) return null;
+  // The causes of a refusal first.
+  return problems.map ?? (role === "drive" ? problems.targets : null) ?? goal.problem;
+}
+
+/** A red mark on a tab, for those who do not see what is behind it. */
+function mark(tab, isMarked) {
+  const button = document.querySelector(`nav [data-tab="${tab}"]`);
+  button.classList.toggle("marked", isMarked);
+  button.querySelector(".mark").hidden = !isMarked;
 }
 
 function chip(element, kind, shown) {
@@ -178,6 +229,13 @@ $("fit").addEventListener("click", () => {
 });
 $("follow").addEventListener("click", () => map.setFollow(!map.follows));
 $("speed").addEventListener("input", showSpeed);
+$("guard").addEventListener("change", settle);
+addEventListener("keydown", ({ key }) => {
+  const layers = $("layers");
+  if (key !== "Escape" || !layers.open) return;
+  layers.open = false;
+  layers.querySelector("summary").focus();
+});
 for (const box of document.querySelectorAll("[data-layer]")) {
   box.addEventListener("change", () => {
     map.layers[box.dataset.layer] = box.checked;
@@ -209,4 +267,4 @@ $("theme").addEventListener("click", () => {
 showSpeed();
 
 // For tests.
-window.amber = { state, map, link, stick, plots };
+window.amber = { state, map, link, stick, plots, goal, panel };

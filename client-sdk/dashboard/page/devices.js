@@ -1,6 +1,6 @@
 // The list of devices, with the buttons for their drivers.
 
-import { $, el, icon, notice, text, time } from "./dom.js";
+import { $, ask, el, icon, notice, text, time } from "./dom.js";
 
 const SIGNS = {
   start: icon("M6 4l10 6-10 6z"),
@@ -14,9 +14,11 @@ export class DeviceList {
     this.open = open;
     this.rows = new Map();
     this.mayChange = true;
+    this.wheels = null;
   }
 
-  take({ devices }) {
+  take({ devices, parts }) {
+    this.wheels = parts.wheels;
     const list = $("device-list");
     const known = new Set(devices.map((it) => it.device));
     for (const [name, row] of this.rows) {
@@ -83,12 +85,19 @@ export class DeviceList {
   }
 
   async act(device, action) {
+    const question = `Stop the driver of the wheels, ${device}? Without it, nothing moves the robot.`;
+    if (device === this.wheels && action === "stop" && !await ask(question, "Stop the driver")) return;
     try {
       notice(`${device}: ${await this.change(device, action)}`);
     } catch (error) {
       notice(`${device}: ${error}`);
     }
   }
+}
+
+/** Whether a driver or its device does not work. One that a person has stopped is not broken. */
+export function isBroken({ state, trouble }) {
+  return Boolean(trouble) || state === "failed" || state === "backoff";
 }
 
 const rate = (number) => `${number < 10 ? number : Math.round(number)}/s`;

@@ -85,6 +85,21 @@ export function time(ms) {
   return `${Math.floor(s / 86400)} d`;
 }
 
+/** Asks before something is done. Not modal: the stop button and the stick stay usable. */
+export function ask(question, yes) {
+  const dialog = $("ask");
+  if (dialog.open) return Promise.resolve(false);
+  text($("ask-text"), question);
+  text($("ask-yes"), yes);
+  dialog.returnValue = "";
+  dialog.show();
+  $("ask-no").focus();
+  return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+}
+$("ask-yes").addEventListener("click", () => $("ask").close("yes"));
+$("ask-no").addEventListener("click", () => $("ask").close());
+addEventListener("keydown", ({ key }) => key === "Escape" && $("ask").close());
+
 export function notice(message) {
   const box = $("notices");
   if ([...box.children].some((shown) => shown.textContent === message)) return;

@@ -12,6 +12,8 @@ const CLICK_PX = 6;
 const VISIBLE_PX = 0.3;
 const MARGIN_PX = 12;
 const TOOLS_PX = 58;
+const SCALES_M = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50];
+const SCALE_PX = 40;
 
 export class MapView {
   constructor(canvas, onGoal) {
@@ -83,7 +85,6 @@ export class MapView {
 
   takePath(path) {
     this.path = path.missing ? null : path;
-    if (this.path?.targets.length) this.goal = null;
     this.redraw();
   }
 
@@ -96,9 +97,17 @@ export class MapView {
     this.redraw();
   }
 
-  showGoal(x, y) {
-    this.goal = { x, y, at: performance.now() };
+  /** Marks a target that the path does not show yet; `null` ends it. */
+  markGoal(place) {
+    this.goal = place;
     this.redraw();
+  }
+
+  /** Whether the map shows this place. */
+  has({ x, y }) {
+    if (!this.map?.bounds) return true;
+    const [left, top, right, bottom] = this.map.bounds;
+    return x >= left && x <= right && y >= top && y <= bottom;
   }
 
   // The view ---------------------------------------------------------------------------------
@@ -260,7 +269,18 @@ export class MapView {
     if (pose) this.drawRobot(context, px, pose);
     else if (this.scan?.aroundRobot) this.drawRobot(context, px, { x: 0, y: 0, heading: 0 });
     if (this.goal) this.drawGoal(context, px, this.goal, 0.2);
+    this.showScale();
     if (pose && now - this.poseAt < POSE_MS && this.isMoving()) this.redraw();
+  }
+
+  /** The bar that shows how long a round number of metres is. */
+  showScale() {
+    const metres = SCALES_M.find((metres) => metres * this.view.scale > SCALE_PX) ?? SCALES_M.at(-1);
+    const width = `${Math.round(metres * this.view.scale)}px`;
+    const shown = metres < 1 ? `${metres * 100} cm` : `${metres} m`;
+    const bar = $("scale-bar");
+    if (bar.style.width !== width) bar.style.width = width;
+    text($("scale-text"), shown);
   }
 
   drawGrid(context, px, width, height) {

@@ -5,6 +5,7 @@ import { sparkline } from "./plot.js";
 
 const HISTORY = 120;
 const MAX_SHOWN = 12;
+const FEW = 4; // values that fit into one line
 const EPOCH_MS = "ms since 1970";
 
 export class Panel {
@@ -134,7 +135,7 @@ export class Panel {
       if (row.history.length > HISTORY) row.history.shift();
       this.draw(row.canvas, row.history);
     } else if (Array.isArray(leaf)) {
-      text(row.shown, `${leaf.length} values`);
+      text(row.shown, leaf.length <= FEW ? leaf.map(short).join(", ") + unit : `${leaf.length} values`);
       this.draw(row.canvas, leaf);
     } else {
       row.shown.style.whiteSpace = "normal";

@@ -234,15 +234,16 @@ impl App {
                 Output::Drive(id, device, speeds) => {
                     self.pilot(id).drive(device, speeds);
                 }
+                Output::Goal(ticket, device, target) => {
+                    self.order(ticket.viewer, Order::Goal(ticket, device, target));
+                }
                 Output::Stop(id, device) if Some(device) == self.hub.parts().targets => {
                     self.order(id, Order::Stop(device));
                 }
                 Output::Stop(id, device) => self.pilot(id).stop(device),
                 Output::Halt(id, is_halted) => self.order(id, Order::Halt(is_halted)),
                 Output::TakeOver(id) => self.order(id, Order::TakeOver),
-                Output::Targets(id, device, targets) => {
-                    self.order(id, Order::Targets(device, targets));
-                }
+                Output::NoTargets(id, device) => self.order(id, Order::NoTargets(device)),
                 Output::Change(ticket, device, action) => self.change(ticket, device, action),
                 Output::Call(ticket, device, method, args, permission) => {
                     let call = Order::Call(ticket, device, method, args, permission);

@@ -38,6 +38,7 @@ pub const ASSETS: &[Asset] = &[
     asset!("/app.js", SCRIPT, "app.js"),
     asset!("/devices.js", SCRIPT, "devices.js"),
     asset!("/dom.js", SCRIPT, "dom.js"),
+    asset!("/goal.js", SCRIPT, "goal.js"),
     asset!("/link.js", SCRIPT, "link.js"),
     asset!("/log.js", SCRIPT, "log.js"),
     asset!("/map.js", SCRIPT, "map.js"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use amber_client::values::Target;
 use amber_client::{ImuReading, WheelSpeeds};
 use amber_map::ros_map;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
@@ -15,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::outbox::Frame;
-use crate::parts::Parts;
+use crate::parts::{Parts, Problems};
 
 /// The first four bytes of a binary frame, as a little-endian number. The rest are `f32` in the
 /// same order.
@@ -108,12 +109,14 @@ pub fn path(drive: &Part<Drive>) -> Value {
     let path: Vec<_> = (drive.path.iter())
         .map(|&(x, y)| [millimetres(x), millimetres(y)])
         .collect();
-    let targets: Vec<_> = (drive.targets.iter())
-        .map(|it| [it.x_m, it.y_m, it.radius_m])
-        .collect();
+    let targets = |targets: &[Target]| -> Vec<_> {
+        let numbers = targets.iter().map(|it| [it.x_m, it.y_m, it.radius_m]);
+        numbers.collect()
+    };
     json!({
         "t": "path", "state": drive.state, "reason": drive.reason,
-        "remaining": drive.remaining_m, "path": path, "targets": targets,
+        "remaining": drive.remaining_m, "path": path, "targets": targets(&drive.targets),
+        "skipped": targets(&drive.skipped),
     })
 }
 
@@ -185,6 +188,7 @@ pub struct Overview {
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
     parts: crate::parts::PartsShown,
+    problems: Problems,
     devices: Vec<DeviceShown>,
 }
 
@@ -281,6 +285,7 @@ impl Overview {
             mediator: mediator.to_owned(),
             missing: None,
             parts: Parts::of(drivers).shown(),
+            problems: Problems::of(drivers),
             devices: devices.collect(),
         }
     }

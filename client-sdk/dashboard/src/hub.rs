@@ -58,8 +58,10 @@ pub enum Output {
     Unwatch(Device),
     /// Turn the wheels, on behalf of a page.
     Drive(ViewerId, Device, WheelSpeeds),
-    /// Set targets, on behalf of a page; none ends those of this page.
-    Targets(ViewerId, Device, Vec<Target>),
+    /// Drive to a target, on behalf of a page.
+    Goal(Ticket, Device, Target),
+    /// End the targets of a page.
+    NoTargets(ViewerId, Device),
     /// Stop a device because a page asks for it, whoever moves it.
     Stop(ViewerId, Device),
     /// Halt everything that moves, or release the halt.
@@ -298,10 +300,8 @@ impl Hub {
                 delayed = viewer.delayed,
                 "a motion came too late"
             );
-            self.notice(
-                id,
-                "the network delays this page: its old commands are dropped",
-            );
+            let why = "the network delays this page: its old commands are dropped";
+            self.refuse_said(id, &said, why);
             return self.settle(now);
         }
         match said {
@@ -342,7 +342,7 @@ impl Hub {
                     Err(why) => self.answer(ticket, Err(why)),
                 }
             }
-            _ if !may_drive => self.notice(id, "this page is view-only"),
+            said if !may_drive => self.refuse_said(id, &said, "this page is view-only"),
             Said::Drive { left, right, guard } => self.drive(now, id, left, right, guard),
             Said::Stop => self.stop(now, id),
             Said::Halt { halt } => {
@@ -352,7 +352,15 @@ impl Hub {
                 self.outputs.push_back(Output::Halt(id, halt));
             }
             Said::TakeOver => self.take_over(now, id),
-            Said::Goal { x, y } => self.goal(now, id, x, y),
+            Said::Goal { id: number, x, y } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                if let Err(why) = self.goal(now, ticket, x, y) {
+                    self.answer(ticket, Err(why.to_owned()));
+                }
+            }
             Said::Change {
                 id: number,
                 device,
@@ -465,7 +473,7 @@ impl Hub {
     fn drive(&mut self, now: Duration, id: ViewerId, left: f64, right: f64, guard: bool) {
         let limit = f64::from(self.max_speed_mm_s);
         if !(left.is_finite() && right.is_finite()) {
-            return self.notice(id, "invalid speeds");
+            return self.refuse(id, "invalid speeds");
         }
         let side = |speed: f64| speed.clamp(-limit, limit).round() as i32;
         let speeds = WheelSpeeds::sides(side(left), side(right));
@@ -481,7 +489,7 @@ impl Hub {
             (_, true) => None,
             (_, false) => match self.way(guard) {
                 Ok(route) => Some(route),
-                Err(why) => return self.notice(id, &why),
+                Err(why) => return self.refuse(id, &why),
             },
         };
         let was_moving = self.controls.moves();
@@ -512,22 +520,23 @@ impl Hub {
         }
     }
 
-    fn goal(&mut self, now: Duration, id: ViewerId, x: f64, y: f64) {
-        let Some(device) = self.parts.targets else {
-            return self.notice(id, "this robot has no drive-to-point driver");
-        };
+    fn goal(&mut self, now: Duration, ticket: Ticket, x: f64, y: f64) -> Result<(), &'static str> {
+        let id = ticket.viewer;
+        let device = self.parts.targets;
+        let device = device.ok_or("this robot has no drive-to-point driver")?;
         if !(x.is_finite() && y.is_finite()) {
-            return self.notice(id, "invalid target");
+            return Err("invalid target");
         }
         if self.is_taken_from(now, id) {
-            return self.refuse(id, "another page is driving the robot");
+            return Err("another page is driving the robot");
         }
         // The same page may still hold the stick.
         let _ = self.controls.drive(now, id, WheelSpeeds::STOP, MOTION_LIFE);
         self.settle(now);
         self.navigator = Some(id);
-        let targets = vec![Target::new(x, y)];
-        self.outputs.push_back(Output::Targets(id, device, targets));
+        let goal = Output::Goal(ticket, device, Target::new(x, y));
+        self.outputs.push_back(goal);
+        Ok(())
     }
 
     fn stop(&mut self, now: Duration, id: ViewerId) {
@@ -547,7 +556,7 @@ impl Hub {
     fn stop_pages(&mut self, now: Duration, why: &str) {
         if let Some(holder) = self.controls.holder() {
             if self.controls.moves() && self.halted.insert(holder) {
-                self.notice(holder, why);
+                self.refuse(holder, why);
             }
             self.controls.release(holder);
         }
@@ -579,8 +588,7 @@ impl Hub {
     fn cancel_targets(&mut self, id: ViewerId) {
         self.navigator = None;
         if let Some(device) = self.parts.targets {
-            self.outputs
-                .push_back(Output::Targets(id, device, Vec::new()));
+            self.outputs.push_back(Output::NoTargets(id, device));
         }
     }
 
@@ -660,15 +668,33 @@ impl Hub {
         viewers.any(|viewer| viewer.panels.contains(&key))
     }
 
-    /// Tells a page that the robot does not obey it, and offers to take over.
-    pub fn refuse(&mut self, id: ViewerId, why: &str) {
-        let line = frames::text(&json!({ "t": "refused", "text": shortened(why) }));
-        self.outputs.push_back(Output::Line(id, line));
-    }
-
     /// Shows a notice on a page.
     pub fn notice(&mut self, id: ViewerId, text: &str) {
-        let line = frames::text(&json!({ "t": "notice", "text": shortened(text) }));
+        self.tell(id, "notice", text);
+    }
+
+    /// Tells a page at its stick why the robot does not obey it.
+    pub fn refuse(&mut self, id: ViewerId, why: &str) {
+        self.tell(id, "refused", why);
+    }
+
+    /// Tells a page why its message has no effect, at the place where its operator looks.
+    fn refuse_said(&mut self, id: ViewerId, said: &Said, why: &str) {
+        if let Some(number) = said.number() {
+            let ticket = Ticket {
+                viewer: id,
+                id: number,
+            };
+            self.answer(ticket, Err(why.to_owned()));
+        } else if matches!(said, Said::Drive { .. }) {
+            self.refuse(id, why);
+        } else {
+            self.notice(id, why);
+        }
+    }
+
+    fn tell(&mut self, id: ViewerId, kind: &str, text: &str) {
+        let line = frames::text(&json!({ "t": kind, "text": shortened(text) }));
         self.outputs.push_back(Output::Line(id, line));
     }
 }

@@ -41,7 +41,7 @@ pub(crate) enum Input {
     Answer(Ticket, Result<Value, String>),
     /// A notice for a page.
     Notice(ViewerId, String),
-    /// A device refuses the motion of a page, with the reason.
+    /// The robot does not follow the stick of a page, or does not obey it, with the reason.
     Refused(ViewerId, String),
 }
 

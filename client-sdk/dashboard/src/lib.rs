@@ -17,10 +17,9 @@
 //! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
-use std::fmt::Write;
 use std::net::SocketAddr;
 
-use amber_terminal::{Failure, print};
+use amber_terminal::{Failure, has_colours, print};
 use amber_web::{Access, Origins, Own, Tokens, place};
 use tokio::sync::mpsc;
 
@@ -36,6 +35,7 @@ mod feeds;
 mod input;
 mod panel;
 mod pilot;
+mod qr;
 mod server;
 mod viewer;
 
@@ -44,7 +44,8 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:8026";
 
 const HELP: &str = "\
 Open the printed address in a browser. By default, only browsers on this machine can connect. For
-others, use --listen: the printed addresses then contain tokens, one for driving and one for viewing.
+others, use --listen: the printed addresses then contain tokens, one for driving and one for viewing,
+and a phone can scan the first one from the terminal.
 The connection is not encrypted, so use it only in a network that you trust.
 
 Examples:
@@ -91,19 +92,13 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     let (listener, listen) = place::listen(options.listen, "amber dashboard").await?;
-    // Pages of the dashboard itself.
-    let origins = Origins {
-        listed: options.origin.clone(),
-        of_this_machine: false,
-        own: Own::ByAnyHost,
-    };
-    let access = Access::new(listen, origins, || {
+    let access = Access::new(listen, origins(&options.origin), || {
         Ok::<_, Failure>(Tokens {
             drive: place::token()?,
             look: Some(place::token()?),
         })
     })?;
-    let introduction = introduction(listen, &access);
+    let introduction = introduction(&place::shown(listen), &access, has_colours());
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
     let server = server::Server::new(access, inputs.clone());
     let serving = tokio::spawn(server.run(listener));
@@ -114,22 +109,34 @@ async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The addresses to open.
-fn introduction(listen: SocketAddr, access: &Access) -> String {
-    let Some(tokens) = access.tokens() else {
-        return format!("dashboard: http://{listen}\n");
+/// The pages of the dashboard itself, and those of these sites.
+fn origins(listed: &[String]) -> Origins {
+    Origins {
+        listed: listed.to_vec(),
+        of_this_machine: false,
+        own: Own::ByAnyHost,
+    }
+}
+
+/// The addresses to open. `hosts` are those of this machine, the best one first.
+fn introduction(hosts: &[SocketAddr], access: &Access, is_terminal: bool) -> String {
+    let Some((host, others)) = hosts.split_first() else {
+        return String::new();
     };
-    let host = place::shown(listen);
-    let mut lines = format!(
-        "dashboard:            http://{host}/#{}\n",
-        tokens.drive.text()
-    );
+    let Some(tokens) = access.tokens() else {
+        return format!("dashboard: http://{host}\n");
+    };
+    let drive = format!("http://{host}/#{}", tokens.drive.text());
+    let mut lines = format!("dashboard:            {drive}\n");
     if let Some(look) = &tokens.look {
-        let _ = writeln!(
-            lines,
-            "dashboard, view only: http://{host}/#{}",
-            look.text()
-        );
+        lines += &format!("dashboard, view only: http://{host}/#{}\n", look.text());
+    }
+    if !others.is_empty() {
+        let others: Vec<_> = others.iter().map(SocketAddr::to_string).collect();
+        lines += &format!("other addresses of this machine: {}\n", others.join(", "));
+    }
+    if let Some(code) = qr::code(&drive).filter(|_| is_terminal) {
+        lines += &format!("\nFor a phone in the same network, to drive:\n\n{code}");
     }
     lines
 }
@@ -142,5 +149,52 @@ async fn end(until_eof: bool) {
             () = place::end_of_stdin() => {}
         },
         false => place::end().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_get_real_addresses_with_tokens_and_a_code_in_a_terminal() {
+        let listen = "0.0.0.0:8026".parse().unwrap();
+        let token = |byte| amber_web::access::Token::new([byte; amber_web::access::TOKEN_BYTES]);
+        let access = Access::new(listen, origins(&[]), || {
+            Ok::<_, Failure>(Tokens {
+                drive: token(1),
+                look: Some(token(2)),
+            })
+        });
+        let access = access.unwrap();
+        let hosts = ["192.168.1.7:8026", "10.0.0.3:8026"].map(|host| host.parse().unwrap());
+        let shown = introduction(&hosts, &access, false);
+        let lines: Vec<_> = shown.lines().collect();
+        let (drive, look) = (token(1), token(2));
+        assert_eq!(
+            lines,
+            [
+                &format!(
+                    "dashboard:            http://192.168.1.7:8026/#{}",
+                    drive.text()
+                ),
+                &format!(
+                    "dashboard, view only: http://192.168.1.7:8026/#{}",
+                    look.text()
+                ),
+                "other addresses of this machine: 10.0.0.3:8026",
+            ]
+        );
+        let in_terminal = introduction(&hosts[..1], &access, true);
+        let code = qr::code(&format!("http://192.168.1.7:8026/#{}", drive.text())).unwrap();
+        assert!(in_terminal.ends_with(&code), "{in_terminal}");
+    }
+
+    #[test]
+    fn on_this_machine_the_address_is_all() {
+        let listen = "127.0.0.1:8026".parse().unwrap();
+        let access = Access::new(listen, origins(&[]), || Err(())).unwrap();
+        let shown = introduction(&[listen], &access, true);
+        assert_eq!(shown, "dashboard: http://127.0.0.1:8026\n");
     }
 }

@@ -1,6 +1,6 @@
 //! Assigns the devices of a robot to the parts of the page. PURE.
 
-use amber_proto::mediator::{Driver, DriverState};
+use amber_proto::mediator::{Device as WireDevice, Driver, DriverState};
 use amber_proto::{Device, DeviceType};
 use serde::Serialize;
 
@@ -71,20 +71,89 @@ impl Parts {
     }
 }
 
+/// The reasons why the robot does not do what the page shows a control for, in words. `None`: no reason
+/// is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Problems {
+    /// The stick.
+    wheels: Option<String>,
+    /// The stick while the robot stops before obstacles.
+    guard: Option<String>,
+    /// A click on the map.
+    targets: Option<String>,
+    /// The robot on the map.
+    map: Option<String>,
+}
+
+impl Problems {
+    /// The problems of a robot with these drivers. If a device needs others, theirs are the cause.
+    #[must_use]
+    pub fn of(drivers: &[Driver]) -> Self {
+        let parts = Parts::of(drivers);
+        let first = |row: &[Option<Device>]| {
+            let problem = |device: Option<Device>| problem(drivers, device?);
+            row.iter().copied().find_map(problem)
+        };
+        // A robot without these devices has no such control.
+        let of = |part: Option<Device>, needs: &[Option<Device>]| {
+            part.and_then(|_| first(needs).or_else(|| first(&[part])))
+        };
+        let Parts {
+            wheels,
+            scanner,
+            location,
+            ..
+        } = parts;
+        Self {
+            wheels: of(wheels, &[]),
+            guard: of(parts.guard, &[wheels, scanner]),
+            targets: of(parts.targets, &[wheels, scanner, location]),
+            map: of(location.or(scanner), &[scanner]),
+        }
+    }
+}
+
+/// The reason why a device does not work, if it does not.
+fn problem(drivers: &[Driver], device: Device) -> Option<String> {
+    let driver = driver_of(drivers, device)?;
+    let reason = driver.reason.as_ref().or(driver.last_exit.as_ref());
+    let because = |what: &str| {
+        let reason = reason.map(|it| format!(": {it}")).unwrap_or_default();
+        Some(format!("{device} {what}{reason}"))
+    };
+    match driver.state() {
+        DriverState::Up => {
+            let mut troubles = driver.troubles.iter();
+            let trouble = troubles.find(|it| is(&it.device, device))?;
+            Some(format!("{device}: {}", trouble.text))
+        }
+        DriverState::Starting => Some(format!("{device} is starting")),
+        DriverState::Stopping => Some(format!("{device} is stopping")),
+        DriverState::Down => Some(format!("{device} is stopped: start it under Devices")),
+        DriverState::Backoff => because("starts again soon"),
+        DriverState::Failed => because("has failed"),
+    }
+}
+
 /// Whether the driver of a device runs.
 #[must_use]
 pub fn is_up(drivers: &[Driver], device: Device) -> bool {
-    let serves = |driver: &&Driver| {
-        let mut devices = driver.devices.iter();
-        devices.any(|it| it.r#type == device.device_type.0 && it.id == device.id.0)
-    };
-    let found = drivers.iter().find(serves);
+    let found = driver_of(drivers, device);
     found.is_some_and(|driver| matches!(driver.state(), DriverState::Up | DriverState::Starting))
+}
+
+fn driver_of(drivers: &[Driver], device: Device) -> Option<&Driver> {
+    let serves = |driver: &&Driver| driver.devices.iter().any(|it| is(it, device));
+    drivers.iter().find(serves)
+}
+
+fn is(wire: &WireDevice, device: Device) -> bool {
+    (wire.r#type, wire.id) == (device.device_type.0, device.id.0)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use amber_proto::mediator::Device as WireDevice;
+    use amber_proto::mediator::Trouble;
 
     use super::*;
 
@@ -110,5 +179,64 @@ pub(crate) mod tests {
         assert!(!is_up(&drivers, wheels));
         assert!(is_up(&drivers, Device::new(DeviceType::ROBOCLAW, 1)));
         assert!(!is_up(&drivers, Device::new(DeviceType::ROBOCLAW, 7)));
+    }
+
+    #[test]
+    fn what_does_not_work_is_named_where_people_look_for_it() {
+        let up = DriverState::Up;
+        let robot = || drivers(&[(2, 0, up), (4, 0, up), (6, 0, up), (8, 0, up), (9, 0, up)]);
+        assert_eq!(Problems::of(&robot()), Problems::default());
+        assert_eq!(Problems::of(&[]), Problems::default());
+
+        let stopped = |index: usize| {
+            let mut drivers = robot();
+            drivers[index].state = DriverState::Down.into();
+            Problems::of(&drivers)
+        };
+        let words = |device: &str| Some(format!("{device}:0 is stopped: start it under Devices"));
+        let wheels = words("roboclaw");
+        assert_eq!(
+            stopped(0),
+            Problems {
+                wheels: wheels.clone(),
+                guard: wheels.clone(),
+                targets: wheels,
+                map: None,
+            }
+        );
+        let laser = words("hokuyo");
+        assert_eq!(
+            stopped(1),
+            Problems {
+                wheels: None,
+                guard: laser.clone(),
+                targets: laser.clone(),
+                map: laser,
+            }
+        );
+        assert_eq!(
+            stopped(3),
+            Problems {
+                targets: words("drive-to-point"),
+                ..Problems::default()
+            }
+        );
+
+        let mut drivers = robot();
+        drivers[0].troubles = vec![Trouble {
+            device: WireDevice { r#type: 2, id: 0 },
+            text: "/dev/roboclaw is not there".into(),
+            since_ms: 1,
+        }];
+        let unplugged = Problems::of(&drivers).wheels;
+        let words = "roboclaw:0: /dev/roboclaw is not there";
+        assert_eq!(unplugged.as_deref(), Some(words));
+        drivers[0].state = DriverState::Failed.into();
+        drivers[0].reason = Some("exit code 2".into());
+        let failed = Problems::of(&drivers).wheels;
+        assert_eq!(
+            failed.as_deref(),
+            Some("roboclaw:0 has failed: exit code 2")
+        );
     }
 }

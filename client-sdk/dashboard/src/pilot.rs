@@ -15,7 +15,7 @@ use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use amber_scene::moving;
-use amber_web::calls;
+use amber_web::calls::{self, in_words};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -59,8 +59,10 @@ type Motions = watch::Receiver<Option<Motion>>;
 
 /// An order of a page for a device.
 pub(crate) enum Order {
-    /// Set targets; none ends those of this page.
-    Targets(Device, Vec<Target>),
+    /// Drive to a target.
+    Goal(Ticket, Device, Target),
+    /// End the targets of this page.
+    NoTargets(Device),
     /// Stop a driver with targets, whoever has set them.
     Stop(Device),
     /// Halt everything that moves, or release the halt.
@@ -212,7 +214,7 @@ impl Pilot {
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::Targets(..) | Order::Stop(_) = order {
+            if let Order::NoTargets(_) | Order::Stop(_) = order {
                 self.perform(client, leases, order).await;
             }
         }
@@ -248,9 +250,9 @@ impl Pilot {
         // The next motion must not wait, and a refusal belongs on the page.
         let (viewer, inputs, told) = (self.viewer, self.inputs.clone(), self.told.clone());
         let refused = move |error: Error| {
-            let text = error.to_string();
-            if is_news(&told, &text) && inputs.try_send(Input::Refused(viewer, text)).is_err() {
-                tracing::debug!("dropped a notice: the dashboard is busy");
+            let why = error.to_string();
+            if is_news(&told, &why) && inputs.try_send(Input::Refused(viewer, why)).is_err() {
+                tracing::debug!("dropped a refusal: the dashboard is busy");
             }
         };
         let Motion { device, speeds, .. } = motion;
@@ -272,9 +274,10 @@ impl Pilot {
             }
             if let Err(error) = wheels.drive(speeds).await {
                 tracing::warn!(%device, "a motion command was not sent: {error}");
-                let text = error.to_string();
-                if is_news(&self.told, &text) {
-                    self.notice(text).await;
+                let why = error.to_string();
+                if is_news(&self.told, &why) {
+                    let refused = Input::Refused(self.viewer, why);
+                    let _ = self.inputs.send(refused).await;
                 }
             }
         }
@@ -282,24 +285,20 @@ impl Pilot {
 
     async fn perform(&self, client: &Client, leases: &mut Leases, order: Order) {
         match order {
-            Order::Targets(device, targets) => {
+            Order::Goal(ticket, device, target) => {
+                let set = self.goal(client, leases, device, target).await;
+                let answer = set.map(|()| Value::Null);
+                let answer = answer.map_err(|error| in_words(&error));
+                self.answer(ticket, answer).await;
+            }
+            Order::NoTargets(device) => {
                 // Targets of other programs are no business of this page.
-                let what = match targets.is_empty() {
-                    true => Use::Command,
-                    false => Use::Errand,
-                };
-                if let Err(error) = leases.claim(client, device, what).await {
+                if let Err(error) = leases.claim(client, device, Use::Command).await {
                     return self.refused(&error).await;
                 }
-                self.set_targets(client, device, &targets).await;
-                if targets.is_empty() {
-                    leases.claims.release(device);
-                }
+                self.forget_targets(client, leases, device).await;
             }
-            Order::Stop(device) => {
-                self.set_targets(client, device, &[]).await;
-                leases.claims.release(device);
-            }
+            Order::Stop(device) => self.forget_targets(client, leases, device).await,
             Order::Halt(is_halted) => self.halt(client, is_halted),
             Order::TakeOver => {
                 leases.by_force_until = Some(Instant::now() + TAKE_OVER_TIME);
@@ -327,12 +326,40 @@ impl Pilot {
         }
     }
 
-    async fn set_targets(&self, client: &Client, device: Device, targets: &[Target]) {
-        let driver = DriveToPoint::new(client.device(device).with_outcomes());
-        match driver.set_targets(targets).await {
-            Ok(()) => self.new_targets.notify_one(),
-            Err(error) => self.refused(&error).await,
+    /// Gives the robot a target.
+    async fn goal(
+        &self,
+        client: &Client,
+        leases: &mut Leases,
+        device: Device,
+        target: Target,
+    ) -> Result<(), Error> {
+        if let Err(error) = leases.claim(client, device, Use::Errand).await {
+            // Offers to take over.
+            self.refused(&error).await;
+            return Err(error);
         }
+        self.set_targets(client, device, &[target]).await
+    }
+
+    /// Forgets all targets of a driver, and gives its lease back.
+    async fn forget_targets(&self, client: &Client, leases: &mut Leases, device: Device) {
+        if let Err(error) = self.set_targets(client, device, &[]).await {
+            self.refused(&error).await;
+        }
+        leases.claims.release(device);
+    }
+
+    async fn set_targets(
+        &self,
+        client: &Client,
+        device: Device,
+        targets: &[Target],
+    ) -> Result<(), Error> {
+        let driver = DriveToPoint::new(client.device(device).with_outcomes());
+        let set = driver.set_targets(targets).await;
+        self.new_targets.notify_one();
+        set
     }
 
     /// Halts everything that moves, or releases the halt, while motions go on.

@@ -101,7 +101,7 @@ async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
         Ok::<_, Failure>(Tokens { drive, look })
     })?;
     let token = access.tokens().map(|tokens| tokens.drive.text());
-    let introduction = introduction(listen, token);
+    let introduction = introduction(&place::shown(listen), token);
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
     let serving = tokio::spawn(server::run(listener, access, inputs.clone()));
     let app = app::App::new(mediator, session(), options.calls, inputs, received);
@@ -111,10 +111,13 @@ async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The address to open.
-fn introduction(listen: SocketAddr, token: Option<&str>) -> String {
-    let host = place::shown(listen);
-    format!("foxglove: ws://{host}/{}\n", token.unwrap_or_default())
+/// The addresses to open, the best one first.
+fn introduction(hosts: &[SocketAddr], token: Option<&str>) -> String {
+    let token = token.unwrap_or_default();
+    let lines = hosts
+        .iter()
+        .map(|host| format!("foxglove: ws://{host}/{token}\n"));
+    lines.collect()
 }
 
 /// The origin of a page: its scheme and host.
@@ -150,10 +153,13 @@ mod tests {
 
     #[test]
     fn the_address_has_the_token_only_if_it_is_needed() {
-        let own = introduction("127.0.0.1:8765".parse().unwrap(), None);
+        let host = |text: &str| text.parse().unwrap();
+        let own = introduction(&[host("127.0.0.1:8765")], None);
         assert_eq!(own, "foxglove: ws://127.0.0.1:8765/\n");
-        let others = introduction("0.0.0.0:1".parse().unwrap(), Some("abc"));
-        assert_eq!(others, "foxglove: ws://ADDRESS-OF-THIS-MACHINE:1/abc\n");
+        let hosts = [host("192.168.1.7:1"), host("[fd00::7]:1")];
+        let others = introduction(&hosts, Some("abc"));
+        let expected = "foxglove: ws://192.168.1.7:1/abc\nfoxglove: ws://[fd00::7]:1/abc\n";
+        assert_eq!(others, expected);
     }
 
     #[test]

@@ -7,15 +7,18 @@ use prost::Message;
 use serde::Serialize;
 
 use crate::damage::{Damage, Effect};
+use crate::descriptors::PACKAGE;
 use crate::messages::{Entry, Messages};
-use crate::recording::{END, GAPS, GapFact};
+use crate::recording::{END, GAPS, GapFact, OWN_TOPICS};
 use crate::{Error, limits};
 
 /// The content of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Info {
-    /// Messages of all channels.
+    /// Messages between clients and drivers, as the recorder counts them.
     pub messages: u64,
+    /// All others: events, and what is made for viewers.
+    pub others: u64,
     /// The first message, in nanoseconds since 1970.
     pub first_ns: Option<u64>,
     /// The last message, in nanoseconds since 1970.
@@ -98,7 +101,6 @@ impl Info {
                 known.messages += 1;
                 known.bytes += data.len() as u64;
                 span(&mut known.first_ns, &mut known.last_ns, time_ns);
-                info.messages += 1;
                 span(&mut info.first_ns, &mut info.last_ns, time_ns);
                 let is_gap = stored.get(&channel).is_some_and(|it| it.topic == GAPS);
                 let gap = is_gap.then(|| GapFact::decode(data).ok()).flatten();
@@ -124,6 +126,12 @@ impl Info {
                 channel.schema.clone_from(&stored.schema);
             } else {
                 channel.topic = format!("channel {id} without a name");
+            }
+            let is_of_device =
+                channel.schema.starts_with(PACKAGE) && !channel.topic.starts_with(OWN_TOPICS);
+            match is_of_device {
+                true => info.messages += channel.messages,
+                false => info.others += channel.messages,
             }
             info.channels.push(channel);
         }

@@ -175,6 +175,9 @@ pub(crate) struct GapFact {
     pub(crate) bytes: Option<u64>,
 }
 
+/// The topics about the recording itself begin with this.
+pub(crate) const OWN_TOPICS: &str = "/amber/";
+
 /// The topic of gaps.
 pub(crate) const GAPS: &str = "/amber/gaps";
 

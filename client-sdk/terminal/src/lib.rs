@@ -13,4 +13,4 @@ pub use output::{
     Human, fields, has_colours, note, print, print_json, print_over, print_text, show, table,
     terminal_columns,
 };
-pub use time::{age, duration, local_time, millis, seconds, utc_time};
+pub use time::{duration, local_time, millis, seconds, since, utc_time};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, ZonedDateTime};
 
 /// Reads a time such as `0.2`, `2s` or `100ms`; a number without a unit is in seconds.
 ///
@@ -31,7 +32,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// The text is not a time above 0.
-pub fn age(text: &str) -> Result<Duration, String> {
+fn age(text: &str) -> Result<Duration, String> {
     const UNITS_S: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86_400.0)];
     let invalid = || "not a time such as 30s, 5m, 2h or 1d".to_owned();
     let with_unit = |(unit, seconds): (char, f64)| Some((text.strip_suffix(unit)?, seconds));
@@ -44,6 +45,33 @@ pub fn age(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|duration| !duration.is_zero())
         .ok_or_else(invalid)
+}
+
+/// Reads since when: an age such as `5m`, or a local time: `today`, `yesterday`, `2026-11-23` or
+/// `2026-11-23 14:03`. Returns the age.
+///
+/// # Errors
+/// The text is neither, or the time is not in the past.
+pub fn since(text: &str) -> Result<Duration, String> {
+    since_at(text, &ZonedDateTime::now())
+}
+
+fn since_at(text: &str, now: &ZonedDateTime) -> Result<Duration, String> {
+    if let Ok(age) = age(text) {
+        return Ok(age);
+    }
+    let invalid =
+        |_| "not a time such as 30s, 5m, 2h, 1d, today, yesterday or '2026-11-23 14:03'".to_owned();
+    let start = match text {
+        "today" => Ok(now.date().into()),
+        "yesterday" => now.date().yesterday().map(DateTime::from),
+        _ => text.parse::<DateTime>(),
+    };
+    let start = start.and_then(|start| start.to_zoned_datetime(now.time_zone().clone()));
+    let age = now
+        .timestamp()
+        .duration_since(start.map_err(invalid)?.timestamp());
+    Duration::try_from(age).map_err(|_| "this time is in the future".to_owned())
 }
 
 /// The time of this machine's time zone, from milliseconds since 1970: `2026-11-23 14:03:12.345`.
@@ -123,6 +151,29 @@ mod tests {
             "", "5", "m", "0m", "-1m", "nanm", "infd", "1e99d", "5 m", "100ms", "5min",
         ] {
             assert!(age(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_start_is_an_age_or_a_local_time() {
+        let warsaw = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let now = "2026-11-23T14:03:20".parse::<DateTime>().unwrap();
+        let now = now.to_zoned_datetime(warsaw).unwrap();
+        for (text, s) in [
+            ("5m", 300),
+            ("today", 14 * 3600 + 200),
+            ("yesterday", 38 * 3600 + 200),
+            ("2026-11-23 14:03", 20),
+            ("2026-11-23T14:03:10", 10),
+            ("2026-11-23", 14 * 3600 + 200),
+            // Summer time ended in between.
+            ("2026-10-24", (30 * 24 + 15) * 3600 + 200),
+        ] {
+            let age = since_at(text, &now).unwrap();
+            assert_eq!(age.as_secs(), s, "{text}");
+        }
+        for text in ["", "5", "tomorrow", "2026-11-24", "2026-13-01", "14:03"] {
+            assert!(since_at(text, &now).is_err(), "{text}");
         }
     }
 

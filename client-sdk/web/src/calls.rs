@@ -126,8 +126,9 @@ async fn hold(client: Client, mut claims: Claims, mut asked: mpsc::Receiver<Want
     }
 }
 
-/// Sends a request with arguments as on the command line, takes the lease of what it moves, and returns the answer by name; null if the
-/// request has none.
+/// Sends a request with arguments as on the command line, takes the lease of what it moves, and
+/// returns the answer by name; null if the request has none. A request without an answer asks the
+/// driver whether it carries it out.
 ///
 /// # Errors
 /// An argument is invalid, or the device does not answer or refuses.

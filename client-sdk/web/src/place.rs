@@ -1,7 +1,7 @@
 //! The address of a server, and the end of its command. IO.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use amber_terminal::Failure;
 use tokio::io::AsyncReadExt;
@@ -41,13 +41,52 @@ fn cannot_listen(address: SocketAddr, command: &str, error: &io::Error) -> Failu
     }
 }
 
-/// Host and port that users open.
+/// The addresses that users open, the best one first. There is at least one.
 #[must_use]
-pub fn shown(listen: SocketAddr) -> String {
-    match listen.ip().is_unspecified() {
-        true => format!("ADDRESS-OF-THIS-MACHINE:{}", listen.port()),
-        false => listen.to_string(),
+pub fn shown(listen: SocketAddr) -> Vec<SocketAddr> {
+    if !listen.ip().is_unspecified() {
+        return vec![listen];
     }
+    let own: Vec<_> = (nix::ifaddrs::getifaddrs().into_iter().flatten())
+        .filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|it| it.ip().into());
+            v4.or_else(|| address.as_sockaddr_in6().map(|it| it.ip().into()))
+        })
+        .collect();
+    let found = reachable(listen.ip(), &own, outward());
+    let found = found.into_iter();
+    found.map(|ip| SocketAddr::new(ip, listen.port())).collect()
+}
+
+/// The address of this machine towards other networks, if there is a way. Sends nothing.
+fn outward() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // An address of the documentation.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// The addresses at which others reach a server that listens on all addresses, among those of this
+/// machine: the one towards other networks first, then IPv4 before IPv6. Without any, the loopback
+/// address.
+fn reachable(listen: IpAddr, own: &[IpAddr], outward: Option<IpAddr>) -> Vec<IpAddr> {
+    let is_reachable = |ip: &IpAddr| match ip {
+        IpAddr::V4(ip) => !ip.is_loopback(),
+        // A link-local address is useless without the name of the other machine's interface.
+        IpAddr::V6(ip) => listen.is_ipv6() && !ip.is_loopback() && !ip.is_unicast_link_local(),
+    };
+    let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_link_local());
+    let mut found: Vec<_> = own.iter().copied().filter(is_reachable).collect();
+    found.sort_by_key(|ip| (outward != Some(*ip), ip.is_ipv6(), is_link_local(ip), *ip));
+    found.dedup();
+    if found.is_empty() {
+        found.push(match listen {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    found
 }
 
 /// A new token.
@@ -111,9 +150,36 @@ mod tests {
     }
 
     #[test]
-    fn users_open_an_address_that_exists() {
-        assert_eq!(shown("127.0.0.1:80".parse().unwrap()), "127.0.0.1:80");
+    fn users_open_addresses_that_exist() {
+        let one = "127.0.0.1:80".parse().unwrap();
+        assert_eq!(shown(one), [one]);
         let all = shown("[::]:80".parse().unwrap());
-        assert_eq!(all, "ADDRESS-OF-THIS-MACHINE:80");
+        assert!(!all.is_empty());
+        let is_usable = |it: &SocketAddr| !it.ip().is_unspecified() && it.port() == 80;
+        assert!(all.iter().all(is_usable), "{all:?}");
+    }
+
+    #[test]
+    fn the_address_towards_others_is_first() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let own = [
+            "127.0.0.1",
+            "::1",
+            "169.254.3.4",
+            "172.17.0.1",
+            "192.168.1.7",
+            "fe80::1",
+            "fd00::7",
+        ];
+        let own = own.map(ip);
+        let (v4, v6) = (ip("0.0.0.0"), ip("::"));
+        let found = reachable(v4, &own, Some(ip("192.168.1.7")));
+        let expected = ["192.168.1.7", "172.17.0.1", "169.254.3.4"].map(ip);
+        assert_eq!(found, expected);
+        let found = reachable(v6, &own, None);
+        let expected = ["172.17.0.1", "192.168.1.7", "169.254.3.4", "fd00::7"].map(ip);
+        assert_eq!(found, expected);
+        assert_eq!(reachable(v4, &own[..2], None), [ip("127.0.0.1")]);
+        assert_eq!(reachable(v6, &[], None), [ip("::1")]);
     }
 }

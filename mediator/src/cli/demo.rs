@@ -60,6 +60,7 @@ Examples:
   amber demo --gateways
   amber demo --driver '201:0=python3 my_driver.py'
   amber demo --port 0 --dir /tmp/second-robot
+  amber demo -v
 
 Then type the commands that it shows in another terminal. Ctrl-C ends the demo.")]
 pub(crate) struct Options {
@@ -80,6 +81,9 @@ pub(crate) struct Options {
     /// Let programs for other robots drive this one, on the usual ports of their protocols
     #[arg(long)]
     gateways: bool,
+    /// Log everything: what drivers start, stop and say. Without it, only what is wrong
+    #[arg(short, long)]
+    verbose: bool,
     /// Run another driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     driver: Vec<String>,
@@ -121,7 +125,7 @@ impl Options {
         let mediator = mediator::Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
             driver: drivers.clone(),
-            log: "info".into(),
+            log: if self.verbose { "info" } else { "warn" }.into(),
             hangup: Hangup::End,
             ..mediator::Options::default()
         };
@@ -137,15 +141,17 @@ impl Options {
             let page = dashboard.as_ref().map(|it| it.shown.as_str());
             #[cfg(not(feature = "web"))]
             let page = None;
-            introduce(
+            let introduction = Introduction {
                 addresses,
                 page,
-                &drivers,
+                drivers: &drivers,
                 gateways,
-                &robot.goto,
-                &self.dir,
+                goto: &robot.goto,
+                folder: &self.dir,
                 missing,
-            )
+                is_verbose: self.verbose,
+            };
+            introduction.print()
         })
     }
 }
@@ -279,91 +285,116 @@ fn goto(map: MapFile) -> Option<String> {
     Some(format!("goto {x_m} {y_m}"))
 }
 
-/// Prints the running parts and example commands.
-fn introduce(
-    addresses: &[SocketAddr],
-    page: Option<&str>,
-    drivers: &[String],
-    gateways: &[Demonstration],
-    goto: &str,
-    folder: &Path,
+/// What the demo says about itself.
+struct Introduction<'a> {
+    addresses: &'a [SocketAddr],
+    /// The line about the dashboard.
+    page: Option<&'a str>,
+    drivers: &'a [String],
+    gateways: &'a [Demonstration],
+    /// The command that drives to another place; empty if there is none.
+    goto: &'a str,
+    /// The folder of the simulated devices.
+    folder: &'a Path,
+    /// Why the Python example does not run.
     missing: Option<String>,
-) -> io::Result<()> {
-    let columns = amber_terminal::terminal_columns().unwrap_or(layout::MAX_COLUMNS);
-    let columns = columns.min(layout::MAX_COLUMNS);
-    let mut out = io::stdout().lock();
-    for address in addresses {
-        writeln!(out, "listening on {address}")?;
+    is_verbose: bool,
+}
+
+impl Introduction<'_> {
+    /// Prints the running parts, example commands, and last the address to open.
+    fn print(self) -> io::Result<()> {
+        let Self {
+            addresses,
+            page,
+            drivers,
+            gateways,
+            goto,
+            folder,
+            missing,
+            is_verbose,
+        } = self;
+        let columns = amber_terminal::terminal_columns().unwrap_or(layout::MAX_COLUMNS);
+        let columns = columns.min(layout::MAX_COLUMNS);
+        let mut out = io::stdout().lock();
+        for address in addresses {
+            writeln!(out, "listening on {address}")?;
+        }
+        let amber = amber_command();
+        let to = match addresses.first() {
+            Some(address) if address.port() != DEFAULT_PORT => format!(" -m {address}"),
+            _ => String::new(),
+        };
+        // The other terminal may lack the variable that names the folder.
+        let state = match folder == default_folder() {
+            true => "sim state".to_owned(),
+            false => format!("sim state --dir {}", quoted(&folder.to_string_lossy())),
+        };
+        let robot = "A simulated robot with four wheels, a laser scanner, motion sensors, a camera for \
+                     markers on the ceiling and six servos stands on its map. These drivers run, each in \
+                     its own process:";
+        write!(out, "\n{}", layout::wrapped(robot, "", columns))?;
+        for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
+            let line = format!("  {device:23} {command}");
+            write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
+        }
+        if let Some(missing) = missing {
+            let line = format!("  (The Python example does not run: {missing})");
+            write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
+        }
+        if !gateways.is_empty() {
+            writeln!(
+                out,
+                "\nPrograms for other robots can connect here (docs/gateways.md):"
+            )?;
+        }
+        for (id, gateway) in gateways.iter().enumerate() {
+            let line = format!("  gateway:{id:<15} {}", gateway.about);
+            write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
+        }
+        writeln!(out, "\nType in another terminal:")?;
+        let mut commands = vec![
+            ("devices", "devices and drivers"),
+            ("drive", "drive with the arrow keys"),
+            (
+                "drive --left 200 --right 300 --for 2",
+                "drive for two seconds, in mm/s",
+            ),
+        ];
+        let shown = Device::built_in().flat_map(Device::demonstrations);
+        commands.extend(shown.map(|&(command, what)| (command, what)));
+        commands.extend([
+            ("call location pose", "position by the laser and the map"),
+            (goto, "drive to a point on the map; Ctrl-C stops"),
+            ("map show", "the robot on its map; --live updates it"),
+            ("robot show", "its shape, with the place of the laser"),
+            (state.as_str(), "true position of the robot"),
+            ("watch dummy", "published messages; Ctrl-C ends"),
+            ("ping dummy", "round-trip time; Ctrl-C ends"),
+            ("events", "then kill a driver by its pid in `devices`"),
+        ]);
+        let commands: Vec<_> = commands
+            .into_iter()
+            .filter(|(command, _)| !command.is_empty())
+            .map(|(command, what)| {
+                // The simulation is on this machine.
+                let to = if command == state { "" } else { &to };
+                (format!("{amber}{to} {command}"), what)
+            })
+            .collect();
+        write!(out, "{}", layout::commands(&commands, columns))?;
+        let log = match is_verbose {
+            true => "Its log follows.",
+            false => "Its log follows, which says only what is wrong; -v shows all of it.",
+        };
+        let end = format!("Ctrl-C here ends the mediator and all drivers. {log}");
+        write!(out, "\n{}\n", layout::wrapped(&end, "", columns))?;
+        // The last line, so that it stays in sight.
+        if let Some(page) = page {
+            writeln!(out, "{}", layout::wrapped(page, "", columns))?;
+        }
+        out.flush()
     }
-    if let Some(page) = page {
-        write!(out, "\n{}", layout::wrapped(page, "", columns))?;
-    }
-    let amber = amber_command();
-    let to = match addresses.first() {
-        Some(address) if address.port() != DEFAULT_PORT => format!(" -m {address}"),
-        _ => String::new(),
-    };
-    // The other terminal may lack the variable that names the folder.
-    let state = match folder == default_folder() {
-        true => "sim state".to_owned(),
-        false => format!("sim state --dir {}", quoted(&folder.to_string_lossy())),
-    };
-    let robot = "A simulated robot with four wheels, a laser scanner, motion sensors, a camera for \
-                 markers on the ceiling and six servos stands on its map. These drivers run, each in \
-                 its own process:";
-    write!(out, "\n{}", layout::wrapped(robot, "", columns))?;
-    for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
-        let line = format!("  {device:23} {command}");
-        write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
-    }
-    if let Some(missing) = missing {
-        let line = format!("  (The Python example does not run: {missing})");
-        write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
-    }
-    if !gateways.is_empty() {
-        writeln!(
-            out,
-            "\nPrograms for other robots can connect here (docs/gateways.md):"
-        )?;
-    }
-    for (id, gateway) in gateways.iter().enumerate() {
-        let line = format!("  gateway:{id:<15} {}", gateway.about);
-        write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
-    }
-    writeln!(out, "\nType in another terminal:")?;
-    let mut commands = vec![
-        ("devices", "devices and drivers"),
-        ("drive", "drive with the arrow keys"),
-        (
-            "drive --left 200 --right 300 --for 2",
-            "drive for two seconds, in mm/s",
-        ),
-    ];
-    let shown = Device::built_in().flat_map(Device::demonstrations);
-    commands.extend(shown.map(|&(command, what)| (command, what)));
-    commands.extend([
-        ("call location pose", "position by the laser and the map"),
-        (goto, "drive to a point on the map; Ctrl-C stops"),
-        ("map show", "the robot on its map; --live updates it"),
-        ("robot show", "its shape, with the place of the laser"),
-        (state.as_str(), "true position of the robot"),
-        ("watch dummy", "published messages; Ctrl-C ends"),
-        ("ping dummy", "round-trip time; Ctrl-C ends"),
-        ("events", "then kill a driver by its pid in `devices`"),
-    ]);
-    let commands: Vec<_> = commands
-        .into_iter()
-        .filter(|(command, _)| !command.is_empty())
-        .map(|(command, what)| {
-            // The simulation is on this machine.
-            let to = if command == state { "" } else { &to };
-            (format!("{amber}{to} {command}"), what)
-        })
-        .collect();
-    write!(out, "{}", layout::commands(&commands, columns))?;
-    let end = "Ctrl-C here ends the mediator and all drivers. Its log follows.";
-    write!(out, "\n{}\n", layout::wrapped(end, "", columns))?;
-    out.flush()
 }
 
 fn quoted(word: &str) -> String {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{io, process};
 
-use amber_core::config::{Config, ConfigError, DEFAULT_PORT};
+use amber_core::config::{Config, ConfigError, DEFAULT_PORT, DriverConfig};
 use amber_mediator::config_file;
 use amber_mediator::log::{self, Format, Log};
 use amber_mediator::shell::{
@@ -14,8 +14,10 @@ use amber_mediator::shell::{
     this_program,
 };
 use amber_terminal::Failure;
+use clap::Parser;
 
-use super::failed;
+use super::usage::Explained;
+use super::{Cli, failed};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -130,8 +132,35 @@ impl Options {
         for driver in &self.driver {
             config.add_driver(driver)?;
         }
+        config.drivers.iter().try_for_each(check_command)?;
         Ok(config)
     }
+}
+
+/// Checks the command of a built-in driver. Otherwise a typo is found only when the driver starts, and
+/// the mediator would start it again and again.
+fn check_command(driver: &DriverConfig) -> Result<(), ConfigError> {
+    let [program, verb, ..] = &driver.command[..] else {
+        return Ok(());
+    };
+    // `amber` is this program; others may be another version.
+    if program != "amber" || verb != "driver" {
+        return Ok(());
+    }
+    let Err(error) = Cli::try_parse_from(&driver.command) else {
+        return Ok(());
+    };
+    let Explained { text, hints } = Explained::of(&error.to_string());
+    let device = driver.devices.first().map(ToString::to_string);
+    Err(ConfigError::Entry {
+        place: format!("driver {}", device.unwrap_or_default()),
+        message: format!(
+            "`{}`: {}",
+            shell_words::join(&driver.command),
+            text.trim_start_matches("error: ")
+        ),
+        hint: Some(hints.join("; ")),
+    })
 }
 
 /// The processes that run next to the mediator.
@@ -191,6 +220,32 @@ fn cannot_listen(error: &BindError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_typo_in_the_command_of_a_built_in_driver_is_an_error() {
+        let check = |command: &str| {
+            let mut config = Config::default();
+            config.add_driver(&format!("4:0={command}")).unwrap();
+            check_command(&config.drivers[0])
+        };
+        for fine in [
+            "amber driver hokuyo --port /dev/ttyACM0",
+            "/opt/amber driver hokuyu",
+            "python3 driver hokuyu",
+            "amber",
+        ] {
+            assert!(check(fine).is_ok(), "{fine}");
+        }
+        let error = check("amber driver hokuyu").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "driver hokuyo:0: `amber driver hokuyu`: unrecognized subcommand 'hokuyu'"
+        );
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("'hokuyo'"), "{hint}");
+        let error = check("amber driver hokuyo --prot /dev/ttyACM0").unwrap_err();
+        assert!(error.to_string().contains("'--prot'"), "{error}");
+    }
 
     #[test]
     fn an_address_without_port_gets_the_default_port() {

@@ -41,8 +41,62 @@ fn lacking(word: &str, feature: &str) -> String {
     )
 }
 
+/// What the standard library says about values, and words for people.
+const WORDS: [(&str, &str); 8] = [
+    ("invalid float literal", "not a number"),
+    ("cannot parse float from empty string", "not a number"),
+    ("invalid digit found in string", "not a whole number"),
+    (
+        "cannot parse integer from empty string",
+        "not a whole number",
+    ),
+    ("number too large to fit in target type", "too large"),
+    ("number too small to fit in target type", "too small"),
+    ("invalid IP address syntax", "not an IP address"),
+    (
+        "invalid socket address syntax",
+        "not an address with a port, such as 127.0.0.1:8026 or [::1]:8026",
+    ),
+];
+
 /// Rewrites clap's message about an invalid command line.
 pub(super) fn explained(error: &str) -> String {
+    let Explained { text, hints } = Explained::of(error);
+    let hints = hints.into_iter().map(|hint| format!("hint: {hint}\n"));
+    format!("{text}\n{}", hints.collect::<String>())
+}
+
+/// An error of a command line, with at least one hint.
+pub(super) struct Explained {
+    /// It begins with `error: `.
+    pub(super) text: String,
+    pub(super) hints: Vec<String>,
+}
+
+impl Explained {
+    /// The same as clap's message.
+    pub(super) fn of(error: &str) -> Self {
+        let (text, hints) = parts(error);
+        let text = text
+            .into_iter()
+            .map(in_words)
+            .collect::<Vec<_>>()
+            .join("\n");
+        Self { text, hints }
+    }
+}
+
+/// A line without the words of the standard library.
+fn in_words(line: &str) -> String {
+    let known = (WORDS.iter()).find_map(|(technical, words)| {
+        let start = line.strip_suffix(technical)?;
+        Some(format!("{start}{words}"))
+    });
+    known.unwrap_or_else(|| line.to_owned())
+}
+
+/// The lines of the text, and the hints.
+fn parts(error: &str) -> (Vec<&str>, Vec<String>) {
     let mut text: Vec<&str> = Vec::new();
     let mut hints: Vec<String> = Vec::new();
     let mut usage = None;
@@ -72,11 +126,7 @@ pub(super) fn explained(error: &str) -> String {
             None => "`--help` shows more".to_owned(),
         });
     }
-    let mut out = text.join("\n");
-    for hint in hints {
-        out += &format!("\nhint: {hint}");
-    }
-    out + "\n"
+    (text, hints)
 }
 
 #[cfg(test)]
@@ -128,6 +178,22 @@ mod tests {
                 "amber ping spoon",
                 "error: invalid value 'spoon' for '<DEVICE>': unknown device type 'spoon'\n\
                  hint: device types are NAMES; others are numbers, e.g. 77:0\n",
+            ),
+            (
+                "amber goto 1.x 2",
+                "error: invalid value '1.x' for '<X>': not a number\n\
+                 hint: `--help` shows more\n",
+            ),
+            (
+                "amber drive --left fast --right 1 --for 2",
+                "error: invalid value 'fast' for '--left <MM_S>': not a whole number\n\
+                 hint: `--help` shows more\n",
+            ),
+            (
+                "amber drive --left 99999999999 --right 1 --for 2",
+                "error: invalid value '99999999999' for '--left <MM_S>': 99999999999 is not in \
+                 -2147483648..=2147483647\n\
+                 hint: `--help` shows more\n",
             ),
         ] {
             let error = Cli::try_parse_from(line.split(' ')).err().unwrap();

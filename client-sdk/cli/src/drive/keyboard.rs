@@ -59,7 +59,7 @@ pub(super) fn meaning(event: &Event) -> Option<Key> {
         return None;
     }
     if modifiers.contains(KeyModifiers::CONTROL) {
-        return matches!(code, KeyCode::Char('c' | 'd')).then_some(Key::Quit);
+        return matches!(code, KeyCode::Char('c' | 'd' | 'z')).then_some(Key::Quit);
     }
     match code {
         KeyCode::Up | KeyCode::Char('w' | 'W') => Some(Key::Go(Direction::Forward)),
@@ -90,6 +90,7 @@ mod tests {
         check(KeyCode::Char('d'), plain, Some(Key::Go(Direction::Right)));
         check(KeyCode::Char('d'), KeyModifiers::CONTROL, Some(Key::Quit));
         check(KeyCode::Char('c'), KeyModifiers::CONTROL, Some(Key::Quit));
+        check(KeyCode::Char('z'), KeyModifiers::CONTROL, Some(Key::Quit));
         check(KeyCode::Char('w'), KeyModifiers::CONTROL, None);
         check(KeyCode::Esc, plain, Some(Key::Quit));
         check(KeyCode::Char(' '), plain, Some(Key::Stop));

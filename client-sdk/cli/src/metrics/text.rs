@@ -12,9 +12,79 @@ use amber_proto::mediator::{Driver, DriverCounters, DriverState};
 use crate::devices::{name, state_name};
 use crate::overview::Overview;
 
-/// The content type of the format.
+/// A format of metrics.
 #[cfg(feature = "web")]
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// That of [`text`].
+    OpenMetrics,
+    /// The older one of Prometheus, version 0.0.4: that of [`prometheus`].
+    Prometheus,
+}
+
+#[cfg(feature = "web")]
+impl Format {
+    /// The format for a request with this header `Accept`. The older one only if it is preferred.
+    pub(crate) fn wanted(accept: Option<&str>) -> Self {
+        let weight = |wanted: &str| {
+            let ranges = accept.unwrap_or_default().split(',');
+            let of = |range: &str| {
+                let mut parts = range.split(';').map(str::trim);
+                let is_wanted = parts.next()?.eq_ignore_ascii_case(wanted);
+                let weight = parts.find_map(|part| part.strip_prefix("q="));
+                let weight = weight.map_or(Some(1.0), |it| it.parse::<f64>().ok());
+                weight.filter(|_| is_wanted)
+            };
+            ranges.filter_map(of).fold(0.0, f64::max)
+        };
+        let newer = weight("application/openmetrics-text").max(weight("*/*"));
+        match weight("text/plain") > newer {
+            true => Self::Prometheus,
+            false => Self::OpenMetrics,
+        }
+    }
+
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// The same in the format 0.0.4 of Prometheus. In it, a metric has the name of its samples, and there
+/// are no units and no types `info` and `stateset`.
+#[cfg(feature = "web")]
+pub(crate) fn prometheus(open_metrics: &str) -> String {
+    let mut suffix = "";
+    let mut out = String::new();
+    for line in open_metrics.lines() {
+        let mut words = line.splitn(4, ' ');
+        let shown = match [words.next(), words.next(), words.next(), words.next()] {
+            [Some("#"), Some("TYPE"), Some(name), Some(kind)] => {
+                let kind = match kind {
+                    "info" | "stateset" => "gauge",
+                    kind => kind,
+                };
+                suffix = match (kind, line.ends_with(" info")) {
+                    ("counter", _) => "_total",
+                    (_, true) => "_info",
+                    _ => "",
+                };
+                format!("# TYPE {name}{suffix} {kind}")
+            }
+            [Some("#"), Some("HELP"), Some(name), Some(help)] => {
+                let help = help.replace("\\\"", "\"");
+                format!("# HELP {name}{suffix} {help}")
+            }
+            [Some("#"), ..] => continue,
+            _ => line.to_owned(),
+        };
+        out.push_str(&shown);
+        out.push('\n');
+    }
+    out
+}
 
 /// The explanation of each counter of the mediator, by name.
 pub(crate) type Help = BTreeMap<String, String>;
@@ -375,6 +445,46 @@ mod tests {
             "amber_process_resident_memory_bytes{device=\"mediator\"} 1000000\n# EOF\n",
         ] {
             assert!(text.contains(expected), "{expected}\nin\n{text}");
+        }
+    }
+
+    #[cfg(feature = "web")]
+    #[test]
+    fn the_older_format_has_the_same_numbers() {
+        let newer = "# TYPE amber_mediator info\n# HELP amber_mediator The \\\"version\\\".\n\
+                     amber_mediator_info{version=\"0.1\"} 1\n\
+                     # TYPE a_seconds gauge\n# UNIT a_seconds seconds\n# HELP a_seconds Some time.\n\
+                     a_seconds 1.5\n\
+                     # TYPE drops counter\n# HELP drops All drops.\ndrops_total 5\n\
+                     # TYPE state stateset\n# HELP state A state.\nstate{state=\"up\"} 1\n# EOF\n";
+        let older = "# TYPE amber_mediator_info gauge\n# HELP amber_mediator_info The \"version\".\n\
+                     amber_mediator_info{version=\"0.1\"} 1\n\
+                     # TYPE a_seconds gauge\n# HELP a_seconds Some time.\na_seconds 1.5\n\
+                     # TYPE drops_total counter\n# HELP drops_total All drops.\ndrops_total 5\n\
+                     # TYPE state gauge\n# HELP state A state.\nstate{state=\"up\"} 1\n";
+        assert_eq!(prometheus(newer), older);
+    }
+
+    #[cfg(feature = "web")]
+    #[test]
+    fn a_scraper_gets_the_format_that_it_prefers() {
+        // What Prometheus sends.
+        const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;q=0.5,\
+                                  application/openmetrics-text;version=0.0.1;q=0.4,\
+                                  text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        for (accept, format) in [
+            (None, Format::OpenMetrics),
+            (Some("*/*"), Format::OpenMetrics),
+            (Some(PROMETHEUS), Format::OpenMetrics),
+            (Some("text/html, */*;q=0.8"), Format::OpenMetrics),
+            (Some("text/plain"), Format::Prometheus),
+            (Some("text/plain;version=0.0.4"), Format::Prometheus),
+            (
+                Some("text/plain; version=0.0.4; q=1, */*;q=0.1"),
+                Format::Prometheus,
+            ),
+        ] {
+            assert_eq!(Format::wanted(accept), format, "{accept:?}");
         }
     }
 

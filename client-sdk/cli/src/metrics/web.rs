@@ -11,7 +11,7 @@ use amber_web::{Answer, Limits, Reach, Request, Server, StatusCode, head, page, 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::text::CONTENT_TYPE;
+use super::text::{Format, prometheus};
 
 /// The path of the metrics.
 const PATH: &str = "/metrics";
@@ -53,15 +53,24 @@ async fn answer(client: Client, newest: Newest, reach: Reach, request: Request) 
     if request.uri().path() != PATH {
         return plain(StatusCode::NOT_FOUND, "the metrics are at /metrics");
     }
+    let format = Format::wanted(head(&request, "accept"));
+    let shown = |text: &str| {
+        let text = match format {
+            Format::OpenMetrics => text.to_owned(),
+            Format::Prometheus => prometheus(text),
+        };
+        page(text, &[("content-type", format.content_type())])
+    };
     // Those who wait here get the answer for which the first one asks.
     let mut newest = newest.lock().await;
     if let Some((_, text)) = newest.as_ref().filter(|(at, _)| at.elapsed() < SHARED_FOR) {
-        return page(text.clone(), &[("content-type", CONTENT_TYPE)]);
+        return shown(text);
     }
     match super::page(&client).await {
         Ok(text) => {
-            *newest = Some((Instant::now(), text.clone()));
-            page(text, &[("content-type", CONTENT_TYPE)])
+            let page = shown(&text);
+            *newest = Some((Instant::now(), text));
+            page
         }
         Err(error) => plain(StatusCode::SERVICE_UNAVAILABLE, error),
     }

@@ -80,6 +80,7 @@ impl Human for Shown {
     fn human(&self) -> String {
         let Info {
             messages,
+            others,
             first_ns,
             last_ns,
             finished,
@@ -117,6 +118,10 @@ impl Human for Shown {
             ("start", first_ns.map(local)),
             ("length", Some(duration(length))),
             ("messages", Some(messages.to_string())),
+            (
+                "others",
+                (*others > 0).then(|| format!("{others} (events, and those for viewers)")),
+            ),
             ("complete", Some(complete)),
             ("snapshot", fact("amber.snapshot", "reason")),
             ("next file", fact("amber.end", "next_file")),

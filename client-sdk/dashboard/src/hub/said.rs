@@ -43,6 +43,8 @@ pub enum Said {
     TakeOver,
     /// Drive to a point on the map.
     Goal {
+        /// The number of the request, for its answer.
+        id: u32,
         /// In metres.
         x: f64,
         /// In metres, down.
@@ -81,6 +83,14 @@ pub enum Said {
 }
 
 impl Said {
+    /// The number of a request that gets an answer.
+    pub(super) fn number(&self) -> Option<u32> {
+        match self {
+            Self::Goal { id, .. } | Self::Change { id, .. } | Self::Call { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
     /// Whether the robot may begin to move by it.
     pub(super) fn moves(&self) -> bool {
         match self {

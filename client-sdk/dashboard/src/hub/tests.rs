@@ -20,6 +20,13 @@ const CENTRE: Said = Said::Drive {
     guard: false,
 };
 
+/// The number of the request below.
+const GOAL: u32 = 3;
+
+fn goal(x: f64, y: f64) -> Said {
+    Said::Goal { id: GOAL, x, y }
+}
+
 /// A hub on a virtual clock.
 struct Bench {
     hub: Hub,
@@ -82,7 +89,7 @@ fn motions(outputs: Vec<Output>) -> Vec<Output> {
     let is_motion = |output: &Output| {
         matches!(
             output,
-            Output::Drive(..) | Output::Targets(..) | Output::Stop(..)
+            Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..) | Output::Stop(..)
         )
     };
     outputs.into_iter().filter(is_motion).collect()
@@ -141,7 +148,7 @@ fn one_page_drives_and_the_others_see_it() {
     assert!(told(&outputs, other).contains("another page is driving"));
     assert_eq!(motions(outputs), []);
     // Neither may it set a target, or send requests that change something.
-    let outputs = bench.say(other, &Said::Goal { x: 1.0, y: 1.0 });
+    let outputs = bench.say(other, &goal(1.0, 1.0));
     assert!(told(&outputs, other).contains("another page is driving"));
     let call = Said::Call {
         id: 1,
@@ -242,7 +249,7 @@ fn a_page_that_may_only_look_moves_and_changes_nothing() {
         Said::Stop,
         Said::TakeOver,
         Said::Halt { halt: true },
-        Said::Goal { x: 1.0, y: 1.0 },
+        goal(1.0, 1.0),
         Said::Change {
             id: 1,
             device: "dummy".into(),
@@ -307,10 +314,14 @@ fn speeds_are_limited_and_invalid_ones_refused() {
 fn a_target_ends_when_its_page_is_gone() {
     let mut bench = Bench::robot();
     let page = bench.page(Role::Drive);
-    let sent = motions(bench.say(page, &Said::Goal { x: 1.0, y: 2.0 }));
-    let set = Output::Targets(page, TARGETS, vec![Target::new(1.0, 2.0)]);
+    let sent = motions(bench.say(page, &goal(1.0, 2.0)));
+    let ticket = Ticket {
+        viewer: page,
+        id: GOAL,
+    };
+    let set = Output::Goal(ticket, TARGETS, Target::new(1.0, 2.0));
     assert_eq!(sent, [set]);
-    let cancelled = Output::Targets(page, TARGETS, Vec::new());
+    let cancelled = Output::NoTargets(page, TARGETS);
     assert_eq!(motions(bench.close(page)), [cancelled]);
 }
 
@@ -318,11 +329,11 @@ fn a_target_ends_when_its_page_is_gone() {
 fn a_target_ends_when_its_page_falls_silent() {
     let mut bench = Bench::robot();
     let (page, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
-    bench.say(page, &Said::Goal { x: 1.0, y: 2.0 });
+    bench.say(page, &goal(1.0, 2.0));
     bench.hub.handle_silence(bench.now(), other);
     assert_eq!(motions(bench.outputs()), []);
     bench.hub.handle_silence(bench.now(), page);
-    let cancelled = Output::Targets(page, TARGETS, Vec::new());
+    let cancelled = Output::NoTargets(page, TARGETS);
     assert_eq!(motions(bench.outputs()), [cancelled]);
 }
 
@@ -336,7 +347,7 @@ fn the_stick_cancels_a_target() {
     };
     bench.hub.handle_path(&Ok(drive));
     let sent = motions(bench.say(page, &AHEAD));
-    assert_eq!(sent[0], Output::Targets(page, TARGETS, Vec::new()));
+    assert_eq!(sent[0], Output::NoTargets(page, TARGETS));
     assert_eq!(sent[1], Output::Drive(page, WHEELS, GO));
 }
 
@@ -453,7 +464,7 @@ fn motions_that_the_network_has_delayed_are_dropped_but_no_stop() {
     let hello = Said::Hello { token: None };
     say_at(&mut bench, page, 70_000.0, &hello);
     bench.now_ms += 3_500;
-    let goal = Said::Goal { x: 1.0, y: 1.0 };
+    let goal = goal(1.0, 1.0);
     for late_at in [70_000.0, 71_000.0, 72_990.0] {
         for motion in [&AHEAD, &goal] {
             let outputs = say_at(&mut bench, page, late_at, motion);

@@ -2,15 +2,9 @@
 // It prints a line after each step, and goes on after a line on stdin.
 
 import assert from "node:assert/strict";
-import { createInterface } from "node:readline";
 
 import { launch } from "./browser.mjs";
-
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-async function step(name) {
-  console.log(name);
-  await lines.next();
-}
+import { clickMap, step } from "./steps.mjs";
 
 const CONTROLS = new Set([
   "application", "button", "checkbox", "combobox", "dialog", "DisclosureTriangle", "image", "link", "navigation",
@@ -186,7 +180,7 @@ const goal = await page.evaluate(() => {
 await page.evaluate(() => {
   window.amber.link.addEventListener("path", ({ detail }) => { window.hadTargets ||= detail.targets?.length > 0; });
 });
-await page.mouse.click(goal.clientX, goal.clientY);
+await clickMap(page, goal.clientX, goal.clientY);
 await step("clicked on the map");
 await page.waitForFunction(() => window.hadTargets && !window.amber.map.path?.targets.length);
 // The pose on the page may be older than the news that no target is left.

@@ -502,7 +502,7 @@ fn attachments_of_any_size_are_kept() {
     let info = Info::read(attached(lengths)).unwrap();
     assert!(info.finished && info.damage.is_empty(), "{info:?}");
     assert_eq!(
-        (info.messages, &info.attachments[..]),
+        (info.others, &info.attachments[..]),
         (1, &names(lengths)[..])
     );
     let lengths = [10, 3 << 20];
@@ -519,7 +519,7 @@ fn attachments_of_any_size_are_kept() {
     let copy = copy.into_inner();
     let info = Info::read(Cursor::new(&copy[..])).unwrap();
     assert_eq!(
-        (info.messages, &info.attachments[..]),
+        (info.others, &info.attachments[..]),
         (1, &names(lengths)[..])
     );
     let summary = mcap::Summary::read(&copy).unwrap().unwrap();

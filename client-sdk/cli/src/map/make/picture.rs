@@ -88,7 +88,7 @@ pub(super) fn drive(state: &str, driver: Option<&DriveToPoint>) -> Drive {
         remaining_m: driver.and_then(DriveToPoint::remaining_m),
         path: path.into_iter().map(plane_to_place).collect(),
         targets: targets.collect(),
-        reason: None,
+        ..Drive::default()
     }
 }
 

@@ -145,7 +145,8 @@ pub(crate) fn private(router: &Router, verb: &str, args: &[&str]) -> std::proces
 pub(crate) fn demo() -> (Process, String, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = amber();
-    command.args(["demo", "--port", "0"]);
+    // Tests wait for lines of the log.
+    command.args(["demo", "--verbose", "--port", "0"]);
     command.env("AMBER_SIM_DIR", folder.path().join("sim"));
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
     let (demo, address) = listening(Process::start(command));

@@ -1,0 +1,182 @@
+// Checks the page on screens of many sizes, and its words when parts of the robot do not work:
+// node shown.mjs http://ADDRESS
+
+import assert from "node:assert/strict";
+
+import { launch } from "./browser.mjs";
+import { clickMap, step } from "./steps.mjs";
+
+// Phones in both directions, small displays, tablets, windows that are not high, and large screens.
+const SIZES = [
+  [320, 480], [320, 568], [360, 640], [390, 844], [480, 320], [568, 320], [667, 375], [740, 360], [844, 390],
+  [932, 430], [800, 480], [768, 1024], [1024, 600], [1280, 720], [1440, 500], [1920, 1080], [2560, 1440],
+];
+const PHONE = [390, 844];
+
+const browser = await launch();
+const context = await browser.newContext();
+context.setDefaultTimeout(180_000);
+const page = await context.newPage();
+const errors = [];
+page.on("pageerror", (error) => errors.push(String(error)));
+await page.goto(process.argv[2]);
+await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose);
+
+/** What is not fully visible, and what overlaps. */
+function misplaced() {
+  const found = [];
+  const name = (element) => element?.id || element?.className || element?.tagName;
+  const all = (selectors) => [...document.querySelectorAll(selectors)].filter((it) => it.checkVisibility());
+  const box = (element) => element.getBoundingClientRect();
+  for (const element of all("#stick, #speed, #speed-shown, #halt, #guard-label, #drive-hint, .hint button, .tools button, #layers summary")) {
+    const { left, top, right, bottom, width, height } = box(element);
+    if (left < 0 || top < 0 || right > innerWidth || bottom > innerHeight) found.push(`${name(element)} is outside the window`);
+    // Its middle, and near its edges.
+    for (const [x, y] of [[0.5, 0.5], [0.5, 0.03], [0.5, 0.97], [0.03, 0.5], [0.97, 0.5]]) {
+      const seen = document.elementFromPoint(left + x * width, top + y * height);
+      if (!element.contains(seen)) found.push(`${name(element)} is behind ${name(seen)}`);
+    }
+  }
+  for (const selectors of ["header, nav, #banner, main > section", "#stick, .settings > *, .hint > *", ".tools, #layers, #map-status > :not(:empty)", "header > :not(.space)"]) {
+    const elements = all(selectors);
+    elements.forEach((one, index) => elements.slice(index + 1).forEach((other) => {
+      const [a, b] = [box(one), box(other)];
+      const isApart = a.right <= b.left + 0.5 || b.right <= a.left + 0.5 || a.bottom <= b.top + 0.5 || b.bottom <= a.top + 0.5;
+      if (!isApart) found.push(`${name(one)} overlaps ${name(other)}`);
+    }));
+  }
+  for (const element of all("#drive, #map, body")) {
+    const isCut = element.scrollHeight > element.clientHeight + 1 || element.scrollWidth > element.clientWidth + 1;
+    if (isCut) found.push(`${name(element)} is larger than its place`);
+  }
+  for (const id of ["stick", "speed", "halt", "map-canvas"]) {
+    if (!all(`#${id}`).length) found.push(`${id} is missing`);
+  }
+  const isSmall = innerWidth < 760 || innerHeight < 500;
+  const halt = box(document.querySelector("#halt"));
+  if (isSmall && (halt.height < 40 || halt.width < 110)) found.push(`the stop button has ${halt.width} x ${halt.height} pixels`);
+  const stick = box(document.querySelector("#stick"));
+  if (stick.width < 100 || stick.height < 100) found.push(`the stick has ${stick.width} x ${stick.height} pixels`);
+  return found;
+}
+
+async function expectRoom(what) {
+  for (const [width, height] of SIZES) {
+    await page.setViewportSize({ width, height });
+    // The canvases follow in the next frame.
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${what}-${width}x${height}.png` });
+    const found = await page.evaluate(misplaced);
+    const words = await page.evaluate(() => ["drive", "map"].map((id) => document.getElementById(id).innerText));
+    assert.deepEqual(found, [], `${what} on ${width} x ${height}: ${JSON.stringify(words)}`);
+  }
+  await page.setViewportSize({ width: PHONE[0], height: PHONE[1] });
+}
+const tab = (name) => page.locator(`nav [data-tab="${name}"]`);
+const says = (place, words) => page.locator(place, { hasText: words }).waitFor();
+const isMarked = async (name) => /there is a problem/.test(await tab(name).innerText()) && await tab(name).evaluate((it) => it.classList.contains("marked"));
+
+await expectRoom("usual");
+assert.equal(await isMarked("drive"), false);
+assert.match(await page.locator("#scale-text").innerText(), /^\d+ (m|cm)$/);
+const bar = () => page.locator("#scale-bar").evaluate((it) => it.clientWidth);
+const before = await bar();
+assert.ok(before >= 38, `the scale has ${before} pixels`);
+
+// A click outside the map.
+await page.evaluate(() => window.amber.map.zoom(0.4));
+const click = async (place) => {
+  const at = await page.evaluate(({ x, y }) => {
+    const { view, canvas } = window.amber.map;
+    const box = canvas.getBoundingClientRect();
+    return [box.left + box.width / 2 + (x - view.x) * view.scale, box.top + box.height / 2 + (y - view.y) * view.scale];
+  }, place);
+  await clickMap(page, ...at);
+};
+const [left, top, right, bottom] = await page.evaluate(() => window.amber.map.map.bounds);
+await click({ x: left - 1, y: (top + bottom) / 2 });
+await says("#map-problem", "This point is outside the map.");
+assert.equal(await page.evaluate(() => window.amber.map.goal), null);
+
+// Another page drives: this one may take over. The address is as long as they get.
+await page.evaluate(() => {
+  const { link, state } = window.amber;
+  const say = (seat) => link.dispatchEvent(new CustomEvent("seat", { detail: seat }));
+  const seat = state.seat;
+  window.restore = () => say(seat);
+  say({ ...seat, holder: 99, address: "fd00:1234:5678:9abc:def0:1234:5678:9abc", viewers: 2 });
+});
+await page.locator("#take-over").waitFor();
+await expectRoom("another");
+await page.evaluate(() => window.restore());
+await page.locator("#take-over").waitFor({ state: "hidden" });
+
+// Everything is halted, until the release.
+await page.evaluate(() => window.amber.link.send({ t: "halt", halt: true }));
+await page.locator("#release").waitFor();
+await says("#drive-hint.problem", "Halted by dashboard");
+await says("#seat", "halted");
+await expectRoom("halted");
+await page.locator("#release").click();
+await page.locator("#release").waitFor({ state: "hidden" });
+await says("#drive-hint", "Drag the stick");
+
+// Wheels without a cable.
+await step("unplug the wheels");
+await says("#drive-hint.problem", "roboclaw:0: ");
+assert.ok(await isMarked("drive"));
+await page.waitForFunction(() => document.querySelector('nav [data-tab="devices"]').classList.contains("marked"));
+const box = await page.locator("#stick").boundingBox();
+await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+await page.mouse.down();
+await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2 - 30);
+await says("#seat", "the robot does not drive");
+await page.mouse.up();
+await expectRoom("unplugged");
+await step("plug the wheels in");
+await says("#drive-hint", "Drag the stick");
+
+// Drivers that are stopped here. That of the wheels only after a question.
+await tab("devices").click();
+await page.getByRole("button", { name: "Stop drive-to-point:0" }).click();
+await says("#map-problem", "drive-to-point:0 is stopped");
+await click({ x: (left + right) / 2, y: (top + bottom) / 2 });
+await page.waitForFunction(() => window.amber.goal.problem?.includes("drive-to-point:0"));
+const stopWheels = page.getByRole("button", { name: "Stop roboclaw:0" });
+await stopWheels.click();
+const question = page.getByRole("dialog", { name: "Stop the driver of the wheels, roboclaw:0?" });
+await question.getByRole("button", { name: "Cancel" }).click();
+await question.waitFor({ state: "hidden" });
+await stopWheels.click();
+await page.keyboard.press("Escape");
+await question.waitFor({ state: "hidden" });
+assert.equal(await page.evaluate(() => window.amber.stick.isAllowed), true);
+await stopWheels.click();
+await question.getByRole("button", { name: "Stop the driver" }).click();
+await page.getByRole("button", { name: "Start roboclaw:0" }).waitFor();
+await tab("drive").click();
+await says("#drive-hint.problem", "roboclaw:0 is stopped: start it under Devices");
+assert.equal(await page.evaluate(() => window.amber.stick.isAllowed), false);
+
+// The layers close like everything else.
+await page.locator("#layers summary").click();
+await page.getByText("Particles").waitFor();
+await page.keyboard.press("Escape");
+await page.getByText("Particles").waitFor({ state: "hidden" });
+
+// A refused request, and a list of one value.
+await tab("devices").click();
+await page.getByRole("button", { name: "maestro:0", exact: true }).click();
+await page.locator("#panel summary", { hasText: "set-angle" }).first().click();
+await page.getByLabel("servo-address").first().fill("3");
+await page.getByLabel(/^angle/).first().fill("4500");
+await page.getByRole("button", { name: "Send" }).first().click();
+await page.locator("#panel .error", { hasText: "4500" }).waitFor();
+await page.evaluate(() => window.amber.panel.takeValue({ device: "maestro:0", method: "made-up", value: { few: [7.5], many: [1, 2, 3, 4, 5] } }));
+const value = (name) => page.locator("#panel .values tr", { hasText: name }).locator("td").nth(1).innerText();
+assert.deepEqual([await value("few"), await value("many")], ["7.500", "5 values"]);
+
+assert.deepEqual(errors, []);
+await browser.close();
+console.log("shown");
+process.exit(0);
