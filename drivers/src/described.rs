@@ -156,12 +156,33 @@ async fn follow(own: Client, stated: Stated, found: watch::Sender<Result<Setup, 
                 }
             }
             Err(Error::Closed { .. }) => return,
-            Err(error) => failed(format!(
-                "the shape of the robot is unknown: {error}; run `amber driver robot`, or say \
-                 --laser-offset-mm"
-            )),
+            Err(error) => failed(unknown(&error)),
         }
     }
+}
+
+/// The setup of one undertaking: what the options do not say, the robot device is asked once.
+///
+/// # Errors
+/// The robot device does not answer, or its shape is of no use.
+pub(crate) async fn setup_once(own: &Client, stated: &Stated) -> Result<Setup, String> {
+    if let Ok(setup) = stated.setup() {
+        return Ok(setup);
+    }
+    let device = stated.shape_of();
+    let client = sources::client(own, stated.devices_of(), |_| {});
+    let client = timeout(START, client).await;
+    let client = client.map_err(|_| "cannot reach the mediator of --devices-of".to_owned())?;
+    let robot = Robot::new(client.device(device)).with_deadline(DEADLINE);
+    let shape = robot.shape().await.map_err(|error| unknown(&error))?;
+    setup(stated, &shape)
+}
+
+fn unknown(error: &Error) -> String {
+    format!(
+        "the shape of the robot is unknown: {error}; run `amber driver robot`, or say \
+         --laser-offset-mm"
+    )
 }
 
 fn setup(stated: &Stated, shape: &Shape) -> Result<Setup, String> {

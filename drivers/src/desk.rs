@@ -138,7 +138,8 @@ impl<T: Send + 'static> Desk<T> {
     /// Waits until the device is at rest.
     pub(crate) async fn close(&mut self) {
         self.requests = None;
-        if let Some(task) = &mut self.task
+        // It may be closed again, at the end of the driver.
+        if let Some(task) = self.task.take()
             && timeout(LAST_WORDS, task).await.is_err()
         {
             tracing::warn!("the device takes too long to stop");

@@ -36,6 +36,7 @@ pub mod fuzz;
 pub mod hokuyo;
 pub mod location;
 pub mod maestro;
+pub mod mapping;
 mod moving;
 pub mod ninedof;
 pub mod options;
@@ -92,6 +93,8 @@ built_in! {
     Location: location,
     /// Hobby servos on a Pololu Maestro
     Maestro: maestro,
+    /// Makes a map while the robot drives, and explores (device type 12)
+    Mapping: mapping,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
     /// Follows a trajectory on a map (device type 10)

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A [`Map`] has straight walls; an [`Occupancy`] grid is the map of ROS map_server, see [`ros_map`].
-//! A [`MapFile`] is either of them.
+//! A [`MapFile`] is either of them. A [`DistanceField`] and a [`FreeSpace`] are made from both, and
+//! [`tiles`] carry a growing grid to other programs.
 //!
 //! There are two frames, both in metres and radians:
 //!
@@ -20,11 +21,13 @@
 //! - **The plane frame** of all other types: x to the right, y up, angles counter-clockwise
 //!   from x.
 //!
-//! `From` converts between [`MapPose`] and [`Pose`]. The crate is PURE, with no IO, clock or
-//! randomness, except that [`MapFile::open`] reads files.
+//! `From` converts between [`MapPose`] and [`Pose`]. The crate is PURE, with no IO or clock and
+//! randomness only from its callers, except that [`MapFile::open`] reads files.
 
 mod disk;
+mod field;
 mod file;
+mod free;
 mod geometry;
 mod graph;
 mod grid;
@@ -33,10 +36,13 @@ mod map_pose;
 mod outline;
 pub mod ros_map;
 mod roson;
+pub mod tiles;
 mod walls;
 
 pub use amber_values::MapPose;
+pub use field::{DistanceField, MAX_DISTANCE_M};
 pub use file::{MapFile, MapFileError};
+pub use free::FreeSpace;
 pub use geometry::{Point, Pose, Segment, wrap};
 pub use graph::{Graph, Link};
 pub use grid::{Cell, GridError, Layout, MAX_CELLS, Occupancy};

@@ -20,7 +20,6 @@ pub mod collision;
 pub mod deskew;
 pub mod drive_to_point;
 pub mod explore;
-pub mod free;
 pub mod grid;
 pub mod kinematics;
 pub mod likelihood;

@@ -292,6 +292,14 @@ impl Slam {
         ))
     }
 
+    /// The same without new key scans: for the grid of all; `None` if there are none at all.
+    #[must_use]
+    pub fn task_again(&self) -> Option<Task> {
+        let all = self.keys.len();
+        let (keys, poses, edges) = (self.keys.clone(), self.poses.clone(), self.edges.clone());
+        (all > 0).then(|| Task::new(keys, poses, edges, all))
+    }
+
     /// Takes the result of a task.
     pub fn apply(&mut self, correction: Correction) {
         let Correction {

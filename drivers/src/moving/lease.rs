@@ -14,6 +14,7 @@ use amber_driver::client::{Error, Proxy};
 use amber_driver::{Holder, Link};
 use amber_proto::{Device, DeviceMessage};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 /// The lease of the wheels ends if this driver falls silent for this time.
@@ -28,12 +29,35 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// How long clients of this driver are told why the wheels refuse, before they may try again.
 const BLOCKED: Duration = Duration::from_millis(500);
 
-/// Whether another client moves the wheels. Then this driver must not even stop them.
+/// The lease, while this is kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    refused: Refused,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Kept {
+    /// Whether another client moves the wheels. Then this driver must not even stop them.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.get()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            // This releases the lease.
+            task.abort();
+        }
+    }
+}
+
+/// Whether another client moves the wheels.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused(Arc<AtomicBool>);
+struct Refused(Arc<AtomicBool>);
 
 impl Refused {
-    pub(super) fn get(&self) -> bool {
+    fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -43,19 +67,22 @@ impl Refused {
 }
 
 /// Starts a task that holds the lease of the wheels while a client holds that of this driver. It ends
-/// with the link.
-pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Refused
+/// with the link, or when the result is dropped.
+pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Kept
 where
     L: Deref<Target = Link<M>>,
     M: DeviceMessage + Send + 'static,
 {
     let (link, refused) = (Link::clone(link), Refused::default());
     let told = refused.clone();
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         let wheels = link.devices().device(wheels).with_deadline(DEADLINE);
         hold(&link, &wheels, &told).await;
     });
-    refused
+    Kept {
+        refused,
+        task: Some(task),
+    }
 }
 
 async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refused) {
@@ -107,9 +134,19 @@ async fn block<M: DeviceMessage>(
     {
         return sleep(RETRY).await;
     }
+    let _blocked = Blocked(link);
     let forced = holder.wait_for(|it| it.as_ref().is_some_and(|it| it.was_forced));
     let _ = timeout(BLOCKED, forced).await;
-    let _ = link.block_motion(None);
+}
+
+/// While this is kept, nobody moves this driver.
+struct Blocked<'a, M: DeviceMessage>(&'a Link<M>);
+
+impl<M: DeviceMessage> Drop for Blocked<'_, M> {
+    // Also if the task is aborted: the driver may go on without this robot.
+    fn drop(&mut self) {
+        let _ = self.0.block_motion(None);
+    }
 }
 
 /// `None`: the driver of the wheels keeps no leases.

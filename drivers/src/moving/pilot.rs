@@ -33,6 +33,9 @@ pub(crate) trait Pilot: Send + 'static {
     /// Sends answers and data to subscribers, and writes log lines. Called after each other call.
     fn tell(&mut self, now: Duration, link: &Self::Link);
 
+    /// Which device is silent. Called before [`Self::tell`].
+    fn notice(&mut self, _trouble: Option<&str>) {}
+
     /// The client for which it moves the robot.
     fn client(&self) -> Option<ClientId>;
 

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::convert;
 use super::feeds::{Feed, follow};
-use super::lease::{Refused, follow_lease};
+use super::lease::{Kept, follow_lease};
 use super::links::{Links, Source};
 use super::pilot::{Input, Pilot};
 use crate::desk::{Next, Owner, until};
@@ -41,7 +41,8 @@ pub(crate) struct Robot<P> {
     links: Links,
     feeds: mpsc::Receiver<Feed>,
     wheels: Option<Roboclaw>,
-    refused: Refused,
+    /// The lease of the wheels.
+    lease: Kept,
     started: Instant,
     /// When to decide next.
     due: Instant,
@@ -62,14 +63,14 @@ impl<P: Pilot> Robot<P> {
     /// Starts to follow the other devices, over its own link unless the setup names a mediator.
     pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
         let started = now();
-        let refused = match setup.devices_of {
+        let lease = match setup.devices_of {
             // Clients of another mediator have other numbers.
-            Some(_) => Refused::default(),
+            Some(_) => Kept::default(),
             None => follow_lease(link, setup.devices.wheels),
         };
         Self {
             pilot,
-            refused,
+            lease,
             links: Links::new(setup.devices),
             feeds: follow(
                 link.devices().clone(),
@@ -134,7 +135,7 @@ impl<P: Pilot> Robot<P> {
 
     /// Whether to send these speeds, or whether the robot simply stays where it is.
     fn is_worth_sending(&mut self, now: Instant, speeds: WheelSpeeds) -> bool {
-        if self.refused.get() {
+        if self.lease.is_refused() {
             self.moved = None;
             return false;
         }
@@ -187,6 +188,7 @@ impl<P: Pilot> Owner for Robot<P> {
                 next = Next::Perform(speeds);
             }
         }
+        self.pilot.notice(self.links.trouble(now).as_deref());
         self.pilot.tell(now, link);
         next
     }

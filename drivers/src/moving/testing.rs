@@ -33,7 +33,8 @@ pub(crate) struct World {
     pub(crate) shape: Option<robot::Shape>,
     /// The last health report.
     pub(crate) trouble: Option<String>,
-    is_subscribed: bool,
+    /// Whether the driver has subscribed to scans.
+    pub(crate) is_subscribed: bool,
 }
 
 /// The other end of the driver.

@@ -1,6 +1,6 @@
 //! A pose on the map. PURE.
 
-use amber_proto::{drive_to_point, location};
+use amber_proto::{drive_to_point, location, mapping};
 
 /// A pose in the map frame, which files, messages and the command line use: x to the right,
 /// **y down**, angles clockwise from x.
@@ -37,7 +37,7 @@ impl MapPose {
     }
 }
 
-/// Two devices have their own messages with the same fields.
+/// Several devices have their own messages with the same fields.
 macro_rules! map_pose {
     ($message:ty) => {
         /// A missing number is 0.
@@ -69,6 +69,7 @@ macro_rules! map_pose {
 
 map_pose!(location::Location);
 map_pose!(drive_to_point::Location);
+map_pose!(mapping::Location);
 
 #[cfg(test)]
 mod tests {

@@ -135,6 +135,23 @@ fn a_finished_map_is_parallel_to_its_axes_and_starts_at_the_origin() {
 }
 
 #[test]
+fn a_robot_that_stands_gets_a_survey_when_it_is_wanted() {
+    let mut recording = recorded(&unbiased(6), 0.0..0.0);
+    let later = Duration::from_secs(60);
+    if let Some(work) = recording.work(later) {
+        recording.apply(&work.run());
+    }
+    assert!(recording.work(2 * later).is_none(), "nothing is new");
+    recording.set_survey(None);
+    assert!(recording.work(3 * later).is_none());
+    recording.set_survey(Some(planner::Config::default()));
+    let worked = recording.work(4 * later).unwrap().run();
+    assert!(worked.survey.is_some());
+    recording.apply(&worked);
+    assert!(recording.work(5 * later).is_none(), "one is enough");
+}
+
+#[test]
 fn missing_measurements_are_counted() {
     let progress = recorded(&unbiased(6), 2.0..3.5).progress();
     for gaps in [progress.scan_gaps, progress.wheels_gaps] {

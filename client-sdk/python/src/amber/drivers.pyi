@@ -419,6 +419,146 @@ class RobotDriver(TypedDriver):
     def send_odometry_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 
+class MappingServiceDriver(TypedDriver):
+    """Makes a map from laser scans and wheel speeds while the robot drives."""
+    @abstractmethod
+    def start_map(
+        self,
+        ends_with_client: bool | None,
+        laser: str | None,
+        wheels: str | None,
+        laser_offset_mm: float | None,
+        laser_left_mm: float | None,
+        laser_angle_deg: float | None,
+        track_mm: float | None,
+        scan_turn_ms: float | None,
+        scan_delay_ms: float | None,
+        max_range_mm: float | None,
+        length_mm: float | None,
+        width_mm: float | None,
+        /,
+    ) -> None:
+        """Begins a map. The driver refuses while another map grows. A stopped map is discarded.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``ends_with_client``: The map stops when the client that has started it is gone.
+
+        ``laser``: The laser scanner and the driver of the wheels, such as "hokuyo:0"
+        and "roboclaw:0".
+
+        ``laser_offset_mm``: The position of the laser: ahead of the centre between the
+        wheels, to the left of it, and its rotation to the right. In mm.
+
+        ``laser_left_mm``: In mm.
+
+        ``laser_angle_deg``: In deg.
+
+        ``track_mm``: The effective distance between left and right wheels in turns. In
+        mm.
+
+        ``scan_turn_ms``: The time of one turn of the laser. In ms.
+
+        ``scan_delay_ms``: The time from the end of a scan to its timestamp. In ms.
+
+        ``max_range_mm``: Longer distances in scans are ignored. In mm.
+
+        ``length_mm``: The size of the robot, for exploring. In mm.
+
+        ``width_mm``: In mm.
+        """
+    @abstractmethod
+    def stop_map(self) -> None:
+        """Ends the exploration and the growth of the map. It can still be saved.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    @abstractmethod
+    def explore(self, on: bool, speed_mm_s: float | None, /) -> None:
+        """Drives autonomously through unknown places while a map grows, and back to the place where the
+        exploration began. With `on: false`, stops the robot; the map goes on. The exploration ends
+        with its client.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``on``: Whether to explore, or to stop.
+
+        ``speed_mm_s``: The maximum speed. Absent: that of the driver. In mm/s, at least
+        0.
+        """
+    @abstractmethod
+    def save_map(
+        self,
+        name: str | None,
+        replace: bool | None,
+        upload: bool | None,
+        cell_mm: float,
+        /,
+    ) -> Any:
+        """Finishes a copy of the map: writes it to files on the robot, hands it to the location driver,
+        or keeps it for MapPiece. The map goes on.
+
+        ``name``: The name of files in the folder of the driver for maps, without folder
+        and ending: NAME.pgm and NAME.yaml, as for map_server of ROS, and NAME.roson.
+        Absent: no files are written.
+
+        ``replace``: Whether to replace existing files.
+
+        ``upload``: Whether to hand the map to the location driver, as its UploadMap
+        does.
+
+        ``cell_mm``: The size of the cells of the grid. In mm.
+        """
+    @abstractmethod
+    def progress(self) -> Any:
+        """The state of the map and of the exploration."""
+    def progress_updates(self) -> Any:
+        """The same, five times per second while a map grows, else once per second."""
+    def send_progress_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def grid(
+        self,
+        tiles: list[Any],
+        map: int | None,
+        number: int | None,
+        left: int | None,
+        resolution_m: float | None,
+        /,
+    ) -> Any:
+        """The parts of the grid that have changed, at most about 1200 bytes in an answer. The request
+        has `map` and `number` of the last answer; without them the answer has the first parts. Ask
+        again while `left` is not 0, then when `grid` in Progress changes, at most every 2 seconds.
+
+        ``map``: The number of the map. It changes with each start_map, and when the
+        cells become larger: then all earlier parts are void.
+
+        ``number``: The number of the last change in this answer, or of the last one
+        that the client has.
+
+        ``left``: The number of changed parts that did not fit into this answer.
+
+        ``resolution_m``: The side length of a cell. In m, at least 0.
+        """
+    @abstractmethod
+    def map_piece(
+        self,
+        saved: int | None,
+        file: int | None,
+        offset_b: int | None,
+        data: bytes | None,
+        length_b: int | None,
+        /,
+    ) -> Any:
+        """A piece of the last saved map. The request has `saved`, `file` and `offset`. The answer also
+        has the data, at most 1200 bytes, and the length of the file, or a length of 0 if this map is
+        no longer there.
+
+        ``offset_b``: The place of the data in the file, in bytes. In b.
+
+        ``length_b``: The length of the whole file. In b.
+        """
+
 class GatewayDriver(TypedDriver):
     """Lets programs for another robot protocol use Amber's devices."""
     @abstractmethod

@@ -3,8 +3,7 @@
 use amber_map::{Point, Segment};
 
 use super::direction::{self, Direction};
-use crate::free::FreeSpace;
-use crate::grid::{DistanceField, GridError, Layout, Occupancy};
+use crate::grid::{DistanceField, FreeSpace, GridError, Layout, Occupancy};
 
 /// The field reaches this far around the map.
 const BORDER_M: f64 = 0.5;

@@ -5,7 +5,7 @@
 //! end more occupied and the cells before it more free. The last part of a beam is not used: with
 //! the errors of its length, it may lie behind the surface.
 
-use amber_map::{Point, Pose};
+use amber_map::{Point, Pose, tiles};
 
 use super::Key;
 use super::reference::bounds;
@@ -54,7 +54,8 @@ impl Chart {
             ends.chain([pose.at])
         });
         let (low, high) = bounds(ends);
-        let layout = Layout::around(low, high, BORDER_M, cell_m)?;
+        // The cells of the next chart are at the same places, also if it is larger.
+        let layout = tiles::aligned(&Layout::around(low, high, BORDER_M, cell_m)?)?;
         let mut new = Self {
             odds: vec![0; layout.cells()],
             layout,

@@ -76,6 +76,8 @@ pub struct Recording {
     slam: Slam,
     /// How to look for frontiers, if at all.
     survey: Option<planner::Config>,
+    /// Whether a survey is missing, even if the robot stands and nothing else is new.
+    lacks_survey: bool,
     next_work: Duration,
     is_working: bool,
     free_m2: f64,
@@ -119,12 +121,19 @@ impl Recording {
         Self {
             slam: Slam::new(config),
             survey,
+            lacks_survey: false,
             next_work: Duration::ZERO,
             is_working: false,
             free_m2: 0.0,
             scan_gaps: Gaps::default(),
             wheels_gaps: Gaps::default(),
         }
+    }
+
+    /// From now on, work looks for frontiers, or no longer.
+    pub fn set_survey(&mut self, survey: Option<planner::Config>) {
+        self.survey = survey;
+        self.lacks_survey = survey.is_some();
     }
 
     /// The speeds of the wheels were measured.
@@ -145,7 +154,12 @@ impl Recording {
         if self.is_working || now < self.next_work {
             return None;
         }
-        let task = self.slam.task()?;
+        let task = match self.slam.task() {
+            Some(task) => task,
+            None if self.lacks_survey => self.slam.task_again()?,
+            None => return None,
+        };
+        self.lacks_survey = false;
         self.is_working = true;
         self.next_work = now + WORK_EVERY;
         Some(Work {

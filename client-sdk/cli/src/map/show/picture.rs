@@ -3,9 +3,7 @@
 use std::io;
 
 use amber_client::picture::canvas::{Canvas, Colour, LINE_HEIGHT, text_width};
-use amber_map::{Cell, Layout, Map, Occupancy};
-use amber_navigation::free::FreeSpace;
-use amber_navigation::grid::DistanceField;
+use amber_map::{Cell, DistanceField, FreeSpace, Layout, Map, Occupancy};
 
 use super::plot::{round_length, words};
 use amber_scene::{Bounds, Ground, Located, Place, Scene, place_to_plane};

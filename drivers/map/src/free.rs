@@ -1,8 +1,8 @@
 //! The free space of a map: where the robot can be. PURE.
 
-use amber_map::Point;
-
-use crate::grid::{Cell, DistanceField, Occupancy};
+use crate::field::DistanceField;
+use crate::geometry::Point;
+use crate::grid::{Cell, Occupancy};
 
 /// Random positions are drawn from squares of about this size.
 const COARSE_M: f64 = 0.1;
@@ -203,9 +203,8 @@ fn flood(
 
 #[cfg(test)]
 mod tests {
-    use amber_map::Segment;
-
     use super::*;
+    use crate::geometry::Segment;
     use crate::grid::Layout;
 
     /// Two closed rooms of 1 m x 1 m, side by side.
