@@ -105,9 +105,16 @@ async fn drive_there(
     target: Target,
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
-<<<<<<< ours
+    let device = drive.address();
+    let mut has_driven = false;
     let targets = [target];
-    let end = drive.drive_as(id, &targets, |update| screen.show(update));
+    let end = drive.drive_as(id, &targets, |update| {
+        has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
+        match lost_pose(device, update).filter(|_| !has_driven) {
+            Some(failure) => Err(failure),
+            None => screen.show(update),
+        }
+    });
     let order = match end.await? {
         DriveEnd::Arrived(pose) => {
             return Ok(Arrival {
@@ -118,18 +125,7 @@ async fn drive_there(
         }
         DriveEnd::Ended(order) => order,
     };
-    let (device, why) = (drive.address(), order.reason());
-=======
-    let mut has_driven = false;
-    let end = drive.drive_to(target, |update| {
-        has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
-        match lost_pose(device, update).filter(|_| !has_driven) {
-            Some(failure) => Err(failure),
-            None => screen.show(update),
-        }
-    });
-    let end = end.await?;
->>>>>>> theirs
+    let why = order.reason();
     let (x_m, y_m) = (target.x_m, target.y_m);
     Err(match order.state() {
         OrderState::Skipped => {
@@ -279,9 +275,13 @@ mod tests {
         }
     }
 
+    fn driving(order: Order) -> (State, Order) {
+        (State::Following, order)
+    }
+
     /// A driver that accepts the order, publishes these orders when it is first asked about it, and
     /// answers later questions with the last one. `None`: it knows no orders.
-    async fn play(fake: &mut Fake, mut published: Option<&[Order]>) {
+    async fn play(fake: &mut Fake, mut published: Option<&[(State, Order)]>) {
         let running = order(ID, OrderState::Running, None);
         let location = Location {
             x: Some(1.4),
@@ -306,9 +306,11 @@ mod tests {
             } else if asked.order_id == Some(ID) {
                 answer.order = Some(last.clone());
                 fake.answer(&sent, &answer.encode_to_vec()).await;
-                for order in published.replace(&[]).unwrap_or_default() {
+                for (state, order) in published.replace(&[]).unwrap_or_default() {
+                    let mut progress = Progress::default();
+                    progress.set_state(*state);
                     let message = DriverMsg {
-                        progress: Some(Progress::default()),
+                        progress: Some(progress),
                         location: Some(location),
                         order: Some(order.clone()),
                         ack_num: Some(0),
@@ -329,7 +331,7 @@ mod tests {
         }
     }
 
-    async fn driven(published: Option<&[Order]>) -> Result<Arrival, Failure> {
+    async fn driven(published: Option<&[(State, Order)]>) -> Result<Arrival, Failure> {
         let (client, mut fake) = Fake::new();
         let drive = client.drive_to_point(0);
         let mut screen = Screen::new(true);
@@ -341,14 +343,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_order_that_arrives_ends_the_command() {
-        let orders = [OrderState::Running, OrderState::Arrived].map(|it| order(ID, it, None));
+        let orders =
+            [OrderState::Running, OrderState::Arrived].map(|it| driving(order(ID, it, None)));
         let arrival = driven(Some(&orders)).await.unwrap();
         assert_eq!((arrival.x_m, arrival.y_m), (1.4, -2.0));
         assert_eq!(arrival.human(), "arrived: at 1.40 m, -2.00 m\n");
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<< ours
+    async fn a_robot_that_does_not_know_its_pose_says_so_at_once() {
+        for (state, why) in [(State::NoPose, "unknown"), (State::PoseLost, "outdated")] {
+            let published = [(state, order(ID, OrderState::Running, None))];
+            let failure = driven(Some(&published)).await.unwrap_err();
+            let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
+            let hint =
+                "`amber status location` shows why, and `amber map show` what the robot knows";
+            assert_eq!(failure, Failure::new(text).hint(hint));
+        }
+        // While it drives, it waits for its pose.
+        let published = [
+            (State::Following, order(ID, OrderState::Running, None)),
+            (State::PoseLost, order(ID, OrderState::Running, None)),
+            (State::Idle, order(ID, OrderState::Arrived, None)),
+        ];
+        let arrived = driven(Some(&published)).await;
+        assert!(arrived.is_ok(), "{arrived:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_order_that_ends_otherwise_is_an_error_with_its_reason() {
         for (state, reason, text, hint) in [
             (
@@ -371,7 +393,9 @@ mod tests {
                 Some("`amber events` shows restarts"),
             ),
         ] {
-            let failure = driven(Some(&[order(ID, state, reason)])).await.unwrap_err();
+            let failure = driven(Some(&[driving(order(ID, state, reason))]))
+                .await
+                .unwrap_err();
             let expected = Failure::new(text);
             let expected = match hint {
                 Some(hint) => expected.hint(hint),
@@ -379,38 +403,11 @@ mod tests {
             };
             assert_eq!(failure, expected);
         }
-=======
-    async fn a_robot_that_does_not_know_its_pose_says_so_at_once() {
-        for (state, why) in [(State::NoPose, "unknown"), (State::PoseLost, "outdated")] {
-            let progresses = vec![progress(state)];
-            let failure = driven(progresses, &[TARGET], &[]).await.unwrap_err();
-            let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
-            let hint =
-                "`amber status location` shows why, and `amber map show` what the robot knows";
-            assert_eq!(failure, Failure::new(text).hint(hint));
-        }
-        // While it drives, it waits for its pose.
-        let progresses = [State::Following, State::PoseLost, State::Idle].map(progress);
-        let arrived = driven(progresses.into(), &[], &[TARGET]).await;
-        assert!(arrived.is_ok(), "{arrived:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_skipped_target_is_unreachable() {
-        let skipped = Progress {
-            skipped: Some(table(&[TARGET])),
-            ..progress(State::Idle)
-        };
-        let failure = driven(vec![skipped], &[], &[]).await.unwrap_err();
-        let expected = Failure::new("the robot cannot reach (1.5 m, -2 m)")
-            .hint("`amber status drive-to-point:0` shows more");
-        assert_eq!(failure, expected);
->>>>>>> theirs
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_order_of_somebody_else_does_not_end_the_command() {
-        let older = [order(ID + 1, OrderState::Arrived, None)];
+        let older = [driving(order(ID + 1, OrderState::Arrived, None))];
         let waited =
             tokio::time::timeout(std::time::Duration::from_secs(3), driven(Some(&older))).await;
         assert!(waited.is_err(), "{waited:?}");
