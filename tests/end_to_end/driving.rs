@@ -109,13 +109,16 @@ fn the_robot_stops_when_goto_ends() {
         left_m > 1.0,
         "it drove on, up to {left_m} m from the target"
     );
-    let mut interrupted = going(&robot, &FAR);
-    signal(interrupted.id(), Signal::SIGINT);
-    let told = robot.state();
-    let stood = robot.until("it stands", stands);
-    let took_s = stood.time_s - told.time_s;
-    assert!(took_s < AT_ONCE_S, "{took_s} s");
-    assert_eq!(interrupted.wait().unwrap().code(), Some(1));
+    // Ctrl-C and Ctrl-Z.
+    for how in [Signal::SIGINT, Signal::SIGTSTP] {
+        let mut interrupted = going(&robot, &FAR);
+        signal(interrupted.id(), how);
+        let told = robot.state();
+        let stood = robot.until("it stands", stands);
+        let took_s = stood.time_s - told.time_s;
+        assert!(took_s < AT_ONCE_S, "{how}: {took_s} s");
+        assert_eq!(interrupted.wait().unwrap().code(), Some(1));
+    }
 }
 
 #[test]

@@ -181,7 +181,7 @@ function driveProblem() {
   if (role === null || state.missing) return null;
   if (haltedBy) return `Halted by ${haltedBy}: nothing moves until the release.`;
   const isGuarded = parts.guard && $("guard").checked;
-  const guard = isGuarded && problems.guard ? `${problems.guard}. Without 'Stop before obstacles', the stick works.` : null;
+  const guard = isGuarded && problems.guard ? `${sentence(problems.guard)} Without "Stop before obstacles", the stick works.` : null;
   return problems.wheels ?? refused?.text ?? guard;
 }
 
@@ -192,6 +192,8 @@ function mapProblem() {
   // The causes of a refusal first.
   return problems.map ?? (role === "drive" ? problems.targets : null) ?? goal.problem;
 }
+
+const sentence = (words) => (/[.?!]$/.test(words) ? words : `${words}.`);
 
 /** A red mark on a tab, for those who do not see what is behind it. */
 function mark(tab, isMarked) {
