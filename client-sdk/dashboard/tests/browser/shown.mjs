@@ -77,7 +77,8 @@ const says = (place, words) => page.locator(place, { hasText: words }).waitFor()
 const isMarked = async (name) => /there is a problem/.test(await tab(name).innerText()) && await tab(name).evaluate((it) => it.classList.contains("marked"));
 
 await expectRoom("usual");
-assert.equal(await isMarked("drive"), false);
+// On a busy machine, a device may have answered late.
+await page.waitForFunction(() => !document.querySelector("nav .marked"));
 assert.match(await page.locator("#scale-text").innerText(), /^\d+ (m|cm)$/);
 const bar = () => page.locator("#scale-bar").evaluate((it) => it.clientWidth);
 const before = await bar();
