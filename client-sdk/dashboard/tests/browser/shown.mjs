@@ -95,8 +95,11 @@ const click = async (place) => {
   await clickMap(page, ...at);
 };
 const [left, top, right, bottom] = await page.evaluate(() => window.amber.map.map.bounds);
-await click({ x: left - 1, y: (top + bottom) / 2 });
-await says("#map-problem", "This point is outside the map.");
+// A busy machine may end it for another reason, such as a lost lease, or a late device hides the words.
+do {
+  await click({ x: left - 1, y: (top + bottom) / 2 });
+  await page.waitForFunction(() => window.amber.goal.problem);
+} while (!/This point is outside the map/.test(await page.locator("#map-problem").innerText()));
 assert.equal(await page.evaluate(() => window.amber.map.goal), null);
 
 // Another page drives: this one may take over. The address is as long as they get.
@@ -119,7 +122,7 @@ await page.evaluate(() => {
   window.speak = () => delete link.dispatchEvent;
   link.dispatchEvent = () => true;
   const problem = "roboclaw:0: cannot open /dev/serial/by-id/usb-Basicmicro_Inc._RoboClaw: No such file or directory (os error 2)";
-  say("path", { t: "path", state: "following", reason: "obstacle ahead", remaining: 3.2, path: [], targets: [[1, 1, 0.2]], skipped: [] });
+  say("path", { t: "path", state: "following", reason: "obstacle ahead", remaining: 3.2, path: [], targets: [[1, 1, 0.2]], ended: null });
   say("drivers", {
     mediator: "amber", parts: state.parts, problems: { wheels: problem, guard: problem, targets: problem, map: problem },
     devices: state.devices.map((it) => ({ ...it, holder: it.device === state.parts.wheels ? "amber goto (pid 12345 on raspberrypi)" : null })),
