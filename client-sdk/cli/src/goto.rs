@@ -120,7 +120,9 @@ async fn drive_there(
         lost = if failure.is_some() { lost + 1 } else { 0 };
         match failure {
             Some(failure) if lost >= LOST_UPDATES => return Err(failure),
-            Some(failure) if lost == LATE_UPDATES => note(format_args!("waiting: {}", failure.text)),
+            Some(failure) if lost == LATE_UPDATES => {
+                note(format_args!("waiting: {}", failure.text))
+            }
             _ => {}
         }
         screen.show(update)
