@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use amber_client::MediatorAddress;
-use amber_proto::Device;
+use amber_proto::{Device, DeviceType};
 use amber_reflect::arguments::{self, Argument};
 use amber_reflect::{Schemas, help};
 use amber_schema::{Interface, Method};
@@ -27,43 +27,58 @@ pub struct Line {
     pub mediator: MediatorAddress,
     /// The files that describe users' devices.
     pub proto: Vec<PathBuf>,
+    /// The recordings that it names.
+    pub recordings: Vec<PathBuf>,
     /// The device of `amber call` and `amber watch`.
     pub device: Option<Device>,
     /// The words after the device.
     pub words: Vec<String>,
 }
 
-/// The devices of the mediator; without it, those that have a description.
+/// The devices of the recordings, or else of the mediator; without it, those that have a description.
 #[must_use]
 pub fn devices(line: &Line) -> Vec<Candidate> {
-    // A file that does not compile yet hides no other candidates.
-    let schemas = Schemas::with(&line.proto).unwrap_or_else(|_| Schemas::built_in());
+    let about = |kind: DeviceType| {
+        let mut built_in = amber_reflect::built_in().iter();
+        let known = built_in.find(|it| it.device_type == kind.0);
+        known.map(|it| help::summary(&it.docs)).unwrap_or_default()
+    };
+    let recorded = names::of_recordings(&line.recordings);
+    if !recorded.is_empty() {
+        let all = recorded.into_iter();
+        let candidate = |(word, kind)| Candidate {
+            word,
+            about: about(kind),
+        };
+        return all.map(candidate).collect();
+    }
     let (running, mut names) = names::of_mediator(&line.mediator);
-    names.extend(names::names_in(&schemas));
+    // A file that does not compile yet hides no other candidates.
+    names.extend(names::described(&line.proto).unwrap_or_default());
     let built_in = amber_reflect::built_in().iter();
-    let known: BTreeMap<i32, (String, String)> = built_in
-        .map(|it| (it.device_type, (it.name.clone(), help::summary(&it.docs))))
-        .chain(
-            names
-                .iter()
-                .map(|(name, kind)| (kind.0, (name.clone(), String::new()))),
-        )
+    let built_in = built_in.map(|it| (it.name.clone(), DeviceType(it.device_type)));
+    let known: BTreeMap<DeviceType, String> = (built_in.chain(names))
+        .map(|(name, kind)| (kind, name))
         .collect();
     if running.is_empty() {
-        let all = known.into_values();
-        return all.map(|(word, about)| Candidate { word, about }).collect();
+        let all = known.into_iter();
+        let candidate = |(kind, word)| Candidate {
+            word,
+            about: about(kind),
+        };
+        return all.map(candidate).collect();
     }
     let candidate = |device: Device| {
-        let kind = device.device_type.0;
-        let (name, about) = known
-            .get(&kind)
-            .cloned()
-            .unwrap_or_else(|| (kind.to_string(), String::new()));
-        let word = match device.id.0 {
-            0 => name,
-            id => format!("{name}:{id}"),
-        };
-        Candidate { word, about }
+        let kind = device.device_type;
+        let name = known.get(&kind).cloned();
+        let name = name.unwrap_or_else(|| kind.to_string());
+        Candidate {
+            word: match device.id.0 {
+                0 => name,
+                id => format!("{name}:{id}"),
+            },
+            about: about(kind),
+        }
     };
     let all = running.into_iter().chain([Device::MEDIATOR]);
     all.map(candidate).collect()

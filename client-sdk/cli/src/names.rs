@@ -34,10 +34,7 @@ pub fn learn(sources: &Sources) {
         let files = sources.files.iter().cloned();
         let described = files.filter_map(|file| described(&[file]).ok());
         names.extend(described.flatten());
-        #[cfg(feature = "record")]
-        for file in &sources.recordings {
-            names.extend(super::record::info::devices_in(file));
-        }
+        names.extend(of_recordings(&sources.recordings));
         names.extend(of_mediator(&sources.mediator).1);
         names
     });
@@ -56,6 +53,19 @@ pub(super) fn names_in(schemas: &Schemas) -> Names {
     let own = schemas.own_interfaces();
     own.map(|it| (usual(&it.name), DeviceType(it.device_type)))
         .collect()
+}
+
+/// The types of the devices in recordings by their names.
+pub(super) fn of_recordings(files: &[PathBuf]) -> Names {
+    #[cfg(feature = "record")]
+    return (files.iter())
+        .flat_map(|file| super::record::info::devices_in(file))
+        .collect();
+    #[cfg(not(feature = "record"))]
+    return {
+        let _ = files;
+        Names::new()
+    };
 }
 
 /// The devices of a mediator, and the names of users' devices among them. Both are empty if it does not

@@ -87,12 +87,16 @@ pub(super) fn is_about_name(error: &clap::Error) -> bool {
 /// Where a command line says that names come from.
 fn sources(matches: &ArgMatches) -> names::Sources {
     let verb = verb(matches);
-    let recordings = ["file", "files"].into_iter().flat_map(|id| paths(verb, id));
     names::Sources {
         files: paths(verb, "proto"),
-        recordings: recordings.collect(),
+        recordings: recordings(verb),
         mediator: mediator(verb),
     }
+}
+
+fn recordings(verb: &ArgMatches) -> Vec<PathBuf> {
+    let ids = ["file", "files"].into_iter();
+    ids.flat_map(|id| paths(verb, id)).collect()
 }
 
 fn line(matches: &ArgMatches) -> Line {
@@ -104,6 +108,7 @@ fn line(matches: &ArgMatches) -> Line {
     Line {
         mediator: mediator(verb),
         proto: paths(verb, "proto"),
+        recordings: recordings(verb),
         device: verb.try_get_one::<Device>("device").ok().flatten().copied(),
         words: words.collect(),
     }
