@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use amber_client::{Client, DriveEnd, Error, OrderState, Target, WheelSpeeds, new_order_id};
 use amber_map::{Layout, Map, Occupancy, ros_map};
+use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
 
 use crate::common::{AMBER, Mediator, demo_on, root, signal, wait_for};
@@ -119,6 +120,26 @@ fn the_robot_stops_when_goto_ends() {
         assert!(took_s < AT_ONCE_S, "{how}: {took_s} s");
         assert_eq!(interrupted.wait().unwrap().code(), Some(1));
     }
+}
+
+#[test]
+fn goto_without_a_pose_says_so_at_once_and_gives_up() {
+    let robot = robot();
+    assert!(robot.amber(&["stop", "location"]));
+    robot.demo.wait_for_state("location", DriverState::Down);
+    // It forgets the last pose.
+    assert!(robot.amber(&["restart", DRIVER]));
+    robot.demo.wait_for_state(DRIVER, DriverState::Up);
+    let output = robot.demo.amber(&NEAR).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let why = "drive-to-point:0 cannot drive: the pose of the robot is unknown";
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [format!("waiting: {why}"), format!("error: {why}")],
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

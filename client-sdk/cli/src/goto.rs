@@ -10,7 +10,7 @@ use amber_client::values::Target;
 use amber_client::{Client, DriveEnd, DriveToPoint, OrderState, new_order_id};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
-use amber_terminal::{Failure, Human, print, print_over, print_text, show};
+use amber_terminal::{Failure, Human, note, print, print_over, print_text, show};
 use serde::Serialize;
 
 use super::end::End;
@@ -98,9 +98,11 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     show(&at, json)
 }
 
-/// Updates without a pose, one after the other, before the command gives up: those of one second. One
-/// pose may be late on a busy machine.
-const LOST_UPDATES: u32 = 5;
+/// Updates without a pose, one after the other, before the command says so: those of one second. On a
+/// busy machine, a pose may be late.
+const LATE_UPDATES: u32 = 5;
+/// The same before it gives up.
+const LOST_UPDATES: u32 = 50;
 
 /// Waits until the robot is at the target.
 async fn drive_there(
@@ -114,12 +116,14 @@ async fn drive_there(
     let targets = [target];
     let end = drive.drive_as(id, &targets, |update| {
         has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
-        let failure = lost_pose(device, update);
+        let failure = lost_pose(device, update).filter(|_| !has_driven);
         lost = if failure.is_some() { lost + 1 } else { 0 };
-        match failure.filter(|_| !has_driven && lost >= LOST_UPDATES) {
-            Some(failure) => Err(failure),
-            None => screen.show(update),
+        match failure {
+            Some(failure) if lost >= LOST_UPDATES => return Err(failure),
+            Some(failure) if lost == LATE_UPDATES => note(format_args!("waiting: {}", failure.text)),
+            _ => {}
         }
+        screen.show(update)
     });
     let order = match end.await? {
         DriveEnd::Arrived(pose) => {
@@ -366,9 +370,10 @@ mod tests {
             let hint =
                 "`amber status location` shows why, and `amber map show` what the robot knows";
             assert_eq!(failure, Failure::new(text).hint(hint));
-            // One pose may be late.
+            // Poses may be late.
             let arrived = (State::Idle, order(ID, OrderState::Arrived, None));
-            assert!(driven(Some(&[lost(), arrived])).await.is_ok());
+            let late: Vec<_> = published[1..].iter().cloned().chain([arrived]).collect();
+            assert!(driven(Some(&late)).await.is_ok());
         }
         // While it drives, it waits for its pose.
         let published = [

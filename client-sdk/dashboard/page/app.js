@@ -29,7 +29,11 @@ const map = new MapView($("map-canvas"), (place) => {
   else goal.set(place);
 });
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
-const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
+const stick = new Stick((left, right) => {
+  // The stick replaces the target.
+  if ((left || right) && goal.place) goal.clear();
+  return link.send({ t: "drive", left, right, guard: $("guard").checked });
+});
 const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
   gyro: new Plot($("plot-list"), { title: "Turn rate", unit: "deg/s", series: ["x", "y", "z"], least: 10 }),
