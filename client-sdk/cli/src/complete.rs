@@ -160,6 +160,7 @@ mod tests {
             mediator: "127.0.0.1:1".parse().unwrap(),
             proto: proto.to_vec(),
             device: Some(device.parse().unwrap()),
+            recordings: Vec::new(),
             words: words.split_whitespace().map(str::to_owned).collect(),
         };
         let found = after_device(&line, false).into_iter();

@@ -121,7 +121,7 @@ async fn drive_there(
         match failure {
             Some(failure) if lost >= LOST_UPDATES => return Err(failure),
             Some(failure) if lost == LATE_UPDATES => {
-                note(format_args!("waiting: {}", failure.text))
+                note(format_args!("waiting: {}", failure.text()))
             }
             _ => {}
         }
