@@ -179,10 +179,7 @@ pub(crate) fn run() -> ExitCode {
 fn parse(words: impl Iterator<Item = OsString>) -> clap::error::Result<Cli> {
     let words: Vec<_> = words.collect();
     let read = Cli::try_parse_from(&words);
-    if !read
-        .as_ref()
-        .is_err_and(|error| completions::is_about_name(error))
-    {
+    if !read.as_ref().is_err_and(completions::is_about_name) {
         return read;
     }
     completions::matches(words.iter());

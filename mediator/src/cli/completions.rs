@@ -48,7 +48,7 @@ pub(crate) fn candidates(words: &[String]) -> Vec<Candidate> {
     // Options hide the rest, unless they are wanted.
     let has_others = last.is_empty() && !found.iter().all(is_option);
     (found.iter())
-        .filter(|it| !it.is_hide_set() && !(has_others && is_option(it)))
+        .filter(|it| !(it.is_hide_set() || has_others && is_option(it)))
         .map(|it| Candidate {
             word: it.get_value().to_string_lossy().into_owned(),
             about: it.get_help().map(ToString::to_string).unwrap_or_default(),
