@@ -182,7 +182,7 @@ fn parse(words: impl Iterator<Item = OsString>) -> clap::error::Result<Cli> {
     if !read.as_ref().is_err_and(completions::is_about_name) {
         return read;
     }
-    completions::matches(words.iter());
+    completions::matches(words.iter(), amber_cli::names::FOR_COMMANDS);
     Cli::try_parse_from(&words)
 }
 

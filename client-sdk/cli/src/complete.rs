@@ -52,7 +52,7 @@ pub fn devices(line: &Line) -> Vec<Candidate> {
         };
         return all.map(candidate).collect();
     }
-    let (running, mut names) = names::of_mediator(&line.mediator);
+    let (running, mut names) = names::of_mediator(&line.mediator, names::FOR_COMPLETION);
     // A file that does not compile yet hides no other candidates.
     names.extend(names::described(&line.proto).unwrap_or_default());
     let built_in = amber_reflect::built_in().iter();

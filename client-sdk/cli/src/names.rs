@@ -11,8 +11,10 @@ use tokio::time::timeout;
 
 use super::{descriptions, runtime};
 
-/// The longest time that this waits for a mediator, including the connection.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The longest time that a command waits for a mediator, including the connection.
+pub const FOR_COMMANDS: Duration = Duration::from_secs(5);
+/// The same for a person who waits for completion.
+pub const FOR_COMPLETION: Duration = Duration::from_millis(500);
 
 /// Where names come from.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +29,7 @@ pub struct Sources {
 
 /// Learns the names of users' devices for all commands, once. Sources that cannot be read are skipped:
 /// the command reports them, or that the name is unknown.
-pub fn learn(sources: &Sources) {
+pub fn learn(sources: &Sources, patience: Duration) {
     amber_terminal::learn_names(|| {
         let mut names = Names::new();
         // A file that does not compile hides no other names.
@@ -35,7 +37,7 @@ pub fn learn(sources: &Sources) {
         let described = files.filter_map(|file| described(&[file]).ok());
         names.extend(described.flatten());
         names.extend(of_recordings(&sources.recordings));
-        names.extend(of_mediator(&sources.mediator).1);
+        names.extend(of_mediator(&sources.mediator, patience).1);
         names
     });
 }
@@ -70,11 +72,11 @@ pub(super) fn of_recordings(files: &[PathBuf]) -> Names {
 
 /// The devices of a mediator, and the names of users' devices among them. Both are empty if it does not
 /// answer.
-pub(super) fn of_mediator(mediator: &MediatorAddress) -> (Vec<Device>, Names) {
+pub(super) fn of_mediator(mediator: &MediatorAddress, patience: Duration) -> (Vec<Device>, Names) {
     let Ok(runtime) = runtime() else {
         return Default::default();
     };
-    let found = runtime.block_on(async { timeout(PATIENCE, ask(mediator)).await });
+    let found = runtime.block_on(async { timeout(patience, ask(mediator)).await });
     // A pending host name lookup must not delay the end.
     runtime.shutdown_background();
     found.ok().flatten().unwrap_or_default()

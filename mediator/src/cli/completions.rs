@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::iter::once;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amber_cli::complete::{Candidate, Line, after_device, devices};
 use amber_cli::names;
@@ -39,7 +40,7 @@ pub(crate) fn candidates(words: &[String]) -> Vec<Candidate> {
         return Vec::new();
     };
     let amber = "amber".to_owned();
-    let matches = matches(once(&amber).chain(before));
+    let matches = matches(once(&amber).chain(before), names::FOR_COMPLETION);
     let line = Arc::new(line(&matches));
     let mut command = described(Cli::command(), &line);
     let all = once(&amber).chain(words).map(Into::into).collect();
@@ -58,7 +59,10 @@ pub(crate) fn candidates(words: &[String]) -> Vec<Candidate> {
 
 /// What can be read of a command line that may be incomplete. Names of users' devices are known from
 /// here on.
-pub(super) fn matches<S: AsRef<OsStr>>(words: impl Iterator<Item = S> + Clone) -> ArgMatches {
+pub(super) fn matches<S: AsRef<OsStr>>(
+    words: impl Iterator<Item = S> + Clone,
+    patience: Duration,
+) -> ArgMatches {
     let read = || {
         let words = words.clone().map(|word| word.as_ref().to_owned());
         let read = Cli::command()
@@ -68,7 +72,7 @@ pub(super) fn matches<S: AsRef<OsStr>>(words: impl Iterator<Item = S> + Clone) -
     };
     let first = read();
     if names_unknown_device(words.clone()) {
-        names::learn(&sources(&first));
+        names::learn(&sources(&first), patience);
         return read();
     }
     first
