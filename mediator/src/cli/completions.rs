@@ -46,15 +46,24 @@ pub(crate) fn candidates(words: &[String]) -> Vec<Candidate> {
     let all = once(&amber).chain(words).map(Into::into).collect();
     let found = complete(&mut command, all, words.len(), None).unwrap_or_default();
     let is_option = |it: &CompletionCandidate| it.get_value().as_encoded_bytes().starts_with(b"-");
-    // Options hide the rest, unless they are wanted.
-    let has_others = last.is_empty() && !found.iter().all(is_option);
+    // Options hide the rest, unless they are wanted. Where the rest is unknown, it may be a file.
+    let hides_options = last.is_empty() && takes_words(&command, &matches);
     (found.iter())
-        .filter(|it| !(it.is_hide_set() || has_others && is_option(it)))
+        .filter(|it| !(it.is_hide_set() || hides_options && is_option(it)))
         .map(|it| Candidate {
             word: it.get_value().to_string_lossy().into_owned(),
             about: it.get_help().map(ToString::to_string).unwrap_or_default(),
         })
         .collect()
+}
+
+/// Whether the command of a line takes anything but options.
+fn takes_words(command: &Command, matches: &ArgMatches) -> bool {
+    let inner = matches.subcommand();
+    match inner.and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner))) {
+        Some((command, inner)) => takes_words(command, inner),
+        None => command.has_subcommands() || command.get_positionals().next().is_some(),
+    }
 }
 
 /// What can be read of a command line that may be incomplete. Names of users' devices are known from
@@ -275,6 +284,7 @@ mod tests {
             ("call --proto ", &[]),
             ("export dr", &[]),
             ("call 77 ", &[]),
+            ("export ", &[]),
         ] {
             let line = match line.contains("-m ") {
                 true => line.to_owned(),
@@ -286,5 +296,7 @@ mod tests {
         assert!(commands.contains(&"devices".to_owned()), "{commands:?}");
         assert!(!commands.contains(&"guard".to_owned()), "hidden");
         assert!(!commands.contains(&"--json".to_owned()), "not wanted");
+        let options = words("devices ");
+        assert!(options.contains(&"--watch".to_owned()), "{options:?}");
     }
 }
