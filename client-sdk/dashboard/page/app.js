@@ -107,6 +107,7 @@ on("path", (path) => {
   text($("drive-state"), isIdle ? "" : `${path.state}${left}${reason}`);
   $("cancel").hidden = isIdle || state.role !== "drive";
 });
+on("trip", (trip) => goal.takeEnd(trip));
 on("points", (buffer) => map.takePoints(buffer));
 on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
 on("imu", ({ accel_mg, gyro_deg_s }) => {

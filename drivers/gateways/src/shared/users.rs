@@ -23,6 +23,7 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::controls::Seat;
 use super::motion::{self, Motion};
 use super::robot::{Event, Order, User};
+use super::trips::Trips;
 use crate::limits::{
     LAST_WORDS, LEASE_PERIOD, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE, SEAT_HOLD,
     TELL_AGAIN,
@@ -65,6 +66,7 @@ impl Users {
             events: self.events.clone(),
             last: Arc::default(),
         };
+        let trips = Trips::new(user, name.clone(), self.events.clone());
         let task = Task {
             user,
             name,
@@ -73,6 +75,7 @@ impl Users {
             events: self.events.clone(),
             refusals: refusals.clone(),
             subscriptions: HashMap::new(),
+            trips,
         };
         self.tasks.spawn(task.run(motions, received));
         let handle = Handle {
@@ -179,6 +182,7 @@ struct Task {
     events: mpsc::Sender<Event>,
     refusals: Refusals,
     subscriptions: HashMap<Device, AbortHandle>,
+    trips: Trips,
 }
 
 /// The newest motion of a user.
@@ -249,14 +253,23 @@ impl Task {
         device: Device,
         what: Use,
     ) -> bool {
+        let claimed = self.claimed(client, claims, device, what).await;
+        claimed.is_ok()
+    }
+
+    /// Takes the lease of a device. Without it, the refusal says who drives.
+    async fn claimed(
+        &self,
+        client: &Client,
+        claims: &mut Claims,
+        device: Device,
+        what: Use,
+    ) -> Result<(), Error> {
         if self.seat == Seat::Shared {
-            return true;
+            return Ok(());
         }
         let claimed = claims.claim(&client.device(device), what).await;
-        if let Err(error) = &claimed {
-            self.refusals.tell(device, error);
-        }
-        claimed.is_ok()
+        claimed.inspect_err(|error| self.refusals.tell(device, error))
     }
 
     async fn send_speeds(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
@@ -279,6 +292,7 @@ impl Task {
         match order {
             Order::Drive(device, speeds) => self.send_speeds(client, device, speeds).await,
             Order::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+                self.trips.supersede(device);
                 let driver = DriveToPoint::new(self.without_waiting(client, device));
                 self.report(device, driver.stop().await);
                 claims.release(device);
@@ -286,6 +300,7 @@ impl Task {
             Order::Stop(device) => self.send_speeds(client, device, WheelSpeeds::STOP).await,
             Order::Halt(is_halted) => self.halt(client, is_halted),
             Order::Targets(device, targets) => {
+                self.trips.supersede(device);
                 let may = match targets.is_empty() {
                     true => !claims.is_denied(device),
                     false => self.may_move(client, claims, device, Use::Errand).await,
@@ -310,6 +325,14 @@ impl Task {
                     claims.release(device);
                 }
             }
+            Order::Trip(device, trip, targets) => {
+                self.trips.supersede(device);
+                match self.claimed(client, claims, device, Use::Errand).await {
+                    Ok(()) => self.trips.begin(client, device, trip, targets),
+                    Err(error) => self.trips.refuse(trip, error.to_string()).await,
+                }
+            }
+            Order::CancelTrip(trip) => self.trips.cancel(trip),
         }
     }
 
