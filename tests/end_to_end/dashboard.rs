@@ -81,6 +81,64 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
 }
 
 #[test]
+fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    page.until("a driver that makes maps", |it| {
+        it["t"] == "mapping" && it["grows"] == false
+    });
+    let mut number = 0;
+    let mut ask = |page: &mut Page, mut request: Value| {
+        number += 1;
+        request["id"] = number.into();
+        page.say(&request);
+        let what = request.to_string();
+        let answer = page.until(&what, |it| it["t"] == "answer" && it["id"] == number);
+        assert!(answer["error"].is_null(), "{what}: {answer}");
+        answer
+    };
+    let call = |method: &str, args: &[&str]| json!({ "t": "call", "device": "mapping:0", "method": method, "args": args });
+    let explore = || json!({ "t": "explore" });
+    let is_growing = |it: &Value| it["t"] == "map" && it["grid"]["png"].is_string();
+    ask(&mut page, call("start-map", &[]));
+    ask(&mut page, explore());
+    page.until("the growing map", is_growing);
+    let holder = || {
+        let motions = robot.demo.describe("roboclaw:0").motions;
+        motions.first().and_then(|motion| motion.holder.clone())
+    };
+    // A page that reads no messages for a while counts as frozen.
+    page.until("it explores, under the lease of the page", |_| {
+        let is_own = |it: &str| it.starts_with("dashboard ") && it.contains(" via mapping:0");
+        drives(&robot.state()) && holder().is_some_and(|it| is_own(&it))
+    });
+    // Another page sees it, and stops it.
+    let mut other = Page::open(dashboard.address, None);
+    other.until("the growing map", is_growing);
+    other.say(&json!({ "t": "stop" }));
+    stands_at_once(&robot, "another page stops");
+    page.until("the end of the lease", |_| holder().is_none());
+    // Until then, there may be too few walls.
+    page.until("enough of the flat", |it| {
+        it["t"] == "mapping" && it["area_m2"].as_f64() > Some(3.0)
+    });
+    let saved = ask(&mut page, call("save-map", &["name=page", "upload=true"]));
+    let files = saved["value"]["saved_map"]["files"].as_array().unwrap();
+    assert_eq!(files.len(), 3, "{saved}");
+    ask(&mut page, explore());
+    page.until("it explores again", |_| drives(&robot.state()));
+    drop(page);
+    stands_at_once(&robot, "page gone");
+    other.until("the end of the exploration", |it| {
+        it["t"] == "mapping" && it["explores"] == false && it["grows"] == true
+    });
+    ask(&mut other, call("stop-map", &[]));
+    other.until("the map of the location driver", |it| {
+        it["t"] == "map" && it["walls"].as_array().is_some_and(|it| !it.is_empty())
+    });
+}
+
+#[test]
 fn a_page_shows_the_robot_and_any_device() {
     let (_robot, dashboard) = start();
     let mut page = Page::open(dashboard.address, None);
