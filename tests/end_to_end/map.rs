@@ -147,7 +147,7 @@ fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
 
 /// Lets another client turn the robot on the spot until the growing map knows, by the heading of the
 /// robot on it, that the laser has seen everything around.
-fn look_around(robot: &Robot, mut heading_rad: impl FnMut() -> Option<f64>) {
+pub fn look_around(robot: &Robot, mut heading_rad: impl FnMut() -> Option<f64>) {
     let mut command = robot.demo.amber(&["drive", "--for", "600s"]);
     command.args(["--left", "150", "--right", "-150"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -158,6 +158,13 @@ fn look_around(robot: &Robot, mut heading_rad: impl FnMut() -> Option<f64>) {
     signal(driving.id(), Signal::SIGINT);
     driving.wait().unwrap();
     robot.until("it stands", stands);
+}
+
+/// The heading of the robot on the growing map.
+pub fn heading_rad(robot: &Robot) -> Option<f64> {
+    let mut asked = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
+    let shown: Value = serde_json::from_slice(&asked.output().ok()?.stdout).ok()?;
+    shown["location"]["alfa"].as_f64()
 }
 
 #[test]
@@ -301,12 +308,7 @@ fn a_program_saves_the_map_on_the_robot_and_the_location_driver_uses_it() {
     let robot = Robot::start();
     // The map goes on without the client that has begun it.
     assert!(robot.amber(&["call", "mapping", "start-map"]));
-    let heading = || {
-        let mut asked = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
-        let shown: Value = serde_json::from_slice(&asked.output().ok()?.stdout).ok()?;
-        shown["location"]["alfa"].as_f64()
-    };
-    look_around(&robot, heading);
+    look_around(&robot, || heading_rad(&robot));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
