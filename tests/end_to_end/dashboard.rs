@@ -108,7 +108,8 @@ fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
         motions.first().and_then(|motion| motion.holder.clone())
     };
     // A page that reads no messages for a while counts as frozen.
-    page.until("it explores, under the lease of the page", |_| {
+    page.until("it explores, under the lease of the page", |it| {
+        assert!(it["t"] != "refused", "{it}");
         let is_own = |it: &str| it.starts_with("dashboard ") && it.contains(" via mapping:0");
         drives(&robot.state()) && holder().is_some_and(|it| is_own(&it))
     });
@@ -126,7 +127,10 @@ fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
     let files = saved["value"]["saved_map"]["files"].as_array().unwrap();
     assert_eq!(files.len(), 3, "{saved}");
     ask(&mut page, explore());
-    page.until("it explores again", |_| drives(&robot.state()));
+    page.until("it explores again", |it| {
+        assert!(it["t"] != "refused", "{it}");
+        drives(&robot.state())
+    });
     drop(page);
     stands_at_once(&robot, "page gone");
     other.until("the end of the exploration", |it| {

@@ -8,7 +8,7 @@ use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::Device;
 use amber_proto::mapping::Progress;
-use amber_scene::{Ground, Part, Scene, State, mount};
+use amber_scene::{Part, Scene, State, mount};
 use amber_web::calls::in_words;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
@@ -18,7 +18,7 @@ use crate::feeds;
 use crate::frames::{self, Points};
 use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
-use crate::outbox::Channel;
+use crate::outbox::{Channel, Frame};
 use crate::panel;
 use crate::parts::Parts;
 use crate::pilot::{self, Order, Pilots};
@@ -45,7 +45,7 @@ pub(crate) struct App {
     scene: State,
     /// The map that is being made. While it grows, it is shown instead of that of the location driver.
     growing: Option<Box<Progress>>,
-    ground: Option<Arc<Ground>>,
+    drawn: Option<Frame>,
     mount: Part<Pose>,
     started: Instant,
 }
@@ -75,7 +75,7 @@ impl App {
             new_targets,
             scene: State::default(),
             growing: None,
-            ground: None,
+            drawn: None,
             mount: no_mount(),
             started: Instant::now(),
         }
@@ -154,7 +154,7 @@ impl App {
                 let shown = frames::text(&frames::shape(shape));
                 self.hub.show(Channel::Shape, shown);
             }
-            Measured::Mapping(progress, ground) => self.take_mapping(progress, ground),
+            Measured::Mapping(progress, drawn) => self.take_mapping(progress, drawn),
             Measured::Map(map) => {
                 self.scene.map.set(map);
                 self.show_map();
@@ -214,10 +214,10 @@ impl App {
     }
 
     /// Shows a growing map, or that of the location driver again.
-    fn take_mapping(&mut self, progress: Box<Progress>, ground: Option<Arc<Ground>>) {
+    fn take_mapping(&mut self, progress: Box<Progress>, drawn: Option<Frame>) {
         self.hub.handle_mapping(&progress);
-        let is_new = ground.is_some();
-        self.ground = ground.or(self.ground.take());
+        let is_new = drawn.is_some();
+        self.drawn = drawn.or(self.drawn.take());
         let grew = self.growing.is_some();
         let grows = frames::grows(&progress);
         self.growing = grows.then_some(progress);
@@ -225,7 +225,7 @@ impl App {
             self.show_map();
         }
         if grew && !grows {
-            self.ground = None;
+            self.drawn = None;
             self.show_pose();
             self.show_particles();
             self.hub.handle_path(self.scene.drive.get());
@@ -246,12 +246,13 @@ impl App {
     }
 
     fn show_map(&mut self) {
-        let map = match (&self.growing, &self.ground) {
-            (None, _) => frames::map(self.scene.map.get()),
-            (Some(_), Some(ground)) => frames::map(&Ok(ground.clone())),
-            (Some(_), None) => frames::map(&Err("the map begins".to_owned())),
+        let missing = || Err("the map begins".to_owned());
+        let map = match (&self.growing, &self.drawn) {
+            (None, _) => frames::text(&frames::map(self.scene.map.get())),
+            (Some(_), Some(drawn)) => drawn.clone(),
+            (Some(_), None) => frames::text(&frames::map(&missing())),
         };
-        self.hub.show(Channel::Map, frames::text(&map));
+        self.hub.show(Channel::Map, map);
     }
 
     fn show_particles(&mut self) {
@@ -382,7 +383,7 @@ impl App {
     fn forget(&mut self) {
         self.scene = State::default();
         self.growing = None;
-        self.ground = None;
+        self.drawn = None;
     }
 
     fn watch(&mut self, device: Device) {

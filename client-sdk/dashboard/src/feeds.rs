@@ -14,6 +14,7 @@ use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Growing, mount};
 use tokio::sync::{Notify, mpsc};
+use tokio::task::spawn_blocking;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::frames;
@@ -196,13 +197,22 @@ pub(crate) async fn watch_robot(
                     // The driver no longer runs, so no map grows.
                     Err(_) => Progress::default(),
                 };
-                let mut ground = None;
+                let mut drawn = None;
                 if growing.is_outdated(&progress) {
                     // What is missing comes with the next update.
                     let _ = growing.follow(&mapping).await;
-                    ground = growing.ground();
+                    // A large map takes long, and leases must be kept meanwhile.
+                    let drawing = spawn_blocking(move || {
+                        let ground = growing.ground();
+                        let shown = ground.map(|ground| frames::text(&frames::map(&Ok(ground))));
+                        (growing, shown)
+                    });
+                    match drawing.await {
+                        Ok(done) => (growing, drawn) = done,
+                        Err(_) => return,
+                    }
                 }
-                send(Measured::Mapping(Box::new(progress), ground)).await;
+                send(Measured::Mapping(Box::new(progress), drawn)).await;
             }
         }
     };

@@ -60,6 +60,6 @@ pub(crate) enum Measured {
     Servos(Vec<(u32, i32)>),
     /// The shape of the robot; `None` if no robot device says it.
     Shape(Option<Box<Shape>>),
-    /// The state of the map that is being made, and its grid if that has changed.
-    Mapping(Box<Progress>, Option<Arc<Ground>>),
+    /// The state of the map that is being made, and the map for pages if it has changed.
+    Mapping(Box<Progress>, Option<Frame>),
 }

@@ -18,7 +18,8 @@ const MAX_REQUESTS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct Growing {
     mosaic: Mosaic,
-    ground: Option<Arc<Ground>>,
+    /// The grid, unless it has changed since.
+    built: Option<Option<Arc<Ground>>>,
 }
 
 impl Growing {
@@ -65,24 +66,25 @@ impl Growing {
             added.map_err(|error| error.to_string())?;
         }
         self.mosaic.end(grid.number());
-        let grid = self.mosaic.occupancy();
-        self.ground = grid.map(|grid| Arc::new(Ground::Grid(grid)));
+        self.built = None;
         Ok(())
     }
 
     /// The grid so far.
-    #[must_use]
-    pub fn occupancy(&self) -> Option<&Occupancy> {
-        match self.ground.as_deref() {
-            Some(Ground::Grid(grid)) => Some(grid),
+    pub fn occupancy(&mut self) -> Option<Occupancy> {
+        match self.ground().as_deref() {
+            Some(Ground::Grid(grid)) => Some(grid.clone()),
             _ => None,
         }
     }
 
-    /// The same to draw.
-    #[must_use]
-    pub fn ground(&self) -> Option<Arc<Ground>> {
-        self.ground.clone()
+    /// The same to draw. A large grid takes some time.
+    pub fn ground(&mut self) -> Option<Arc<Ground>> {
+        let build = || {
+            let grid = self.mosaic.occupancy();
+            grid.map(|grid| Arc::new(Ground::Grid(grid)))
+        };
+        self.built.get_or_insert_with(build).clone()
     }
 }
 

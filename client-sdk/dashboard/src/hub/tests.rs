@@ -285,7 +285,7 @@ fn a_page_explores_until_its_stick_a_stop_its_silence_or_its_end() {
     bench.hub.handle_silence(bench.now(), other);
     assert_eq!(motions(bench.outputs()), []);
     bench.hub.handle_silence(bench.now(), page);
-    assert_eq!(motions(bench.outputs()), [end.clone()]);
+    assert_eq!(motions(bench.outputs()), std::slice::from_ref(&end));
     begin(&mut bench);
     assert_eq!(motions(bench.close(page)), [end]);
 }

@@ -54,10 +54,8 @@ pub async fn watch(
                     if growing.is_outdated(&progress) {
                         is_forwarded = growing.follow(&mapping).await.is_err();
                     }
-                    if let Some(grid) = growing.occupancy()
-                        && !is_forwarded
-                    {
-                        is_forwarded = take(Ok(grid.clone()));
+                    if !is_forwarded && let Some(grid) = growing.occupancy() {
+                        is_forwarded = take(Ok(grid));
                     }
                     continue;
                 }
