@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use amber_client::{Client, MapPose};
 use amber_map::{Map, Pose};
 use amber_proto::mapping::SaveMap;
+use amber_sim::control::SimulationState;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -121,20 +122,23 @@ fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
     let folder = tempfile::tempdir().unwrap();
     let robot = robot(&folder, "flat.roson");
     let output = folder.path().join("flat");
-    let making = make(&robot, &output, &["--explore"]);
-    for device in ["hokuyo", "roboclaw"] {
-        robot.until("it drives", drives);
-        assert!(robot.sim(&["fault", "unplug", device]));
-        robot.until("it stands", stands);
-        assert!(robot.sim(&["fault", "replug", device]));
-    }
-    robot.until("it drives again", drives);
-    signal(making.id(), Signal::SIGINT);
-    let told = robot.state();
+    // On a machine that is too busy, the command loses its lease. A real error is repeatable.
+    let mut problems = Vec::new();
+    let (told, made) = loop {
+        let mut making = make(&robot, &output, &["--explore", "--force"]);
+        match drives_again(&robot, &mut making) {
+            Ok(()) => {
+                signal(making.id(), Signal::SIGINT);
+                break (robot.state(), making);
+            }
+            Err(problem) => problems.push(problem),
+        }
+        assert!(problems.len() < 4, "{problems:?}");
+    };
     let stood = robot.until("it stands", stands);
     let took_s = stood.time_s - told.time_s;
     assert!(took_s < AT_ONCE_S, "{took_s} s");
-    let made = making.wait_with_output().unwrap();
+    let made = made.wait_with_output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let lines = String::from_utf8(made.stdout).unwrap();
     let last: Value = serde_json::from_str(lines.lines().next_back().unwrap()).unwrap();
@@ -143,6 +147,30 @@ fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
     assert!(missing.contains("gaps between wheel speeds"), "{missing}");
     assert!(output.with_extension("pgm").exists());
     assert_eq!(robot.state().contacts, 0);
+}
+
+/// Unplugs one device after the other while the robot explores. An error if the command ends.
+fn drives_again(robot: &Robot, making: &mut Child) -> Result<(), String> {
+    for device in ["hokuyo", "roboclaw"] {
+        until(robot, making, "it drives", drives)?;
+        assert!(robot.sim(&["fault", "unplug", device]));
+        robot.until("it stands", stands);
+        assert!(robot.sim(&["fault", "replug", device]));
+    }
+    until(robot, making, "it drives again", drives)
+}
+
+/// Waits for a state of the robot. An error if the command ends before.
+fn until(
+    robot: &Robot,
+    making: &mut Child,
+    what: &str,
+    is_true: impl Fn(&SimulationState) -> bool,
+) -> Result<(), String> {
+    wait_for(what, || match making.try_wait().unwrap() {
+        Some(status) => Some(Err(format!("not '{what}', but {status}"))),
+        None => is_true(&robot.state()).then_some(Ok(())),
+    })
 }
 
 /// Lets another client turn the robot on the spot until the growing map knows, by the heading of the
