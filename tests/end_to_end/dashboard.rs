@@ -646,8 +646,8 @@ impl Page {
     /// robot does not obey it.
     fn read_until(&mut self, what: &str, is_true: impl Fn() -> bool + Sync) -> Result<(), Value> {
         let is_refused = AtomicBool::new(false);
+        let is_over = || is_true() || is_refused.load(Ordering::Relaxed);
         thread::scope(|scope| {
-            let is_over = || is_true() || is_refused.load(Ordering::Relaxed);
             let waiting = scope.spawn(|| wait_for(what, || is_over().then_some(())));
             let mut told = Ok(());
             while !waiting.is_finished() {
