@@ -643,16 +643,19 @@ impl Page {
     }
 
     /// Keeps reading, as a browser does, until something is true. An error if the page is told that the
-    /// robot does not obey it.
+    /// robot does not obey it, or no longer explores.
     fn read_until(&mut self, what: &str, is_true: impl Fn() -> bool + Sync) -> Result<(), Value> {
         let is_refused = AtomicBool::new(false);
         let is_over = || is_true() || is_refused.load(Ordering::Relaxed);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait_for(what, || is_over().then_some(())));
-            let mut told = Ok(());
+            let (mut told, mut explored) = (Ok(()), false);
             while !waiting.is_finished() {
                 let message = self.next();
-                if message["t"] == "refused" || message["t"] == "notice" {
+                let has_ended = message["t"] == "mapping" && message["explores"] == false;
+                explored |= message["t"] == "mapping" && message["explores"] == true;
+                let is_refusal = message["t"] == "refused" || message["t"] == "notice";
+                if is_refusal || (explored && has_ended) {
                     is_refused.store(true, Ordering::Relaxed);
                     told = Err(message);
                 }
