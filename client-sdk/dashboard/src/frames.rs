@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use amber_client::values::Target;
 use amber_client::{ImuReading, MappingService, WheelSpeeds};
 use amber_map::ros_map;
 use amber_proto::mapping::Progress;
@@ -10,6 +9,7 @@ use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType, location::Particle};
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part, Place};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -111,14 +111,12 @@ pub fn path(drive: &Part<Drive>) -> Value {
     let path: Vec<_> = (drive.path.iter())
         .map(|&(x, y)| [millimetres(x), millimetres(y)])
         .collect();
-    let targets = |targets: &[Target]| -> Vec<_> {
-        let numbers = targets.iter().map(|it| [it.x_m, it.y_m, it.radius_m]);
-        numbers.collect()
-    };
+    let targets: Vec<_> = (drive.targets.iter())
+        .map(|it| [it.x_m, it.y_m, it.radius_m])
+        .collect();
     json!({
         "t": "path", "state": drive.state, "reason": drive.reason,
-        "remaining": drive.remaining_m, "path": path, "targets": targets(&drive.targets),
-        "skipped": targets(&drive.skipped),
+        "remaining": drive.remaining_m, "path": path, "targets": targets,
     })
 }
 
@@ -136,6 +134,17 @@ pub fn mapping(progress: &Progress) -> Value {
 /// Whether a map grows.
 pub fn grows(progress: &Progress) -> bool {
     progress.state() == State::Growing
+}
+
+/// How the trip of a page ended.
+pub fn trip(order: u64, end: &TripEnd) -> Value {
+    let (end, why) = match end {
+        TripEnd::Arrived => ("arrived", None),
+        TripEnd::Cancelled(why) => ("cancelled", Some(why)),
+        TripEnd::Failed(why) => ("failed", Some(why)),
+        TripEnd::Refused(why) => ("refused", Some(why)),
+    };
+    json!({ "t": "trip", "order": order, "end": end, "why": why })
 }
 
 /// Shorter numbers in JSON.

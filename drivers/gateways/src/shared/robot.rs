@@ -6,6 +6,7 @@ use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
+pub use amber_scene::trip::TripEnd;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -141,10 +142,32 @@ pub enum Order {
     Halt(bool),
     /// Save the map that is being made under this name; [`Event::Saved`] follows with this number.
     SaveMap(Device, u32, String),
+    /// New targets for DriveToPoint, as a trip of which [`Event::Trip`] tells.
+    Trip(Device, Trip, Vec<Target>),
+    /// Ends this trip, and no other one.
+    CancelTrip(Trip),
     /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`Event::Message`].
     Message(Device, Bytes),
+}
+
+/// The number of a trip among those of its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Trip(pub u64);
+
+/// What happens on a trip.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TripNews {
+    /// The robot is on its way: its pose, and the rest of the path.
+    Progress {
+        /// On the map.
+        pose: MapPose,
+        /// To the next target; `None` if it is not known now.
+        remaining_m: Option<f64>,
+    },
+    /// It is over. Nothing more comes.
+    Ended(TripEnd),
 }
 
 /// An input of a gateway from Amber.
@@ -158,6 +181,8 @@ pub enum Event {
     Refused(User, String),
     /// A map of a user is saved, or the reason why not.
     Saved(User, u32, Result<(), String>),
+    /// How a trip of a user goes, after [`Order::Trip`].
+    Trip(User, Trip, TripNews),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.
