@@ -25,6 +25,7 @@ pub mod helm;
 pub mod json;
 pub mod lag;
 pub mod machine;
+pub mod maps;
 pub mod motion;
 pub mod offences;
 pub mod options;

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use amber_driver::client::lease::{Claims, Terms, Use};
-use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
+use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw};
 use amber_driver::client::{Client, Error, Proxy};
+use amber_proto::mapping::SaveMap;
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_scene::moving;
 use amber_values::WheelSpeeds;
@@ -325,6 +326,7 @@ impl Task {
                     claims.release(device);
                 }
             }
+            Order::SaveMap(device, number, name) => self.save_map(client, device, number, name),
             Order::Trip(device, trip, targets) => {
                 self.trips.supersede(device);
                 match self.claimed(client, claims, device, Use::Errand).await {
@@ -334,6 +336,23 @@ impl Task {
             }
             Order::CancelTrip(trip) => self.trips.cancel(trip),
         }
+    }
+
+    /// Saves a map, which takes a while.
+    fn save_map(&self, client: &Client, device: Device, number: u32, name: String) {
+        let mapping = MappingService::new(client.device(device));
+        let (user, events) = (self.user, self.events.clone());
+        tokio::spawn(async move {
+            let wanted = SaveMap {
+                name: Some(name),
+                // As the map savers of ROS.
+                replace: Some(true),
+                ..SaveMap::default()
+            };
+            let saved = mapping.save_map(wanted).await;
+            let saved = saved.map(drop).map_err(|error| error.to_string());
+            let _ = events.send(Event::Saved(user, number, saved)).await;
+        });
     }
 
     /// Handles this message like a client of Amber.
