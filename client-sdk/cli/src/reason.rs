@@ -104,16 +104,6 @@ pub(super) async fn carried_out(
     }
 }
 
-/// Sends a command. Resolves only if the driver refuses it.
-pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> Failure {
-    let proxy = client.device(device);
-    let reply = proxy.request_raw(wanting_outcome(&command)).await;
-    match reply.ok().and_then(|reply| why_refused(&reply)) {
-        Some(why) => refused(client, device, &why).await,
-        None => std::future::pending().await,
-    }
-}
-
 fn wanting_outcome(command: &[u8]) -> Bytes {
     let wish = DriverMsg {
         want_outcome: Some(true),
@@ -127,7 +117,7 @@ fn why_refused(reply: &[u8]) -> Option<String> {
 }
 
 /// The mediator knows more about a device that does not work, such as since when.
-async fn refused(client: &Client, device: Device, why: &str) -> Failure {
+pub(super) async fn refused(client: &Client, device: Device, why: &str) -> Failure {
     match of(client, device).await {
         Some(why) => unavailable(device, &why),
         None => Failure::new(format!("{device} refused the command: {why}")).hint(hint(device)),
