@@ -13,8 +13,11 @@ use tokio::time::Instant;
 
 use super::devices::{state_name, trouble};
 
-/// The mediator answers from memory, so without an answer in this time it has ended.
-const DEADLINE: Duration = Duration::from_millis(500);
+/// The mediator answers from memory. Without an answer in this time, it has ended or is unreachable.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long a command waits for the PONG of a driver, which may be one that never answers.
+const PONG_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Within this time, the mediator has read the lines that a driver wrote to stderr
 /// before its last answer.
@@ -163,7 +166,11 @@ impl Complaints {
         };
         // The PONG shows that the driver has read the command.
         let asked = Instant::now();
-        let _ = client.device(device).with_deadline(DEADLINE).ping().await;
+        let _ = client
+            .device(device)
+            .with_deadline(PONG_DEADLINE)
+            .ping()
+            .await;
         // On a busy computer, the driver's warning about the command may take as long again.
         let wait = match before.answers_ping {
             true => STDERR_DELAY.max(asked.elapsed()),

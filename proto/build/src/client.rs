@@ -550,12 +550,12 @@ fn asked(timeout_ms: Option<u32>, has_duration: bool) -> String {
         (Some(seconds), true) => {
             let _ = write!(
                 text,
-                "\n\nUnless you set a deadline, it is 2 s after the duration, or {seconds} s \
+                "\n\nUnless you set a deadline, it is 6 s after the duration, or {seconds} s \
                  without one."
             );
         }
         (None, true) => {
-            text.push_str("\n\nUnless you set a deadline, it is 2 s after the duration.");
+            text.push_str("\n\nUnless you set a deadline, it is 6 s after the duration.");
         }
         (None, false) => {}
     }
