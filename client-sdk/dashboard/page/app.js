@@ -6,6 +6,7 @@ import { Goal } from "./goal.js";
 import { Link } from "./link.js";
 import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
+import { Mapping } from "./mapping.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
@@ -29,6 +30,7 @@ const map = new MapView($("map-canvas"), (place) => {
   else goal.set(place);
 });
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
+const mapping = new Mapping(link);
 const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
 const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
@@ -103,6 +105,11 @@ on("path", (path) => {
   text($("drive-state"), isIdle ? "" : `${path.state}${left}${reason}`);
   $("cancel").hidden = isIdle || state.role !== "drive";
 });
+on("mapping", (message) => {
+  if (message.grows !== Boolean(mapping.state.grows)) map.startTrail();
+  mapping.take(message);
+});
+on("trip", (trip) => goal.takeEnd(trip));
 on("points", (buffer) => map.takePoints(buffer));
 on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
 on("imu", ({ accel_mg, gyro_deg_s }) => {
@@ -143,6 +150,7 @@ function settle() {
   const problem = driveProblem();
   const shown = hint ?? problem ?? (holder && `${holder} drives.`);
   stick.allow(!hint);
+  mapping.allow(parts.mapping, role === "drive");
   text($("drive-hint"), shown ?? stick.hint());
   $("drive-hint").classList.toggle("problem", Boolean(problem) && shown === problem);
   $("seat").hidden = role === null || (!seat.holder && !haltedBy && !holder && !(seat.viewers > 1));
@@ -267,4 +275,4 @@ $("theme").addEventListener("click", () => {
 showSpeed();
 
 // For tests.
-window.amber = { state, map, link, stick, plots, goal, panel };
+window.amber = { state, map, mapping, link, stick, plots, goal, panel };

@@ -2,7 +2,6 @@
 
 const MARKED_MS = 2000; // The path shows a target sooner, unless it is reached or given up at once.
 const SAID_MS = 20000; // A reason that nobody can mistake for one of the next click.
-const SAME_M = 0.002; // Targets come rounded to millimetres.
 
 export class Goal {
   /** `ask(place)` gives the robot a target. `changed` is called when there is another problem. */
@@ -10,7 +9,7 @@ export class Goal {
     this.map = map;
     this.ask = ask;
     this.changed = changed;
-    Object.assign(this, { place: null, isSet: false, skipped: [], problem: null });
+    Object.assign(this, { place: null, order: null, problem: null });
   }
 
   /** Nothing is wanted any more. */
@@ -20,19 +19,19 @@ export class Goal {
 
   async set(place) {
     clearTimeout(this.ending);
-    Object.assign(this, { place, isSet: false, problem: null });
+    Object.assign(this, { place, order: null, problem: null });
     this.map.markGoal(place);
     this.changed();
+    let order;
     try {
-      await this.ask(place);
+      order = await this.ask(place);
     } catch (why) {
       if (this.place === place) this.refuse(String(why));
       return;
     }
     if (this.place !== place) return;
-    this.isSet = true;
+    this.order = order;
     setTimeout(() => this.place === place && this.map.markGoal(null), MARKED_MS);
-    this.check();
   }
 
   /** The robot does not drive there, or no page may ask it to. */
@@ -44,21 +43,15 @@ export class Goal {
     this.changed();
   }
 
-  takePath({ targets, skipped }) {
-    this.skipped = skipped ?? [];
+  takePath({ targets }) {
     // Another page may have set them.
-    if (targets?.length) {
-      clearTimeout(this.ending);
-      this.problem = null;
-      this.map.markGoal(null);
-    }
-    this.check();
+    if (targets?.length) this.map.markGoal(null);
   }
 
-  check() {
-    const { place } = this;
-    const isHere = ([x, y]) => Math.hypot(x - place.x, y - place.y) < SAME_M;
-    if (!place || !this.isSet || !this.skipped.some(isHere)) return;
-    this.refuse(this.map.has(place) ? "The robot cannot reach this point." : "This point is outside the map.");
+  /** The way to a target has ended: says why the robot is not there. */
+  takeEnd({ order, end, why }) {
+    if (!this.place || order !== this.order) return;
+    const reason = this.map.has(this.place) ? `The robot does not drive there: ${why}.` : "This point is outside the map.";
+    this.refuse(end === "failed" ? reason : null);
   }
 }

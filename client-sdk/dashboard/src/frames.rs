@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use amber_client::values::Target;
-use amber_client::{ImuReading, WheelSpeeds};
+use amber_client::{ImuReading, MappingService, WheelSpeeds};
 use amber_map::ros_map;
+use amber_proto::mapping::Progress;
+use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType, location::Particle};
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part, Place};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -109,15 +111,40 @@ pub fn path(drive: &Part<Drive>) -> Value {
     let path: Vec<_> = (drive.path.iter())
         .map(|&(x, y)| [millimetres(x), millimetres(y)])
         .collect();
-    let targets = |targets: &[Target]| -> Vec<_> {
-        let numbers = targets.iter().map(|it| [it.x_m, it.y_m, it.radius_m]);
-        numbers.collect()
-    };
+    let targets: Vec<_> = (drive.targets.iter())
+        .map(|it| [it.x_m, it.y_m, it.radius_m])
+        .collect();
     json!({
         "t": "path", "state": drive.state, "reason": drive.reason,
-        "remaining": drive.remaining_m, "path": path, "targets": targets(&drive.targets),
-        "skipped": targets(&drive.skipped),
+        "remaining": drive.remaining_m, "path": path, "targets": targets,
     })
+}
+
+/// The state of the map that is being made.
+pub fn mapping(progress: &Progress) -> Value {
+    json!({
+        "t": "mapping",
+        "grows": grows(progress), "exists": progress.state() != State::None,
+        "explores": MappingService::explores(progress),
+        "words": progress.words, "trouble": progress.trouble,
+        "distance_m": progress.distance, "area_m2": progress.area, "loops": progress.loops,
+    })
+}
+
+/// Whether a map grows.
+pub fn grows(progress: &Progress) -> bool {
+    progress.state() == State::Growing
+}
+
+/// How the trip of a page ended.
+pub fn trip(order: u64, end: &TripEnd) -> Value {
+    let (end, why) = match end {
+        TripEnd::Arrived => ("arrived", None),
+        TripEnd::Cancelled(why) => ("cancelled", Some(why)),
+        TripEnd::Failed(why) => ("failed", Some(why)),
+        TripEnd::Refused(why) => ("refused", Some(why)),
+    };
+    json!({ "t": "trip", "order": order, "end": end, "why": why })
 }
 
 /// Shorter numbers in JSON.

@@ -6,15 +6,18 @@
 //! Therefore each client subscribes to a device that publishes several times per second.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use amber_client::lease::{Claims, Terms, Use};
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{Client, DriveToPoint, Error, MappingService, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
+use amber_proto::mapping::Explore;
 use amber_proto::ninedof::SubscribeAction;
 use amber_scene::moving;
+use amber_scene::trip::{Trip, TripEnd};
 use amber_web::calls::{self, in_words};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
@@ -61,9 +64,11 @@ type Motions = watch::Receiver<Option<Motion>>;
 pub(crate) enum Order {
     /// Drive to a target.
     Goal(Ticket, Device, Target),
-    /// End the targets of this page.
-    NoTargets(Device),
-    /// Stop a driver with targets, whoever has set them.
+    /// Explore.
+    Explore(Ticket, Device),
+    /// End the targets or the exploration of this page.
+    EndErrand(Device),
+    /// Stop a driver that drives by itself, for whichever client.
     Stop(Device),
     /// Halt everything that moves, or release the halt.
     Halt(bool),
@@ -119,6 +124,7 @@ impl Pilots {
                 new_targets: self.new_targets.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
                 told: Arc::default(),
+                trip: Mutex::default(),
             };
             self.tasks
                 .spawn(pilot.run(self.mediator.clone(), motions, received));
@@ -160,6 +166,8 @@ struct Pilot {
     calls: Arc<Semaphore>,
     /// What the page was last told about its motions, and when.
     told: Arc<Mutex<Option<(Instant, String)>>>,
+    /// The last trip of the page.
+    trip: Mutex<Option<Trip>>,
 }
 
 impl Pilot {
@@ -214,7 +222,7 @@ impl Pilot {
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::NoTargets(_) | Order::Stop(_) = order {
+            if let Order::EndErrand(_) | Order::Stop(_) = order {
                 self.perform(client, leases, order).await;
             }
         }
@@ -286,19 +294,29 @@ impl Pilot {
     async fn perform(&self, client: &Client, leases: &mut Leases, order: Order) {
         match order {
             Order::Goal(ticket, device, target) => {
-                let set = self.goal(client, leases, device, target).await;
-                let answer = set.map(|()| Value::Null);
+                match leases.claim(client, device, Use::Errand).await {
+                    Ok(()) => self.begin_trip(client, ticket, device, target),
+                    Err(error) => {
+                        // Offers to take over.
+                        self.refused(&error).await;
+                        self.answer(ticket, Err(in_words(&error))).await;
+                    }
+                }
+            }
+            Order::Explore(ticket, device) => {
+                let begun = self.explore(client, leases, device).await;
+                let answer = begun.map(|()| Value::Null);
                 let answer = answer.map_err(|error| in_words(&error));
                 self.answer(ticket, answer).await;
             }
-            Order::NoTargets(device) => {
-                // Targets of other programs are no business of this page.
+            Order::EndErrand(device) => {
+                // What drivers do for other programs is no business of this page.
                 if let Err(error) = leases.claim(client, device, Use::Command).await {
                     return self.refused(&error).await;
                 }
-                self.forget_targets(client, leases, device).await;
+                self.end_errand(client, leases, device).await;
             }
-            Order::Stop(device) => self.forget_targets(client, leases, device).await,
+            Order::Stop(device) => self.end_errand(client, leases, device).await,
             Order::Halt(is_halted) => self.halt(client, is_halted),
             Order::TakeOver => {
                 leases.by_force_until = Some(Instant::now() + TAKE_OVER_TIME);
@@ -326,40 +344,72 @@ impl Pilot {
         }
     }
 
-    /// Gives the robot a target.
-    async fn goal(
+    /// Gives the robot a target, and tells the page how this goes on. A stop need not wait for it.
+    fn begin_trip(&self, client: &Client, ticket: Ticket, device: Device, target: Target) {
+        let (trip, mut driving) = Trip::new(DriveToPoint::new(client.device(device)));
+        let order = trip.order();
+        self.replace_trip(Some(trip));
+        let (name, inputs) = (self.name.clone(), self.inputs.clone());
+        let (viewer, new_targets) = (self.viewer, self.new_targets.clone());
+        tokio::spawn(async move {
+            let begun = driving.begin(&[target], &name).await;
+            new_targets.notify_one();
+            let refused = match &begun {
+                Err(TripEnd::Refused(why) | TripEnd::Cancelled(why)) => Some(why.clone()),
+                _ => None,
+            };
+            // The page knows the end by it.
+            let answer = refused.map_or(Ok(order.into()), Err);
+            let _ = inputs.send(Input::Answer(ticket, answer)).await;
+            if begun.is_ok() {
+                let end = driving.end(|_| {}).await;
+                let _ = inputs.send(Input::TripEnded(viewer, order, end)).await;
+            }
+        });
+    }
+
+    /// A trip that has not begun yet must not begin after this.
+    fn replace_trip(&self, new: Option<Trip>) {
+        let mut trip = self.trip.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = mem::replace(&mut *trip, new) {
+            old.supersede();
+        }
+    }
+
+    /// Lets the robot explore.
+    async fn explore(
         &self,
         client: &Client,
         leases: &mut Leases,
         device: Device,
-        target: Target,
     ) -> Result<(), Error> {
         if let Err(error) = leases.claim(client, device, Use::Errand).await {
             // Offers to take over.
             self.refused(&error).await;
             return Err(error);
         }
-        self.set_targets(client, device, &[target]).await
+        set_exploring(client, device, true).await
     }
 
-    /// Forgets all targets of a driver, and gives its lease back.
-    async fn forget_targets(&self, client: &Client, leases: &mut Leases, device: Device) {
-        if let Err(error) = self.set_targets(client, device, &[]).await {
+    /// Ends the targets or the exploration of a driver, and gives its lease back.
+    async fn end_errand(&self, client: &Client, leases: &mut Leases, device: Device) {
+        let ended = match Some(device) == self.parts.mapping {
+            true => set_exploring(client, device, false).await,
+            false => self.forget_targets(client, device).await,
+        };
+        if let Err(error) = ended {
             self.refused(&error).await;
         }
         leases.claims.release(device);
     }
 
-    async fn set_targets(
-        &self,
-        client: &Client,
-        device: Device,
-        targets: &[Target],
-    ) -> Result<(), Error> {
+    /// Forgets all targets of a driver.
+    async fn forget_targets(&self, client: &Client, device: Device) -> Result<(), Error> {
+        self.replace_trip(None);
         let driver = DriveToPoint::new(client.device(device));
-        let set = driver.set_targets(targets).await;
+        let stopped = driver.set_targets(&[]).await;
         self.new_targets.notify_one();
-        set
+        stopped
     }
 
     /// Halts everything that moves, or releases the halt, while motions go on.
@@ -398,6 +448,15 @@ impl Pilot {
     async fn answer(&self, ticket: Ticket, answer: Result<Value, String>) {
         let _ = self.inputs.send(Input::Answer(ticket, answer)).await;
     }
+}
+
+async fn set_exploring(client: &Client, device: Device, on: bool) -> Result<(), Error> {
+    let explore = Explore {
+        on: Some(on),
+        ..Explore::default()
+    };
+    let mapping = MappingService::new(client.device(device));
+    mapping.explore(explore).await
 }
 
 /// The leases of one page.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use amber_client::proxy::DriveToPointProgress;
-use amber_client::values::{Row, Target};
+use amber_client::values::Target;
 use amber_client::{MapPose, Scan};
 use amber_map::ros_map::{self, RosMapError};
 use amber_map::{Cell, Map, MapError, Occupancy, Point, Pose, Segment};
@@ -62,8 +62,6 @@ pub struct Drive {
     pub path: Vec<Place>,
     /// The targets that are still to be reached.
     pub targets: Vec<Target>,
-    /// Those that the driver has given up.
-    pub skipped: Vec<Target>,
 }
 
 impl Ground {
@@ -154,9 +152,6 @@ impl Drive {
             remaining_m: progress.remaining,
             path: path.into_iter().flatten().collect(),
             targets,
-            skipped: (progress.skipped.as_ref())
-                .and_then(|skipped| Target::rows(skipped).ok())
-                .unwrap_or_default(),
         }
     }
 }

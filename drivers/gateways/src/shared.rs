@@ -12,7 +12,8 @@
 //! seat, and how long motion lasts), `helm` (the same for all devices of a robot), `motion` (which
 //! messages move wheels), `lag` (how late a message is), `stall` (whether a connection has just
 //! stalled), `tally` (counters), `json` (limits of texts), `clock`. IO: `runner` (the loop), `alarm`
-//! (its timer), `sockets` (UDP), `web` (WebSockets), `users`, `feeds`, `emulated`, `status`, `options`.
+//! (its timer), `sockets` (UDP), `web` (WebSockets), `users`, `trips`, `feeds`, `emulated`, `status`,
+//! `options`.
 
 mod alarm;
 pub mod clock;
@@ -24,6 +25,7 @@ pub mod helm;
 pub mod json;
 pub mod lag;
 pub mod machine;
+pub mod maps;
 pub mod motion;
 pub mod offences;
 pub mod options;
@@ -33,5 +35,6 @@ mod sockets;
 pub mod stall;
 mod status;
 pub mod tally;
+mod trips;
 mod users;
 pub mod web;

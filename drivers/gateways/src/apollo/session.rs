@@ -623,7 +623,11 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) | Event::Refused(..) => {}
+            Event::Asked(..)
+            | Event::Image(_)
+            | Event::Refused(..)
+            | Event::Saved(..)
+            | Event::Trip(..) => {}
         }
         self.settle(now, out);
     }

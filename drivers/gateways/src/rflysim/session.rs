@@ -166,7 +166,11 @@ impl Machine for RflySim {
                 }
                 self.settle(now, out);
             }
-            Event::Message(..) | Event::Image(_) | Event::Refused(..) => {}
+            Event::Message(..)
+            | Event::Image(_)
+            | Event::Refused(..)
+            | Event::Saved(..)
+            | Event::Trip(..) => {}
         }
     }
 

@@ -6,6 +6,7 @@ use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
+pub use amber_scene::trip::TripEnd;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -22,11 +23,22 @@ pub struct Robot {
     pub imu: Device,
     /// The driver that drives to targets.
     pub targets: Device,
+    /// The driver that makes maps.
+    pub mapping: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
 }
 
 impl Robot {
+    /// The devices that have maps.
+    #[must_use]
+    pub fn maps(&self) -> MapDevices {
+        MapDevices {
+            location: self.location,
+            mapping: self.mapping,
+        }
+    }
+
     /// The wheel speeds for a motion of the body. If a wheel would exceed the maximum, all are
     /// slowed down by the same factor. `None` if a number is not finite.
     #[must_use]
@@ -43,6 +55,15 @@ impl Robot {
     }
 }
 
+/// The devices that have maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MapDevices {
+    /// The driver that locates the robot.
+    pub location: Device,
+    /// The driver that makes maps.
+    pub mapping: Device,
+}
+
 /// A measurement of a device that a gateway watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -56,8 +77,8 @@ pub enum Topic {
     Imu(Device),
     /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
     Targets(Device),
-    /// The map of a location driver, at first and when it changes: [`Measurement::Map`].
-    Map(Device),
+    /// The map, at first and when it changes: [`Measurement::Map`].
+    Map(MapDevices),
     /// The position of a laser scanner on the robot, once it is known: [`Measurement::Mount`].
     Mount(Device),
 }
@@ -119,10 +140,34 @@ pub enum Order {
     Stop(Device),
     /// Halts all devices that move (`true`), or releases the halt.
     Halt(bool),
+    /// Save the map that is being made under this name; [`Event::Saved`] follows with this number.
+    SaveMap(Device, u32, String),
+    /// New targets for DriveToPoint, as a trip of which [`Event::Trip`] tells.
+    Trip(Device, Trip, Vec<Target>),
+    /// Ends this trip, and no other one.
+    CancelTrip(Trip),
     /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`Event::Message`].
     Message(Device, Bytes),
+}
+
+/// The number of a trip among those of its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Trip(pub u64);
+
+/// What happens on a trip.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TripNews {
+    /// The robot is on its way: its pose, and the rest of the path.
+    Progress {
+        /// On the map.
+        pose: MapPose,
+        /// To the next target; `None` if it is not known now.
+        remaining_m: Option<f64>,
+    },
+    /// It is over. Nothing more comes.
+    Ended(TripEnd),
 }
 
 /// An input of a gateway from Amber.
@@ -134,6 +179,10 @@ pub enum Event {
     Message(User, Device, Bytes),
     /// A device refuses the motion of a user, for this reason. At most once a second for each.
     Refused(User, String),
+    /// A map of a user is saved, or the reason why not.
+    Saved(User, u32, Result<(), String>),
+    /// How a trip of a user goes, after [`Order::Trip`].
+    Trip(User, Trip, TripNews),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.
@@ -186,6 +235,7 @@ pub(crate) mod tests {
             location: Device::new(DeviceType::LOCATION, 0),
             imu: Device::new(DeviceType::NINEDOF, 0),
             targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
+            mapping: Device::new(DeviceType::MAPPING, 0),
             drive: SkidSteer {
                 track_m: 0.4,
                 max_wheel_m_s: 0.4,

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use amber_driver::client::lease::{Claims, Terms, Use};
-use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
+use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw};
 use amber_driver::client::{Client, Error, Proxy};
+use amber_proto::mapping::SaveMap;
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_scene::moving;
 use amber_values::WheelSpeeds;
@@ -23,6 +24,7 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::controls::Seat;
 use super::motion::{self, Motion};
 use super::robot::{Event, Order, User};
+use super::trips::Trips;
 use crate::limits::{
     LAST_WORDS, LEASE_PERIOD, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE, SEAT_HOLD,
     TELL_AGAIN,
@@ -65,6 +67,7 @@ impl Users {
             events: self.events.clone(),
             last: Arc::default(),
         };
+        let trips = Trips::new(user, name.clone(), self.events.clone());
         let task = Task {
             user,
             name,
@@ -73,6 +76,7 @@ impl Users {
             events: self.events.clone(),
             refusals: refusals.clone(),
             subscriptions: HashMap::new(),
+            trips,
         };
         self.tasks.spawn(task.run(motions, received));
         let handle = Handle {
@@ -179,6 +183,7 @@ struct Task {
     events: mpsc::Sender<Event>,
     refusals: Refusals,
     subscriptions: HashMap<Device, AbortHandle>,
+    trips: Trips,
 }
 
 /// The newest motion of a user.
@@ -249,14 +254,23 @@ impl Task {
         device: Device,
         what: Use,
     ) -> bool {
+        let claimed = self.claimed(client, claims, device, what).await;
+        claimed.is_ok()
+    }
+
+    /// Takes the lease of a device. Without it, the refusal says who drives.
+    async fn claimed(
+        &self,
+        client: &Client,
+        claims: &mut Claims,
+        device: Device,
+        what: Use,
+    ) -> Result<(), Error> {
         if self.seat == Seat::Shared {
-            return true;
+            return Ok(());
         }
         let claimed = claims.claim(&client.device(device), what).await;
-        if let Err(error) = &claimed {
-            self.refusals.tell(device, error);
-        }
-        claimed.is_ok()
+        claimed.inspect_err(|error| self.refusals.tell(device, error))
     }
 
     async fn send_speeds(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
@@ -279,6 +293,7 @@ impl Task {
         match order {
             Order::Drive(device, speeds) => self.send_speeds(client, device, speeds).await,
             Order::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+                self.trips.supersede(device);
                 let driver = DriveToPoint::new(self.without_waiting(client, device));
                 self.report(device, driver.stop().await);
                 claims.release(device);
@@ -286,6 +301,7 @@ impl Task {
             Order::Stop(device) => self.send_speeds(client, device, WheelSpeeds::STOP).await,
             Order::Halt(is_halted) => self.halt(client, is_halted),
             Order::Targets(device, targets) => {
+                self.trips.supersede(device);
                 let may = match targets.is_empty() {
                     true => !claims.is_denied(device),
                     false => self.may_move(client, claims, device, Use::Errand).await,
@@ -310,7 +326,33 @@ impl Task {
                     claims.release(device);
                 }
             }
+            Order::SaveMap(device, number, name) => self.save_map(client, device, number, name),
+            Order::Trip(device, trip, targets) => {
+                self.trips.supersede(device);
+                match self.claimed(client, claims, device, Use::Errand).await {
+                    Ok(()) => self.trips.begin(client, device, trip, targets),
+                    Err(error) => self.trips.refuse(trip, error.to_string()).await,
+                }
+            }
+            Order::CancelTrip(trip) => self.trips.cancel(trip),
         }
+    }
+
+    /// Saves a map, which takes a while.
+    fn save_map(&self, client: &Client, device: Device, number: u32, name: String) {
+        let mapping = MappingService::new(client.device(device));
+        let (user, events) = (self.user, self.events.clone());
+        tokio::spawn(async move {
+            let wanted = SaveMap {
+                name: Some(name),
+                // As the map savers of ROS.
+                replace: Some(true),
+                ..SaveMap::default()
+            };
+            let saved = mapping.save_map(wanted).await;
+            let saved = saved.map(drop).map_err(|error| error.to_string());
+            let _ = events.send(Event::Saved(user, number, saved)).await;
+        });
     }
 
     /// Handles this message like a client of Amber.
