@@ -110,7 +110,7 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub stop_for: Option<StopFor>,
     /// Let the controllers stop by themselves after this time without a packet, 300 to 25500; 0 for
-    /// never [default: 500]
+    /// never [default: 400]
     #[arg(long, value_name = "MS")]
     pub watchdog_ms: Option<u64>,
     /// Time limit for a reply of a controller [default: 100]
@@ -192,7 +192,7 @@ impl Options {
                 problem: format!("is {front}, the same as rear"),
             });
         }
-        let watchdog_ms = self.watchdog_ms.unwrap_or(500);
+        let watchdog_ms = self.watchdog_ms.unwrap_or(400);
         let watchdog_tenths = match watchdog_ms {
             0 => None,
             _ => Some(check("watchdog_ms", watchdog_ms, 300..=25_500)?.div_ceil(100)),
