@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use amber_client::WheelSpeeds;
 use amber_client::values::Target;
-use amber_gateways::shared::controls::{Controls, Seat};
-use amber_gateways::shared::gate::Bucket;
-use amber_gateways::shared::lag::Lag;
 use amber_proto::mediator::Driver;
 use amber_proto::{Device, DeviceType};
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::lag::Lag;
 use amber_scene::{Drive, Part};
 use serde_json::{Value, json};
 

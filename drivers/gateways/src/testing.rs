@@ -8,8 +8,9 @@ use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 
 use crate::shared::clock::Now;
+use crate::shared::event::Event;
 use crate::shared::machine::{Datagram, Machine, Outbox, Output, Socket};
-use crate::shared::robot::{Event, Order};
+use amber_robot::robot::Order;
 
 /// The bytes of hex digits; blanks are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {

@@ -14,7 +14,7 @@ use super::mapping::{Area, Origin};
 use super::session::{Apollo, ReceiveLine, Received, SendLine, Sent, Settings};
 use super::split::Format;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use crate::shared::robot::Robot;
+use amber_robot::robot::Robot;
 
 /// The options of the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -307,9 +307,9 @@ fn value(problem: &str) -> OptionsError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::controls::Seat;
     use crate::shared::machine::Machine;
     use crate::testing::with_file;
+    use amber_robot::controls::Seat;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
         with_file(text, |file| {

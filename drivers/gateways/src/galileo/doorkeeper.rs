@@ -12,9 +12,9 @@ use super::limits::{
 };
 use super::token::Token;
 use crate::shared::clock::Now;
-use crate::shared::gate::Buckets;
 use crate::shared::machine::{Outbox, Socket};
 use crate::shared::offences::Offences;
+use amber_robot::bucket::Buckets;
 
 /// The conditions for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

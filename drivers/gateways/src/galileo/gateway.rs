@@ -10,9 +10,9 @@ use super::foreign::{self, Foreign};
 use super::proxy::{self, Proxy};
 use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
+use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
-use crate::shared::robot::{Emulated, Event};
+use amber_robot::controls::Seat;
 
 /// The gateway for Galileo.
 #[derive(Debug)]

@@ -19,10 +19,10 @@ use super::codec::{Frame, Op, SessionId, Url, decode_reply};
 use super::doorkeeper::{Door, Doorkeeper};
 use super::limits::{PROXY_ID, PROXY_REPLY, SESSION_BYTES, SESSION_RATE, SILENCE, UNPROVEN};
 use crate::shared::clock::Now;
-use crate::shared::gate::Bucket;
 use crate::shared::machine::{
     Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
 };
+use amber_robot::bucket::Bucket;
 
 /// The socket for clients. Those of the server and of foreign robots count from 0, and that of the
 /// announcements is the last.

@@ -14,10 +14,11 @@ use super::codec::{Frame, Op};
 use super::doorkeeper::Doorkeeper;
 use super::mapping::Path;
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
-use crate::shared::helm::Helm;
+use crate::shared::event::Event;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
-use crate::shared::robot::{Event, Topic};
+use amber_robot::controls::Seat;
+use amber_robot::helm::Helm;
+use amber_robot::robot::Topic;
 
 mod admission;
 mod config;

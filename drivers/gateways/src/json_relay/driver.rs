@@ -14,9 +14,9 @@ use super::drive::Speeds;
 use super::end::{self, End, Part};
 use super::limits::{MAX_MTU, MIN_MTU, USUAL_MTU};
 use super::server::{self, Server};
-use crate::shared::controls::Seat;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use crate::shared::robot::Robot;
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 
 /// The usual port of a server.
 const PORT: u16 = 8080;

@@ -21,10 +21,11 @@ use super::pacing::{Datagrams, Pacing};
 use super::pictures::{Joining, for_amber};
 use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
-use crate::shared::gate::{Bucket, Buckets};
+use crate::shared::event::Event;
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
-use crate::shared::robot::{Event, Robot, User};
+use amber_robot::bucket::{Bucket, Buckets};
+use amber_robot::controls::Seat;
+use amber_robot::robot::{Robot, User};
 
 const SOCKET: Socket = Socket(0);
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use amber_proto::ClientId;
 use amber_values::{MapPose, Target};
 
-use crate::limits::SEAT_HOLD;
-use crate::shared::robot::OrderNumber;
+use amber_robot::limits::SEAT_HOLD;
+use amber_robot::robot::OrderNumber;
 
 /// Targets that a client of Amber has set, and how far the vehicle has come.
 #[derive(Debug, Default)]

@@ -11,9 +11,10 @@ use super::foreign::{Foreign, ForeignSettings};
 use super::ports::{Port, Vehicle};
 use super::shown::{Shown, ShownSettings};
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
+use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
-use crate::shared::robot::{Emulated, Event, Robot, Topic, User};
+use amber_robot::controls::Seat;
+use amber_robot::robot::{Robot, Topic, User};
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-use super::controls::Seat;
 use super::gate::{Gate, GateLimits};
-use super::robot::Robot;
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 
 /// Access to the gateway. In the file, this is the table `[network]`.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]

@@ -11,10 +11,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::event::Event;
 use super::machine::Machine;
-use super::robot::Event;
 use super::runner::{Runner, Setup};
-use crate::limits::LAST_WORDS;
+use amber_robot::limits::LAST_WORDS;
 
 /// The time between two publications of the status.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use amber_drivers::options::{OptionsError, check};
-use amber_gateways::shared::controls::Seat;
 use amber_gateways::shared::options::RobotOptions;
-use amber_gateways::shared::robot::Robot;
 use amber_proto::Device;
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use serde::Deserialize;
 
 use crate::limits::{LEASE, MAX_OPERATORS};

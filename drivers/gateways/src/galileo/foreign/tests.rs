@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::galileo::server::{self, Server};
-use crate::shared::robot::Order;
-use crate::shared::robot::tests::robot;
 use amber_proto::DeviceType;
+use amber_robot::robot::Order;
+use amber_robot::robot::tests::robot;
 use amber_values::{MapPose, Scan};
 
 const ROBOT: &str = "192.168.0.132:3547";

@@ -4,8 +4,8 @@ use super::*;
 use crate::galileo::codec::encode_reply;
 use crate::galileo::server::{self, Server};
 use crate::galileo::token::Token;
-use crate::shared::robot::Order;
-use crate::shared::robot::tests::robot;
+use amber_robot::robot::Order;
+use amber_robot::robot::tests::robot;
 
 const CLIENT: &str = "8.8.8.8:5000";
 const ROBOT: &str = "192.168.0.132:3547";

@@ -7,8 +7,8 @@ use ipnet::IpNet;
 
 use crate::galileo::doorkeeper::Door;
 use crate::galileo::limits::PORT;
-use crate::shared::controls::Seat;
-use crate::shared::robot::Robot;
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,10 +12,10 @@ use crate::galileo::codec::decode_chunk;
 use crate::galileo::mapping::{self, Path};
 use crate::galileo::messages;
 use crate::shared::clock::Now;
-use crate::shared::helm::Errand;
 use crate::shared::machine::Outbox;
-use crate::shared::motion::{self, Motion};
-use crate::shared::robot::Order;
+use amber_robot::errand::Errand;
+use amber_robot::motion::{self, Motion};
+use amber_robot::robot::Order;
 
 impl Server {
     pub(super) fn handle_text(

@@ -14,7 +14,7 @@ use crate::galileo::{messages, records};
 use crate::limits::MAX_AGE;
 use crate::shared::clock::Now;
 use crate::shared::machine::Outbox;
-use crate::shared::robot::{Measurement, User};
+use amber_robot::robot::{Measurement, User};
 
 /// The newest measurements, with their times.
 #[derive(Debug, Default)]

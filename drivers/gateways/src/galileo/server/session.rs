@@ -9,9 +9,9 @@ use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
 use crate::galileo::server::SOCKET;
 use crate::shared::clock::Now;
-use crate::shared::gate::Bucket;
 use crate::shared::machine::Outbox;
-use crate::shared::robot::User;
+use amber_robot::bucket::Bucket;
+use amber_robot::robot::User;
 
 /// A session.
 pub(super) struct Session {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::galileo::codec::{SessionId, decode_reply};
-use crate::shared::robot::Order;
-use crate::shared::robot::tests::robot;
+use amber_robot::robot::Order;
+use amber_robot::robot::tests::robot;
 
 const CLIENT: &str = "192.168.0.9:5000";
 const FAR: &str = "8.8.8.8:5000";

@@ -11,8 +11,9 @@ use crate::rflysim::codec::{
 };
 use crate::rflysim::mapping::{GpsOrigin, MapFrame};
 use crate::rflysim::shown::{Mode, TruthPorts, Unlock};
-use crate::shared::robot::{Asked, Measurement, OrderNumber, tests::robot};
+use crate::shared::event::Asked;
 use crate::testing::Bench;
+use amber_robot::robot::{Measurement, OrderNumber, tests::robot};
 
 mod foreign;
 mod shown;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::*;
 use crate::galileo::codec::{SessionId, decode_reply, encode_chunk};
 use crate::galileo::token::Token;
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Measurement, User};
+use amber_robot::robot::tests::robot;
+use amber_robot::robot::{Measurement, User};
 
 #[test]
 fn a_known_path_is_accepted_and_another_rejected() {

@@ -7,8 +7,8 @@ use prost::Message;
 use super::*;
 use crate::galileo::codec::{decode_chunk, encode_chunk};
 use crate::galileo::records::{self, Joiner};
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Order, User};
+use amber_robot::robot::tests::robot;
+use amber_robot::robot::{Order, User};
 
 #[test]
 fn messages_of_a_device_travel_as_text() {

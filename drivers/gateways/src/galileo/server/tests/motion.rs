@@ -5,9 +5,9 @@ use amber_values::WheelSpeeds;
 use prost::Message;
 
 use super::*;
-use crate::shared::motion;
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Order, User};
+use amber_robot::motion;
+use amber_robot::robot::tests::robot;
+use amber_robot::robot::{Order, User};
 
 #[test]
 fn a_motion_drives_the_wheels_and_holds_half_a_second() {

@@ -3,8 +3,8 @@
 use amber_values::{MapPose, Target, WheelSpeeds};
 
 use super::*;
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Measurement, Order, User};
+use amber_robot::robot::tests::robot;
+use amber_robot::robot::{Measurement, Order, User};
 
 #[test]
 fn targets_come_with_y_up_and_reports_follow() {

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use amber_proto::{Device, DeviceMessage, DeviceType, pid_follow_trajectory};
+use amber_proto::{Device, DeviceMessage, DeviceType};
 use amber_reflect::{Motion as Moved, Schemas};
 use amber_schema::{Interface, Method};
 use amber_values::WheelSpeeds;
@@ -14,7 +14,7 @@ use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, encode_key, skip_field};
 use serde_json::{Map, Value};
 
-use super::helm::Errand;
+use crate::errand::Errand;
 
 /// Higher numbers are requests and data; lower ones number and type.
 const LAST_BASE_FIELD: u32 = 5;
@@ -73,14 +73,6 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::built_in);
 fn interface(device_type: DeviceType) -> Option<&'static Interface> {
     let mut all = amber_reflect::built_in().iter();
     all.find(|interface| interface.device_type == device_type.0)
-}
-
-/// The message that stops a PidFollowTrajectory.
-#[must_use]
-pub fn stop_trajectory() -> Bytes {
-    let mut message = pid_follow_trajectory::DriverMsg::data();
-    message.stop_execution = Some(true);
-    message.encode_to_vec().into()
 }
 
 /// The speeds of the first request that sets them. Things that move, but are no wheels, such as
@@ -159,7 +151,14 @@ mod tests {
     use amber_proto::{MsgType, collision_avoidance, drive_to_point, roboclaw};
 
     use super::*;
-    use crate::testing::unhex;
+
+    fn unhex(text: &str) -> Vec<u8> {
+        let digits: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let pairs = digits.chunks(2).map(|pair| pair.iter().collect::<String>());
+        pairs
+            .map(|pair| u8::from_str_radix(&pair, 16).unwrap())
+            .collect()
+    }
 
     const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
     const GUARDED: Device = Device::new(DeviceType::COLLISION_AVOIDANCE, 0);
