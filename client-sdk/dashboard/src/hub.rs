@@ -15,6 +15,7 @@ use amber_robot::bucket::Bucket;
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::lag::Lag;
 use amber_scene::{Drive, Part};
+use amber_web::Role;
 use serde_json::{Value, json};
 
 use crate::frames;
@@ -24,7 +25,6 @@ use crate::limits::{
 };
 use crate::outbox::{Channel, Frame};
 use crate::parts::{Parts, is_up};
-use amber_web::Role;
 
 mod said;
 

@@ -94,3 +94,18 @@ impl<K: Eq + Hash> Buckets<K> {
         self.buckets.len() < MAX_SOURCES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_bounded_and_full_buckets_make_room() {
+        let mut buckets = Buckets::new(10);
+        let taken = (0..6000_u32).filter(|key| buckets.take(Duration::ZERO, *key));
+        assert_eq!(taken.count(), MAX_SOURCES);
+        let later = Duration::from_millis(200);
+        assert!(buckets.take(later, 7000));
+        assert!(buckets.buckets.len() < 10);
+    }
+}

@@ -77,6 +77,7 @@ impl Feeds {
         self.sink.take_lost()
     }
 
+    /// Watches a topic: each call needs one of [`Feeds::unwatch`].
     pub fn watch(&mut self, topic: Topic) {
         if let Some(watched) = self.watched.get_mut(&topic) {
             watched.count += 1;
@@ -93,6 +94,7 @@ impl Feeds {
         self.watched.insert(topic, Watched { count: 1, task });
     }
 
+    /// Watches a topic no longer, once for each [`Feeds::watch`].
     pub fn unwatch(&mut self, topic: Topic) {
         if let Some(watched) = self.watched.get_mut(&topic) {
             watched.count -= 1;

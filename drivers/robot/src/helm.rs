@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use amber_proto::{Device, DeviceId, DeviceType};
+use amber_proto::{Device, DeviceId};
 use amber_values::WheelSpeeds;
 
 use crate::controls::{Controls, Occupied, Seat};
@@ -240,6 +240,8 @@ fn extract(
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::DeviceType;
+
     use super::*;
     use crate::robot::tests::robot;
 

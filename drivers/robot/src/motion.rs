@@ -5,12 +5,11 @@
 
 use std::sync::LazyLock;
 
-use amber_proto::{Device, DeviceMessage, DeviceType};
+use amber_proto::{Device, DeviceType};
 use amber_reflect::{Motion as Moved, Schemas};
 use amber_schema::{Interface, Method};
 use amber_values::WheelSpeeds;
 use bytes::{Buf, Bytes, BytesMut};
-use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, encode_key, skip_field};
 use serde_json::{Map, Value};
 
@@ -148,9 +147,14 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::{MsgType, collision_avoidance, drive_to_point, roboclaw};
+    use amber_proto::{
+        DeviceMessage, MsgType, collision_avoidance, drive_to_point, pid_follow_trajectory,
+        roboclaw,
+    };
+    use prost::Message;
 
     use super::*;
+    use crate::errand::stop_trajectory;
 
     fn unhex(text: &str) -> Vec<u8> {
         let digits: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();

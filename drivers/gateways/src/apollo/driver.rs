@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use amber_drivers::options::{OptionsError, check};
 use amber_proto::Device;
+use amber_robot::robot::Robot;
 use serde::Deserialize;
 
 use super::frame::Layout;
@@ -14,7 +15,6 @@ use super::mapping::{Area, Origin};
 use super::session::{Apollo, ReceiveLine, Received, SendLine, Sent, Settings};
 use super::split::Format;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use amber_robot::robot::Robot;
 
 /// The options of the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -306,10 +306,11 @@ fn value(problem: &str) -> OptionsError {
 
 #[cfg(test)]
 mod tests {
+    use amber_robot::controls::Seat;
+
     use super::*;
     use crate::shared::machine::Machine;
     use crate::testing::with_file;
-    use amber_robot::controls::Seat;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
         with_file(text, |file| {

@@ -6,6 +6,13 @@ use std::time::Duration;
 
 use amber_navigation::kinematics::Wheels;
 use amber_proto::{Device, DriverMsg, MsgType};
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::Seat;
+use amber_robot::errand::Errand;
+use amber_robot::helm::Helm;
+use amber_robot::limits::ORDER_RATE;
+use amber_robot::motion::{self, Motion};
+use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message as _;
@@ -25,13 +32,6 @@ use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{
     Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
 };
-use amber_robot::bucket::Bucket;
-use amber_robot::controls::Seat;
-use amber_robot::errand::Errand;
-use amber_robot::helm::Helm;
-use amber_robot::limits::ORDER_RATE;
-use amber_robot::motion::{self, Motion};
-use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
 
 /// The lines of a gateway.
 #[derive(Clone, Debug)]

@@ -5,6 +5,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use amber_robot::bucket::Buckets;
+
 use super::codec::{Frame, Op, SessionId, encode_reply};
 use super::limits::{
     MAX_SESSIONS, MAX_SESSIONS_PER_IP, STRANGER_RATE, VANISHED, WRONG_IDS, WRONG_IDS_SILENCE,
@@ -14,7 +16,6 @@ use super::token::Token;
 use crate::shared::clock::Now;
 use crate::shared::machine::{Outbox, Socket};
 use crate::shared::offences::Offences;
-use amber_robot::bucket::Buckets;
 
 /// The conditions for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

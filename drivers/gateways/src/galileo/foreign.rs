@@ -7,6 +7,9 @@ use std::time::Duration;
 use amber_driver::ClientId;
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::MOTION_LIFE;
+use amber_robot::robot::Measurement;
 use amber_values::WheelSpeeds;
 
 use super::codec::{Frame, Op, SessionId, decode_reply};
@@ -17,9 +20,6 @@ use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
     Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
 };
-use amber_robot::controls::{Controls, Seat};
-use amber_robot::limits::MOTION_LIFE;
-use amber_robot::robot::Measurement;
 
 /// A foreign robot, and the devices that show it.
 #[derive(Clone, PartialEq)]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_proto::Device;
+use amber_robot::controls::Seat;
 
 use super::discovery::{self, Discovery};
 use super::foreign::{self, Foreign};
@@ -12,7 +13,6 @@ use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
 use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
-use amber_robot::controls::Seat;
 
 /// The gateway for Galileo.
 #[derive(Debug)]

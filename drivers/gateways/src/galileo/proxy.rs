@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_robot::bucket::Bucket;
+
 use super::codec::{Frame, Op, SessionId, Url, decode_reply};
 use super::doorkeeper::{Door, Doorkeeper};
 use super::limits::{PROXY_ID, PROXY_REPLY, SESSION_BYTES, SESSION_RATE, SILENCE, UNPROVEN};
@@ -22,7 +24,6 @@ use crate::shared::clock::Now;
 use crate::shared::machine::{
     Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
 };
-use amber_robot::bucket::Bucket;
 
 /// The socket for clients. Those of the server and of foreign robots count from 0, and that of the
 /// announcements is the last.

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_reflect::Schemas;
+use amber_robot::controls::Seat;
+use amber_robot::helm::Helm;
+use amber_robot::robot::Topic;
 
 pub use self::config::Config;
 use self::reports::Measured;
@@ -16,9 +19,6 @@ use super::mapping::Path;
 use crate::shared::clock::Now;
 use crate::shared::event::Event;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
-use amber_robot::controls::Seat;
-use amber_robot::helm::Helm;
-use amber_robot::robot::Topic;
 
 mod admission;
 mod config;

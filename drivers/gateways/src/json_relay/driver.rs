@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use amber_drivers::options::{OptionsError, check};
 use amber_proto::{Device, DeviceType};
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use clap::ValueEnum;
 use serde::Deserialize;
 
@@ -15,8 +17,6 @@ use super::end::{self, End, Part};
 use super::limits::{MAX_MTU, MIN_MTU, USUAL_MTU};
 use super::server::{self, Server};
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use amber_robot::controls::Seat;
-use amber_robot::robot::Robot;
 
 /// The usual port of a server.
 const PORT: u16 = 8080;

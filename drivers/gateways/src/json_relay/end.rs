@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_proto::{ClientId as AmberClient, Device};
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::MOTION_LIFE;
+use amber_robot::robot::{Robot, User};
 use amber_values::WheelSpeeds;
 
 use super::codec::{ClientId, Message, Role, Secret};
@@ -18,9 +21,6 @@ use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
     Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
 };
-use amber_robot::controls::{Controls, Seat};
-use amber_robot::limits::MOTION_LIFE;
-use amber_robot::robot::{Robot, User};
 
 const SOCKET: Socket = Socket(0);
 const USER: User = User(1);
@@ -369,7 +369,7 @@ mod tests {
 
     use super::*;
     use crate::testing::Bench;
-    use amber_robot::robot::tests::robot;
+    use crate::testing::robot;
 
     const SERVER: &str = "10.0.0.9:8080";
     const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 1);

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_robot::bucket::{Bucket, Buckets};
+use amber_robot::controls::Seat;
+use amber_robot::robot::{Robot, User};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -23,9 +26,6 @@ use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
 use crate::shared::event::Event;
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
-use amber_robot::bucket::{Bucket, Buckets};
-use amber_robot::controls::Seat;
-use amber_robot::robot::{Robot, User};
 
 const SOCKET: Socket = Socket(0);
 

@@ -305,10 +305,11 @@ fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
 
 #[cfg(test)]
 mod tests {
+    use amber_robot::controls::Seat;
+
     use super::*;
     use crate::shared::machine::Machine;
     use crate::testing::with_file;
-    use amber_robot::controls::Seat;
 
     fn setup(text: &str) -> Result<(Settings, Network), OptionsError> {
         with_file(text, |file| {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use amber_proto::Device;
 use amber_proto::gateway::Vehicle as VehicleStatus;
+use amber_robot::controls::Seat;
+use amber_robot::robot::{Robot, Topic, User};
 
 use super::codec::{self, BadPacket};
 use super::foreign::{Foreign, ForeignSettings};
@@ -13,8 +15,6 @@ use super::shown::{Shown, ShownSettings};
 use crate::shared::clock::Now;
 use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
-use amber_robot::controls::Seat;
-use amber_robot::robot::{Robot, Topic, User};
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]

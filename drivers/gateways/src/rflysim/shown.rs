@@ -6,6 +6,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::{MOTION_LIFE, ORDER_RATE};
+use amber_robot::robot::{Measurement, Order, Robot, User};
 use amber_values::{ImuReading, MapPose, Target, WheelSpeeds};
 
 use super::codec::{
@@ -17,10 +21,6 @@ use super::mapping::{AT_REST_M_S2, GpsOrigin, NedPose, body_axes, twist, wheels_
 use super::ports::Vehicle;
 use crate::shared::clock::Now;
 use crate::shared::machine::{Outbox, Socket};
-use amber_robot::bucket::Bucket;
-use amber_robot::controls::{Controls, Seat};
-use amber_robot::limits::{MOTION_LIFE, ORDER_RATE};
-use amber_robot::robot::{Measurement, Order, Robot, User};
 
 /// The kind of vehicle in the telemetry: the usual one of published programs.
 const VEHICLE_TYPE: i32 = 3;

@@ -8,6 +8,12 @@ use std::time::Duration;
 use amber_map::Pose;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::odometry::Odometry;
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::Seat;
+use amber_robot::errand::Errand;
+use amber_robot::helm::Helm;
+use amber_robot::limits::ORDER_RATE;
+use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -18,12 +24,6 @@ use crate::shared::clock::Now;
 use crate::shared::event::Event;
 use crate::shared::machine::{self, Datagram, Link, Machine, Outbox, Output, Page, Socket};
 use crate::shared::web::Age;
-use amber_robot::bucket::Bucket;
-use amber_robot::controls::Seat;
-use amber_robot::errand::Errand;
-use amber_robot::helm::Helm;
-use amber_robot::limits::ORDER_RATE;
-use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
 
 /// The only listener.
 const LISTENER: Socket = Socket(0);

@@ -27,12 +27,12 @@ use amber_proto::ninedof::{
 };
 use amber_proto::roboclaw::MotorsSpeed;
 use amber_proto::{Device, hokuyo::Scan as ScanMessage, order};
+use amber_robot::robot::{Measurement, OrderNumber, Progress};
 use amber_values::{ImuReading, MapPose, Row, Scan, Target};
 use tokio::sync::mpsc;
 
 use super::event::{Asked, Emulated, Event};
 use crate::limits::MAX_AGE;
-use amber_robot::robot::{Measurement, OrderNumber, Progress};
 
 type Started = Result<(), Box<dyn Error + Send + Sync>>;
 type Publish = Box<dyn Fn(&Measurement) + Send>;

@@ -185,7 +185,6 @@ mod tests {
             gate.admit(later, SOCKET, source("10.200.0.1:5"), false),
             Ok(())
         );
-        assert!(gate.unknown.buckets.len() < 10);
     }
 
     #[test]

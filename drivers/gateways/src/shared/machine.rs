@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use amber_proto::Device;
 use amber_proto::gateway::{RelayImage, Vehicle};
+use amber_robot::controls::Seat;
+use amber_robot::helm::Helm;
+use amber_robot::robot::{Measurement, Order, Topic, User};
 use bytes::Bytes;
 
 use super::clock::Now;
 use super::event::{Emulated, Event};
 use super::tally::Tally;
-use amber_robot::controls::Seat;
-use amber_robot::robot::{Measurement, Order, Topic, User};
 
 /// The session machine of a protocol, with its mapping to Amber's devices.
 ///

@@ -5,13 +5,13 @@ use std::path::Path;
 use amber_drivers::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::{Device, DeviceType};
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use super::gate::{Gate, GateLimits};
-use amber_robot::controls::Seat;
-use amber_robot::robot::Robot;
 
 /// Access to the gateway. In the file, this is the table `[network]`.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]

@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
-use crate::limits::MOTION_LAG;
 use amber_robot::lag::Lag;
+
+use crate::limits::MOTION_LAG;
 
 /// The time between two pings: two may get lost before a silence is a stall.
 pub const PING_PERIOD: Duration = Duration::from_millis(200);

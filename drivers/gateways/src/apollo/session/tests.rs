@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::super::frame::Layout;
 use super::super::messages::{EStop, PathPoint, PointCloud, PointEnu, Pose, TrajectoryPoint};
 use super::*;
+use crate::testing::robot;
 use crate::testing::{Bench, START_UNIX};
-use amber_robot::robot::tests::robot;
 
 const PEER: &str = "127.0.0.1:5000";
 const LOCATION: Device = Device::new(DeviceType::LOCATION, 1);

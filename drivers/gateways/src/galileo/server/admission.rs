@@ -2,6 +2,10 @@
 
 use std::net::SocketAddr;
 
+use amber_robot::bucket::Bucket;
+use amber_robot::limits::ORDER_RATE;
+use amber_robot::robot::User;
+
 use super::session::Session;
 use super::{SOCKET, Server};
 use crate::galileo::codec::{Bad, Op, SessionId, Url, encode_reply};
@@ -11,9 +15,6 @@ use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
 use crate::shared::clock::Now;
 use crate::shared::machine::{Outbox, Output};
-use amber_robot::bucket::Bucket;
-use amber_robot::limits::ORDER_RATE;
-use amber_robot::robot::User;
 
 /// The reason why a client gets no session.
 enum Refused {

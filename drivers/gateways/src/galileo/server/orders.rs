@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 
 use amber_navigation::kinematics::Wheels;
 use amber_proto::Device;
+use amber_robot::errand::Errand;
+use amber_robot::motion::{self, Motion};
+use amber_robot::robot::Order;
 use amber_values::WheelSpeeds;
 use bytes::Bytes;
 
@@ -13,9 +16,6 @@ use crate::galileo::mapping::{self, Path};
 use crate::galileo::messages;
 use crate::shared::clock::Now;
 use crate::shared::machine::Outbox;
-use amber_robot::errand::Errand;
-use amber_robot::motion::{self, Motion};
-use amber_robot::robot::Order;
 
 impl Server {
     pub(super) fn handle_text(

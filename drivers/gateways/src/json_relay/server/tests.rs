@@ -4,8 +4,8 @@ use amber_proto::gateway::RelayImage;
 use amber_values::WheelSpeeds;
 
 use super::*;
+use crate::testing::robot;
 use crate::testing::{Bench, START_UNIX};
-use amber_robot::robot::tests::robot;
 
 const CONTROL: &str = "10.0.0.1:1000";
 const ROBOT: &str = "10.0.0.2:2000";

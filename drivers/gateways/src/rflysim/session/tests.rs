@@ -3,6 +3,7 @@
 use std::f32::consts::FRAC_PI_2;
 
 use amber_proto::{ClientId, DeviceType};
+use amber_robot::robot::{Measurement, OrderNumber};
 use amber_values::{ImuReading, MapPose, Target, Vector, WheelSpeeds};
 
 use super::*;
@@ -13,7 +14,7 @@ use crate::rflysim::mapping::{GpsOrigin, MapFrame};
 use crate::rflysim::shown::{Mode, TruthPorts, Unlock};
 use crate::shared::event::Asked;
 use crate::testing::Bench;
-use amber_robot::robot::{Measurement, OrderNumber, tests::robot};
+use crate::testing::robot;
 
 mod foreign;
 mod shown;
