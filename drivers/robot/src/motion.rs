@@ -15,8 +15,9 @@ use serde_json::{Map, Value};
 
 use crate::errand::Errand;
 
-/// Higher numbers are requests and data; lower ones number and type.
-const LAST_BASE_FIELD: u32 = 5;
+/// Fields that ask for nothing: number and type of the message, `want_outcome` and `max_answer_bytes`
+/// of `proto/mediator.proto`, `valid_ms` and `for_client` of `proto/motion.proto`.
+const NO_REQUESTS: [u32; 9] = [1, 2, 3, 4, 5, 186, 189, 197, 199];
 
 /// The motion in a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +140,7 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
             value.truncate(value.len() - rest.len());
             encode_key(tag, kind, &mut kept);
             kept.extend_from_slice(&value);
-            has_request |= tag > LAST_BASE_FIELD;
+            has_request |= !NO_REQUESTS.contains(&tag);
         }
     }
     Ok(has_request.then(|| kept.freeze()))
@@ -148,8 +149,8 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
 #[cfg(test)]
 mod tests {
     use amber_proto::{
-        DeviceMessage, MsgType, collision_avoidance, drive_to_point, pid_follow_trajectory,
-        roboclaw,
+        DeviceMessage, MsgType, collision_avoidance, drive_to_point, mediator,
+        pid_follow_trajectory, roboclaw,
     };
     use prost::Message;
 
@@ -210,6 +211,33 @@ mod tests {
         both.motors_command = None;
         assert_eq!(found, speeds());
         assert_eq!(roboclaw::DriverMsg::decode(rest).unwrap(), both);
+    }
+
+    #[test]
+    fn how_a_command_is_sent_is_no_request() {
+        let mut bytes = command().encode_to_vec();
+        let asks = mediator::DriverMsg {
+            want_outcome: Some(true),
+            max_answer_bytes: Some(1200),
+            ..mediator::DriverMsg::default()
+        };
+        let lasts = amber_proto::motion::DriverMsg {
+            valid_ms: Some(500),
+            for_client: Some(3),
+            ..Default::default()
+        };
+        bytes.extend(asks.encode_to_vec());
+        bytes.extend(lasts.encode_to_vec());
+        let found = of(WHEELS, WHEELS, &bytes.clone().into());
+        assert_eq!(found, Ok(Motion::Wheels(speeds(), None)));
+        // A request for the lease is one.
+        let lease = amber_proto::motion::DriverMsg {
+            lease_request: Some(amber_proto::motion::LeaseRequest::default()),
+            ..Default::default()
+        };
+        bytes.extend(lease.encode_to_vec());
+        let found = of(WHEELS, WHEELS, &bytes.into());
+        assert!(matches!(found, Ok(Motion::Wheels(_, Some(_)))), "{found:?}");
     }
 
     #[test]
