@@ -39,7 +39,7 @@
 
 use std::process::ExitCode;
 
-use amber_drivers::options::OptionsError;
+use amber_driver::options::OptionsError;
 use clap::Subcommand;
 
 use self::json_relay::driver::Relay;
@@ -94,7 +94,7 @@ fn serve<M: Machine>(gateway: Result<(M, Network), OptionsError>) -> ExitCode {
     amber_driver::init_logging();
     match gateway {
         Ok((machine, network)) => runner::serve(machine, network),
-        Err(error) => amber_drivers::rejected(&error),
+        Err(error) => amber_driver::options::rejected(&error),
     }
 }
 

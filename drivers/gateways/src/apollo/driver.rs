@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_proto::Device;
 use amber_robot::robot::Robot;
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
 use ipnet::IpNet;

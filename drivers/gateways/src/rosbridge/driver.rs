@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use serde::Deserialize;
 
 use super::server::{Config, Server};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::{Device, DeviceType};
 use amber_robot::controls::Seat;
@@ -159,7 +159,7 @@ impl RobotOptions {
 /// # Errors
 /// The file cannot be read, or contains an error.
 pub fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
-    amber_drivers::options::read(path)
+    amber_driver::options::read(path)
 }
 
 /// Reads a device such as "roboclaw:0", for options in a file.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_gateways::shared::options::RobotOptions;
 use amber_proto::Device;
 use amber_robot::controls::Seat;
