@@ -128,7 +128,7 @@ impl Options {
     fn checked(self) -> Result<(Settings, Network), OptionsError> {
         let file: File = read(self.config.as_deref())?;
         let mut network = self.network.checked(file.network)?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let send = match file.send {
             Some(lines) => lines.into_iter().map(|line| line.checked(&robot)).collect(),
             None => usual_lines(&robot, self.to.unwrap_or(LOOPBACK)),

@@ -161,7 +161,7 @@ impl Options {
         let robots = proxy.iter().flat_map(|proxy| &proxy.robots);
         (network.allowed).extend(robots.map(|it| IpNet::from(it.host)));
         let discovery = file.discovery.map(DiscoveryOptions::checked).transpose()?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let usual = Config::new(robot);
         let max = self.max_sessions.or(file.max_sessions);
         let per_ip = self.max_sessions_per_ip.or(file.max_sessions_per_ip);

@@ -125,7 +125,7 @@ impl Options {
     fn checked(self) -> Result<(Setup, Network), OptionsError> {
         let file: File = read(self.config.as_deref())?;
         let mut network = self.network.checked(file.network)?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let speeds = speeds(&robot, file.forward_mm_s, file.turn_mm_s)?;
         let mtu = check("mtu", file.mtu.unwrap_or(USUAL_MTU), MIN_MTU..=MAX_MTU)?;
         let secret = file

@@ -176,7 +176,7 @@ impl Options {
         (rates.source_rate).get_or_insert(SOURCE_RATE.saturating_add(telemetry));
         (rates.listener_rate).get_or_insert(LISTENER_RATE.saturating_add(telemetry));
         let mut network = self.network.checked(file.network)?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let flags = self.vehicle.is_some()
             || self.peer.is_some()
             || self.truth.is_some()
