@@ -137,7 +137,11 @@ fn the_distance_of_the_wheels_is_that_of_the_robot_device() {
     wait_for("the speed", || {
         client.send(text.as_str().into()).unwrap();
         let fastest = fastest(&robot.state());
-        kept = if (fastest - 150.0).abs() < 10.0 { kept + 1 } else { 0 };
+        kept = if (fastest - 150.0).abs() < 10.0 {
+            kept + 1
+        } else {
+            0
+        };
         (kept > 10).then_some(())
     });
 }
