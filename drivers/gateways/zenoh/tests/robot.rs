@@ -362,13 +362,13 @@ fn an_operator_and_programs_of_the_robot_drive_one_at_a_time() {
     let goto = ["goto", "1.4", "1"];
 
     // An operator drives with the command line, and the programs of the robot are told so.
-    let mut command = amber_zenoh();
+    let mut with = amber_zenoh();
     let (path, more) = (amber_path(), std::env::var("PATH").unwrap());
     command.env(
         "PATH",
         format!("{}:{more}", path.parent().unwrap().display()),
     );
-    command.args(["with", "--connect", &router.endpoint, "--robot", "r1"]);
+    with.args(["with", "--connect", &router.endpoint, "--robot", "r1"]);
     command.args([
         "--operator",
         "bob",
@@ -377,8 +377,8 @@ fn an_operator_and_programs_of_the_robot_drive_one_at_a_time() {
         "--",
         "amber",
     ]);
-    command.args(turn("150", "-150"));
-    let mut bob = Process::start(command);
+    with.args(turn("150", "-150"));
+    let mut bob = Process::start(with);
     wait_for("motion", || speed().filter(|speed| *speed > 100));
     for local in [&turn("-150", "150")[..], &goto] {
         let output = amber().args(["-m", &address]).args(local).output().unwrap();
