@@ -282,7 +282,10 @@ class Operator(Processes):
         command = [self.needs, "with", *via, "--devices", "roboclaw:0", "--", demo.amber, *TURN]
         # The bridge may not be there yet.
         again = ["sh", "-c", 'until "$@"; do sleep 0.2; done', "again", *command]
-        super().__init__(again, demo.environment, stdout=subprocess.DEVNULL)
+        # amber-zenoh starts a mediator of its own.
+        path = os.path.dirname(demo.amber) + os.pathsep + os.environ["PATH"]
+        environment = {**demo.environment, "PATH": path}
+        super().__init__(again, environment, stdout=subprocess.DEVNULL)
 
     def cut(self):
         self.relay.is_cut = True
