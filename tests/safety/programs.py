@@ -77,10 +77,17 @@ class StreamRelay:
                 if self.is_cut:
                     break
                 if one is self.listener:
-                    near, far = one.accept()[0], socket.create_connection(self.to)
-                    self.pairs.update({near: far, far: near})
+                    self._accept(one.accept()[0])
                 else:
                     self._forward(one)
+
+    def _accept(self, near):
+        try:
+            far = socket.create_connection(self.to)
+        except OSError:
+            near.close()
+        else:
+            self.pairs.update({near: far, far: near})
 
     def _forward(self, one):
         other = self.pairs.get(one)
