@@ -2,7 +2,6 @@
 
 const MARKED_MS = 2000; // The path shows a target sooner, unless it is reached or given up at once.
 const SAID_MS = 20000; // A reason that nobody can mistake for one of the next click.
-const SAME_M = 0.002; // Targets come rounded to millimetres.
 
 export class Goal {
   /** `ask(place)` gives the robot a target. `changed` is called when there is another problem. */
@@ -10,7 +9,8 @@ export class Goal {
     this.map = map;
     this.ask = ask;
     this.changed = changed;
-    Object.assign(this, { place: null, isSet: false, skipped: [], problem: null });
+    // `ended`: the newest order of the robot, if it has ended. `before`: its number at the click.
+    Object.assign(this, { place: null, isSet: false, ended: null, before: null, problem: null });
   }
 
   /** Nothing is wanted any more. */
@@ -20,7 +20,7 @@ export class Goal {
 
   async set(place) {
     clearTimeout(this.ending);
-    Object.assign(this, { place, isSet: false, problem: null });
+    Object.assign(this, { place, isSet: false, before: this.ended?.id, problem: null });
     this.map.markGoal(place);
     this.changed();
     try {
@@ -44,8 +44,8 @@ export class Goal {
     this.changed();
   }
 
-  takePath({ targets, skipped }) {
-    this.skipped = skipped ?? [];
+  takePath({ targets, ended }) {
+    this.ended = ended;
     // Another page may have set them.
     if (targets?.length) {
       clearTimeout(this.ending);
@@ -56,9 +56,10 @@ export class Goal {
   }
 
   check() {
-    const { place } = this;
-    const isHere = ([x, y]) => Math.hypot(x - place.x, y - place.y) < SAME_M;
-    if (!place || !this.isSet || !this.skipped.some(isHere)) return;
-    this.refuse(this.map.has(place) ? "The robot cannot reach this point." : "This point is outside the map.");
+    const { place, ended } = this;
+    if (!place || !this.isSet || !ended || ended.id === this.before) return;
+    if (!ended.reason) this.clear();
+    else if (!this.map.has(place)) this.refuse("This point is outside the map.");
+    else this.refuse(`The robot does not drive to this point: ${ended.reason}.`);
   }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use amber_client::values::Target;
 use amber_client::{ImuReading, WheelSpeeds};
 use amber_map::ros_map;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
@@ -109,14 +108,15 @@ pub fn path(drive: &Part<Drive>) -> Value {
     let path: Vec<_> = (drive.path.iter())
         .map(|&(x, y)| [millimetres(x), millimetres(y)])
         .collect();
-    let targets = |targets: &[Target]| -> Vec<_> {
-        let numbers = targets.iter().map(|it| [it.x_m, it.y_m, it.radius_m]);
-        numbers.collect()
-    };
+    let targets: Vec<_> = (drive.targets.iter())
+        .map(|it| [it.x_m, it.y_m, it.radius_m])
+        .collect();
+    let ended = drive.ended.as_ref();
+    let ended = ended.map(|it| json!({ "id": it.id, "reason": it.reason }));
     json!({
         "t": "path", "state": drive.state, "reason": drive.reason,
-        "remaining": drive.remaining_m, "path": path, "targets": targets(&drive.targets),
-        "skipped": targets(&drive.skipped),
+        "remaining": drive.remaining_m, "path": path, "targets": targets,
+        "ended": ended,
     })
 }
 

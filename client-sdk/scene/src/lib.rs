@@ -15,7 +15,7 @@ mod state;
 
 pub use devices::Devices;
 pub use scene::{
-    Bounds, Drive, Ground, Located, Part, Place, Scene, Track, place_to_plane, plane_to_place,
-    scan_places,
+    Bounds, Drive, Ended, Ground, Located, Part, Place, Scene, Track, place_to_plane,
+    plane_to_place, scan_places,
 };
 pub use state::{Kept, State};
