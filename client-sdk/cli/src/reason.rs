@@ -13,8 +13,11 @@ use tokio::time::Instant;
 
 use super::devices::{state_name, trouble};
 
-/// The mediator answers from memory, so without an answer in this time it has ended.
-const DEADLINE: Duration = Duration::from_millis(500);
+/// The mediator answers from memory. Without an answer in this time, it has ended or is unreachable.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long a command waits for the PONG of a driver, which may be one that never answers.
+const PONG_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Within this time, the mediator has read the lines that a driver wrote to stderr
 /// before its last answer.
@@ -104,16 +107,6 @@ pub(super) async fn carried_out(
     }
 }
 
-/// Sends a command. Resolves only if the driver refuses it.
-pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> Failure {
-    let proxy = client.device(device);
-    let reply = proxy.request_raw(wanting_outcome(&command)).await;
-    match reply.ok().and_then(|reply| why_refused(&reply)) {
-        Some(why) => refused(client, device, &why).await,
-        None => std::future::pending().await,
-    }
-}
-
 fn wanting_outcome(command: &[u8]) -> Bytes {
     let wish = DriverMsg {
         want_outcome: Some(true),
@@ -127,7 +120,7 @@ fn why_refused(reply: &[u8]) -> Option<String> {
 }
 
 /// The mediator knows more about a device that does not work, such as since when.
-async fn refused(client: &Client, device: Device, why: &str) -> Failure {
+pub(super) async fn refused(client: &Client, device: Device, why: &str) -> Failure {
     match of(client, device).await {
         Some(why) => unavailable(device, &why),
         None => Failure::new(format!("{device} refused the command: {why}")).hint(hint(device)),
@@ -173,7 +166,11 @@ impl Complaints {
         };
         // The PONG shows that the driver has read the command.
         let asked = Instant::now();
-        let _ = client.device(device).with_deadline(DEADLINE).ping().await;
+        let _ = client
+            .device(device)
+            .with_deadline(PONG_DEADLINE)
+            .ping()
+            .await;
         // On a busy computer, the driver's warning about the command may take as long again.
         let wait = match before.answers_ping {
             true => STDERR_DELAY.max(asked.elapsed()),

@@ -356,7 +356,7 @@ impl Pilot {
         device: Device,
         targets: &[Target],
     ) -> Result<(), Error> {
-        let driver = DriveToPoint::new(client.device(device).with_outcomes());
+        let driver = DriveToPoint::new(client.device(device));
         let set = driver.set_targets(targets).await;
         self.new_targets.notify_one();
         set
