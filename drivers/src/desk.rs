@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use amber_driver::{Link, Outcome};
 use amber_proto::DeviceMessage;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep_until, timeout};
 
 /// Maximum number of requests that wait while the task is busy with the device.
@@ -118,13 +119,25 @@ impl<T> Default for Desk<T> {
 impl<T: Send + 'static> Desk<T> {
     /// Starts the task.
     pub(crate) fn open<W: Owner<Request = T>>(&mut self, owner: W, link: W::Link) {
+        let inbox = self.inbox();
+        self.task = Some(tokio::spawn(run(owner, inbox, link)));
+    }
+
+    /// Starts the task in a thread of its own, because it computes for long: others must not wait for
+    /// it, such as clients that keep their lease.
+    pub(crate) fn open_in_thread<W: Owner<Request = T>>(&mut self, owner: W, link: W::Link) {
+        let (inbox, runtime) = (self.inbox(), Handle::current());
+        let thread = move || runtime.block_on(run(owner, inbox, link));
+        self.task = Some(spawn_blocking(thread));
+    }
+
+    fn inbox(&mut self) -> Inbox<T> {
         let (requests, received) = mpsc::channel(MAX_REQUESTS);
-        let inbox = Inbox {
+        self.requests = Some(requests);
+        Inbox {
             requests: received,
             is_closed: false,
-        };
-        self.requests = Some(requests);
-        self.task = Some(tokio::spawn(run(owner, inbox, link)));
+        }
     }
 
     /// Leaves a request.

@@ -7,6 +7,8 @@
 //!   clients --start, stop, explore, save--> driver +--> board ------> progress, tiles, files
 //! ```
 //!
+//! The task of the robot has a thread of its own, so that planning delays no answer to a client.
+//!
 //! While no map grows, the driver asks no other device for anything.
 //!
 //! Guarantees for clients:

@@ -1,9 +1,12 @@
 //! The dashboard drives the demo's robot, which stops without its page.
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -78,6 +81,73 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
     signal(dashboard.pid(), Signal::SIGKILL);
     stands_at_once(&robot, "dashboard killed without the collision guard");
     assert_eq!(robot.state().contacts, 0);
+}
+
+#[test]
+fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
+    let (robot, dashboard) = start();
+    let mut page = Page::open(dashboard.address, None);
+    page.until("a driver that makes maps", |it| {
+        it["t"] == "mapping" && it["grows"] == false
+    });
+    let number = Cell::new(0);
+    let ask = |page: &mut Page, mut request: Value| {
+        number.set(number.get() + 1);
+        request["id"] = number.get().into();
+        page.say(&request);
+        let what = request.to_string();
+        let answer = page.until(&what, |it| it["t"] == "answer" && it["id"] == number.get());
+        assert!(answer["error"].is_null(), "{what}: {answer}");
+        answer
+    };
+    let call = |method: &str, args: &[&str]| json!({ "t": "call", "device": "mapping:0", "method": method, "args": args });
+    let is_growing = |it: &Value| it["t"] == "map" && it["grid"]["png"].is_string();
+    ask(&mut page, call("start-map", &[]));
+    page.until("the growing map", is_growing);
+    let holder = || {
+        let motions = robot.demo.describe("roboclaw:0").motions;
+        motions.first().and_then(|motion| motion.holder.clone())
+    };
+    // On a machine that is too busy, the page seems to be frozen, or loses its lease. A real error is
+    // repeatable.
+    let explore_until = |page: &mut Page, is_so: &(dyn Fn() -> bool + Sync)| {
+        let mut problems = Vec::new();
+        loop {
+            ask(page, json!({ "t": "explore" }));
+            match page.read_until("it explores", is_so) {
+                Ok(()) => return,
+                Err(problem) => problems.push(problem),
+            }
+            assert!(problems.len() < 4, "{problems:?}");
+        }
+    };
+    explore_until(&mut page, &|| {
+        let is_own = |it: &str| it.starts_with("dashboard ") && it.contains(" via mapping:0");
+        drives(&robot.state()) && holder().is_some_and(|it| is_own(&it))
+    });
+    // Another page sees it, and stops it.
+    let mut other = Page::open(dashboard.address, None);
+    other.until("the growing map", is_growing);
+    other.say(&json!({ "t": "stop" }));
+    stands_at_once(&robot, "another page stops");
+    page.until("the end of the lease", |_| holder().is_none());
+    // Until then, there may be too few walls.
+    page.until("enough of the flat", |it| {
+        it["t"] == "mapping" && it["area_m2"].as_f64() > Some(3.0)
+    });
+    let saved = ask(&mut page, call("save-map", &["name=page", "upload=true"]));
+    let files = saved["value"]["saved_map"]["files"].as_array().unwrap();
+    assert_eq!(files.len(), 3, "{saved}");
+    explore_until(&mut page, &|| drives(&robot.state()));
+    drop(page);
+    stands_at_once(&robot, "page gone");
+    other.until("the end of the exploration", |it| {
+        it["t"] == "mapping" && it["explores"] == false && it["grows"] == true
+    });
+    ask(&mut other, call("stop-map", &[]));
+    other.until("the map of the location driver", |it| {
+        it["t"] == "map" && it["walls"].as_array().is_some_and(|it| !it.is_empty())
+    });
 }
 
 #[test]
@@ -573,6 +643,26 @@ impl Page {
     /// The next message of which something is true.
     fn until(&mut self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         wait_for(what, || Some(self.next()).filter(&is_wanted))
+    }
+
+    /// Keeps reading, as a browser does, until something is true. An error if the page is told that the
+    /// robot does not obey it.
+    fn read_until(&mut self, what: &str, is_true: impl Fn() -> bool + Sync) -> Result<(), Value> {
+        let is_refused = AtomicBool::new(false);
+        let is_over = || is_true() || is_refused.load(Ordering::Relaxed);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| wait_for(what, || is_over().then_some(())));
+            let mut told = Ok(());
+            while !waiting.is_finished() {
+                let message = self.next();
+                if message["t"] == "refused" || message["t"] == "notice" {
+                    is_refused.store(true, Ordering::Relaxed);
+                    told = Err(message);
+                }
+            }
+            waiting.join().unwrap();
+            told
+        })
     }
 
     fn drive_until_moving(&mut self, robot: &Robot) {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use amber_client::{Client, MapPose};
 use amber_map::{Map, Pose};
+use amber_proto::mapping::SaveMap;
+use amber_sim::control::SimulationState;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,6 +26,9 @@ const NEAR_M: f64 = 0.1;
 /// The walls that a robot in the flat has seen at least when it knows 12 m²: a circle of that area has a
 /// border of 12 m, and at most half of it is open.
 const WALLS_M: f64 = 6.0;
+
+/// The turn after which a laser that sees 240 degrees has seen everything around.
+const TURNED_RAD: f64 = 2.1;
 
 /// A demo with a location driver for a map that does not exist yet.
 fn robot(folder: &TempDir, map: &str) -> Robot {
@@ -117,20 +122,23 @@ fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
     let folder = tempfile::tempdir().unwrap();
     let robot = robot(&folder, "flat.roson");
     let output = folder.path().join("flat");
-    let making = make(&robot, &output, &["--explore"]);
-    for device in ["hokuyo", "roboclaw"] {
-        robot.until("it drives", drives);
-        assert!(robot.sim(&["fault", "unplug", device]));
-        robot.until("it stands", stands);
-        assert!(robot.sim(&["fault", "replug", device]));
-    }
-    robot.until("it drives again", drives);
-    signal(making.id(), Signal::SIGINT);
-    let told = robot.state();
+    // On a machine that is too busy, the command loses its lease. A real error is repeatable.
+    let mut problems = Vec::new();
+    let (told, made) = loop {
+        let mut making = make(&robot, &output, &["--explore", "--force"]);
+        match drives_again(&robot, &mut making) {
+            Ok(()) => {
+                signal(making.id(), Signal::SIGINT);
+                break (robot.state(), making);
+            }
+            Err(problem) => problems.push(problem),
+        }
+        assert!(problems.len() < 4, "{problems:?}");
+    };
     let stood = robot.until("it stands", stands);
     let took_s = stood.time_s - told.time_s;
     assert!(took_s < AT_ONCE_S, "{took_s} s");
-    let made = making.wait_with_output().unwrap();
+    let made = made.wait_with_output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let lines = String::from_utf8(made.stdout).unwrap();
     let last: Value = serde_json::from_str(lines.lines().next_back().unwrap()).unwrap();
@@ -141,16 +149,64 @@ fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
     assert_eq!(robot.state().contacts, 0);
 }
 
+/// Unplugs one device after the other while the robot explores. An error if the command ends.
+fn drives_again(robot: &Robot, making: &mut Child) -> Result<(), String> {
+    for device in ["hokuyo", "roboclaw"] {
+        until(robot, making, "it drives", drives)?;
+        assert!(robot.sim(&["fault", "unplug", device]));
+        robot.until("it stands", stands);
+        assert!(robot.sim(&["fault", "replug", device]));
+    }
+    until(robot, making, "it drives again", drives)
+}
+
+/// Waits for a state of the robot. An error if the command ends before.
+fn until(
+    robot: &Robot,
+    making: &mut Child,
+    what: &str,
+    is_true: impl Fn(&SimulationState) -> bool,
+) -> Result<(), String> {
+    wait_for(what, || match making.try_wait().unwrap() {
+        Some(status) => Some(Err(format!("not '{what}', but {status}"))),
+        None => is_true(&robot.state()).then_some(Ok(())),
+    })
+}
+
+/// Lets another client turn the robot on the spot until the growing map knows, by the heading of the
+/// robot on it, that the laser has seen everything around.
+pub fn look_around(robot: &Robot, mut heading_rad: impl FnMut() -> Option<f64>) {
+    let mut command = robot.demo.amber(&["drive", "--for", "600s"]);
+    command.args(["--left", "150", "--right", "-150"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut driving = command.spawn().unwrap();
+    wait_for("a look around", || {
+        heading_rad().filter(|heading| heading.abs() > TURNED_RAD)
+    });
+    signal(driving.id(), Signal::SIGINT);
+    driving.wait().unwrap();
+    robot.until("it stands", stands);
+}
+
+/// The heading of the robot on the growing map.
+pub fn heading_rad(robot: &Robot) -> Option<f64> {
+    let mut asked = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
+    let shown: Value = serde_json::from_slice(&asked.output().ok()?.stdout).ok()?;
+    shown["location"]["alfa"].as_f64()
+}
+
 #[test]
 fn a_map_is_made_while_another_client_drives() {
     let folder = tempfile::tempdir().unwrap();
     let robot = Robot::start();
     let output = folder.path().join("hand");
-    let making = make(&robot, &output, &["--for", "9"]);
-    // More than half a turn.
-    assert!(robot.amber(&["drive", "--left", "150", "--right", "-150", "--for", "6s"]));
-    let made = making.wait_with_output().unwrap();
-    assert!(made.status.success(), "{made:?}");
+    let mut making = make(&robot, &output, &[]);
+    let lines = BufReader::new(making.stdout.take().unwrap()).lines();
+    let mut reports = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    look_around(&robot, || reports.next()?["heading_rad"].as_f64());
+    signal(making.id(), Signal::SIGINT);
+    let last = reports.last().unwrap();
+    assert!(making.wait().unwrap().success(), "{last}");
     let text = std::fs::read_to_string(output.with_extension("roson")).unwrap();
     assert!(Map::parse(&text).unwrap().walls.len() > 3, "{text}");
 }
@@ -192,4 +248,118 @@ fn keys_drive_while_the_growing_map_is_drawn() {
         (shown.contains("\x1b[?1049l") && result.contains("wrote ")).then_some(())
     });
     assert!(output.with_extension("roson").exists());
+}
+
+/// The time until the wheels have their stop, and the braking ramp, with a margin for a busy machine;
+/// less than the idle stop of the wheels.
+const SOON_S: f64 = 2.5;
+
+#[test]
+fn a_robot_no_longer_explores_when_its_command_freezes_or_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    for (name, fatal) in [("frozen", Signal::SIGSTOP), ("killed", Signal::SIGKILL)] {
+        let mut making = make(&robot, &folder.path().join(name), &["--explore"]);
+        robot.until("it drives", drives);
+        signal(making.id(), fatal);
+        let told = robot.state();
+        let stood = robot.until("it stands", stands);
+        let took_s = stood.time_s - told.time_s;
+        assert!(took_s < SOON_S, "{name}: {took_s} s");
+        making.kill().unwrap();
+        making.wait().unwrap();
+        // The map also ends with its client.
+        wait_for("the end of the map", || {
+            let mut asked = robot.demo.amber(&["call", "mapping", "progress", "--json"]);
+            let shown = String::from_utf8(asked.output().ok()?.stdout).ok()?;
+            shown.contains("\"stopped\"").then_some(())
+        });
+    }
+}
+
+#[test]
+fn one_lease_covers_the_exploration_and_others_are_told_who_explores() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    let making = make(&robot, &folder.path().join("first"), &["--explore"]);
+    robot.until("it drives", drives);
+    let error_of = |args: &[&str]| {
+        let output = robot.demo.amber(args).output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    wait_for("the lease of the wheels", || {
+        let motions = robot.demo.describe("roboclaw:0").motions;
+        let holder = motions.first()?.holder.clone()?;
+        holder
+            .contains("amber map make via mapping:0")
+            .then_some(())
+    });
+    // A busy machine may delay an answer of the wheels.
+    wait_for("a refusal with the name of the holder", || {
+        let error = error_of(&["drive", "--left", "200", "--right", "200", "--for", "1s"]);
+        error.contains("amber map make via mapping:0").then_some(())
+    });
+    let second = folder.path().join("second");
+    let error = error_of(&["map", "make", "-o", second.to_str().unwrap()]);
+    assert!(error.contains("mapping:0 makes a map already"), "{error}");
+    // Everybody may stop it. The command ends then, and still writes its map.
+    assert!(robot.amber(&["halt"]));
+    robot.until("it stands", stands);
+    assert!(!making.wait_with_output().unwrap().status.success());
+    assert!(folder.path().join("first.roson").exists());
+    assert!(robot.amber(&["halt", "--release"]));
+}
+
+#[test]
+fn without_the_driver_the_command_says_what_to_add() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Robot::start();
+    let output = folder.path().join("map");
+    let args = [
+        "map",
+        "make",
+        "--mapping",
+        "mapping:7",
+        "-o",
+        output.to_str().unwrap(),
+    ];
+    let made = robot.demo.amber(&args).output().unwrap();
+    assert!(!made.status.success());
+    let error = String::from_utf8(made.stderr).unwrap();
+    assert!(error.contains("mapping:7"), "{error}");
+    assert!(
+        error.contains("device = \"mapping:7\"") && error.contains("\"mapping\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_saves_the_map_on_the_robot_and_the_location_driver_uses_it() {
+    let robot = Robot::start();
+    // The map goes on without the client that has begun it.
+    assert!(robot.amber(&["call", "mapping", "start-map"]));
+    look_around(&robot, || heading_rad(&robot));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let client = Client::connect(robot.demo.address).await.unwrap();
+        let mapping = client.mapping(0).with_outcomes();
+        let wanted = SaveMap {
+            name: Some("saved".into()),
+            upload: Some(true),
+            ..SaveMap::default()
+        };
+        let saved = mapping.save_map(wanted).await.unwrap();
+        mapping.stop_map().await.unwrap();
+        assert!(saved.uploaded());
+        let file = saved
+            .files
+            .iter()
+            .find(|file| file.ends_with("saved.roson"));
+        let text = std::fs::read_to_string(file.unwrap()).unwrap();
+        assert_eq!(client.location(0).map().await.unwrap().roson(), text);
+        client.close().await;
+    });
 }

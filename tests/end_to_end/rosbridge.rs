@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tungstenite::WebSocket;
 
 use crate::common::{browser_tests, demo_with, is_close_answered, root, wait_for};
+use crate::map::{heading_rad, look_around};
 use crate::robot::{AT_ONCE_S, Robot, drives, fastest, stands};
 
 /// The time of a motion command, with a margin for a busy machine.
@@ -163,6 +164,43 @@ fn the_robot_stops_without_its_client_and_without_new_commands() {
     let took_s = stood.time_s - gone.time_s;
     assert!(took_s < AT_ONCE_S, "client gone: {took_s} s");
     assert_eq!(stood.contacts, 0);
+}
+
+#[test]
+fn a_client_gets_the_map_that_is_being_made_and_saves_it() {
+    // The cells of a map of walls, and of one that is being made.
+    const KNOWN_M: f64 = 0.05;
+    const GROWING_M: f64 = 0.025;
+    let (robot, address) = start();
+    let save = |url: &str| json!({"op": "call_service", "service": "/map_saver/save_map", "args": {"map_url": url}});
+    let mut client = connect(address);
+    let say = |client: &mut Client, text: Value| client.send(text.to_string().into()).unwrap();
+    let until = |client: &mut Client, what: &str, is_wanted: &dyn Fn(&Value) -> bool| {
+        wait_for(what, || {
+            let message = client.read().unwrap();
+            let message: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+            Some(message).filter(is_wanted)
+        })
+    };
+    let is_answer = |it: &Value| it["op"] == "service_response";
+    say(&mut client, save("early"));
+    let refused = until(&mut client, "a refusal", &is_answer);
+    assert_eq!(refused["values"]["result"], false, "{refused}");
+    assert!(robot.amber(&["call", "mapping", "start-map"]));
+    look_around(&robot, || heading_rad(&robot));
+    let mut client = connect(address);
+    say(&mut client, json!({"op": "subscribe", "topic": "/map"}));
+    let has_cells = |cell_m: f64| {
+        move |it: &Value| it["topic"] == "/map" && it["msg"]["info"]["resolution"] == cell_m
+    };
+    until(&mut client, "the growing map", &has_cells(GROWING_M));
+    say(&mut client, save("file:///tmp/lab"));
+    let saved = until(&mut client, "an answer", &is_answer);
+    assert_eq!(saved["values"]["result"], true, "{saved}");
+    assert!(robot.folder().join("sim/lab.yaml").exists());
+    assert!(robot.amber(&["call", "mapping", "stop-map"]));
+    let what = "the map of the location driver";
+    until(&mut client, what, &has_cells(KNOWN_M));
 }
 
 #[test]

@@ -54,6 +54,7 @@ SLOWS = 0.95
 PATIENCE_S = 12.0
 TURN = ["drive", "--left", "-150", "--right", "150", "--for", "20s"]
 GOTO = ["goto", "1.4", "1"]
+EXPLORE = ["map", "make", "--explore", "--json", "--force", "-o"]
 MAP = os.path.join(ROOT, "drivers/map/maps/flat.roson")
 #: Lets the gateway for Apollo take wheel speeds.
 APOLLO = """send = []
@@ -101,6 +102,7 @@ class Demo:
             "location:0": f"location --laser-offset-mm 0 --map {MAP}",
             "drive-to-point:0": f"drive_to_point --laser-offset-mm 0 --map {MAP}",
             "collision-avoidance:0": "collision_avoidance --laser-offset-mm 0",
+            "mapping:0": "mapping --laser-offset-mm 0",
             "gateway:0": "galileo --listen 127.0.0.1:0",
             "gateway:1": "rosbridge --listen 127.0.0.1:0",
             "gateway:2": "json-relay --listen 127.0.0.1:0",
@@ -340,12 +342,15 @@ class Row:
             last.callback(program.close)
             harms = {STOP: program.freeze, KILL: program.kill, CUT: program.cut}
             return harms[self.how] if self.target == "client" else None
+        command = self.command
+        if command is EXPLORE:
+            command = [*command, os.path.join(demo.folder, "map")]
         if self.how != CUT:
-            demo.pids["client"] = demo.start(self.command).pid
+            demo.pids["client"] = demo.start(command).pid
             return None
         relay = Relay(demo.mediator)
         last.callback(relay.close)
-        demo.start(self.command, relay.address)
+        demo.start(command, relay.address)
         return lambda: setattr(relay, "is_cut", True)
 
 
@@ -376,6 +381,7 @@ def driver_rows(what, command, device, quick=(), **more):
 ROWS = [
     *rows_of("amber drive", TURN, "client", [STOP, CUT]),
     *rows_of("amber goto", GOTO, "client", [STOP]),
+    *rows_of("amber map make", EXPLORE, "client", [STOP]),
     *rows_of("Galileo program", Galileo, "client", [CUT], [CUT]),
     *rows_of("rosbridge page", rosbridge(TWIST), "client", hows=[CUT, KILL]),
     *rows_of("rosbridge page with a goal", rosbridge(None, GOAL), "client", [CUT], [CUT, KILL]),
@@ -407,6 +413,9 @@ ROWS = [
     *driver_rows("drive-to-point under amber goto", GOTO, "drive-to-point:0", [STOP]),
     *driver_rows("location under amber goto", GOTO, "location:0"),
     *driver_rows("laser under amber goto", GOTO, "hokuyo:0"),
+    *driver_rows("mapping under amber map make", EXPLORE, "mapping:0"),
+    *driver_rows("laser under amber map make", EXPLORE, "hokuyo:0"),
+    *rows_of("mediator under amber map make", EXPLORE, "mediator", hows=[STOP]),
     # The motor controllers have a time limit of their own, and release the motors.
     *driver_rows("wheels under amber drive", TURN, "roboclaw:0", [STOP]),
     *driver_rows("wheels under amber goto", GOTO, "roboclaw:0"),

@@ -6,6 +6,7 @@ import { Goal } from "./goal.js";
 import { Link } from "./link.js";
 import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
+import { Mapping } from "./mapping.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
@@ -29,6 +30,7 @@ const map = new MapView($("map-canvas"), (place) => {
   else goal.set(place);
 });
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
+const mapping = new Mapping(link);
 const stick = new Stick((left, right) => {
   // The stick replaces the target.
   if ((left || right) && goal.place) goal.clear();
@@ -107,6 +109,10 @@ on("path", (path) => {
   text($("drive-state"), isIdle ? "" : `${path.state}${left}${reason}`);
   $("cancel").hidden = isIdle || state.role !== "drive";
 });
+on("mapping", (message) => {
+  if (message.grows !== Boolean(mapping.state.grows)) map.startTrail();
+  mapping.take(message);
+});
 on("points", (buffer) => map.takePoints(buffer));
 on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
 on("imu", ({ accel_mg, gyro_deg_s }) => {
@@ -147,6 +153,7 @@ function settle() {
   const problem = driveProblem();
   const shown = hint ?? problem ?? (holder && `${holder} drives.`);
   stick.allow(!hint);
+  mapping.allow(parts.mapping, role === "drive");
   text($("drive-hint"), shown ?? stick.hint());
   $("drive-hint").classList.toggle("problem", Boolean(problem) && shown === problem);
   $("seat").hidden = role === null || (!seat.holder && !haltedBy && !holder && !(seat.viewers > 1));
@@ -273,4 +280,4 @@ $("theme").addEventListener("click", () => {
 showSpeed();
 
 // For tests.
-window.amber = { state, map, link, stick, plots, goal, panel };
+window.amber = { state, map, mapping, link, stick, plots, goal, panel };

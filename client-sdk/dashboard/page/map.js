@@ -15,6 +15,10 @@ const TOOLS_PX = 58;
 const SCALES_M = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50];
 const SCALE_PX = 40;
 
+/** Whether bounds lie within others. */
+const contains = (outer, inner) =>
+  outer && outer[0] <= inner[0] && outer[1] <= inner[1] && outer[2] >= inner[2] && outer[3] >= inner[3];
+
 export class MapView {
   constructor(canvas, onGoal) {
     this.canvas = canvas;
@@ -47,8 +51,17 @@ export class MapView {
     this.redraw();
   }
 
+  /** The robot is on another map now. */
+  startTrail() {
+    this.before = null;
+    this.trail = [];
+    this.isTouched = false;
+    this.fit();
+  }
+
   takeMap(map) {
-    const isNew = !this.map;
+    // A growing map stays in view.
+    const isNew = !this.map || (map.bounds && !contains(this.map.bounds, map.bounds));
     this.map = map.missing ? null : map;
     this.picture = null;
     if (map.grid) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use amber_client::Client;
 use amber_map::Pose;
 use amber_proto::Device;
-use amber_scene::{Part, State, mount};
+use amber_proto::mapping::Progress;
+use amber_scene::{Part, Scene, State, mount};
 use amber_web::calls::in_words;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
@@ -17,7 +18,7 @@ use crate::feeds;
 use crate::frames::{self, Points};
 use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
-use crate::outbox::Channel;
+use crate::outbox::{Channel, Frame};
 use crate::panel;
 use crate::parts::Parts;
 use crate::pilot::{self, Order, Pilots};
@@ -42,6 +43,9 @@ pub(crate) struct App {
     /// A page has set targets.
     new_targets: Arc<Notify>,
     scene: State,
+    /// The map that is being made. While it grows, it is shown instead of that of the location driver.
+    growing: Option<Box<Progress>>,
+    drawn: Option<Frame>,
     mount: Part<Pose>,
     started: Instant,
 }
@@ -70,6 +74,8 @@ impl App {
             is_fed: false,
             new_targets,
             scene: State::default(),
+            growing: None,
+            drawn: None,
             mount: no_mount(),
             started: Instant::now(),
         }
@@ -148,10 +154,10 @@ impl App {
                 let shown = frames::text(&frames::shape(shape));
                 self.hub.show(Channel::Shape, shown);
             }
+            Measured::Mapping(progress, drawn) => self.take_mapping(progress, drawn),
             Measured::Map(map) => {
                 self.scene.map.set(map);
-                let shown = frames::text(&frames::map(self.scene.map.get()));
-                self.hub.show(Channel::Map, shown);
+                self.show_map();
             }
             Measured::Pose(pose) => {
                 self.scene.take_pose(pose);
@@ -164,6 +170,9 @@ impl App {
             Measured::Scan(scan) => {
                 let around = scan.clone();
                 self.scene.take_scan(scan);
+                if self.growing.is_some() {
+                    return;
+                }
                 match (self.scene.scan(&self.mount), around) {
                     (Ok(places), _) => {
                         let shown = frames::scan(Points::ScanOnMap, &places);
@@ -181,13 +190,13 @@ impl App {
             }
             Measured::Particles(particles) => {
                 self.scene.particles.set(particles);
-                let all = self.scene.particles.get();
-                let all = all.as_deref().unwrap_or_default();
-                self.hub.show(Channel::Particles, frames::particles(all));
+                self.show_particles();
             }
             Measured::Drive(drive) => {
                 self.scene.drive.set(drive);
-                self.hub.handle_path(self.scene.drive.get());
+                if self.growing.is_none() {
+                    self.hub.handle_path(self.scene.drive.get());
+                }
             }
             Measured::Wheels(speeds) => {
                 let shown = frames::text(&frames::wheels(speeds));
@@ -204,7 +213,61 @@ impl App {
         }
     }
 
+    /// Shows a growing map, or that of the location driver again.
+    fn take_mapping(&mut self, progress: Box<Progress>, drawn: Option<Frame>) {
+        self.hub.handle_mapping(&progress);
+        let is_new = drawn.is_some();
+        self.drawn = drawn.or(self.drawn.take());
+        let grew = self.growing.is_some();
+        let grows = frames::grows(&progress);
+        self.growing = grows.then_some(progress);
+        if is_new || grew != grows {
+            self.show_map();
+        }
+        if grew && !grows {
+            self.drawn = None;
+            self.show_pose();
+            self.show_particles();
+            self.hub.handle_path(self.scene.drive.get());
+        }
+        let Some(progress) = &self.growing else {
+            return;
+        };
+        let scene = Scene::of_growing(None, progress, "");
+        let scan = scene.scan.as_deref().unwrap_or_default();
+        let scan = frames::scan(Points::ScanOnMap, scan);
+        self.hub.show(Channel::Scan, scan);
+        self.hub.handle_path(&scene.drive);
+        let pose = frames::text(&frames::pose(&scene.located));
+        self.hub.show(Channel::Pose, pose);
+        if !grew {
+            self.show_particles();
+        }
+    }
+
+    fn show_map(&mut self) {
+        let missing = || Err("the map begins".to_owned());
+        let map = match (&self.growing, &self.drawn) {
+            (None, _) => frames::text(&frames::map(self.scene.map.get())),
+            (Some(_), Some(drawn)) => drawn.clone(),
+            (Some(_), None) => frames::text(&frames::map(&missing())),
+        };
+        self.hub.show(Channel::Map, map);
+    }
+
+    fn show_particles(&mut self) {
+        let all: &[_] = match self.growing {
+            // They are on another map.
+            Some(_) => &[],
+            None => self.scene.particles.get().as_deref().unwrap_or_default(),
+        };
+        self.hub.show(Channel::Particles, frames::particles(all));
+    }
+
     fn show_pose(&mut self) {
+        if self.growing.is_some() {
+            return;
+        }
         let pose = frames::pose(&self.scene.located());
         self.hub.show(Channel::Pose, frames::text(&pose));
     }
@@ -237,13 +300,16 @@ impl App {
                 Output::Goal(ticket, device, target) => {
                     self.order(ticket.viewer, Order::Goal(ticket, device, target));
                 }
-                Output::Stop(id, device) if Some(device) == self.hub.parts().targets => {
+                Output::Explore(ticket, device) => {
+                    self.order(ticket.viewer, Order::Explore(ticket, device));
+                }
+                Output::Stop(id, device) if self.hub.parts().has_errands(device) => {
                     self.order(id, Order::Stop(device));
                 }
                 Output::Stop(id, device) => self.pilot(id).stop(device),
                 Output::Halt(id, is_halted) => self.order(id, Order::Halt(is_halted)),
                 Output::TakeOver(id) => self.order(id, Order::TakeOver),
-                Output::NoTargets(id, device) => self.order(id, Order::NoTargets(device)),
+                Output::EndErrand(id, device) => self.order(id, Order::EndErrand(device)),
                 Output::Change(ticket, device, action) => self.change(ticket, device, action),
                 Output::Call(ticket, device, method, args, permission) => {
                     let call = Order::Call(ticket, device, method, args, permission);
@@ -280,7 +346,7 @@ impl App {
             for task in tasks.into_iter().flatten().chain(robot) {
                 task.abort();
             }
-            self.scene = State::default();
+            self.forget();
             return;
         }
         let Some(client) = self.client.clone() else {
@@ -308,9 +374,16 @@ impl App {
             if let Some((_, task)) = before {
                 task.abort();
             }
-            self.scene = State::default();
+            self.forget();
             self.mount = no_mount();
         }
+    }
+
+    /// Forgets what is shown.
+    fn forget(&mut self) {
+        self.scene = State::default();
+        self.growing = None;
+        self.drawn = None;
     }
 
     fn watch(&mut self, device: Device) {

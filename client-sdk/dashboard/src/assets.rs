@@ -42,6 +42,7 @@ pub const ASSETS: &[Asset] = &[
     asset!("/link.js", SCRIPT, "link.js"),
     asset!("/log.js", SCRIPT, "log.js"),
     asset!("/map.js", SCRIPT, "map.js"),
+    asset!("/mapping.js", SCRIPT, "mapping.js"),
     asset!("/panel.js", SCRIPT, "panel.js"),
     asset!("/plot.js", SCRIPT, "plot.js"),
     asset!("/stick.js", SCRIPT, "stick.js"),

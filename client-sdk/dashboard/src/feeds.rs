@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_client::sources::{watch_scans, watch_wheels};
-use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, Maestro, NineDof, Roboclaw};
+use amber_client::{
+    Client, DriveToPoint, Hokuyo, LocationService, Maestro, MappingService, NineDof, Roboclaw,
+};
+use amber_proto::mapping::Progress;
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
-use amber_scene::{Devices, mount};
+use amber_scene::{Devices, Growing, mount};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::task::spawn_blocking;
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::frames;
 use crate::input::{Input, Measured};
@@ -27,6 +31,8 @@ const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
 const WHEELS: Duration = Duration::from_millis(50);
 const IMU: Duration = Duration::from_millis(50);
+/// The driver of maps tells its state once a second, and more often while a map grows.
+const SILENCE: Duration = Duration::from_secs(4);
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(700);
 
@@ -173,7 +179,44 @@ pub(crate) async fn watch_robot(
         })
         .await;
     };
-    tokio::join!(on_map, scans, drive, speeds, motion, servos);
+    let mapping = async {
+        let Some(device) = parts.mapping else {
+            return;
+        };
+        let mapping = MappingService::new(client.device(device)).with_deadline(DEADLINE);
+        let mut growing = Growing::default();
+        loop {
+            let Ok(mut updates) = mapping.progress_updates().await else {
+                sleep(RETRY).await;
+                continue;
+            };
+            loop {
+                let progress = match timeout(SILENCE, updates.next()).await {
+                    Ok(Some(update)) => update.message,
+                    Ok(None) => break,
+                    // The driver no longer runs, so no map grows.
+                    Err(_) => Progress::default(),
+                };
+                let mut drawn = None;
+                if growing.is_outdated(&progress) {
+                    // What is missing comes with the next update.
+                    let _ = growing.follow(&mapping).await;
+                    // A large map takes long, and leases must be kept meanwhile.
+                    let drawing = spawn_blocking(move || {
+                        let ground = growing.ground();
+                        let shown = ground.map(|ground| frames::text(&frames::map(&Ok(ground))));
+                        (growing, shown)
+                    });
+                    match drawing.await {
+                        Ok(done) => (growing, drawn) = done,
+                        Err(_) => return,
+                    }
+                }
+                send(Measured::Mapping(Box::new(progress), drawn)).await;
+            }
+        }
+    };
+    tokio::join!(on_map, scans, drive, speeds, motion, servos, mapping);
 }
 
 /// No robot device says where the laser is.

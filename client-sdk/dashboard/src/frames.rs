@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use amber_client::{ImuReading, WheelSpeeds};
+use amber_client::{ImuReading, MappingService, WheelSpeeds};
 use amber_map::ros_map;
+use amber_proto::mapping::Progress;
+use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType, location::Particle};
@@ -118,6 +120,22 @@ pub fn path(drive: &Part<Drive>) -> Value {
         "remaining": drive.remaining_m, "path": path, "targets": targets,
         "ended": ended,
     })
+}
+
+/// The state of the map that is being made.
+pub fn mapping(progress: &Progress) -> Value {
+    json!({
+        "t": "mapping",
+        "grows": grows(progress), "exists": progress.state() != State::None,
+        "explores": MappingService::explores(progress),
+        "words": progress.words, "trouble": progress.trouble,
+        "distance_m": progress.distance, "area_m2": progress.area, "loops": progress.loops,
+    })
+}
+
+/// Whether a map grows.
+pub fn grows(progress: &Progress) -> bool {
+    progress.state() == State::Growing
 }
 
 /// Shorter numbers in JSON.

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use amber_client::WheelSpeeds;
 use amber_client::values::Target;
+use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::{Device, DeviceType};
 use amber_robot::bucket::Bucket;
@@ -60,8 +60,10 @@ pub enum Output {
     Drive(ViewerId, Device, WheelSpeeds),
     /// Drive to a target, on behalf of a page.
     Goal(Ticket, Device, Target),
-    /// End the targets of a page.
-    NoTargets(ViewerId, Device),
+    /// Explore, on behalf of a page.
+    Explore(Ticket, Device),
+    /// End the targets or the exploration of a page.
+    EndErrand(ViewerId, Device),
     /// Stop a device because a page asks for it, whoever moves it.
     Stop(ViewerId, Device),
     /// Halt everything that moves, or release the halt.
@@ -103,6 +105,11 @@ pub struct Hub {
     counted: frames::Counted,
     parts: Parts,
     has_targets: bool,
+    /// Whether a map grows, and whether the robot explores for it.
+    grows: bool,
+    explores: bool,
+    /// The page for which the robot explores.
+    explorer: Option<ViewerId>,
     /// The newest frames, for pages that come later.
     newest: BTreeMap<Channel, Frame>,
     events: VecDeque<Frame>,
@@ -162,6 +169,9 @@ impl Hub {
             counted: frames::Counted::default(),
             parts: Parts::default(),
             has_targets: false,
+            grows: false,
+            explores: false,
+            explorer: None,
             newest: BTreeMap::new(),
             events: VecDeque::new(),
             outputs: VecDeque::new(),
@@ -256,9 +266,7 @@ impl Hub {
         }
         self.controls.release(id);
         self.halted.remove(&id);
-        if self.navigator == Some(id) {
-            self.cancel_targets(id);
-        }
+        self.end_errands(id);
         self.settle(now);
         self.outputs.push_back(Output::Leave(id));
         if self.viewers.is_empty() {
@@ -270,9 +278,8 @@ impl Hub {
 
     /// A page that usually answers has fallen silent: it may have frozen.
     pub fn handle_silence(&mut self, now: Duration, id: ViewerId) {
-        if self.navigator == Some(id) {
-            self.notice(id, "cancelled the target: this page did not answer");
-            self.cancel_targets(id);
+        if self.end_errands(id) {
+            self.notice(id, "stopped the robot: this page did not answer");
             self.settle(now);
         }
     }
@@ -361,6 +368,15 @@ impl Hub {
                     self.answer(ticket, Err(why.to_owned()));
                 }
             }
+            Said::Explore { id: number } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                if let Err(why) = self.explore(now, ticket) {
+                    self.answer(ticket, Err(why.to_owned()));
+                }
+            }
             Said::Change {
                 id: number,
                 device,
@@ -413,6 +429,17 @@ impl Hub {
     pub fn handle_path(&mut self, drive: &Part<Drive>) {
         self.has_targets = drive.as_ref().is_ok_and(|drive| !drive.targets.is_empty());
         self.show(Channel::Path, frames::text(&frames::path(drive)));
+    }
+
+    /// The state of the map that is being made.
+    pub fn handle_mapping(&mut self, progress: &Progress) {
+        self.grows = frames::grows(progress);
+        let explored = self.explores;
+        self.explores = MappingService::explores(progress);
+        if explored && !self.explores {
+            self.explorer = None;
+        }
+        self.show(Channel::Mapping, frames::text(&frames::mapping(progress)));
     }
 
     /// A measurement.
@@ -500,9 +527,12 @@ impl Hub {
             return;
         }
         self.route = route;
+        // Two drivers must not command the wheels at once.
         if !was_moving && self.has_targets {
-            // Two drivers must not command the wheels at once.
             self.cancel_targets(id);
+        }
+        if !was_moving && self.explores {
+            self.stop_exploring(id);
         }
     }
 
@@ -527,22 +557,46 @@ impl Hub {
         if !(x.is_finite() && y.is_finite()) {
             return Err("invalid target");
         }
-        if self.is_taken_from(now, id) {
-            return Err("another page is driving the robot");
+        if self.grows {
+            return Err("this map still grows: save and use it, then drive to points on it");
         }
-        // The same page may still hold the stick.
-        let _ = self.controls.drive(now, id, WheelSpeeds::STOP, MOTION_LIFE);
-        self.settle(now);
+        self.take_from_stick(now, id)?;
         self.navigator = Some(id);
         let goal = Output::Goal(ticket, device, Target::new(x, y));
         self.outputs.push_back(goal);
         Ok(())
     }
 
+    fn explore(&mut self, now: Duration, ticket: Ticket) -> Result<(), &'static str> {
+        let id = ticket.viewer;
+        let device = self.parts.mapping;
+        let device = device.ok_or("this robot has no driver that makes maps")?;
+        self.take_from_stick(now, id)?;
+        // Two drivers must not command the wheels at once.
+        if self.has_targets {
+            self.cancel_targets(id);
+        }
+        self.explorer = Some(id);
+        self.outputs.push_back(Output::Explore(ticket, device));
+        Ok(())
+    }
+
+    /// A driver drives for this page from now on.
+    fn take_from_stick(&mut self, now: Duration, id: ViewerId) -> Result<(), &'static str> {
+        if self.is_taken_from(now, id) {
+            return Err("another page is driving the robot");
+        }
+        // The same page may still hold the stick.
+        let _ = self.controls.drive(now, id, WheelSpeeds::STOP, MOTION_LIFE);
+        self.settle(now);
+        Ok(())
+    }
+
     fn stop(&mut self, now: Duration, id: ViewerId) {
         self.stop_pages(now, "stopped: release the stick to drive again");
         self.navigator = None;
-        let devices = [self.parts.targets, self.parts.wheels];
+        self.explorer = None;
+        let devices = [self.parts.targets, self.parts.mapping, self.parts.wheels];
         let stops = devices.into_iter().flatten();
         self.outputs
             .extend(stops.map(|device| Output::Stop(id, device)));
@@ -585,10 +639,29 @@ impl Hub {
         self.outputs.push_back(Output::TakeOver(id));
     }
 
+    /// Ends what drivers do for a page. `false` if that is nothing.
+    fn end_errands(&mut self, id: ViewerId) -> bool {
+        let (navigates, explores) = (self.navigator == Some(id), self.explorer == Some(id));
+        if navigates {
+            self.cancel_targets(id);
+        }
+        if explores {
+            self.stop_exploring(id);
+        }
+        navigates || explores
+    }
+
     fn cancel_targets(&mut self, id: ViewerId) {
         self.navigator = None;
         if let Some(device) = self.parts.targets {
-            self.outputs.push_back(Output::NoTargets(id, device));
+            self.outputs.push_back(Output::EndErrand(id, device));
+        }
+    }
+
+    fn stop_exploring(&mut self, id: ViewerId) {
+        self.explorer = None;
+        if let Some(device) = self.parts.mapping {
+            self.outputs.push_back(Output::EndErrand(id, device));
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
 use amber_proto::Device;
 use amber_proto::location::Particle;
+use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::robot::Shape;
 use amber_scene::{Drive, Ground, Located, Part};
@@ -59,4 +60,6 @@ pub(crate) enum Measured {
     Servos(Vec<(u32, i32)>),
     /// The shape of the robot; `None` if no robot device says it.
     Shape(Option<Box<Shape>>),
+    /// The state of the map that is being made, and the map for pages if it has changed.
+    Mapping(Box<Progress>, Option<Frame>),
 }

@@ -38,6 +38,8 @@ pub enum Channel {
     Particles,
     /// The path and the targets.
     Path,
+    /// The state of the map that is being made.
+    Mapping,
     /// The wheel speeds.
     Wheels,
     /// The motion sensors.

@@ -21,6 +21,8 @@ pub struct Parts {
     pub targets: Option<Device>,
     /// The servos.
     pub servos: Option<Device>,
+    /// Makes maps.
+    pub mapping: Option<Device>,
 }
 
 /// The same as text, for the page.
@@ -33,6 +35,7 @@ pub struct PartsShown {
     imu: Option<String>,
     targets: Option<String>,
     servos: Option<String>,
+    mapping: Option<String>,
 }
 
 impl Parts {
@@ -52,7 +55,14 @@ impl Parts {
             imu: first(DeviceType::NINEDOF),
             targets: first(DeviceType::DRIVE_TO_POINT),
             servos: first(DeviceType::MAESTRO),
+            mapping: first(DeviceType::MAPPING),
         }
+    }
+
+    /// Whether a device drives the robot by itself, until it is stopped.
+    #[must_use]
+    pub fn has_errands(&self, device: Device) -> bool {
+        [self.targets, self.mapping].contains(&Some(device))
     }
 
     /// The same as text.
@@ -67,6 +77,7 @@ impl Parts {
             imu: text(self.imu),
             targets: text(self.targets),
             servos: text(self.servos),
+            mapping: text(self.mapping),
         }
     }
 }

@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use amber_client::lease::{Claims, Terms, Use};
 use amber_client::values::Target;
-use amber_client::{Client, DriveToPoint, Error, NineDof, Roboclaw, WheelSpeeds};
+use amber_client::{Client, DriveToPoint, Error, MappingService, NineDof, Roboclaw, WheelSpeeds};
 use amber_proto::Device;
+use amber_proto::mapping::Explore;
 use amber_proto::ninedof::SubscribeAction;
 use amber_scene::moving;
 use amber_web::calls::{self, in_words};
@@ -61,9 +62,11 @@ type Motions = watch::Receiver<Option<Motion>>;
 pub(crate) enum Order {
     /// Drive to a target.
     Goal(Ticket, Device, Target),
-    /// End the targets of this page.
-    NoTargets(Device),
-    /// Stop a driver with targets, whoever has set them.
+    /// Explore.
+    Explore(Ticket, Device),
+    /// End the targets or the exploration of this page.
+    EndErrand(Device),
+    /// Stop a driver that drives by itself, for whichever client.
     Stop(Device),
     /// Halt everything that moves, or release the halt.
     Halt(bool),
@@ -214,7 +217,7 @@ impl Pilot {
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::NoTargets(_) | Order::Stop(_) = order {
+            if let Order::EndErrand(_) | Order::Stop(_) = order {
                 self.perform(client, leases, order).await;
             }
         }
@@ -291,14 +294,20 @@ impl Pilot {
                 let answer = answer.map_err(|error| in_words(&error));
                 self.answer(ticket, answer).await;
             }
-            Order::NoTargets(device) => {
-                // Targets of other programs are no business of this page.
+            Order::Explore(ticket, device) => {
+                let begun = self.explore(client, leases, device).await;
+                let answer = begun.map(|()| Value::Null);
+                let answer = answer.map_err(|error| in_words(&error));
+                self.answer(ticket, answer).await;
+            }
+            Order::EndErrand(device) => {
+                // What drivers do for other programs is no business of this page.
                 if let Err(error) = leases.claim(client, device, Use::Command).await {
                     return self.refused(&error).await;
                 }
-                self.forget_targets(client, leases, device).await;
+                self.end_errand(client, leases, device).await;
             }
-            Order::Stop(device) => self.forget_targets(client, leases, device).await,
+            Order::Stop(device) => self.end_errand(client, leases, device).await,
             Order::Halt(is_halted) => self.halt(client, is_halted),
             Order::TakeOver => {
                 leases.by_force_until = Some(Instant::now() + TAKE_OVER_TIME);
@@ -342,9 +351,28 @@ impl Pilot {
         self.set_targets(client, device, &[target]).await
     }
 
-    /// Forgets all targets of a driver, and gives its lease back.
-    async fn forget_targets(&self, client: &Client, leases: &mut Leases, device: Device) {
-        if let Err(error) = self.set_targets(client, device, &[]).await {
+    /// Lets the robot explore.
+    async fn explore(
+        &self,
+        client: &Client,
+        leases: &mut Leases,
+        device: Device,
+    ) -> Result<(), Error> {
+        if let Err(error) = leases.claim(client, device, Use::Errand).await {
+            // Offers to take over.
+            self.refused(&error).await;
+            return Err(error);
+        }
+        set_exploring(client, device, true).await
+    }
+
+    /// Ends the targets or the exploration of a driver, and gives its lease back.
+    async fn end_errand(&self, client: &Client, leases: &mut Leases, device: Device) {
+        let ended = match Some(device) == self.parts.mapping {
+            true => set_exploring(client, device, false).await,
+            false => self.set_targets(client, device, &[]).await,
+        };
+        if let Err(error) = ended {
             self.refused(&error).await;
         }
         leases.claims.release(device);
@@ -398,6 +426,15 @@ impl Pilot {
     async fn answer(&self, ticket: Ticket, answer: Result<Value, String>) {
         let _ = self.inputs.send(Input::Answer(ticket, answer)).await;
     }
+}
+
+async fn set_exploring(client: &Client, device: Device, on: bool) -> Result<(), Error> {
+    let explore = Explore {
+        on: Some(on),
+        ..Explore::default()
+    };
+    let mapping = MappingService::new(client.device(device)).with_outcomes();
+    mapping.explore(explore).await
 }
 
 /// The leases of one page.

@@ -6,7 +6,7 @@ use amber_proto::{Device, DeviceType};
 use tokio::time::sleep;
 
 use crate::error::Result;
-use crate::proxy::{DriveToPoint, PidFollowTrajectory, Proxy};
+use crate::proxy::{DriveToPoint, MappingService, PidFollowTrajectory, Proxy};
 
 /// The time between two requests for what is left.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(super) fn has_known_end(device: Device) -> bool {
     matches!(
         device.device_type,
-        DeviceType::DRIVE_TO_POINT | DeviceType::PID_FOLLOW_TRAJECTORY
+        DeviceType::DRIVE_TO_POINT | DeviceType::PID_FOLLOW_TRAJECTORY | DeviceType::MAPPING
     )
 }
 
@@ -38,6 +38,10 @@ async fn is_over(device: &Proxy) -> Result<bool> {
         DeviceType::PID_FOLLOW_TRAJECTORY => {
             let left = PidFollowTrajectory::new(device.clone());
             Ok(left.next_targets().await?.is_empty())
+        }
+        DeviceType::MAPPING => {
+            let progress = MappingService::new(device.clone()).progress().await?;
+            Ok(!MappingService::explores(&progress))
         }
         _ => Ok(false),
     }

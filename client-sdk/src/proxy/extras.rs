@@ -1,8 +1,10 @@
 //! Methods of clients that are not single requests. IO.
 
+use amber_proto::mapping::Progress;
+use amber_proto::mapping::progress::{Exploration, State};
 use amber_values::WheelSpeeds;
 
-use super::{CollisionAvoidance, DriveToPoint, Roboclaw, blocking};
+use super::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw, blocking};
 use crate::error::Result;
 
 /// `stop` for devices with wheels.
@@ -37,3 +39,15 @@ macro_rules! stop {
 stop!(Roboclaw, wheels => wheels.drive(WheelSpeeds::STOP));
 stop!(CollisionAvoidance, wheels => wheels.drive(WheelSpeeds::STOP));
 stop!(DriveToPoint, robot => robot.set_targets(&[]));
+
+impl MappingService {
+    /// Whether the robot explores: it may begin to move at any time.
+    #[must_use]
+    pub fn explores(progress: &Progress) -> bool {
+        progress.state() == State::Growing
+            && matches!(
+                progress.exploration(),
+                Exploration::Waiting | Exploration::Exploring | Exploration::Returning
+            )
+    }
+}

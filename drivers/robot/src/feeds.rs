@@ -8,15 +8,15 @@ use std::time::Duration;
 use amber_client::Client;
 use amber_client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
 use amber_client::sources::{self, watch_scans, watch_wheels};
-use amber_map::{Layout, Occupancy};
+use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
-use amber_proto::{Device, location};
-use amber_scene::{Ground, mount};
+use amber_scene::mount;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use crate::maps;
 use crate::robot::{Measurement, News, Topic};
 
 /// The time between two requests or readings.
@@ -24,15 +24,8 @@ const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 const POSE_PERIOD: Duration = Duration::from_millis(100);
 const IMU_PERIOD: Duration = Duration::from_millis(50);
 const TARGETS_PERIOD: Duration = Duration::from_millis(500);
-/// Maps change rarely.
-const MAP_PERIOD: Duration = Duration::from_secs(5);
 /// Drivers that know the position of the laser may start later.
 const MOUNT_PERIOD: Duration = Duration::from_secs(2);
-/// The driver encodes a map as PNG first.
-const MAP_DEADLINE: Duration = Duration::from_secs(2);
-/// A map of walls becomes a grid with cells of this size and a border of this width.
-const CELL_M: f64 = 0.05;
-const BORDER_M: f64 = 0.5;
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(300);
 /// The time between two attempts to subscribe.
@@ -152,29 +145,16 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 sleep(RETRY).await;
             }
         }
-        Topic::Map(device) => {
-            let location = LocationService::new(client.device(device)).with_deadline(MAP_DEADLINE);
-            let mut ticks = ticks(MAP_PERIOD);
-            let mut last = None;
-            loop {
-                ticks.tick().await;
-                let Ok(map) = location.map().await else {
-                    continue;
-                };
-                if last.as_ref() == Some(&map) {
-                    continue;
+        Topic::Map(devices) => {
+            let device = devices.location;
+            let take = |grid| match grid {
+                Ok(grid) => sink.offer(device, Measurement::Map(Arc::new(grid))),
+                Err(problem) => {
+                    tracing::warn!(%device, "no map: {problem}");
+                    true
                 }
-                match grid(&map) {
-                    Ok(grid) => {
-                        if !sink.offer(device, Measurement::Map(Arc::new(grid))) {
-                            // Again at the next check.
-                            continue;
-                        }
-                    }
-                    Err(problem) => tracing::warn!(%device, "no map: {problem}"),
-                }
-                last = Some(map);
-            }
+            };
+            maps::watch(&client, devices, take).await;
         }
         Topic::Mount(device) => {
             let mut ticks = ticks(MOUNT_PERIOD);
@@ -227,22 +207,6 @@ impl Sink {
 
     fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
-    }
-}
-
-/// The map of a driver as a grid.
-///
-/// # Errors
-/// The map is invalid.
-pub fn grid(map: &location::Map) -> Result<Occupancy, String> {
-    match Ground::of_message(map)? {
-        Ground::Grid(grid) => Ok(grid),
-        Ground::Walls(walls) => {
-            let faces = walls.faces();
-            let layout = Layout::around_walls(&faces, BORDER_M, CELL_M);
-            let layout = layout.map_err(|error| error.to_string())?;
-            Ok(Occupancy::from_walls(layout, &faces))
-        }
     }
 }
 

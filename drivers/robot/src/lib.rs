@@ -9,7 +9,7 @@
 //! lasts), [`helm`] (the same for all devices of a robot), [`errand`] (motion that goes on without
 //! further commands), [`motion`] (which messages move wheels), [`lag`] (how late a message is),
 //! [`bucket`] (rates), [`limits`]. IO: [`users`] (sessions as clients of the mediator, with their
-//! leases), [`feeds`] (measurements).
+//! leases), [`feeds`] (measurements), [`maps`].
 
 pub mod bucket;
 pub mod controls;
@@ -18,6 +18,7 @@ pub mod feeds;
 pub mod helm;
 pub mod lag;
 pub mod limits;
+pub mod maps;
 pub mod motion;
 pub mod robot;
 pub mod users;

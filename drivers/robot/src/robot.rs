@@ -21,6 +21,8 @@ pub struct Robot {
     pub imu: Device,
     /// The driver that drives to targets.
     pub targets: Device,
+    /// The driver that makes maps.
+    pub mapping: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
 }
@@ -35,7 +37,17 @@ impl Robot {
             location: Device::new(DeviceType::LOCATION, 0),
             imu: Device::new(DeviceType::NINEDOF, 0),
             targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
+            mapping: Device::new(DeviceType::MAPPING, 0),
             drive,
+        }
+    }
+
+    /// The devices that have maps.
+    #[must_use]
+    pub fn maps(&self) -> MapDevices {
+        MapDevices {
+            location: self.location,
+            mapping: self.mapping,
         }
     }
 
@@ -55,6 +67,15 @@ impl Robot {
     }
 }
 
+/// The devices that have maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MapDevices {
+    /// The driver that locates the robot.
+    pub location: Device,
+    /// The driver that makes maps.
+    pub mapping: Device,
+}
+
 /// A measurement of a device that a program watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -68,8 +89,8 @@ pub enum Topic {
     Imu(Device),
     /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
     Targets(Device),
-    /// The map of a location driver, at first and when it changes: [`Measurement::Map`].
-    Map(Device),
+    /// The map, at first and when it changes: [`Measurement::Map`].
+    Map(MapDevices),
     /// The position of a laser scanner on the robot, once it is known: [`Measurement::Mount`].
     Mount(Device),
 }
@@ -131,6 +152,8 @@ pub enum Order {
     Stop(Device),
     /// Halts all devices that move (`true`), or releases the halt.
     Halt(bool),
+    /// Save the map that is being made under this name; [`News::Saved`] follows with this number.
+    SaveMap(Device, u32, String),
     /// A `DriverMsg` as a client would send it. [`motion::of`](crate::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`News::Message`].
@@ -146,6 +169,8 @@ pub enum News {
     Message(User, Device, Bytes),
     /// A device refuses the motion of a user, for this reason. At most once a second for each.
     Refused(User, String),
+    /// A map of a user is saved, or the reason why not.
+    Saved(User, u32, Result<(), String>),
 }
 
 /// A session of a foreign program, which is a separate client of the mediator.

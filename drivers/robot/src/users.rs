@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use amber_client::lease::{Claims, Terms, Use};
-use amber_client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
+use amber_client::proxy::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw};
 use amber_client::{Client, Error, Proxy};
+use amber_proto::mapping::SaveMap;
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_scene::moving;
 use amber_values::WheelSpeeds;
@@ -310,7 +311,25 @@ impl Task {
                     claims.release(device);
                 }
             }
+            Order::SaveMap(device, number, name) => self.save_map(client, device, number, name),
         }
+    }
+
+    /// Saves a map, which takes a while.
+    fn save_map(&self, client: &Client, device: Device, number: u32, name: String) {
+        let mapping = MappingService::new(client.device(device));
+        let (user, news) = (self.user, self.news.clone());
+        tokio::spawn(async move {
+            let wanted = SaveMap {
+                name: Some(name),
+                // As the map savers of ROS.
+                replace: Some(true),
+                ..SaveMap::default()
+            };
+            let saved = mapping.save_map(wanted).await;
+            let saved = saved.map(drop).map_err(|error| error.to_string());
+            let _ = news.send(News::Saved(user, number, saved)).await;
+        });
     }
 
     /// Handles this message like a client of Amber.

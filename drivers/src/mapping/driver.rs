@@ -103,7 +103,7 @@ impl MapDriver {
         let Course { setup, .. } = course.clone();
         let pilot = MapPilot::new(course, mapper.clone(), board.clone());
         self.desk = Desk::default();
-        self.desk.open(Robot::new(pilot, setup, &link), link);
+        (self.desk).open_in_thread(Robot::new(pilot, setup, &link), link);
         self.map = Some(Map {
             mapper,
             board,

@@ -107,12 +107,14 @@ impl Options {
         });
         let map = quoted(&robot.map.to_string_lossy());
         let shape = quoted(&robot.shape.to_string_lossy());
+        let maps = quoted(&self.dir.to_string_lossy());
         let others = [
             format!("robot:0=amber driver robot --config {shape}"),
             format!("location:0=amber driver location --map {map}"),
             "collision-avoidance:0=amber driver collision_avoidance".to_owned(),
             format!("drive-to-point:0=amber driver drive_to_point --map {map}"),
             "pid-follow-trajectory:0=amber driver pid_follow_trajectory".to_owned(),
+            format!("mapping:0=amber driver mapping --maps {maps}"),
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];

@@ -270,7 +270,9 @@ pub fn read(method: &Method, words: &[String], spelling: Spelling<'_>) -> Result
     {
         return Err(Error::new("argument 'period' must be above 0"));
     }
-    if method.kind == Kind::Tell && !arguments.is_empty() && reader.named.is_empty() {
+    // Without numbers, a value such as the speeds of all wheels says nothing. Settings may all be absent.
+    let is_value = is_whole(method, &arguments) && !arguments.is_empty();
+    if method.kind == Kind::Tell && is_value && reader.named.is_empty() {
         return Err(Error::new("the arguments are missing"));
     }
     Ok(reader.given)

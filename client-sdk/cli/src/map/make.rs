@@ -1,51 +1,45 @@
-//! `amber map make`: makes a map from scans and wheel speeds. IO.
+//! `amber map make`: lets the driver Mapping make a map, shows it, and writes its files. IO.
 //!
 //! ```text
-//!   hokuyo ---> sources --+--> mapper: two threads --> progress, drawing, files
-//!   roboclaw -> sources --+         |
-//!                         +--> pilot, with --explore --> roboclaw
-//!   keys, with --drive ---------------------------------> roboclaw
+//!   driver Mapping <-- start, explore, stop, save -- this command --> drawing, progress, files
+//!                  --- progress, grid, map --------->     |
+//!   roboclaw <----------------------------- keys, with --drive
 //! ```
+//!
+//! The loop that drives runs in the driver, on the robot.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use amber_client::sources::{self, RobotClock};
-use amber_client::{Client, Hokuyo, Roboclaw};
-use amber_map::{Outline, Pose};
-use amber_navigation::collision;
-use amber_navigation::drive_to_point;
-use amber_navigation::kinematics::SkidSteer;
-use amber_navigation::pursuit;
-use amber_navigation::scan::Scan;
-use amber_navigation::slam::Config;
+use amber_client::error::Unavailability;
+use amber_client::{Client, Error, MappingService, Roboclaw};
+use amber_map::ros_map;
+use amber_proto::mapping::progress::{Exploration, State};
+use amber_proto::mapping::{Explore, Piece, Progress, SaveMap, SavedMap, StartMap, piece};
 use amber_proto::{Device, DeviceType};
-use amber_scene::Scene;
+use amber_scene::{Ground, Growing, Scene, place_to_plane};
 use amber_terminal::{Failure, note, print, show};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::files::Files;
-use self::mapper::{Mapper, Report};
-use self::picture::LastScans;
-use self::pilot::Pilot;
 use self::screen::Screen;
 use self::shown::{Made, Shown};
-use super::laser::LaserOptions;
 use crate::drive::{self, Hands};
 use crate::end::End;
 use crate::lease::{self, Hold};
-use crate::scan;
 
 mod files;
-mod mapper;
 mod picture;
-mod pilot;
 mod screen;
 mod shown;
 
 pub(super) const HELP: &str = "\
+The driver `mapping` on the robot makes the map, and explores; this command shows it and writes the
+files on this computer.
+
 Drive the robot slowly through all rooms and back to its start: returning to known places improves
 the map. --drive uses the keys of `amber drive`; without it, any other program can drive, such as
 `amber drive` in another terminal. With --explore, the robot drives autonomously. --live draws the
@@ -61,16 +55,20 @@ Examples:
   amber map make -o flat --explore --for 300
   amber driver location --laser-offset-mm 100 --map flat.roson";
 
-/// The interval between requests for the wheel speeds.
-const WHEELS_PERIOD: Duration = Duration::from_millis(50);
-/// Later answers are ignored.
-const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
-/// Larger wheel speeds are invalid; the original driver also ignored them.
-const MAX_SPEED_MM_S: u32 = 5_000;
 /// Who drives, for people.
 const NAME: &str = "amber map make";
-/// Data missing for longer than this is reported.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The driver also answers in this time on a busy computer.
+const DEADLINE: Duration = Duration::from_secs(2);
+/// No progress for longer than this is reported.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The time between two looks whether the grid has changed.
+const GRID_PERIOD: Duration = Duration::from_millis(500);
+/// How often a lost piece of the map is asked for.
+const ATTEMPTS: u32 = 5;
+/// The range of a speed while exploring, as in the driver.
+const SPEED_MM_S: (f64, f64) = (50.0, 1_000.0);
+/// The usual speed.
+const USUAL_MM_S: f64 = 300.0;
 
 /// Options of `amber map make`.
 #[derive(Clone, Debug, clap::Args)]
@@ -96,46 +94,63 @@ pub(super) struct Options {
     /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = amber_terminal::seconds)]
     time: Option<Duration>,
-    #[command(flatten)]
-    laser: LaserOptions,
-    /// Motor controllers
-    #[arg(long, value_name = "DEVICE", default_value = "roboclaw:0")]
-    wheels: Device,
+    /// The driver that makes the map
+    #[arg(long, value_name = "DEVICE", default_value = "mapping:0")]
+    mapping: Device,
+    /// Laser scanner [default: that of the driver, as for all options below]
+    #[arg(long, value_name = "DEVICE")]
+    laser: Option<Device>,
+    /// Position of the laser ahead of the centre between the wheels
+    #[arg(long, value_name = "MM", allow_negative_numbers = true)]
+    laser_offset_mm: Option<f64>,
+    /// Position of the laser to the left of the centre
+    #[arg(
+        long,
+        value_name = "MM",
+        requires = "laser_offset_mm",
+        allow_negative_numbers = true
+    )]
+    laser_left_mm: Option<f64>,
+    /// Rotation of the laser to the right, relative to the front of the robot
+    #[arg(
+        long,
+        value_name = "DEG",
+        requires = "laser_offset_mm",
+        allow_negative_numbers = true
+    )]
+    laser_angle_deg: Option<f64>,
+    /// Motor controllers; the keys drive roboclaw:0 by default
+    #[arg(long, value_name = "DEVICE")]
+    wheels: Option<Device>,
     /// Effective distance between left and right wheels in turns; 420 is that of the Capo robot
-    #[arg(long, value_name = "MM", default_value_t = 420.0)]
-    track_mm: f64,
+    #[arg(long, value_name = "MM")]
+    track_mm: Option<f64>,
     /// Time of one turn of the laser
-    #[arg(long, value_name = "MS", default_value_t = 100)]
-    scan_turn_ms: u64,
+    #[arg(long, value_name = "MS")]
+    scan_turn_ms: Option<f64>,
     /// Time from the end of a scan to its timestamp
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    scan_delay_ms: u64,
+    #[arg(long, value_name = "MS")]
+    scan_delay_ms: Option<f64>,
     /// Ignore longer distances in scans
-    #[arg(long, value_name = "MM", default_value_t = 5_600.0)]
-    max_range_mm: f64,
+    #[arg(long, value_name = "MM")]
+    max_range_mm: Option<f64>,
     /// Size of the cells of NAME.pgm
     #[arg(long, value_name = "MM", default_value_t = 25.0)]
     cell_mm: f64,
-    /// Maximum speed while exploring; with --drive, the initial speed
-    #[arg(
-        long,
-        value_name = "MM_S",
-        default_value_t = 300.0,
-        requires = "driver"
-    )]
-    speed_mm_s: f64,
+    /// Maximum speed while exploring; with --drive, the initial speed, which is 300 by default
+    #[arg(long, value_name = "MM_S", requires = "driver")]
+    speed_mm_s: Option<f64>,
     /// Length of the robot, for exploring
-    #[arg(long, value_name = "MM", default_value_t = 370.0, requires = "explore")]
-    length_mm: f64,
+    #[arg(long, value_name = "MM", requires = "explore")]
+    length_mm: Option<f64>,
     /// Width of the robot, for exploring
-    #[arg(long, value_name = "MM", default_value_t = 330.0, requires = "explore")]
-    width_mm: f64,
+    #[arg(long, value_name = "MM", requires = "explore")]
+    width_mm: Option<f64>,
 }
 
 impl Options {
     /// Checks the options before anything is sent.
     pub(super) fn checked(self, json: bool) -> Result<(Self, Files), Failure> {
-        self.laser.check()?;
         if self.drive && (json || !drive::has_keys()) {
             return Err(
                 Failure::wrong("--drive needs a terminal: it reads keys and shows the speeds").hint(
@@ -149,21 +164,46 @@ impl Options {
             )
             .hint("leave out --live"));
         }
-        if self.wheels.device_type != DeviceType::ROBOCLAW {
-            return Err(Failure::wrong(format!("{} has no wheels", self.wheels))
-                .hint("try --wheels roboclaw:0; `amber devices` lists all devices"));
+        let types = [
+            (
+                Some(self.mapping),
+                DeviceType::MAPPING,
+                "mapping:0",
+                "makes no maps",
+            ),
+            (
+                self.laser,
+                DeviceType::HOKUYO,
+                "hokuyo:0",
+                "is not a laser scanner",
+            ),
+            (
+                self.wheels,
+                DeviceType::ROBOCLAW,
+                "roboclaw:0",
+                "has no wheels",
+            ),
+        ];
+        for (device, device_type, usual, problem) in types {
+            if let Some(device) = device.filter(|device| device.device_type != device_type) {
+                let hint = format!("try {usual}; `amber devices` lists all devices");
+                return Err(Failure::wrong(format!("{device} {problem}")).hint(hint));
+            }
         }
         for (name, value, least, most) in [
+            ("laser-offset-mm", self.laser_offset_mm, -2_000.0, 2_000.0),
+            ("laser-left-mm", self.laser_left_mm, -2_000.0, 2_000.0),
+            ("laser-angle-deg", self.laser_angle_deg, -180.0, 180.0),
             ("track-mm", self.track_mm, 50.0, 5_000.0),
-            ("scan-turn-ms", self.scan_turn_ms as f64, 5.0, 1_000.0),
-            ("scan-delay-ms", self.scan_delay_ms as f64, 0.0, 1_000.0),
+            ("scan-turn-ms", self.scan_turn_ms, 5.0, 1_000.0),
+            ("scan-delay-ms", self.scan_delay_ms, 0.0, 1_000.0),
             ("max-range-mm", self.max_range_mm, 500.0, 60_000.0),
-            ("cell-mm", self.cell_mm, 5.0, 200.0),
-            ("speed-mm-s", self.speed_mm_s, 50.0, 1_000.0),
-            ("length-mm", self.length_mm, 10.0, 5_000.0),
-            ("width-mm", self.width_mm, 10.0, 5_000.0),
+            ("cell-mm", Some(self.cell_mm), 5.0, 200.0),
+            ("speed-mm-s", self.speed_mm_s, SPEED_MM_S.0, SPEED_MM_S.1),
+            ("length-mm", self.length_mm, 50.0, 5_000.0),
+            ("width-mm", self.width_mm, 50.0, 5_000.0),
         ] {
-            if !(least..=most).contains(&value) {
+            if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
                 return Err(Failure::wrong(format!(
                     "--{name} {value}: it must be within {least} to {most}"
                 )));
@@ -173,100 +213,40 @@ impl Options {
         Ok((self, files))
     }
 
-    fn slam(&self, mount: Pose) -> Config {
-        Config {
-            track_m: self.track_mm / 1000.0,
-            max_range_m: self.max_range_mm / 1000.0,
-            ..Config::new(mount)
-        }
-    }
-
-    fn driving(&self, mount: Pose) -> drive_to_point::Config {
-        let defaults = drive_to_point::Config::new(mount);
-        let half_width_m = self.width_mm / 2000.0;
-        // The same margin on both sides of the robot as in the defaults.
-        let margin_m = defaults.planner.clearance_m - defaults.collision.outline.half_width_m;
-        drive_to_point::Config {
-            collision: collision::Config {
-                drive: SkidSteer {
-                    track_m: self.track_mm / 1000.0,
-                    ..SkidSteer::default()
-                },
-                outline: Outline {
-                    half_length_m: self.length_mm / 2000.0,
-                    half_width_m,
-                },
-                ..defaults.collision
-            },
-            planner: amber_navigation::planner::Config {
-                clearance_m: half_width_m + margin_m,
-                ..defaults.planner
-            },
-            pursuit: pursuit::Config {
-                max_m_s: self.speed_mm_s / 1000.0,
-                ..defaults.pursuit
-            },
-            ..defaults
+    /// The settings of the map.
+    fn start(&self) -> StartMap {
+        let device = |device: Option<Device>| device.map(|device| device.to_string());
+        // A position of the laser is complete.
+        let with_offset = |value: Option<f64>| self.laser_offset_mm.and(value.or(Some(0.0)));
+        StartMap {
+            ends_with_client: Some(true),
+            laser: device(self.laser),
+            wheels: device(self.wheels),
+            laser_offset: self.laser_offset_mm,
+            laser_left: with_offset(self.laser_left_mm),
+            laser_angle: with_offset(self.laser_angle_deg),
+            track: self.track_mm,
+            scan_turn: self.scan_turn_ms,
+            scan_delay: self.scan_delay_ms,
+            max_range: self.max_range_mm,
+            length: self.length_mm,
+            width: self.width_mm,
         }
     }
 }
 
-/// The running command and its devices.
+/// The running command.
 struct Making {
     options: Options,
-    mapper: Mapper,
-    pilot: Option<Pilot>,
+    mapping: MappingService,
     started: Instant,
-    scans: Feed,
-    wheels: Feed,
-    invalid_speeds: Cell<u64>,
-    /// Scans for the drawing.
-    last_scans: RefCell<LastScans>,
-    mount: Pose,
+    /// The last progress, and when it came.
+    progress: RefCell<Progress>,
+    heard: Cell<Instant>,
+    /// The grid, with --live.
+    ground: RefCell<Option<Arc<Ground>>>,
     /// The speeds when driving with keys.
     keys: RefCell<String>,
-}
-
-/// Data of one device.
-struct Feed {
-    device: Device,
-    what: &'static str,
-    heard: Cell<Option<Instant>>,
-    /// The reason why there is no data.
-    error: RefCell<String>,
-}
-
-impl Feed {
-    fn new(device: Device, what: &'static str) -> Self {
-        Self {
-            device,
-            what,
-            heard: Cell::default(),
-            error: RefCell::default(),
-        }
-    }
-
-    fn heard(&self) {
-        self.heard.set(Some(Instant::now()));
-        self.error.borrow_mut().clear();
-    }
-
-    fn failed(&self, error: &amber_client::Error) {
-        *self.error.borrow_mut() = error.to_string();
-    }
-
-    /// A description of the missing data, if any.
-    fn trouble(&self, started: Instant) -> Option<String> {
-        let since = self.heard.get().unwrap_or(started);
-        if since.elapsed() < PATIENCE {
-            return None;
-        }
-        let (device, what, error) = (self.device, self.what, self.error.borrow());
-        Some(match error.is_empty() {
-            true => format!("no {what} from {device}"),
-            false => format!("no {what} from {device}: {error}"),
-        })
-    }
 }
 
 pub(super) async fn run(
@@ -274,38 +254,41 @@ pub(super) async fn run(
     (options, files): (Options, Files),
     json: bool,
 ) -> Result<(), Failure> {
-    let mount = options.laser.mount(client).await?;
-    let laser = scan::scanner(client, options.laser.laser);
-    let wheels = Roboclaw::new(client.device(options.wheels)).with_validity(drive::VALIDITY);
-    // These show whether the drivers work.
-    wheels.speeds().await?;
-    laser.scan().await?;
-    let lease = match options.drive || options.explore {
-        true => {
-            let (device, by_force) = (client.device(options.wheels), options.take_over);
+    let device = options.mapping;
+    let mapping = client.mapping(device.id.0).with_outcomes();
+    let before = mapping.clone().with_deadline(DEADLINE).progress().await;
+    let before = before.map_err(|error| without_driver(error, device))?;
+    if before.state() == State::Growing {
+        return Err(
+            Failure::new(format!("{device} makes a map already")).hint(format!(
+                "wait until it is finished, or end it: `amber call {device} stop-map`"
+            )),
+        );
+    }
+    let wheels_device = options
+        .wheels
+        .unwrap_or(Device::new(DeviceType::ROBOCLAW, 0));
+    let wheels = Roboclaw::new(client.device(wheels_device)).with_validity(drive::VALIDITY);
+    if options.drive {
+        // This shows whether the driver works.
+        wheels.speeds().await?;
+    }
+    // From here on, signals end the map, and stop the robot first.
+    let mut end = End::new()?;
+    // For an exploration, the driver takes the lease of the wheels for this program.
+    let leased = match (options.drive, options.explore) {
+        (_, true) => Some(device),
+        (true, _) => Some(wheels_device),
+        (false, false) => None,
+    };
+    let lease = match leased {
+        Some(device) => {
+            let (device, by_force) = (client.device(device), options.take_over);
             Some(lease::take(&device, NAME, by_force, "amber map make --take-over").await?)
         }
-        false => None,
+        None => None,
     };
-    // From here on, signals end the recording, and stop the wheels first.
-    let mut end = End::new()?;
-    let driving = options.driving(mount);
-    let pilot = options.explore.then(|| Pilot::new(driving)).transpose()?;
-    let survey = pilot.as_ref().map(|_| driving.planner);
-    let mapper = Mapper::start(options.slam(mount), survey)
-        .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;
-    let making = Making {
-        scans: Feed::new(options.laser.laser, "scans"),
-        wheels: Feed::new(options.wheels, "wheel speeds"),
-        invalid_speeds: Cell::new(0),
-        mapper,
-        last_scans: RefCell::default(),
-        mount,
-        keys: RefCell::default(),
-        pilot,
-        started: Instant::now(),
-        options,
-    };
+    let making = Making::start(options, mapping).await?;
     let mut hands = making.options.drive.then(Hands::new).transpose()?;
     if hands.is_some() && !making.options.live {
         print(format!("{}\r\n", drive::KEYS).as_bytes())?;
@@ -313,9 +296,9 @@ pub(super) async fn run(
     let mut screen = Screen::new(json, making.options.live)?;
     let mut is_taken = false;
     let ended = tokio::select! {
-        () = making.follow(laser, wheels.clone()) => Err(Failure::new("the connection has ended")),
+        ended = making.follow() => ended,
+        failure = making.watch_grid() => Err(failure),
         failure = making.show(&mut screen) => Err(failure),
-        driven = making.explore(&wheels) => driven,
         driven = making.drive(hands.as_mut(), &wheels) => driven,
         failure = lost(lease.as_ref()) => {
             is_taken = true;
@@ -325,15 +308,17 @@ pub(super) async fn run(
         () = end.wait() => Ok(()),
     };
     let time = making.started.elapsed();
-    if making.pilot.is_some() || hands.is_some() {
-        // The map is written even if the wheels do not answer or the terminal is closed.
-        let stopped = match is_taken {
-            // The wheels obey everybody who stops them: do not stop them for who has taken over.
-            true => Ok(()),
-            false => drive::stop(&wheels).await,
-        };
-        drop(hands);
-        let _ = screen.end();
+    let has_keys = hands.is_some();
+    let stopped = match has_keys {
+        // The robot obeys each client that stops it: do not stop it for one that has taken over.
+        _ if is_taken => Ok(()),
+        true => drive::stop(&wheels).await,
+        false => making.stop().await,
+    };
+    drop(hands);
+    // The map is written even if the wheels do not answer or the terminal is closed.
+    let screen_ended = screen.end();
+    if making.options.explore || has_keys {
         for failure in [&ended, &stopped]
             .into_iter()
             .filter_map(|one| one.as_ref().err())
@@ -341,7 +326,7 @@ pub(super) async fn run(
             note(format!("warning: {}", failure.text()));
         }
     } else {
-        screen.end()?;
+        screen_ended?;
     }
     tokio::select! {
         made = making.finish(&files, time) => show(&made?, json)?,
@@ -350,6 +335,24 @@ pub(super) async fn run(
     ended
 }
 
+/// Explains that the mediator has no driver that makes maps.
+fn without_driver(error: Error, device: Device) -> Failure {
+    let is_missing = match &error {
+        Error::NoSuchDevice { .. } => true,
+        Error::Unavailable { reason, .. } => *reason == Unavailability::NoSuchDevice,
+        _ => false,
+    };
+    let failure = Failure::from(error);
+    match is_missing {
+        true => failure.hint(format!(
+            "maps are made by a driver on the robot. Add device = \"{device}\" with command = [\"amber\", \
+             \"driver\", \"mapping\"] to its configuration",
+        )),
+        false => failure,
+    }
+}
+
+/// Resolves when the lease is lost.
 async fn lost(lease: Option<&Hold>) -> Failure {
     match lease {
         Some(lease) => lease.lost().await,
@@ -358,49 +361,89 @@ async fn lost(lease: Option<&Hold>) -> Failure {
 }
 
 impl Making {
-    /// Forwards the measurements of the devices.
-    async fn follow(&self, laser: Hokuyo, wheels: Roboclaw) {
-        let turn = Duration::from_millis(self.options.scan_turn_ms);
-        let delay = Duration::from_millis(self.options.scan_delay_ms);
-        let mut clock = RobotClock::default();
-        let scans = sources::watch_scans(laser, |received| match received {
-            Ok(scan) => {
-                self.scans.heard();
-                let age = clock.age(scan.timestamp_ms(), SystemTime::now()) + delay;
-                let end = self.mapper.since_start(Instant::now()).saturating_sub(age);
-                let scan = Scan::from_values(&scan, end, turn);
-                if let Some(pilot) = &self.pilot {
-                    pilot.handle_scan(&scan);
-                }
-                self.last_scans.borrow_mut().add(&scan, self.mount);
-                self.mapper.scan(scan);
+    /// Begins the map, and the exploration.
+    async fn start(options: Options, mapping: MappingService) -> Result<Self, Failure> {
+        mapping.start_map(options.start()).await?;
+        let progress = mapping.clone().with_deadline(DEADLINE).progress().await?;
+        if progress.state() != State::Growing {
+            let device = options.mapping;
+            return Err(Failure::new(format!("{device} has not begun the map"))
+                .hint("the request may be lost: try again"));
+        }
+        let now = Instant::now();
+        let new = Self {
+            options,
+            mapping,
+            started: now,
+            progress: RefCell::new(progress),
+            heard: Cell::new(now),
+            ground: RefCell::default(),
+            keys: RefCell::default(),
+        };
+        if new.options.explore {
+            let explore = Explore {
+                on: Some(true),
+                speed: new.options.speed_mm_s,
+            };
+            if let Err(error) = new.mapping.explore(explore).await {
+                // The driver also ends the map when this client leaves.
+                let _ = new.mapping.stop_map().await;
+                return Err(error.into());
             }
-            Err(error) => self.scans.failed(&error),
-        });
-        let wheels = wheels.with_deadline(WHEELS_DEADLINE);
-        let speeds = sources::watch_wheels(wheels, WHEELS_PERIOD, |received| match received {
-            Ok((time, speeds)) if speeds.fastest_mm_s() <= MAX_SPEED_MM_S => {
-                self.wheels.heard();
-                let (time, speeds) = (self.mapper.since_start(time), speeds.into());
-                if let Some(pilot) = &self.pilot {
-                    pilot.handle_wheels(time, speeds);
-                }
-                self.mapper.wheels(time, speeds);
-            }
-            Ok(_) => self.invalid_speeds.set(self.invalid_speeds.get() + 1),
-            Err(error) => self.wheels.failed(&error),
-        });
-        tokio::join!(scans, speeds);
+        }
+        Ok(new)
     }
 
-    /// Drives autonomously, with `--explore`.
-    async fn explore(&self, wheels: &Roboclaw) -> Result<(), Failure> {
-        let Some(pilot) = &self.pilot else {
+    /// Follows the progress until the exploration is done, or another client ends the map.
+    async fn follow(&self) -> Result<(), Failure> {
+        let mut updates = self.mapping.progress_updates().await?;
+        let mut has_begun = false;
+        while let Some(update) = updates.next().await {
+            let progress = update.message;
+            let (state, exploration) = (progress.state(), progress.exploration());
+            *self.progress.borrow_mut() = progress;
+            self.heard.set(Instant::now());
+            let device = self.options.mapping;
+            if state != State::Growing {
+                return Err(
+                    Failure::new(format!("{device} no longer makes the map")).hint(
+                        "another client has ended it, or the driver was restarted; `amber events` \
+                     shows restarts",
+                    ),
+                );
+            }
+            match exploration {
+                _ if !self.options.explore => {}
+                Exploration::Finished | Exploration::NotReturned => return Ok(()),
+                Exploration::StoppedEarly if has_begun => {
+                    return Err(Failure::new("another client has stopped the exploration"));
+                }
+                Exploration::Never | Exploration::StoppedEarly => {}
+                _ => has_begun = true,
+            }
+        }
+        Err(Failure::new("the connection has ended"))
+    }
+
+    /// Fetches what has changed on the map, with --live.
+    async fn watch_grid(&self) -> Failure {
+        if !self.options.live {
             return std::future::pending().await;
-        };
-        let reports = self.mapper.reports();
-        let since_start = |time| self.mapper.since_start(time);
-        pilot.run(wheels, reports, since_start).await
+        }
+        let mut ticks = interval(GRID_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut growing = Growing::default();
+        loop {
+            ticks.tick().await;
+            if !growing.is_outdated(&self.progress.borrow()) {
+                continue;
+            }
+            match growing.follow(&self.mapping).await {
+                Ok(()) | Err(Error::TimedOut { .. }) => {}
+                Err(error) => return error.into(),
+            }
+            *self.ground.borrow_mut() = growing.ground();
+        }
     }
 
     /// Drives with the keys, with `--drive`.
@@ -408,7 +451,7 @@ impl Making {
         let Some(hands) = hands else {
             return std::future::pending().await;
         };
-        let speed_mm_s = self.options.speed_mm_s as i32;
+        let speed_mm_s = self.options.speed_mm_s.unwrap_or(USUAL_MM_S) as i32;
         hands
             .drive(wheels, speed_mm_s, |line| {
                 line.clone_into(&mut self.keys.borrow_mut());
@@ -429,59 +472,108 @@ impl Making {
         let mut ticks = interval(screen.period());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
-        let reports = self.mapper.reports();
         loop {
             ticks.tick().await;
-            let troubles = [&self.scans, &self.wheels].map(|feed| feed.trouble(self.started));
-            let shown = Shown::new(
-                self.started.elapsed(),
-                &reports.borrow().progress,
-                self.pilot.as_ref().map(Pilot::state),
-                troubles.into_iter().flatten().next(),
-            );
+            let is_silent = self.heard.get().elapsed() > PATIENCE;
+            let silence = is_silent.then(|| format!("no progress from {}", self.options.mapping));
+            let shown = Shown::new(self.started.elapsed(), &self.progress.borrow(), silence);
             let keys = match self.options.drive {
                 true => vec![self.keys.borrow().clone(), drive::KEYS.to_owned()],
                 false => Vec::new(),
             };
-            let scene = || self.scene(&reports.borrow());
-            if let Err(failure) = screen.show(&shown, keys, scene) {
+            if let Err(failure) = screen.show(&shown, keys, || self.scene()) {
                 return failure;
             }
         }
     }
 
-    fn scene(&self, report: &Report) -> Scene {
-        let drive = match &self.pilot {
-            Some(pilot) => pilot.drive(),
-            None if self.options.drive => picture::drive("with the keys", None),
-            None => picture::drive("by others", None),
+    fn scene(&self) -> Scene {
+        let drives = match self.options.drive {
+            true => "with the keys",
+            false => "by others",
         };
-        picture::scene(report, &self.last_scans.borrow(), drive)
+        let ground = self.ground.borrow().clone();
+        Scene::of_growing(ground, &self.progress.borrow(), drives)
+    }
+
+    /// Stops the robot if it explores.
+    async fn stop(&self) -> Result<(), Failure> {
+        if self.options.explore {
+            let explore = Explore {
+                on: Some(false),
+                speed: None,
+            };
+            self.mapping.explore(explore).await?;
+        }
+        Ok(())
     }
 
     /// Finishes the map and writes its files.
     async fn finish(self, files: &Files, time: Duration) -> Result<Made, Failure> {
-        let (dropped, invalid) = (self.mapper.dropped(), self.invalid_speeds.get());
-        let skipped = self.pilot.as_ref().map_or(0, Pilot::skipped);
-        let not_returned = self.pilot.as_ref().and_then(Pilot::not_returned);
-        let cell_m = self.options.cell_mm / 1000.0;
-        let troubles = [&self.scans, &self.wheels].map(|feed| feed.trouble(self.started));
-        let finished = self.mapper.finish(files.name.clone(), cell_m).await?;
-        let finished = finished.map_err(|error| {
-            let failure = Failure::new(format!("there is no map: {error}"));
-            match troubles.into_iter().flatten().next() {
-                Some(trouble) => failure.hint(trouble),
-                None => failure.hint("drive for a while, or use larger cells: --cell-mm"),
-            }
-        })?;
-        files.write(&finished)?;
-        let mut missing = shown::missing(&finished.progress, dropped, invalid);
-        if skipped > 0 {
-            missing.push(format!("{skipped} places that the robot could not reach"));
-        }
-        if let Some(why) = not_returned {
+        let wanted = SaveMap {
+            cell: Some(self.options.cell_mm),
+            ..SaveMap::default()
+        };
+        let saved = self.mapping.save_map(wanted).await;
+        // It also ends when this client leaves.
+        let _ = self.mapping.stop_map().await;
+        let saved = saved.map_err(|error| self.no_map(error))?;
+        let number = saved.saved();
+        let roson = self.piece(number, piece::File::Roson).await?;
+        let png = self.piece(number, piece::File::Png).await?;
+        let corner = place_to_plane((saved.x(), saved.y()));
+        let grid = ros_map::from_png(&png, corner, saved.resolution());
+        let grid = grid.map_err(|error| Failure::new(format!("the map is invalid: {error}")))?;
+        files.write(&grid, &roson)?;
+        if let Some(why) = not_returned(&saved) {
             note(format!("the robot did not return to its start: {why}"));
         }
-        Ok(Made::new(files.all(), time, &finished, missing))
+        Ok(Made::new(files.all(), time, &saved))
     }
+
+    fn no_map(&self, error: Error) -> Failure {
+        let is_refused = matches!(error, Error::Refused { .. });
+        let failure = Failure::from(error);
+        match &self.progress.borrow().trouble {
+            _ if !is_refused => failure,
+            Some(trouble) => failure.hint(trouble),
+            None => failure.hint("drive for a while, or use larger cells: --cell-mm"),
+        }
+    }
+
+    /// A file of the saved map.
+    async fn piece(&self, saved: u32, file: piece::File) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        let mut attempts = 0;
+        loop {
+            let mut asked = Piece {
+                saved: Some(saved),
+                offset: u32::try_from(bytes.len()).ok(),
+                ..Piece::default()
+            };
+            asked.set_file(file);
+            let piece = match self.mapping.map_piece(asked).await {
+                Err(Error::TimedOut { .. }) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    continue;
+                }
+                answer => answer?,
+            };
+            attempts = 0;
+            if piece.data().is_empty() && bytes.len() < piece.length().max(1) as usize {
+                return Err(Failure::new("the driver no longer has the map")
+                    .hint("another client has saved one: try again"));
+            }
+            bytes.extend_from_slice(piece.data());
+            if bytes.len() >= piece.length() as usize {
+                return Ok(bytes);
+            }
+        }
+    }
+}
+
+fn not_returned(saved: &SavedMap) -> Option<&str> {
+    let progress = saved.progress.as_ref()?;
+    let is_so = progress.exploration() == Exploration::NotReturned;
+    is_so.then(|| progress.trouble())
 }

@@ -50,6 +50,11 @@ pub enum Said {
         /// In metres, down.
         y: f64,
     },
+    /// Drive through unknown places while a map grows.
+    Explore {
+        /// The number of the request, for its answer.
+        id: u32,
+    },
     /// Start, stop or restart a driver.
     Change {
         /// The number of the request, for its answer.
@@ -86,7 +91,10 @@ impl Said {
     /// The number of a request that gets an answer.
     pub(super) fn number(&self) -> Option<u32> {
         match self {
-            Self::Goal { id, .. } | Self::Change { id, .. } | Self::Call { id, .. } => Some(*id),
+            Self::Goal { id, .. }
+            | Self::Explore { id }
+            | Self::Change { id, .. }
+            | Self::Call { id, .. } => Some(*id),
             _ => None,
         }
     }
@@ -96,7 +104,10 @@ impl Said {
         match self {
             Self::Drive { left, right, .. } => (*left, *right) != (0.0, 0.0),
             // A release lets others move.
-            Self::Goal { .. } | Self::TakeOver | Self::Halt { halt: false } => true,
+            Self::Goal { .. }
+            | Self::Explore { .. }
+            | Self::TakeOver
+            | Self::Halt { halt: false } => true,
             _ => false,
         }
     }

@@ -7,6 +7,7 @@ use crate::parts::tests::drivers;
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
 const GUARD: Device = Device::new(DeviceType::COLLISION_AVOIDANCE, 0);
 const TARGETS: Device = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+const MAPPING: Device = Device::new(DeviceType::MAPPING, 0);
 const GO: WheelSpeeds = WheelSpeeds::all(200);
 const STOP: WheelSpeeds = WheelSpeeds::STOP;
 const AHEAD: Said = Said::Drive {
@@ -89,7 +90,7 @@ fn motions(outputs: Vec<Output>) -> Vec<Output> {
     let is_motion = |output: &Output| {
         matches!(
             output,
-            Output::Drive(..) | Output::Goal(..) | Output::NoTargets(..) | Output::Stop(..)
+            Output::Drive(..) | Output::Goal(..) | Output::EndErrand(..) | Output::Stop(..)
         )
     };
     outputs.into_iter().filter(is_motion).collect()
@@ -240,6 +241,66 @@ fn a_page_takes_over_from_another_one() {
     assert_eq!(sent, [Output::Drive(other, WHEELS, GO)]);
 }
 
+/// A robot that makes a map. `explores` says whether it drives by itself.
+fn growing(explores: bool) -> Progress {
+    use amber_proto::mapping::progress::{Exploration, State};
+    let mut progress = Progress::default();
+    progress.set_state(State::Growing);
+    if explores {
+        progress.set_exploration(Exploration::Exploring);
+    }
+    progress
+}
+
+#[test]
+fn a_page_explores_until_its_stick_a_stop_its_silence_or_its_end() {
+    let up = DriverState::Up;
+    let mut bench = Bench::new(&[(2, 0, up), (8, 0, up), (12, 0, up)]);
+    let (page, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
+    bench.hub.handle_mapping(&growing(false));
+    let ticket = Ticket {
+        viewer: page,
+        id: 4,
+    };
+    let explore = Said::Explore { id: 4 };
+    let begin = |bench: &mut Bench| {
+        let sent = bench.say(page, &explore);
+        assert!(sent.contains(&Output::Explore(ticket, MAPPING)), "{sent:?}");
+        bench.hub.handle_mapping(&growing(true));
+    };
+    let end = Output::EndErrand(page, MAPPING);
+    begin(&mut bench);
+    assert!(bench.say(page, &AHEAD).contains(&end));
+    bench.hub.handle_mapping(&growing(false));
+    assert!(!bench.say(page, &AHEAD).contains(&end), "nobody explores");
+    let while_it_drives = bench.say(other, &explore);
+    assert!(told(&while_it_drives, other).contains("another page"));
+    bench.say(page, &CENTRE);
+    bench.motions_until(9_000);
+    begin(&mut bench);
+    let stop = Output::Stop(other, MAPPING);
+    assert!(bench.say(other, &Said::Stop).contains(&stop));
+    bench.hub.handle_mapping(&growing(false));
+    begin(&mut bench);
+    bench.hub.handle_silence(bench.now(), other);
+    assert_eq!(motions(bench.outputs()), []);
+    bench.hub.handle_silence(bench.now(), page);
+    assert_eq!(motions(bench.outputs()), std::slice::from_ref(&end));
+    begin(&mut bench);
+    assert_eq!(motions(bench.close(page)), [end]);
+}
+
+#[test]
+fn a_growing_map_has_no_targets() {
+    let up = DriverState::Up;
+    let mut bench = Bench::new(&[(2, 0, up), (8, 0, up), (12, 0, up)]);
+    let page = bench.page(Role::Drive);
+    bench.hub.handle_mapping(&growing(false));
+    let outputs = bench.say(page, &goal(1.0, 1.0));
+    assert!(told(&outputs, page).contains("still grows"), "{outputs:?}");
+    assert_eq!(motions(outputs), []);
+}
+
 #[test]
 fn a_page_that_may_only_look_moves_and_changes_nothing() {
     let mut bench = Bench::robot();
@@ -321,7 +382,7 @@ fn a_target_ends_when_its_page_is_gone() {
     };
     let set = Output::Goal(ticket, TARGETS, Target::new(1.0, 2.0));
     assert_eq!(sent, [set]);
-    let cancelled = Output::NoTargets(page, TARGETS);
+    let cancelled = Output::EndErrand(page, TARGETS);
     assert_eq!(motions(bench.close(page)), [cancelled]);
 }
 
@@ -333,7 +394,7 @@ fn a_target_ends_when_its_page_falls_silent() {
     bench.hub.handle_silence(bench.now(), other);
     assert_eq!(motions(bench.outputs()), []);
     bench.hub.handle_silence(bench.now(), page);
-    let cancelled = Output::NoTargets(page, TARGETS);
+    let cancelled = Output::EndErrand(page, TARGETS);
     assert_eq!(motions(bench.outputs()), [cancelled]);
 }
 
@@ -347,7 +408,7 @@ fn the_stick_cancels_a_target() {
     };
     bench.hub.handle_path(&Ok(drive));
     let sent = motions(bench.say(page, &AHEAD));
-    assert_eq!(sent[0], Output::NoTargets(page, TARGETS));
+    assert_eq!(sent[0], Output::EndErrand(page, TARGETS));
     assert_eq!(sent[1], Output::Drive(page, WHEELS, GO));
 }
 

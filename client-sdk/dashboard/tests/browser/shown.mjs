@@ -84,6 +84,19 @@ const bar = () => page.locator("#scale-bar").evaluate((it) => it.clientWidth);
 const before = await bar();
 assert.ok(before >= 38, `the scale has ${before} pixels`);
 
+// A map is made here.
+await page.locator("#mapping-open").click();
+await page.getByRole("button", { name: "Begin a map" }).click();
+await page.getByRole("button", { name: "End the map" }).waitFor();
+await page.waitForFunction(() => window.amber.map.map?.grid);
+await says("#mapping-shown", "m² free");
+await expectRoom("mapping");
+await page.getByRole("button", { name: "End the map" }).click();
+await page.getByRole("button", { name: "Begin a map" }).waitFor();
+await page.keyboard.press("Escape");
+await page.locator("#mapping").waitFor({ state: "hidden" });
+await page.waitForFunction(() => window.amber.map.map?.walls.length);
+
 // A click outside the map.
 await page.evaluate(() => window.amber.map.zoom(0.4));
 const click = async (place) => {

@@ -2,7 +2,7 @@
 
 use amber_proto::motion::MotionState;
 use amber_proto::motion::lease_request::Action;
-use amber_proto::{DeviceMessage, drive_to_point, motion};
+use amber_proto::{DeviceMessage, drive_to_point, mapping, motion};
 use amber_values::{Row, Target};
 use prost::Message;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -102,8 +102,8 @@ async fn a_driver_without_leases_gets_its_commands_after_a_moment() {
     silent.abort();
 }
 
-/// A device that answers lease requests with `state`, and first has targets to drive to.
-fn play_errand(mut fake: Fake, state: fn(u32) -> MotionState, with_targets: u32) {
+/// A device that answers lease requests with `state`, and first has targets to drive to, or explores.
+fn play_errand(mut fake: Fake, state: fn(u32) -> MotionState, times: u32) {
     tokio::spawn(async move {
         let (mut asked, mut keeps) = (0, 0);
         while let Some(sent) = fake.receive().await {
@@ -115,12 +115,15 @@ fn play_errand(mut fake: Fake, state: fn(u32) -> MotionState, with_targets: u32)
                 answer.encode_to_vec()
             } else {
                 asked += 1;
-                let has_targets = asked <= with_targets;
-                let left = if has_targets {
-                    vec![Target::new(1.0, 2.0)]
-                } else {
-                    vec![]
+                let is_busy = asked <= times;
+                let left = match is_busy {
+                    true => vec![Target::new(1.0, 2.0)],
+                    false => vec![],
                 };
+                if mapping::DriverMsg::decode(&sent.bytes[..]).is_ok_and(|it| it.get_progress()) {
+                    fake.answer(&sent, &progress(is_busy)).await;
+                    continue;
+                }
                 let mut answer = drive_to_point::DriverMsg::data();
                 answer.get_next_targets = Some(true);
                 answer.targets = Some(Target::table(&left));
@@ -152,12 +155,32 @@ async fn the_lease_of_an_errand_is_kept_until_it_is_lost() {
     assert!(error.to_string().ends_with(HELD), "{error}");
 }
 
+fn progress(explores: bool) -> Vec<u8> {
+    use mapping::progress::{Exploration, State};
+    let mut progress = mapping::Progress::default();
+    progress.set_state(State::Growing);
+    progress.set_exploration(match explores {
+        true => Exploration::Returning,
+        false => Exploration::Finished,
+    });
+    progress.words = Some(String::new());
+    let mut answer = mapping::DriverMsg::data();
+    answer.map_progress = Some(progress);
+    answer.encode_to_vec()
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_an_errand_is_released_when_nothing_is_left_of_it() {
+    for device in ["drive_to_point:0", "mapping:0"] {
+        is_released_when_nothing_is_left(device.parse().unwrap()).await;
+    }
+}
+
+async fn is_released_when_nothing_is_left(device: Device) {
     let (client, fake) = Fake::new();
     play_errand(fake, |_| yours(), 3);
     let mut claims = claims();
-    let driver = client.device("drive_to_point:0".parse().unwrap());
+    let driver = client.device(device);
     claims.claim(&driver, Use::Errand).await.unwrap();
     let claim = &claims.claims[&driver.address()];
     let mut state = claim.state.clone();

@@ -625,7 +625,7 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) | Event::Refused(..) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Refused(..) | Event::Saved(..) => {}
         }
         self.settle(now, out);
     }

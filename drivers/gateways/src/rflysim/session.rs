@@ -167,7 +167,7 @@ impl Machine for RflySim {
                 }
                 self.settle(now, out);
             }
-            Event::Message(..) | Event::Image(_) | Event::Refused(..) => {}
+            Event::Message(..) | Event::Image(_) | Event::Refused(..) | Event::Saved(..) => {}
         }
     }
 

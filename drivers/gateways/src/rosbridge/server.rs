@@ -183,6 +183,15 @@ impl Server {
                 out.orders_of(&mut self.helm, now.elapsed);
                 out.order(user, Order::Targets(targets, vec![target]));
             }
+            Effect::SaveMap(number, name) => {
+                if client.orders.take(now.elapsed) {
+                    out.order(user, Order::SaveMap(robot.mapping, number, name));
+                } else {
+                    let why = "too many requests: try again".to_owned();
+                    client.session.saved(number, Err(why));
+                    (out.tally).dropped(now.elapsed, "too many messages", from);
+                }
+            }
             Effect::Stop => {
                 // Any client may stop the motion of any other.
                 self.helm.stop();
@@ -273,7 +282,7 @@ impl Server {
             Published::Pose | Published::BarePose | Published::CovariantPose => {
                 [Some(Topic::Pose(robot.location)), None]
             }
-            Published::Map => [Some(Topic::Map(robot.location)), None],
+            Published::Map => [Some(Topic::Map(robot.maps())), None],
             Published::Frames => [
                 Some(Topic::Wheels(robot.wheels)),
                 Some(Topic::Pose(robot.location)),
@@ -433,6 +442,13 @@ impl Machine for Server {
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
         let measured = match event {
             Event::Measured(_, measured) => measured,
+            Event::Saved(user, number, saved) => {
+                let mut clients = self.clients.values_mut();
+                if let Some(client) = clients.find(|client| client.user == user) {
+                    client.session.saved(number, saved);
+                }
+                return self.advance(now, out);
+            }
             Event::Refused(user, why) => return self.tell_refusal(now, user, why, out),
             Event::Message(..) | Event::Asked(..) | Event::Image(_) => return,
         };

@@ -1,6 +1,6 @@
 //! One client: its topics, its subscriptions, and its waiting messages. PURE.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,10 @@ use crate::shared::clock::Now;
 pub const MAX_TOPICS: usize = 32;
 /// Responses that may wait for a client that does not read. Further ones are dropped.
 pub const MAX_REPLIES: usize = 64;
+/// Maps of one client that are being saved.
+const MAX_SAVES: usize = 4;
+/// The name of a map for which the client has none.
+const USUAL_MAP: &str = "map";
 /// The longest queue of a subscription: five seconds of scans.
 pub const MAX_QUEUE: usize = 50;
 
@@ -32,6 +36,10 @@ pub struct Session {
     advertised: BTreeSet<String>,
     subscriptions: Vec<Subscription>,
     replies: VecDeque<Response>,
+    /// Calls that wait for a saved map, by their numbers: the id of the call, and the name of the
+    /// service.
+    saves: BTreeMap<u32, (Option<Id>, String)>,
+    last_save: u32,
     dropped: u64,
     /// The messages that a new subscriber gets at once.
     wanted: Vec<Output>,
@@ -73,6 +81,9 @@ pub enum Effect {
     Stop,
     /// Halt everything that moves, or release the halt.
     Halt(bool),
+    /// Save the map that is being made under this name. [`Session::saved`] takes the result, with this
+    /// number.
+    SaveMap(u32, String),
 }
 
 impl Effect {
@@ -82,7 +93,7 @@ impl Effect {
         match self {
             Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
             Self::Goal(_) => true,
-            Self::Stop => false,
+            Self::Stop | Self::SaveMap(..) => false,
             Self::Halt(is_halted) => !is_halted,
         }
     }
@@ -105,6 +116,8 @@ impl Default for Session {
             advertised: BTreeSet::new(),
             subscriptions: Vec::new(),
             replies: VecDeque::new(),
+            saves: BTreeMap::new(),
+            last_save: 0,
             dropped: 0,
             wanted: Vec::new(),
             commanded: None,
@@ -341,6 +354,7 @@ impl Session {
         let data = args.get("data").or_else(|| args.get(0));
         let halts = data.and_then(Value::as_bool).unwrap_or(true);
         let values = match offer.service {
+            Service::SaveMap => return self.save_map(id, service, &args).map(Some),
             Service::Stop | Service::Halt => json!({ "success": true, "message": "" }),
             Service::Time => json!({ "time": messages::stamp(now.unix) }),
             Service::About(question) => rosapi::answer(offer, question, &args),
@@ -355,13 +369,56 @@ impl Session {
             Service::Stop => Some(Effect::Stop),
             // Without an argument it is a halt.
             Service::Halt => Some(Effect::Halt(halts)),
-            Service::Time | Service::About(_) => None,
+            Service::SaveMap | Service::Time | Service::About(_) => None,
         })
     }
 
     /// Tells the client that the robot does not obey, and why.
     pub fn warn(&mut self, text: String) {
         self.tell(None, Level::Error, text);
+    }
+
+    /// The answer comes later.
+    fn save_map(
+        &mut self,
+        id: Option<Id>,
+        service: String,
+        args: &Value,
+    ) -> Result<Effect, Problem> {
+        // Programs of ROS name a file; the folder is that of the driver.
+        let url = args.get("map_url").or_else(|| args.get(1));
+        let url = url.and_then(Value::as_str).unwrap_or("");
+        let name = url.rsplit('/').next().unwrap_or(url);
+        let name = if name.is_empty() { USUAL_MAP } else { name };
+        if self.saves.len() >= MAX_SAVES {
+            self.reply(Response::ServiceResponse {
+                values: format!("{MAX_SAVES} maps are being saved: wait for them").into(),
+                id,
+                service,
+                result: false,
+            });
+            return Err(Problem::Refused);
+        }
+        self.last_save = self.last_save.wrapping_add(1);
+        self.saves.insert(self.last_save, (id, service));
+        Ok(Effect::SaveMap(self.last_save, name.to_owned()))
+    }
+
+    /// The map of a call is saved, or the reason why not.
+    pub fn saved(&mut self, number: u32, saved: Result<(), String>) {
+        let Some((id, service)) = self.saves.remove(&number) else {
+            return;
+        };
+        let is_saved = saved.is_ok();
+        if let Err(why) = saved {
+            self.tell(id.clone(), Level::Error, why);
+        }
+        self.reply(Response::ServiceResponse {
+            id,
+            service,
+            values: json!({ "result": is_saved }),
+            result: true,
+        });
     }
 
     fn refuse(&mut self, id: Option<Id>, text: String) -> Problem {
@@ -543,6 +600,42 @@ mod tests {
                 (&json!("status"), &json!(problem.text()))
             );
         }
+    }
+
+    #[test]
+    fn a_map_is_saved_and_the_answer_comes_when_it_is() {
+        let mut client = Client::default();
+        let call = |url: &str| {
+            json!({"op": "call_service", "id": "s", "service": "/map_saver/save_map",
+                "args": {"map_topic": "map", "map_url": url}})
+        };
+        for (url, name) in [("lab", "lab"), ("file:///tmp/maps/lab", "lab"), ("", "map")] {
+            let effect = client.say(call(url));
+            let Ok(Some(Effect::SaveMap(number, saved_as))) = effect else {
+                panic!("{effect:?}");
+            };
+            assert_eq!(saved_as, name);
+            assert_eq!(client.hear(0), Vec::<Value>::new(), "not saved yet");
+            // Results of nobody do no harm.
+            client.session.saved(number + 1, Ok(()));
+            client.session.saved(number, Ok(()));
+            let saved = json!({"op": "service_response", "id": "s", "result": true,
+                "service": "/map_saver/save_map", "values": {"result": true}});
+            assert_eq!(client.hear(0), [saved]);
+        }
+        for _ in 0..MAX_SAVES {
+            client.say(call("lab")).unwrap();
+        }
+        assert_eq!(client.say(call("lab")), Err(Problem::Refused));
+        assert_eq!(client.hear(0)[0]["result"], false);
+        // The last one ends first.
+        client
+            .session
+            .saved(3 + MAX_SAVES as u32, Err("there is no map".into()));
+        let heard = client.hear(0);
+        assert_eq!(heard[0]["msg"], "there is no map");
+        assert_eq!(heard[1]["values"]["result"], false);
+        client.say(call("lab")).unwrap();
     }
 
     #[test]

@@ -115,6 +115,8 @@ pub enum Service {
     Stop,
     /// Halts everything that moves, or releases the halt.
     Halt,
+    /// Saves the map that is being made.
+    SaveMap,
     /// The clock of the robot.
     Time,
     /// Lists topics, services and types.
@@ -223,10 +225,16 @@ const fn about(question: Question) -> Service {
 }
 
 // The definitions are those of `rosapi_msgs`.
-const SERVICES: [Offer; 24] = offers! {
+const SERVICES: [Offer; 26] = offers! {
     "stop" Service::Stop, "std_srvs/srv/Trigger": "" => "bool success\nstring message\n";
     "halt" Service::Halt, "std_srvs/srv/SetBool":
         "bool data\n" => "bool success\nstring message\n";
+    "save_map" Service::SaveMap, "nav2_msgs/srv/SaveMap":
+        "string map_topic\nstring map_url\nstring image_format\nstring map_mode\n\
+         float32 free_thresh\nfloat32 occupied_thresh\n" => "bool result\n";
+    "map_saver/save_map" Service::SaveMap, "nav2_msgs/srv/SaveMap":
+        "string map_topic\nstring map_url\nstring image_format\nstring map_mode\n\
+         float32 free_thresh\nfloat32 occupied_thresh\n" => "bool result\n";
     "rosapi/get_time" Service::Time, "rosapi_msgs/srv/GetTime":
         "" => "builtin_interfaces/Time time\n";
     "rosapi/topics" about(Question::Topics), "rosapi_msgs/srv/Topics":

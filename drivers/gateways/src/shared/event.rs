@@ -15,6 +15,8 @@ pub enum Event {
     Message(User, Device, Bytes),
     /// A device refuses the motion of a user, for this reason. At most once a second for each.
     Refused(User, String),
+    /// A map of a user is saved, or the reason why not.
+    Saved(User, u32, Result<(), String>),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.
@@ -55,6 +57,7 @@ impl From<News> for Event {
             News::Measured(device, measurement) => Self::Measured(device, measurement),
             News::Message(user, device, message) => Self::Message(user, device, message),
             News::Refused(user, why) => Self::Refused(user, why),
+            News::Saved(user, number, saved) => Self::Saved(user, number, saved),
         }
     }
 }

@@ -111,12 +111,6 @@ pub const ROS_AGE: Duration = Duration::from_millis(500);
 /// expect.
 pub const DIAGNOSTICS_PERIOD: Duration = Duration::from_secs(1);
 
-/// The time between two checks of the map. Maps change rarely, and drivers encode them first.
-pub const MAP_PERIOD: Duration = Duration::from_secs(10);
-
-/// Drivers encode a map before they send it.
-pub const MAP_DEADLINE: Duration = Duration::from_secs(2);
-
 /// A location driver that publishes nothing for this time is asked for its pose: drivers of the
 /// original system do not publish.
 pub const POSE_SILENCE: Duration = Duration::from_secs(1);

@@ -66,6 +66,12 @@ fn words_become_fields_in_their_order_or_by_name() {
 }
 
 #[test]
+fn settings_may_all_be_absent() {
+    assert_eq!(plain("mapping", "start-map", "").unwrap(), "920d00");
+    assert_eq!(plain("mapping", "explore", "").unwrap(), "a20d00");
+}
+
+#[test]
 fn an_error_names_the_argument_the_value_and_the_range() {
     for (device, method, words, expected) in [
         (

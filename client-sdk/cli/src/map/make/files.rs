@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use amber_map::ros_map;
-use amber_navigation::slam::recording::Finished;
+use amber_map::{Occupancy, ros_map};
 use amber_terminal::Failure;
 
 use crate::file;
@@ -76,12 +75,12 @@ impl Files {
     }
 
     /// Writes the map.
-    pub(super) fn write(&self, finished: &Finished) -> Result<(), Failure> {
-        let (yaml, pgm) = ros_map::write(&finished.occupancy, &format!("{}.pgm", self.name));
+    pub(super) fn write(&self, grid: &Occupancy, roson: &[u8]) -> Result<(), Failure> {
+        let (yaml, pgm) = ros_map::write(grid, &format!("{}.pgm", self.name));
         // The YAML file comes after the image that it names.
         file::write(&self.pgm, &pgm)?;
         file::write(&self.yaml, yaml.as_bytes())?;
-        file::write(&self.roson, finished.map.to_roson().as_bytes())
+        file::write(&self.roson, roson)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use amber_navigation::explore::State;
-use amber_navigation::slam::recording::{Finished, Gaps, Progress};
+use amber_client::MapPose;
+use amber_proto::mapping::progress::Exploration;
+use amber_proto::mapping::{Progress, SavedMap};
 use amber_terminal::{Human, duration};
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub(super) struct Shown {
     /// The free area.
     area_m2: f64,
     scans: u64,
-    key_scans: usize,
+    key_scans: u64,
     loops: u64,
     /// In the frame of messages: y down, clockwise. The map is turned at the end.
     x_m: f64,
@@ -32,39 +33,37 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn new(
-        time: Duration,
-        progress: &Progress,
-        exploring: Option<State>,
-        trouble: Option<String>,
-    ) -> Self {
-        let pose = amber_map::MapPose::from(progress.pose);
+    /// `trouble` comes before what the driver reports.
+    pub(super) fn new(time: Duration, progress: &Progress, trouble: Option<String>) -> Self {
+        let pose: MapPose = progress.location.map(MapPose::from).unwrap_or_default();
         Self {
             time_s: rounded(time.as_secs_f64(), 1),
-            way_m: rounded(progress.way_m, 2),
-            area_m2: rounded(progress.free_m2, 1),
-            scans: progress.counters.scans,
-            key_scans: progress.keys,
-            loops: progress.counters.loops,
+            way_m: rounded(progress.distance(), 2),
+            area_m2: rounded(progress.area(), 1),
+            scans: progress.scans(),
+            key_scans: progress.key_scans(),
+            loops: progress.loops(),
             x_m: rounded(pose.x_m, 3),
             y_m: rounded(pose.y_m, 3),
             heading_rad: rounded(pose.heading_rad, 3),
-            matching: rounded(progress.overlap, 2),
-            exploring: exploring.map(name),
-            trouble,
+            matching: rounded(pose.quality, 2),
+            exploring: exploring(progress.exploration()),
+            trouble: trouble.or_else(|| progress.trouble.clone()),
         }
     }
 }
 
 /// The activity of an exploring robot.
-pub(super) fn name(state: State) -> &'static str {
-    match state {
-        State::Waiting => "waiting",
-        State::Exploring => "exploring",
-        State::Returning => "returning",
-        State::Finished => "finished",
-        State::NotReturned => "could not return",
-    }
+fn exploring(exploration: Exploration) -> Option<&'static str> {
+    Some(match exploration {
+        Exploration::Never => return None,
+        Exploration::Waiting => "waiting",
+        Exploration::Exploring => "exploring",
+        Exploration::Returning => "returning",
+        Exploration::Finished => "finished",
+        Exploration::NotReturned => "could not return",
+        Exploration::StoppedEarly => "stopped",
+    })
 }
 
 impl Human for Shown {
@@ -92,32 +91,27 @@ pub(super) struct Made {
     way_m: f64,
     /// The free area.
     area_m2: f64,
-    walls: usize,
+    walls: u32,
     scans: u64,
-    key_scans: usize,
+    key_scans: u64,
     loops: u64,
     /// The missing and dropped data; empty if there is none.
     missing: Vec<String>,
 }
 
 impl Made {
-    pub(super) fn new(
-        files: [&Path; 3],
-        time: Duration,
-        finished: &Finished,
-        missing: Vec<String>,
-    ) -> Self {
-        let progress = &finished.progress;
+    pub(super) fn new(files: [&Path; 3], time: Duration, saved: &SavedMap) -> Self {
+        let progress = saved.progress.clone().unwrap_or_default();
         Self {
             files: files.map(|file| file.display().to_string()).into(),
             time_s: rounded(time.as_secs_f64(), 1),
-            way_m: rounded(progress.way_m, 2),
-            area_m2: rounded(progress.free_m2, 1),
-            walls: finished.map.walls.len(),
-            scans: progress.counters.scans,
-            key_scans: progress.keys,
-            loops: progress.counters.loops,
-            missing,
+            way_m: rounded(progress.distance(), 2),
+            area_m2: rounded(saved.area(), 1),
+            walls: saved.walls(),
+            scans: progress.scans(),
+            key_scans: progress.key_scans(),
+            loops: progress.loops(),
+            missing: saved.missing.clone(),
         }
     }
 }
@@ -136,37 +130,6 @@ impl Human for Made {
     }
 }
 
-/// The missing and dropped data, in words. `dropped` measurements did not reach the mapper, and
-/// `invalid` wheel speeds were too large.
-pub(super) fn missing(progress: &Progress, dropped: u64, invalid: u64) -> Vec<String> {
-    let counters = &progress.counters;
-    let gaps = |gaps: &Gaps, what: &str| {
-        let longest_s = gaps.longest.as_secs_f64();
-        (gaps.count, format!("{what}, the longest {longest_s:.1} s"))
-    };
-    let count = |count: u64, what: &str| (count, what.to_owned());
-    [
-        gaps(&progress.scan_gaps, "gaps between scans"),
-        gaps(&progress.wheels_gaps, "gaps between wheel speeds"),
-        count(dropped, "measurements dropped: this computer is too slow"),
-        count(invalid, "invalid wheel speeds"),
-        count(counters.speeds_refused, "wheel speeds that came too late"),
-        count(counters.scans_late, "scans that came too late"),
-        count(counters.scans_blind, "scans that saw too little"),
-        count(
-            counters.scans_without_odometry,
-            "scans without wheel speeds",
-        ),
-        count(counters.unmatched, "scans that did not match the map"),
-        count(counters.keys_dropped, "scans beyond the largest map"),
-        count(counters.loops_false, "loops that contradict the others"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
-    .collect()
-}
-
 fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale
@@ -174,43 +137,26 @@ fn rounded(value: f64, digits: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use amber_navigation::slam::Counters;
-
     use super::*;
 
     #[test]
-    fn everything_that_was_missing_is_named() {
-        assert_eq!(missing(&Progress::default(), 0, 0), [""; 0]);
-        let progress = Progress {
-            counters: Counters {
-                scans_without_odometry: 7,
-                ..Counters::default()
-            },
-            ..Progress::default()
-        };
-        let expected = [
-            "2 measurements dropped: this computer is too slow",
-            "3 invalid wheel speeds",
-            "7 scans without wheel speeds",
-        ];
-        assert_eq!(missing(&progress, 2, 3), expected);
-    }
-
-    #[test]
     fn people_see_time_way_area_and_what_is_wrong() {
-        let progress = Progress {
-            way_m: 12.34,
-            free_m2: 20.5,
+        let mut progress = Progress {
+            distance: Some(12.34),
+            area: Some(20.5),
             ..Progress::default()
         };
+        progress.set_exploration(Exploration::Exploring);
         let time = Duration::from_secs(75);
-        let shown = |trouble: Option<&str>| {
+        let shown = |progress: &Progress, trouble: Option<&str>| {
             let trouble = trouble.map(str::to_owned);
-            Shown::new(time, &progress, Some(State::Exploring), trouble).human()
+            Shown::new(time, progress, trouble).human()
         };
         let start = "1m 15s: 12.3 m driven, 20.5 m2 free, 0 loops, exploring; ";
-        assert_eq!(shown(None), format!("{start}Ctrl-C ends"));
-        let trouble = "no scans from hokuyo:0";
-        assert_eq!(shown(Some(trouble)), format!("{start}{trouble}"));
+        assert_eq!(shown(&progress, None), format!("{start}Ctrl-C ends"));
+        let trouble = "hokuyo:0 sends no scans";
+        progress.trouble = Some(trouble.into());
+        assert_eq!(shown(&progress, None), format!("{start}{trouble}"));
+        assert_eq!(shown(&progress, Some("lost")), format!("{start}lost"));
     }
 }

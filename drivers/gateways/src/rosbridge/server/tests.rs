@@ -530,7 +530,7 @@ fn the_end_of_the_gateway_stops_the_robot() {
 fn a_client_gets_the_map_when_it_subscribes() {
     let mut world = World::new();
     let subscribe = json!({"op": "subscribe", "topic": "/map", "type": "nav_msgs/OccupancyGrid"});
-    let map = Topic::Map(robot().location);
+    let map = Topic::Map(robot().maps());
     let occupied = |width| {
         let layout = amber_map::Layout {
             low: amber_map::Point::new(0.0, 0.0),

@@ -13,7 +13,7 @@ use amber_map::Pose;
 use amber_proto::Device;
 use amber_proto::location::Quality;
 use amber_proto::ninedof::SubscribeAction;
-use amber_robot::feeds::grid;
+use amber_robot::maps;
 use amber_robot::robot::Robot;
 use amber_ros2::messages::TfMessage;
 use amber_scene::mount;
@@ -23,10 +23,7 @@ use zenoh::Error;
 use super::super::feed::unix_ns;
 use super::Shared;
 use crate::health::of_drivers;
-use crate::limits::{
-    DIAGNOSTICS_PERIOD, MAP_DEADLINE, MAP_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE,
-    RETRY,
-};
+use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE, RETRY};
 use crate::pacing::Pacing;
 use crate::ros::convert::{self, Laser, WheelState};
 use crate::ros::diagnostics;
@@ -306,36 +303,19 @@ async fn ask_for_poses(location: &LocationService, take: &impl Fn(MapPose, Optio
 
 async fn map(shared: &Shared) -> Result<(), Error> {
     let publisher = shared.node.publisher(Topic::Map).await?;
-    let device = shared.devices().location;
-    let location = LocationService::new(shared.client.device(device));
-    let location = location.with_deadline(MAP_DEADLINE);
-    let mut ticks = interval(MAP_PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = None;
-    loop {
-        ticks.tick().await;
-        // Until there is one, it is looked for more often.
-        let Ok(found) = location.map().await else {
-            if last.is_none() {
-                sleep(RETRY).await;
-                ticks.reset_immediately();
-            }
-            continue;
-        };
-        if last.as_ref() == Some(&found) {
-            continue;
-        }
-        let cells = grid(&found);
-        let message = (cells.as_ref())
-            .map_err(Clone::clone)
-            .map(|cells| convert::map(cells, &shared.config.frames, unix_ns()));
+    let devices = shared.devices().maps();
+    let device = devices.location;
+    maps::watch(&shared.client, devices, |cells| {
+        let message = cells.map(|cells| convert::map(&cells, &shared.config.frames, unix_ns()));
         match message {
             Ok(Some(message)) => publisher.publish(&message),
             Ok(None) => tracing::warn!(%device, "no map in ROS 2: it is too large"),
             Err(problem) => tracing::warn!(%device, "no map in ROS 2: {problem}"),
         }
-        last = Some(found);
-    }
+        true
+    })
+    .await;
+    Ok(())
 }
 
 /// The frames that are fixed on the robot.
