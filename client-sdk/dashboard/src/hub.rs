@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use amber_client::values::Target;
+use amber_client::{MappingService, WheelSpeeds};
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::{Device, DeviceType};

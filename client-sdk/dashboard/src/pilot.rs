@@ -433,7 +433,7 @@ async fn set_exploring(client: &Client, device: Device, on: bool) -> Result<(), 
         on: Some(on),
         ..Explore::default()
     };
-    let mapping = MappingService::new(client.device(device)).with_outcomes();
+    let mapping = MappingService::new(client.device(device));
     mapping.explore(explore).await
 }
 
