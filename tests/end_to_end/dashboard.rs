@@ -129,8 +129,10 @@ fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
     let mut other = Page::open(dashboard.address, None);
     other.until("the growing map", is_growing);
     other.say(&json!({ "t": "stop" }));
-    stands_at_once(&robot, "another page stops");
-    page.until("the end of the lease", |_| holder().is_none());
+    drop(other);
+    // The page is told that it no longer explores.
+    let stands_without_lease = || stands(&robot.state()) && holder().is_none();
+    while (page.read_until("the end of the lease", stands_without_lease)).is_err() {}
     // Until then, there may be too few walls.
     page.until("enough of the flat", |it| {
         it["t"] == "mapping" && it["area_m2"].as_f64() > Some(3.0)
@@ -141,6 +143,7 @@ fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
     explore_until(&mut page, &|| drives(&robot.state()));
     drop(page);
     stands_at_once(&robot, "page gone");
+    let mut other = Page::open(dashboard.address, None);
     other.until("the end of the exploration", |it| {
         it["t"] == "mapping" && it["explores"] == false && it["grows"] == true
     });
@@ -646,16 +649,19 @@ impl Page {
     }
 
     /// Keeps reading, as a browser does, until something is true. An error if the page is told that the
-    /// robot does not obey it.
+    /// robot does not obey it, or no longer explores.
     fn read_until(&mut self, what: &str, is_true: impl Fn() -> bool + Sync) -> Result<(), Value> {
         let is_refused = AtomicBool::new(false);
         let is_over = || is_true() || is_refused.load(Ordering::Relaxed);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait_for(what, || is_over().then_some(())));
-            let mut told = Ok(());
+            let (mut told, mut explored) = (Ok(()), false);
             while !waiting.is_finished() {
                 let message = self.next();
-                if message["t"] == "refused" || message["t"] == "notice" {
+                let has_ended = message["t"] == "mapping" && message["explores"] == false;
+                explored |= message["t"] == "mapping" && message["explores"] == true;
+                let is_refusal = message["t"] == "refused" || message["t"] == "notice";
+                if is_refusal || (explored && has_ended) {
                     is_refused.store(true, Ordering::Relaxed);
                     told = Err(message);
                 }

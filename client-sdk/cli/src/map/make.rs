@@ -37,8 +37,8 @@ mod screen;
 mod shown;
 
 pub(super) const HELP: &str = "\
-The driver `mapping` on the robot makes the map, and explores; this command shows it and writes the
-files on this computer.
+The driver `mapping` on the robot makes the map, and explores. This command shows the map, and
+writes its files on this computer.
 
 Drive the robot slowly through all rooms and back to its start: returning to known places improves
 the map. --drive uses the keys of `amber drive`; without it, any other program can drive, such as

@@ -106,6 +106,7 @@ pub(super) fn galileo(data: &[u8]) {
         location: Device::new(DeviceType::LOCATION, 0),
         imu: Device::new(DeviceType::NINEDOF, 0),
         targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
+        mapping: Device::new(DeviceType::MAPPING, 0),
         drive: SkidSteer::default(),
     };
     let mut last = 0_u32;
