@@ -17,6 +17,7 @@ use crate::common::{
     AMBER, Mediator, Running, browser_tests, is_close_answered, is_running, lines_of, signal,
     wait_for,
 };
+use crate::driving::robot_of;
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 /// The life of a motion command, with a margin for a busy machine.
@@ -237,6 +238,29 @@ fn a_page_shows_the_robot_and_any_device() {
 }
 
 #[test]
+fn a_page_is_told_who_has_taken_the_robot_from_its_target() {
+    let (robot, dashboard) = start();
+    let robot = robot_of(robot);
+    let mut page = Page::open(dashboard.address, None);
+    page.until("the driver", |it| {
+        it["t"] == "drivers" && it["parts"]["targets"].is_string()
+    });
+    page.say(&json!({ "t": "goal", "id": 1, "x": 5.7, "y": 4.4 }));
+    let answer = page.until("an answer", |it| it["t"] == "answer" && it["id"] == 1);
+    let order = answer["value"].clone();
+    assert!(order.is_u64(), "{answer}");
+    page.until("a robot on its way", |it| {
+        it["t"] == "path" && it["targets"][0][0] == 5.7 && drives(&robot.state())
+    });
+    let mut goto = robot.demo.amber(&["goto", "1.4", "1", "--force"]);
+    let mut goto = goto.stdout(Stdio::null()).spawn().unwrap();
+    let end = page.until("the end", |it| it["t"] == "trip" && it["order"] == order);
+    assert_eq!(end["end"], "failed", "{end}");
+    assert!(end["why"].as_str().unwrap().contains("amber goto"), "{end}");
+    assert!(goto.wait().unwrap().success());
+}
+
+#[test]
 fn a_page_is_told_why_the_robot_does_not_move() {
     let (robot, dashboard) = start();
     let mut page = Page::open(dashboard.address, None);
@@ -253,10 +277,10 @@ fn a_page_is_told_why_the_robot_does_not_move() {
     // A place outside the map.
     page.say(&json!({ "t": "goal", "id": 1, "x": 100.0, "y": 50.0 }));
     let answer = page.until("an answer", |it| it["t"] == "answer" && it["id"] == 1);
-    assert!(answer["error"].is_null(), "{answer}");
+    let order = &answer["value"];
+    assert!(order.is_u64(), "{answer}");
     page.until("a target that is given up", |it| {
-        let reason = it["ended"]["reason"].as_str();
-        it["t"] == "path" && reason.is_some_and(|it| it.contains("outside the map"))
+        it["t"] == "trip" && &it["order"] == order && it["end"] == "failed"
     });
 
     assert!(robot.sim(&["fault", "unplug", "roboclaw"]));

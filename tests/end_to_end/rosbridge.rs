@@ -1,19 +1,25 @@
 //! Programs written for rosbridge drive the demo's robot, and the robot stops without them.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tungstenite::WebSocket;
 
 use crate::common::{browser_tests, demo_with, is_close_answered, root, wait_for};
+use crate::driving::robot_of;
 use crate::map::{heading_rad, look_around};
 use crate::robot::{AT_ONCE_S, Robot, drives, fastest, stands};
 
 /// The time of a motion command, with a margin for a busy machine.
 const COMMAND_S: f64 = 0.5 + AT_ONCE_S;
+/// For trips through the room, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 #[test]
 fn programs_of_the_client_libraries_drive_the_robot() {
@@ -67,6 +73,134 @@ fn programs_of_the_client_libraries_drive_the_robot() {
             seen >= 1.0 && (way - seen).abs() < 0.05 * way,
             "{program}: {seen} {way}"
         );
+    }
+}
+
+/// Nav2's action in the client libraries: the robot drives there, and the program learns it.
+#[test]
+fn programs_of_the_client_libraries_send_goals_and_get_the_results() {
+    let folder = examples();
+    let (robot, address) = start();
+    let robot = robot_of(robot);
+    let url = format!("ws://{address}");
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let library = ["--input-type=module", "-e", "import 'roslib'"];
+    let python = ["-c", "import roslibpy"];
+    let by_node = ["goal.mjs", &url, "1.4", "-1"];
+    let by_python = ["goal.py", &host, &port, "3.5", "-1"];
+    for (program, library, drive, x_m) in [
+        ("node", &library[..], &by_node[..], 1.4),
+        ("python3", &python, &by_python, 3.5),
+    ] {
+        let Some(report) = report(&folder, program, library, drive) else {
+            continue;
+        };
+        assert_eq!(report["end"], "succeeded", "{program}: {report}");
+        assert!(
+            report["feedback"].as_u64().unwrap() > 5,
+            "{program}: {report}"
+        );
+        assert!(
+            report["farthest_m"].as_f64().unwrap() > 1.0,
+            "{program}: {report}"
+        );
+        let state = robot.state();
+        let distance_m = (state.x_m - x_m).hypot(state.y_m - 1.0);
+        assert!(distance_m < 0.4, "{program}: {distance_m} m");
+    }
+}
+
+#[test]
+fn a_goal_of_an_action_is_cancelled_and_says_who_ended_it() {
+    let (robot, address) = start();
+    let robot = robot_of(robot);
+    let client = Listening::new(connect(address));
+    let goal = |id: &str| {
+        json!({"op": "send_action_goal", "id": id, "action": "/navigate_to_pose",
+            "action_type": "nav2_msgs/action/NavigateToPose", "feedback": true,
+            "args": {"pose": {"header": {"frame_id": "map"},
+                "pose": {"position": {"x": 5.7, "y": -4.4}}}}})
+    };
+
+    client.say(&goal("a"));
+    client.hear("action_feedback", "a");
+    robot.until("it drives", drives);
+    client.say(&json!({"op": "cancel_action_goal", "id": "a", "action": "/navigate_to_pose"}));
+    let result = client.hear("action_result", "a");
+    assert_eq!(
+        (&result["status"], &result["result"]),
+        (&json!(5), &json!(true))
+    );
+    robot.until("it stands", stands);
+
+    client.say(&goal("b"));
+    robot.until("it drives", drives);
+    let mut goto = robot.demo.amber(&["goto", "1.4", "1", "--force"]);
+    let mut goto = goto.stdout(Stdio::null()).spawn().unwrap();
+    let result = client.hear("action_result", "b");
+    assert_eq!(result["status"], 6, "{result}");
+    let why = result["values"]["error_msg"].as_str().unwrap();
+    assert!(why.contains("amber goto"), "{why}");
+
+    // The other program still drives.
+    client.say(&goal("c"));
+    let refused = client.hear("action_result", "c");
+    assert_eq!(
+        (&refused["status"], &refused["result"]),
+        (&json!(0), &json!(false))
+    );
+    let why = refused["values"].as_str().unwrap();
+    assert!(why.contains("amber goto"), "{why}");
+    assert!(goto.wait().unwrap().success());
+    assert_eq!(robot.state().contacts, 0);
+}
+
+/// A client that answers pings all the time, so that its goals go on.
+struct Listening {
+    say: Sender<String>,
+    heard: Receiver<Value>,
+}
+
+impl Listening {
+    fn new(mut client: Client) -> Self {
+        let patience = Some(Duration::from_millis(20));
+        client.get_ref().set_read_timeout(patience).unwrap();
+        let (say, said) = channel::<String>();
+        let (hear, heard) = channel();
+        thread::spawn(move || {
+            loop {
+                match said.try_recv() {
+                    Ok(text) => client.send(text.into()).unwrap(),
+                    Err(TryRecvError::Empty) => {}
+                    Err(TryRecvError::Disconnected) => return,
+                }
+                match client.read() {
+                    Ok(message) if message.is_text() => {
+                        let text = message.to_text().unwrap();
+                        let _ = hear.send(serde_json::from_str(text).unwrap());
+                    }
+                    Ok(_) => {}
+                    Err(tungstenite::Error::Io(error))
+                        if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                    Err(_) => return,
+                }
+            }
+        });
+        Self { say, heard }
+    }
+
+    fn say(&self, text: &Value) {
+        self.say.send(text.to_string()).unwrap();
+    }
+
+    /// The next message with this operation and id.
+    fn hear(&self, op: &str, id: &str) -> Value {
+        loop {
+            let heard = self.heard.recv_timeout(PATIENCE).unwrap();
+            if heard["op"] == op && heard["id"] == id {
+                return heard;
+            }
+        }
     }
 }
 

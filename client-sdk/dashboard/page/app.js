@@ -113,6 +113,7 @@ on("mapping", (message) => {
   if (message.grows !== Boolean(mapping.state.grows)) map.startTrail();
   mapping.take(message);
 });
+on("trip", (trip) => goal.takeEnd(trip));
 on("points", (buffer) => map.takePoints(buffer));
 on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
 on("imu", ({ accel_mg, gyro_deg_s }) => {

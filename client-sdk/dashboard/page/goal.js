@@ -9,8 +9,7 @@ export class Goal {
     this.map = map;
     this.ask = ask;
     this.changed = changed;
-    // `ended`: the newest order of the robot, if it has ended. `before`: its number at the click.
-    Object.assign(this, { place: null, isSet: false, ended: null, before: null, problem: null });
+    Object.assign(this, { place: null, order: null, problem: null });
   }
 
   /** Nothing is wanted any more. */
@@ -20,19 +19,19 @@ export class Goal {
 
   async set(place) {
     clearTimeout(this.ending);
-    Object.assign(this, { place, isSet: false, before: this.ended?.id, problem: null });
+    Object.assign(this, { place, order: null, problem: null });
     this.map.markGoal(place);
     this.changed();
+    let order;
     try {
-      await this.ask(place);
+      order = await this.ask(place);
     } catch (why) {
       if (this.place === place) this.refuse(String(why));
       return;
     }
     if (this.place !== place) return;
-    this.isSet = true;
+    this.order = order;
     setTimeout(() => this.place === place && this.map.markGoal(null), MARKED_MS);
-    this.check();
   }
 
   /** The robot does not drive there, or no page may ask it to. */
@@ -44,22 +43,15 @@ export class Goal {
     this.changed();
   }
 
-  takePath({ targets, ended }) {
-    this.ended = ended;
+  takePath({ targets }) {
     // Another page may have set them.
-    if (targets?.length) {
-      clearTimeout(this.ending);
-      this.problem = null;
-      this.map.markGoal(null);
-    }
-    this.check();
+    if (targets?.length) this.map.markGoal(null);
   }
 
-  check() {
-    const { place, ended } = this;
-    if (!place || !this.isSet || !ended || ended.id === this.before) return;
-    if (!ended.reason) this.clear();
-    else if (!this.map.has(place)) this.refuse("This point is outside the map.");
-    else this.refuse(`The robot does not drive to this point: ${ended.reason}.`);
+  /** The way to a target has ended: says why the robot is not there. */
+  takeEnd({ order, end, why }) {
+    if (!this.place || order !== this.order) return;
+    const reason = this.map.has(this.place) ? `The robot does not drive there: ${why}.` : "This point is outside the map.";
+    this.refuse(end === "failed" ? reason : null);
   }
 }

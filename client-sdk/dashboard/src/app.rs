@@ -139,6 +139,7 @@ impl App {
                 self.hub.show_panel(device, &channel, &frames);
             }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
+            Input::TripEnded(id, order, end) => self.hub.trip_ended(id, order, &end),
             Input::Notice(id, text) => self.hub.notice(id, &text),
             Input::Refused(id, why) => self.hub.refuse(id, &why),
         }

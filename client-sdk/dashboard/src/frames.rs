@@ -9,6 +9,7 @@ use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType, location::Particle};
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part, Place};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -113,12 +114,9 @@ pub fn path(drive: &Part<Drive>) -> Value {
     let targets: Vec<_> = (drive.targets.iter())
         .map(|it| [it.x_m, it.y_m, it.radius_m])
         .collect();
-    let ended = drive.ended.as_ref();
-    let ended = ended.map(|it| json!({ "id": it.id, "reason": it.reason }));
     json!({
         "t": "path", "state": drive.state, "reason": drive.reason,
         "remaining": drive.remaining_m, "path": path, "targets": targets,
-        "ended": ended,
     })
 }
 
@@ -136,6 +134,17 @@ pub fn mapping(progress: &Progress) -> Value {
 /// Whether a map grows.
 pub fn grows(progress: &Progress) -> bool {
     progress.state() == State::Growing
+}
+
+/// How the trip of a page ended.
+pub fn trip(order: u64, end: &TripEnd) -> Value {
+    let (end, why) = match end {
+        TripEnd::Arrived => ("arrived", None),
+        TripEnd::Cancelled(why) => ("cancelled", Some(why)),
+        TripEnd::Failed(why) => ("failed", Some(why)),
+        TripEnd::Refused(why) => ("refused", Some(why)),
+    };
+    json!({ "t": "trip", "order": order, "end": end, "why": why })
 }
 
 /// Shorter numbers in JSON.

@@ -15,6 +15,7 @@ use amber_proto::{Device, DeviceType};
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::lag::Lag;
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Part};
 use amber_web::Role;
 use serde_json::{Value, json};
@@ -496,6 +497,12 @@ impl Hub {
         };
         let line = Output::Line(ticket.viewer, frames::text(&shown));
         self.outputs.push_back(line);
+    }
+
+    /// Tells a page how the robot's way to its target ended.
+    pub fn trip_ended(&mut self, id: ViewerId, order: u64, end: &TripEnd) {
+        let line = frames::text(&frames::trip(order, end));
+        self.outputs.push_back(Output::Line(id, line));
     }
 
     fn drive(&mut self, now: Duration, id: ViewerId, left: f64, right: f64, guard: bool) {

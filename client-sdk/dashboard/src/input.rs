@@ -8,6 +8,7 @@ use amber_proto::location::Particle;
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::robot::Shape;
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub(crate) enum Input {
     Panel(Device, Channel, PanelFrame),
     /// The answer to a request of a page.
     Answer(Ticket, Result<Value, String>),
+    /// The order of a page for a driver with targets has ended.
+    TripEnded(ViewerId, u64, TripEnd),
     /// A notice for a page.
     Notice(ViewerId, String),
     /// The robot does not follow the stick of a page, or does not obey it, with the reason.

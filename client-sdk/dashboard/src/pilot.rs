@@ -6,6 +6,7 @@
 //! Therefore each client subscribes to a device that publishes several times per second.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use amber_proto::Device;
 use amber_proto::mapping::Explore;
 use amber_proto::ninedof::SubscribeAction;
 use amber_scene::moving;
+use amber_scene::trip::{Trip, TripEnd};
 use amber_web::calls::{self, in_words};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
@@ -122,6 +124,7 @@ impl Pilots {
                 new_targets: self.new_targets.clone(),
                 calls: Arc::new(Semaphore::new(MAX_CALLS)),
                 told: Arc::default(),
+                trip: Mutex::default(),
             };
             self.tasks
                 .spawn(pilot.run(self.mediator.clone(), motions, received));
@@ -163,6 +166,8 @@ struct Pilot {
     calls: Arc<Semaphore>,
     /// What the page was last told about its motions, and when.
     told: Arc<Mutex<Option<(Instant, String)>>>,
+    /// The last trip of the page.
+    trip: Mutex<Option<Trip>>,
 }
 
 impl Pilot {
@@ -289,10 +294,14 @@ impl Pilot {
     async fn perform(&self, client: &Client, leases: &mut Leases, order: Order) {
         match order {
             Order::Goal(ticket, device, target) => {
-                let set = self.goal(client, leases, device, target).await;
-                let answer = set.map(|()| Value::Null);
-                let answer = answer.map_err(|error| in_words(&error));
-                self.answer(ticket, answer).await;
+                match leases.claim(client, device, Use::Errand).await {
+                    Ok(()) => self.begin_trip(client, ticket, device, target),
+                    Err(error) => {
+                        // Offers to take over.
+                        self.refused(&error).await;
+                        self.answer(ticket, Err(in_words(&error))).await;
+                    }
+                }
             }
             Order::Explore(ticket, device) => {
                 let begun = self.explore(client, leases, device).await;
@@ -335,20 +344,36 @@ impl Pilot {
         }
     }
 
-    /// Gives the robot a target.
-    async fn goal(
-        &self,
-        client: &Client,
-        leases: &mut Leases,
-        device: Device,
-        target: Target,
-    ) -> Result<(), Error> {
-        if let Err(error) = leases.claim(client, device, Use::Errand).await {
-            // Offers to take over.
-            self.refused(&error).await;
-            return Err(error);
+    /// Gives the robot a target, and tells the page how this goes on. A stop need not wait for it.
+    fn begin_trip(&self, client: &Client, ticket: Ticket, device: Device, target: Target) {
+        let (trip, mut driving) = Trip::new(DriveToPoint::new(client.device(device)));
+        let order = trip.order();
+        self.replace_trip(Some(trip));
+        let (name, inputs) = (self.name.clone(), self.inputs.clone());
+        let (viewer, new_targets) = (self.viewer, self.new_targets.clone());
+        tokio::spawn(async move {
+            let begun = driving.begin(&[target], &name).await;
+            new_targets.notify_one();
+            let refused = match &begun {
+                Err(TripEnd::Refused(why) | TripEnd::Cancelled(why)) => Some(why.clone()),
+                _ => None,
+            };
+            // The page knows the end by it.
+            let answer = refused.map_or(Ok(order.into()), Err);
+            let _ = inputs.send(Input::Answer(ticket, answer)).await;
+            if begun.is_ok() {
+                let end = driving.end(|_| {}).await;
+                let _ = inputs.send(Input::TripEnded(viewer, order, end)).await;
+            }
+        });
+    }
+
+    /// A trip that has not begun yet must not begin after this.
+    fn replace_trip(&self, new: Option<Trip>) {
+        let mut trip = self.trip.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = mem::replace(&mut *trip, new) {
+            old.supersede();
         }
-        self.set_targets(client, device, &[target]).await
     }
 
     /// Lets the robot explore.
@@ -370,7 +395,7 @@ impl Pilot {
     async fn end_errand(&self, client: &Client, leases: &mut Leases, device: Device) {
         let ended = match Some(device) == self.parts.mapping {
             true => set_exploring(client, device, false).await,
-            false => self.set_targets(client, device, &[]).await,
+            false => self.forget_targets(client, device).await,
         };
         if let Err(error) = ended {
             self.refused(&error).await;
@@ -378,16 +403,13 @@ impl Pilot {
         leases.claims.release(device);
     }
 
-    async fn set_targets(
-        &self,
-        client: &Client,
-        device: Device,
-        targets: &[Target],
-    ) -> Result<(), Error> {
+    /// Forgets all targets of a driver.
+    async fn forget_targets(&self, client: &Client, device: Device) -> Result<(), Error> {
+        self.replace_trip(None);
         let driver = DriveToPoint::new(client.device(device));
-        let set = driver.set_targets(targets).await;
+        let forgotten = driver.set_targets(&[]).await;
         self.new_targets.notify_one();
-        set
+        forgotten
     }
 
     /// Halts everything that moves, or releases the halt, while motions go on.

@@ -3,7 +3,7 @@
 //! [`Devices`] asks the devices for the parts, [`State`] keeps the last answers, and a [`Scene`]
 //! has all parts in the frame of the map: metres, y down, angles clockwise. [`Growing`] makes one of
 //! a map that the driver Mapping is making. [`mount`] finds the position of the laser on the robot,
-//! and [`moving`] the devices that move.
+//! and [`moving`] the devices that move. [`trip`] drives to targets for others.
 //!
 //! The first lines of each module contain PURE or IO. PURE code only computes; IO code talks to the
 //! outside.
@@ -14,11 +14,12 @@ pub mod mount;
 pub mod moving;
 mod scene;
 mod state;
+pub mod trip;
 
 pub use devices::Devices;
 pub use growing::Growing;
 pub use scene::{
-    Bounds, Drive, Ended, Ground, Located, Part, Place, Scene, Track, place_to_plane,
-    plane_to_place, scan_places,
+    Bounds, Drive, Ground, Located, Part, Place, Scene, Track, place_to_plane, plane_to_place,
+    scan_places,
 };
 pub use state::{Kept, State};

@@ -9,7 +9,6 @@ use amber_client::{MapPose, Scan};
 use amber_map::ros_map::{self, RosMapError};
 use amber_map::{Cell, Map, MapError, Occupancy, Point, Pose, Segment};
 use amber_proto::location::{self, Particle, Quality};
-use amber_proto::order::order::State;
 
 /// A point on the map in metres: to the right and down.
 pub type Place = (f64, f64);
@@ -63,17 +62,6 @@ pub struct Drive {
     pub path: Vec<Place>,
     /// The targets that are still to be reached.
     pub targets: Vec<Target>,
-    /// The newest order, if it has ended.
-    pub ended: Option<Ended>,
-}
-
-/// How an order to drive to targets has ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// The number of the order.
-    pub id: u64,
-    /// Why the robot has not reached its targets, as a sentence; `None` if it has.
-    pub reason: Option<String>,
 }
 
 impl Ground {
@@ -154,10 +142,6 @@ impl Drive {
     /// The answer of the driver.
     #[must_use]
     pub fn of(progress: &DriveToPointProgress, targets: Vec<Target>) -> Self {
-        let ended = progress
-            .order
-            .as_ref()
-            .filter(|it| it.state() != State::Running);
         let progress = &progress.progress;
         let path = progress.path.as_ref();
         let path = path.map(|path| path.xs.iter().copied().zip(path.ys.iter().copied()));
@@ -168,10 +152,6 @@ impl Drive {
             remaining_m: progress.remaining,
             path: path.into_iter().flatten().collect(),
             targets,
-            ended: ended.map(|order| Ended {
-                id: order.id(),
-                reason: order.reason.clone(),
-            }),
         }
     }
 }

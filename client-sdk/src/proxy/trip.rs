@@ -122,23 +122,25 @@ impl DriveToPoint {
         targets: &[Target],
         progress: impl FnMut(&DriveToPointProgressUpdates) -> std::result::Result<(), E>,
     ) -> std::result::Result<DriveEnd, E> {
-        self.begin_order(id, targets).await?;
+        self.begin_order(id, targets, None).await?;
         self.order_end(id, progress).await
     }
 
     /// Gives an order and does not wait for its end: [`DriveToPoint::go`], repeated if an answer is
-    /// lost.
+    /// lost. `name` says to people who drives; without it, it is the name of this program.
     ///
     /// # Errors
     /// The driver refuses the targets, does not work, dies, or does not know orders; or the client is
     /// closed.
-    pub async fn begin_order(&self, id: u64, targets: &[Target]) -> Result<Order> {
+    pub async fn begin_order(
+        &self,
+        id: u64,
+        targets: &[Target],
+        name: Option<&str>,
+    ) -> Result<Order> {
         let program = program();
-        begun!(
-            self,
-            self.go(id, targets, program.as_deref()),
-            self.configuration()
-        )
+        let name = name.or(program.as_deref());
+        begun!(self, self.go(id, targets, name), self.configuration())
     }
 
     /// Waits for the end of an order, which may have begun a while ago. `progress` receives the

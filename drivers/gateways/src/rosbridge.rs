@@ -5,6 +5,7 @@
 //! <https://github.com/RobotWebTools/rosbridge_suite/blob/ros2/ROSBRIDGE_PROTOCOL.md>: one JSON
 //! object per WebSocket message, with the operation in `op`. Messages of the robot may also be CBOR.
 
+mod actions;
 pub mod codec;
 mod definitions;
 pub mod driver;

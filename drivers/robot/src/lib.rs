@@ -21,4 +21,5 @@ pub mod limits;
 pub mod maps;
 pub mod motion;
 pub mod robot;
+mod trips;
 pub mod users;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::{Device, DeviceType};
+pub use amber_scene::trip::TripEnd;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -154,10 +155,32 @@ pub enum Order {
     Halt(bool),
     /// Save the map that is being made under this name; [`News::Saved`] follows with this number.
     SaveMap(Device, u32, String),
+    /// New targets for DriveToPoint, as a trip of which [`News::Trip`] tells.
+    Trip(Device, Trip, Vec<Target>),
+    /// Ends this trip, and no other one.
+    CancelTrip(Trip),
     /// A `DriverMsg` as a client would send it. [`motion::of`](crate::motion::of) tells whether it
     /// moves something. Answers and published data come as
     /// [`News::Message`].
     Message(Device, Bytes),
+}
+
+/// The number of a trip among those of its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Trip(pub u64);
+
+/// What happens on a trip.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TripNews {
+    /// The robot is on its way: its pose, and the rest of the path.
+    Progress {
+        /// On the map.
+        pose: MapPose,
+        /// To the next target; `None` if it is not known now.
+        remaining_m: Option<f64>,
+    },
+    /// It is over. Nothing more comes.
+    Ended(TripEnd),
 }
 
 /// What Amber reports to a program.
@@ -171,6 +194,8 @@ pub enum News {
     Refused(User, String),
     /// A map of a user is saved, or the reason why not.
     Saved(User, u32, Result<(), String>),
+    /// How a trip of a user goes, after [`Order::Trip`].
+    Trip(User, Trip, TripNews),
 }
 
 /// A session of a foreign program, which is a separate client of the mediator.

@@ -28,6 +28,7 @@ use crate::limits::{
 };
 use crate::motion::{self, Motion};
 use crate::robot::{News, Order, User};
+use crate::trips::Trips;
 
 /// All open users.
 pub struct Users {
@@ -66,6 +67,7 @@ impl Users {
             news: self.news.clone(),
             last: Arc::default(),
         };
+        let trips = Trips::new(user, name.clone(), self.news.clone());
         let task = Task {
             user,
             name,
@@ -74,6 +76,7 @@ impl Users {
             news: self.news.clone(),
             refusals: refusals.clone(),
             subscriptions: HashMap::new(),
+            trips,
         };
         self.tasks.spawn(task.run(motions, received));
         let handle = Handle {
@@ -180,6 +183,7 @@ struct Task {
     news: mpsc::Sender<News>,
     refusals: Refusals,
     subscriptions: HashMap<Device, AbortHandle>,
+    trips: Trips,
 }
 
 /// The newest motion of a user.
@@ -250,14 +254,23 @@ impl Task {
         device: Device,
         what: Use,
     ) -> bool {
+        let claimed = self.claimed(client, claims, device, what).await;
+        claimed.is_ok()
+    }
+
+    /// Takes the lease of a device. Without it, the refusal says who drives.
+    async fn claimed(
+        &self,
+        client: &Client,
+        claims: &mut Claims,
+        device: Device,
+        what: Use,
+    ) -> Result<(), Error> {
         if self.seat == Seat::Shared {
-            return true;
+            return Ok(());
         }
         let claimed = claims.claim(&client.device(device), what).await;
-        if let Err(error) = &claimed {
-            self.refusals.tell(device, error);
-        }
-        claimed.is_ok()
+        claimed.inspect_err(|error| self.refusals.tell(device, error))
     }
 
     async fn send_speeds(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
@@ -280,6 +293,7 @@ impl Task {
         match order {
             Order::Drive(device, speeds) => self.send_speeds(client, device, speeds).await,
             Order::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+                self.trips.supersede(device);
                 let driver = DriveToPoint::new(self.without_waiting(client, device));
                 self.report(device, driver.stop().await);
                 claims.release(device);
@@ -287,6 +301,7 @@ impl Task {
             Order::Stop(device) => self.send_speeds(client, device, WheelSpeeds::STOP).await,
             Order::Halt(is_halted) => self.halt(client, is_halted),
             Order::Targets(device, targets) => {
+                self.trips.supersede(device);
                 let may = match targets.is_empty() {
                     true => !claims.is_denied(device),
                     false => self.may_move(client, claims, device, Use::Errand).await,
@@ -312,6 +327,14 @@ impl Task {
                 }
             }
             Order::SaveMap(device, number, name) => self.save_map(client, device, number, name),
+            Order::Trip(device, trip, targets) => {
+                self.trips.supersede(device);
+                match self.claimed(client, claims, device, Use::Errand).await {
+                    Ok(()) => self.trips.begin(client, device, trip, targets),
+                    Err(error) => self.trips.refuse(trip, error.to_string()).await,
+                }
+            }
+            Order::CancelTrip(trip) => self.trips.cancel(trip),
         }
     }
 

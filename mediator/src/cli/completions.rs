@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn words_are_completed_after_every_option() {
         for (line, expected) in [
-            ("call ro", &["roboclaw"][..]),
+            ("call roboc", &["roboclaw"][..]),
             ("--json -m 127.0.0.1:1 status ho", &["hokuyo"]),
             ("restart ho", &["hokuyo"]),
             ("bench --svg f.svg ho", &["hokuyo"]),
@@ -277,7 +277,7 @@ mod tests {
             ("call --timeout 2 maestro set-angle 3 ", &["angle="]),
             ("watch hokuyo ", &["scans"]),
             ("record -o drive.mcap --for 5 dummy ho", &["hokuyo"]),
-            ("export drive.mcap --csv ro", &["roboclaw"]),
+            ("export drive.mcap --csv roboc", &["roboclaw"]),
             ("completions fi", &["fish"]),
             ("watch --per", &["--period"]),
             ("recov", &["recover"]),

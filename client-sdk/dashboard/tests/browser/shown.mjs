@@ -111,7 +111,7 @@ const [left, top, right, bottom] = await page.evaluate(() => window.amber.map.ma
 // A busy machine may end it for another reason, such as a lost lease, or a late device hides the words.
 do {
   await click({ x: left - 1, y: (top + bottom) / 2 });
-  await page.waitForFunction(() => window.amber.goal.problem);
+  await page.waitForFunction(() => window.amber.goal.problem || !window.amber.goal.place);
 } while (!/This point is outside the map/.test(await page.locator("#map-problem").innerText()));
 assert.equal(await page.evaluate(() => window.amber.map.goal), null);
 
@@ -135,7 +135,7 @@ await page.evaluate(() => {
   window.speak = () => delete link.dispatchEvent;
   link.dispatchEvent = () => true;
   const problem = "roboclaw:0: cannot open /dev/serial/by-id/usb-Basicmicro_Inc._RoboClaw: No such file or directory (os error 2)";
-  say("path", { t: "path", state: "following", reason: "obstacle ahead", remaining: 3.2, path: [], targets: [[1, 1, 0.2]], ended: null });
+  say("path", { t: "path", state: "following", reason: "obstacle ahead", remaining: 3.2, path: [], targets: [[1, 1, 0.2]] });
   say("drivers", {
     mediator: "amber", parts: state.parts, problems: { wheels: problem, guard: problem, targets: problem, map: problem },
     devices: state.devices.map((it) => ({ ...it, holder: it.device === state.parts.wheels ? "amber goto (pid 12345 on raspberrypi)" : null })),

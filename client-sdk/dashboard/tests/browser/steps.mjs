@@ -13,6 +13,6 @@ export async function step(name) {
 export async function clickMap(page, x, y) {
   do {
     await page.mouse.click(x, y);
-    await page.waitForFunction(() => window.amber.goal.isSet || window.amber.goal.problem);
+    await page.waitForFunction(() => window.amber.goal.order || window.amber.goal.problem);
   } while (await page.evaluate(() => window.amber.goal.problem?.includes("the network delays")));
 }

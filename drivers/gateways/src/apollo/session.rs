@@ -625,7 +625,11 @@ impl Machine for Apollo {
                     }
                 }
             }
-            Event::Asked(..) | Event::Image(_) | Event::Refused(..) | Event::Saved(..) => {}
+            Event::Asked(..)
+            | Event::Image(_)
+            | Event::Refused(..)
+            | Event::Trip(..)
+            | Event::Saved(..) => {}
         }
         self.settle(now, out);
     }

@@ -112,7 +112,7 @@ impl Server {
                 self.send_message(now, user, device, &message, out);
             }
             Event::Refused(user, why) => self.tell_refusal(now, user, &why, out),
-            Event::Asked(..) | Event::Image(_) | Event::Saved(..) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Trip(..) | Event::Saved(..) => {}
         }
     }
 

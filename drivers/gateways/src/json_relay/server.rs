@@ -538,9 +538,11 @@ impl Machine for Server {
         let piece = match event {
             Event::Image(piece) => piece,
             Event::Refused(user, why) => return self.tell_refusal(user, &why, out),
-            Event::Measured(..) | Event::Message(..) | Event::Asked(..) | Event::Saved(..) => {
-                return;
-            }
+            Event::Measured(..)
+            | Event::Message(..)
+            | Event::Asked(..)
+            | Event::Trip(..)
+            | Event::Saved(..) => return,
         };
         let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
         let messages = match self.joining.push(&piece) {

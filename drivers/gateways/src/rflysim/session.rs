@@ -167,7 +167,11 @@ impl Machine for RflySim {
                 }
                 self.settle(now, out);
             }
-            Event::Message(..) | Event::Image(_) | Event::Refused(..) | Event::Saved(..) => {}
+            Event::Message(..)
+            | Event::Image(_)
+            | Event::Refused(..)
+            | Event::Trip(..)
+            | Event::Saved(..) => {}
         }
     }
 

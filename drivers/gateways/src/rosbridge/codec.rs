@@ -29,6 +29,10 @@ pub enum Request {
     Unsubscribe(Topic),
     /// A call of a service.
     CallService(CallService),
+    /// A goal of an action.
+    SendActionGoal(SendActionGoal),
+    /// The end of a goal, before its result.
+    CancelActionGoal(CancelActionGoal),
     /// Send only messages about problems of at least this level. The protocol's description calls
     /// the operation `set_level`, its list of operations `set_status_level`.
     #[serde(alias = "set_status_level")]
@@ -118,6 +122,32 @@ pub struct CallService {
     pub args: Value,
 }
 
+/// See [`Request::SendActionGoal`].
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct SendActionGoal {
+    /// The goal; feedback and result carry it.
+    pub id: Option<Id>,
+    /// The name of the action.
+    pub action: String,
+    /// Its type, as ROS 2 writes it.
+    pub action_type: String,
+    /// The goal itself.
+    #[serde(default)]
+    pub args: Value,
+    /// Whether the client wants feedback.
+    #[serde(default)]
+    pub feedback: bool,
+}
+
+/// See [`Request::CancelActionGoal`].
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct CancelActionGoal {
+    /// That of the goal.
+    pub id: Option<Id>,
+    /// The name of the action.
+    pub action: String,
+}
+
 /// See [`Request::SetLevel`].
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct SetLevel {
@@ -155,6 +185,30 @@ pub enum Response {
         /// The values of the service; the text of an error if `result` is false.
         values: Value,
         /// Whether the call succeeded.
+        result: bool,
+    },
+    /// The progress of a goal.
+    ActionFeedback {
+        /// That of the goal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Id>,
+        /// The name of the action.
+        action: String,
+        /// The feedback of the action.
+        values: Value,
+    },
+    /// The end of a goal.
+    ActionResult {
+        /// That of the goal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Id>,
+        /// The name of the action.
+        action: String,
+        /// The result of the action; the text of an error if `result` is false.
+        values: Value,
+        /// A state of `action_msgs/GoalStatus`.
+        status: u8,
+        /// Whether there is a result: the goal was accepted.
         result: bool,
     },
     /// A problem with an operation of the client.
@@ -221,7 +275,7 @@ pub fn read(bytes: &[u8]) -> Result<Request, Malformed> {
     let Any { op, id } = serde_json::from_str(text).map_err(|_| Malformed::NoOperation)?;
     let request = match op.as_str() {
         "advertise" | "unadvertise" | "publish" | "subscribe" | "unsubscribe" | "call_service"
-        | "set_level" | "set_status_level" => {
+        | "set_level" | "set_status_level" | "send_action_goal" | "cancel_action_goal" => {
             serde_json::from_str(text).map_err(|_| Malformed::BadArgument)?
         }
         _ => Request::Unsupported { op, id },
@@ -240,6 +294,8 @@ impl Request {
             Self::Publish(it) => (&it.id, [Some(&it.topic), None]),
             Self::Subscribe(it) => (&it.id, [Some(&it.topic), it.kind.as_ref()]),
             Self::CallService(it) => (&it.id, [Some(&it.service), None]),
+            Self::SendActionGoal(it) => (&it.id, [Some(&it.action), Some(&it.action_type)]),
+            Self::CancelActionGoal(it) => (&it.id, [Some(&it.action), None]),
             Self::SetLevel(it) => (&it.id, [None, None]),
             Self::Unsupported { op, id } => (id, [Some(op), None]),
         };
@@ -344,6 +400,23 @@ mod tests {
                     id: None,
                     service: "/rosapi/topics".into(),
                     args: Value::Null,
+                }),
+            ),
+            (
+                r#"{"op":"send_action_goal","id":"send_action_goal:/navigate_to_pose:5","action":"/navigate_to_pose","action_type":"nav2_msgs/action/NavigateToPose","args":{"pose":{}},"feedback":true}"#,
+                Request::SendActionGoal(SendActionGoal {
+                    id: id("send_action_goal:/navigate_to_pose:5"),
+                    action: "/navigate_to_pose".into(),
+                    action_type: "nav2_msgs/action/NavigateToPose".into(),
+                    args: json!({"pose": {}}),
+                    feedback: true,
+                }),
+            ),
+            (
+                r#"{"op":"cancel_action_goal","id":"send_action_goal:/navigate_to_pose:5","action":"/navigate_to_pose"}"#,
+                Request::CancelActionGoal(CancelActionGoal {
+                    id: id("send_action_goal:/navigate_to_pose:5"),
+                    action: "/navigate_to_pose".into(),
                 }),
             ),
             (

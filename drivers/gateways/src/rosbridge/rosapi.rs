@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::actions::ACTION;
 use super::definitions::{details, details_of, fields_of, full_text, short};
 use super::topics::{Channel, Offer, Question, find, service, services, topics};
 
@@ -92,7 +93,7 @@ pub(super) fn answer(offer: &Offer, question: Question, args: &Value) -> Value {
                 "services": service_names(|_| is_known),
             })
         }
-        Question::ActionServers => json!({ "action_servers": [] }),
+        Question::ActionServers => json!({ "action_servers": [format!("/{ACTION}")] }),
         Question::ParameterNames => json!({ "names": [] }),
         Question::HasParameter => json!({ "exists": false }),
         Question::Parameter => parameter(&args),
@@ -236,7 +237,11 @@ mod tests {
                 json!({"providers": ["/amber"]}),
             ),
             ("nodes", Value::Null, json!({"nodes": ["/amber"]})),
-            ("action_servers", json!({}), json!({"action_servers": []})),
+            (
+                "action_servers",
+                json!({}),
+                json!({"action_servers": ["/navigate_to_pose"]}),
+            ),
             ("get_param_names", json!({}), json!({"names": []})),
             (
                 "has_param",

@@ -13,7 +13,7 @@ use amber_robot::controls::Seat;
 use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
-use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
+use amber_robot::robot::{Measurement, Order, Robot, Topic, Trip, TripEnd, TripNews, User};
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -76,6 +76,8 @@ struct Client {
     busy: bool,
     /// Goals of this client.
     orders: Bucket,
+    /// Its last trip, until it ends.
+    trip: Option<Trip>,
 }
 
 impl Server {
@@ -110,6 +112,10 @@ impl Server {
             Ok(effect) => {
                 client.heard = now.elapsed;
                 match effect {
+                    Some(Effect::Trip(trip, _)) if age == Age::Old => {
+                        out.tally.dropped(now.elapsed, DELAYED, from);
+                        client.session.refuse_trip(now, trip, DELAYED);
+                    }
                     Some(effect) if age == Age::Old && effect.moves() => {
                         self.refuse(now, from, DELAYED, out);
                     }
@@ -171,6 +177,7 @@ impl Server {
                 let speeds = speeds.ok_or("speed is not a number")?;
                 let driven = (self.helm).drive(now.elapsed, user, robot.wheels, speeds);
                 driven.map_err(|_| ANOTHER)?;
+                self.end_trips(now, user, "replaced by a motion command", ANOTHER);
             }
             Effect::Goal(target) => {
                 if !client.orders.take(now.elapsed) {
@@ -181,7 +188,9 @@ impl Server {
                 begun.map_err(|_| ANOTHER)?;
                 // What it replaces stops first.
                 out.orders_of(&mut self.helm, now.elapsed);
+                client.trip = None;
                 out.order(user, Order::Targets(targets, vec![target]));
+                self.end_trips(now, user, "replaced", ANOTHER);
             }
             Effect::SaveMap(number, name) => {
                 if client.orders.take(now.elapsed) {
@@ -192,15 +201,38 @@ impl Server {
                     (out.tally).dropped(now.elapsed, "too many messages", from);
                 }
             }
+            Effect::Trip(trip, target) => {
+                let targets = robot.targets;
+                let errand = Errand::Targets(targets);
+                let refused = if !client.orders.take(now.elapsed) {
+                    Some("too many messages")
+                } else {
+                    let begun = self.helm.begin(now.elapsed, user, errand);
+                    begun.is_err().then_some(ANOTHER)
+                };
+                if let Some(why) = refused {
+                    out.tally.dropped(now.elapsed, why, from);
+                    client.session.refuse_trip(now, trip, why);
+                    return Ok(());
+                }
+                // What it replaces stops first.
+                out.orders_of(&mut self.helm, now.elapsed);
+                client.trip = Some(trip);
+                out.order(user, Order::Trip(targets, trip, vec![target]));
+                self.end_trips(now, user, "replaced", ANOTHER);
+            }
+            Effect::CancelTrip(trip) => out.order(user, Order::CancelTrip(trip)),
             Effect::Stop => {
                 // Any client may stop the motion of any other.
                 self.helm.stop();
                 out.order(user, Order::Stop(robot.targets));
                 out.order(user, Order::Stop(robot.wheels));
+                self.end_trips(now, user, "stopped", "stopped by another client");
             }
             Effect::Halt(is_halted) => {
                 self.helm.stop();
                 out.order(user, Order::Halt(is_halted));
+                self.end_trips(now, user, "stopped", "stopped by another client");
             }
         }
         Ok(())
@@ -213,6 +245,38 @@ impl Server {
             client.session.warn(why);
         }
         self.advance(now, out);
+    }
+
+    /// Tells a client how its trip goes. When it ends, the client no longer drives.
+    fn take_news(&mut self, now: Now, user: User, trip: Trip, news: &TripNews) {
+        let mut clients = self.clients.values_mut();
+        let Some(client) = clients.find(|client| client.user == user) else {
+            return;
+        };
+        client.session.take_news(now, trip, news);
+        if matches!(news, TripNews::Ended(_)) && client.trip == Some(trip) {
+            client.trip = None;
+            let errand = Errand::Targets(self.config.robot.targets);
+            if self.helm.has(user, errand) {
+                self.helm.forget(errand);
+            }
+        }
+    }
+
+    /// Tells clients why the gateway has just ended their trips: it was `by` a user who is the client
+    /// itself, or another one.
+    fn end_trips(&mut self, now: Now, by: User, own: &str, others: &str) {
+        let errand = Errand::Targets(self.config.robot.targets);
+        for client in self.clients.values_mut() {
+            if let Some(trip) = client.trip
+                && !self.helm.has(client.user, errand)
+            {
+                client.trip = None;
+                let why = if client.user == by { own } else { others };
+                let end = TripEnd::Failed(why.to_owned());
+                client.session.take_news(now, trip, &TripNews::Ended(end));
+            }
+        }
     }
 
     /// Removes a client, and stops its motions.
@@ -403,6 +467,7 @@ impl Machine for Server {
                     heard: now.elapsed,
                     busy: false,
                     orders: Bucket::new(ORDER_RATE),
+                    trip: None,
                 };
                 self.clients.insert(peer, client);
                 out.push(Output::Open(user, Some(peer)));
@@ -414,7 +479,10 @@ impl Machine for Server {
             }
             Link::Silent => {
                 if let Some(client) = self.clients.get(&peer) {
-                    self.helm.release(client.user);
+                    let user = client.user;
+                    self.helm.release(user);
+                    let why = "the connection was silent for too long";
+                    self.end_trips(now, user, why, ANOTHER);
                 }
             }
             Link::Gone => {
@@ -450,6 +518,10 @@ impl Machine for Server {
                 return self.advance(now, out);
             }
             Event::Refused(user, why) => return self.tell_refusal(now, user, why, out),
+            Event::Trip(user, trip, news) => {
+                self.take_news(now, user, trip, &news);
+                return self.advance(now, out);
+            }
             Event::Message(..) | Event::Asked(..) | Event::Image(_) => return,
         };
         // What is due goes first: a message that is replaced has not been taken in time.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_navigation::kinematics::Twist;
+use amber_robot::robot::{Trip, TripEnd, TripNews};
 use amber_values::Target;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::rosbridge::actions::{self, Goals};
 use crate::rosbridge::codec::{
     Advertise, CallService, Id, Level, Malformed, Publish, Request, Response, Subscribe, read,
 };
@@ -47,6 +49,7 @@ pub struct Session {
     commanded: Option<Id>,
     /// The last problem, for the log.
     problem: Option<(Level, String)>,
+    goals: Goals,
 }
 
 /// All subscriptions of a client to one topic. The client library passes a message on to each of
@@ -77,6 +80,10 @@ pub enum Effect {
     Drive(Twist),
     /// Drive to this point.
     Goal(Target),
+    /// Drive to this point, and tell how it goes and how it ends.
+    Trip(Trip, Target),
+    /// End this trip.
+    CancelTrip(Trip),
     /// Stop, and forget the goal.
     Stop,
     /// Halt everything that moves, or release the halt.
@@ -92,8 +99,8 @@ impl Effect {
     pub fn moves(&self) -> bool {
         match self {
             Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
-            Self::Goal(_) => true,
-            Self::Stop | Self::SaveMap(..) => false,
+            Self::Goal(_) | Self::Trip(..) => true,
+            Self::Stop | Self::SaveMap(..) | Self::CancelTrip(_) => false,
             Self::Halt(is_halted) => !is_halted,
         }
     }
@@ -122,6 +129,7 @@ impl Default for Session {
             wanted: Vec::new(),
             commanded: None,
             problem: None,
+            goals: Goals::default(),
         }
     }
 }
@@ -149,12 +157,46 @@ impl Session {
             Request::Subscribe(subscribe) => self.subscribe(subscribe)?,
             Request::Unsubscribe(topic) => self.unsubscribe(&topic.topic, topic.id.as_ref()),
             Request::CallService(call) => return self.call(call, now),
+            Request::SendActionGoal(goal) => {
+                let (id, action) = (goal.id.clone(), goal.action.clone());
+                return match self.goals.begin(now, goal) {
+                    Ok((trip, target)) => Ok(Some(Effect::Trip(trip, target))),
+                    Err(why) => {
+                        self.reply(actions::refused(id, action, why));
+                        Err(Problem::Refused)
+                    }
+                };
+            }
+            Request::CancelActionGoal(cancel) => {
+                return match self.goals.cancel(&cancel) {
+                    Ok(trip) => Ok(Some(Effect::CancelTrip(trip))),
+                    Err(why) => Err(self.refuse(cancel.id, why)),
+                };
+            }
             Request::SetLevel(set) => self.level = set.level,
             Request::Unsupported { op, id } => {
                 return Err(self.refuse(id, format!("operation \"{op}\" is not supported")));
             }
         }
         Ok(None)
+    }
+
+    /// Tells the client how a trip goes, or how it has ended.
+    pub fn take_news(&mut self, now: Now, trip: Trip, news: &TripNews) {
+        let is_progress = matches!(news, TripNews::Progress { .. });
+        if is_progress && self.replies.len() >= MAX_REPLIES / 2 {
+            // A client that does not read still gets the results.
+            return;
+        }
+        if let Some(response) = self.goals.news(now, trip, news) {
+            self.reply(response);
+        }
+    }
+
+    /// Tells the client why a trip that [`Session::receive`] returned does not begin.
+    pub fn refuse_trip(&mut self, now: Now, trip: Trip, why: &str) {
+        let end = TripNews::Ended(TripEnd::Refused(why.to_owned()));
+        self.take_news(now, trip, &end);
     }
 
     /// Tells the client why the command that [`Session::receive`] returned is not carried out.

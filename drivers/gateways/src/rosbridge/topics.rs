@@ -158,7 +158,7 @@ pub enum Question {
     Nodes,
     /// The topics and services of a node.
     NodeDetails,
-    /// All action servers: there are none.
+    /// All action servers.
     ActionServers,
     /// All parameters: there are none.
     ParameterNames,

@@ -2,7 +2,7 @@
 
 use amber_proto::Device;
 use amber_proto::gateway::RelayImage;
-use amber_robot::robot::{Measurement, News, OrderNumber, User};
+use amber_robot::robot::{Measurement, News, OrderNumber, Trip, TripNews, User};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -17,6 +17,8 @@ pub enum Event {
     Refused(User, String),
     /// A map of a user is saved, or the reason why not.
     Saved(User, u32, Result<(), String>),
+    /// How a trip of a user goes, after [`Order::Trip`](amber_robot::robot::Order::Trip).
+    Trip(User, Trip, TripNews),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),
     /// A client of Amber sends an image to the peers.
@@ -58,6 +60,7 @@ impl From<News> for Event {
             News::Message(user, device, message) => Self::Message(user, device, message),
             News::Refused(user, why) => Self::Refused(user, why),
             News::Saved(user, number, saved) => Self::Saved(user, number, saved),
+            News::Trip(user, trip, news) => Self::Trip(user, trip, news),
         }
     }
 }

@@ -10,7 +10,7 @@ use amber_driver::{Devices, now};
 use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
 use amber_robot::feeds::Feeds;
-use amber_robot::robot::News;
+use amber_robot::robot::{News, Order, TripEnd, TripNews, User};
 use amber_robot::users::Users;
 use tokio::sync::{mpsc, oneshot};
 
@@ -267,12 +267,7 @@ impl<M: Machine> Runner<M> {
                     self.users.open(user, name);
                 }
                 Output::Close(user) => self.users.close(user),
-                Output::Order(user, order) => {
-                    if !self.users.order(user, order) {
-                        let user = format!("session {}", user.0);
-                        (self.outbox.tally).dropped(elapsed, "too many orders wait", user);
-                    }
-                }
+                Output::Order(user, order) => self.order(user, order),
                 Output::Watch(topic) => self.feeds.watch(topic),
                 Output::Unwatch(topic) => self.feeds.unwatch(topic),
                 Output::Show(device, measurement) => {
@@ -290,6 +285,25 @@ impl<M: Machine> Runner<M> {
                     }
                 }
             }
+        }
+    }
+
+    /// Passes on an order of a user. A trip always has an end.
+    fn order(&mut self, user: User, order: Order) {
+        let trip = match order {
+            Order::Trip(_, trip, _) => Some(trip),
+            _ => None,
+        };
+        if self.users.order(user, order) {
+            return;
+        }
+        let (now, why) = (self.now(), "too many orders wait");
+        let session = format!("session {}", user.0);
+        self.outbox.tally.dropped(now.elapsed, why, session);
+        if let Some(trip) = trip {
+            let ended = TripNews::Ended(TripEnd::Refused(why.into()));
+            let event = Event::Trip(user, trip, ended);
+            self.machine.handle_event(now, event, &mut self.outbox);
         }
     }
 

@@ -175,7 +175,7 @@ fn invalid_files_are_reported_with_place_and_hint() {
         "[[driver]]\ndevice = \"hokujo:0\"\ncommand = [\"x\"]",
         "/robot/amber.toml:2:10: device 'hokujo:0': unknown device type \
          'hokujo'; did you mean 'hokuyo'? | write a name and an id such as 'hokuyo:0', or \
-         numbers: '4:0'",
+         numbers: '4:0'; [mediator] proto = [\"lamp.proto\"] has names of your own",
     );
     check_error(
         "[[driver]]\ndevice = \"5:0\"\n",
