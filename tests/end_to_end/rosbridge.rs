@@ -13,7 +13,7 @@ use tungstenite::WebSocket;
 
 use crate::common::{browser_tests, demo_with, is_close_answered, root, wait_for};
 use crate::driving::robot_of;
-use crate::map::{heading_rad, look_around};
+use crate::map::{heading_and_keys, look_around};
 use crate::robot::{AT_ONCE_S, Robot, drives, fastest, stands};
 
 /// The time of a motion command, with a margin for a busy machine.
@@ -321,7 +321,7 @@ fn a_client_gets_the_map_that_is_being_made_and_saves_it() {
     let refused = until(&mut client, "a refusal", &is_answer);
     assert_eq!(refused["values"]["result"], false, "{refused}");
     assert!(robot.amber(&["call", "mapping", "start-map"]));
-    look_around(&robot, || heading_rad(&robot));
+    look_around(&robot, || heading_and_keys(&robot));
     let mut client = connect(address);
     say(&mut client, json!({"op": "subscribe", "topic": "/map"}));
     let has_cells = |cell_m: f64| {

@@ -317,8 +317,8 @@ impl Task {
                     claims.release(device);
                 }
             }
-            // Operators name their orders themselves, in messages of their own.
-            Job::Order(Order::Trip(..) | Order::CancelTrip(_)) => {}
+            // Operators name their orders themselves, and save maps, in messages of their own.
+            Job::Order(Order::Trip(..) | Order::CancelTrip(_) | Order::SaveMap(..)) => {}
             Job::Order(Order::Message(device, message)) => {
                 self.report(device, &client.device(device).send_raw(message).await);
             }
