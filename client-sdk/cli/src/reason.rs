@@ -9,7 +9,7 @@ use amber_proto::mediator::{Driver, DriverMsg, DriverState};
 use amber_terminal::Failure;
 use bytes::Bytes;
 use prost::Message;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::devices::{state_name, trouble};
 
@@ -22,6 +22,12 @@ const PONG_DEADLINE: Duration = Duration::from_millis(500);
 /// Within this time, the mediator has read the lines that a driver wrote to stderr
 /// before its last answer.
 const STDERR_DELAY: Duration = Duration::from_millis(30);
+
+/// After this time, a driver that has reported no outcome of a command never does...
+const OUTCOME_DELAY: Duration = Duration::from_millis(250);
+
+/// ... unless the computer is busy: then it takes a multiple of the time that other answers took.
+const BUSY: u32 = 3;
 
 /// Adds the reason to a timeout, if the mediator knows it.
 pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
@@ -85,17 +91,26 @@ pub(super) async fn carried_out(
 ) -> Result<(), Failure> {
     let complaints = Complaints::begin(client, device).await;
     let proxy = client.device(device);
-    let mediator = client.mediator();
+    let mediator = client.mediator().with_deadline(DEADLINE);
+    let sent = Instant::now();
     let is_read = async {
         // The mediator reports a missing driver before it answers a later PING.
         let _ = mediator.ping().await;
         complaints.end(client).await
     };
     let mut is_read = pin!(is_read);
+    let mut reply = pin!(proxy.request_raw(wanting_outcome(&command)));
     let reply = tokio::select! {
         biased;
-        reply = proxy.request_raw(wanting_outcome(&command)) => reply,
-        read = &mut is_read => return read,
+        reply = &mut reply => reply,
+        read = &mut is_read => {
+            read?;
+            let wait = OUTCOME_DELAY.max(BUSY * sent.elapsed());
+            match timeout(wait, reply).await {
+                Ok(Err(Error::TimedOut { .. })) | Err(_) => return Ok(()),
+                Ok(reply) => reply,
+            }
+        }
     };
     match reply {
         Ok(reply) => match why_refused(&reply) {
@@ -291,6 +306,35 @@ mod tests {
             let (done, ()) = tokio::join!(command, device);
             assert_eq!(done, expected);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_counts_although_other_answers_come_earlier() {
+        let (client, mut fake) = Fake::new();
+        let client = client.with_deadline(Duration::from_secs(60));
+        let device = async {
+            let asked = fake.receive().await.unwrap();
+            // The fake mediator does not answer its PING: by now, nobody waits for it any more.
+            tokio::time::sleep(DEADLINE * 2).await;
+            let reply = DriverMsg {
+                outcome: Some(Outcome::refusal("too fast")),
+                ..DriverMsg::data()
+            };
+            fake.answer(&asked, &reply.encode_to_vec()).await;
+            while fake.receive().await.is_some() {}
+        };
+        let command = async {
+            let device = "roboclaw:0".parse().unwrap();
+            let carried_out = carried_out(&client, device, b"\x10\x01".as_slice().into()).await;
+            client.close().await;
+            carried_out
+        };
+        let (done, ()) = tokio::join!(command, device);
+        let expected = Failure::new("roboclaw:0 refused the command: too fast");
+        assert_eq!(
+            done,
+            Err(expected.hint("`amber status roboclaw:0` shows more"))
+        );
     }
 
     #[tokio::test(start_paused = true)]
