@@ -93,7 +93,7 @@ built_in! {
     Location: location,
     /// Hobby servos on a Pololu Maestro
     Maestro: maestro,
-    /// Makes a map while the robot drives, and explores (device type 12)
+    /// Makes a map while the robot drives (device type 12)
     Mapping: mapping,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
