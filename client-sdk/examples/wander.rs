@@ -13,9 +13,10 @@
 use std::cell::Cell;
 use std::env;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use amber_client::{Client, Result, Scan, WheelSpeeds};
+use amber_client::{Client, Error, Result, Scan, WheelSpeeds};
 use tokio::time::timeout;
 
 /// Half of the width that must be free.
@@ -87,6 +88,8 @@ pub(crate) struct Seen {
 /// Drives around until the client ends. After dropping this, stop the wheels.
 pub(crate) async fn wander(client: &Client, seen: &Seen) -> Result<()> {
     let (wheels, laser) = (client.roboclaw(0), client.hokuyo(0));
+    // The robot goes on when its wheels are there again, so a refused command is not the end.
+    let wheels = wheels.without_waiting(shown_once());
     let mut scans = laser.scans().await?;
     let mut mood = Mood::Ahead;
     loop {
@@ -99,6 +102,19 @@ pub(crate) async fn wander(client: &Client, seen: &Seen) -> Result<()> {
             }
             Ok(None) => return Ok(()),
             Err(_) => wheels.stop().await?,
+        }
+    }
+}
+
+/// Shows why commands are refused, each reason once in a row.
+fn shown_once() -> impl Fn(Error) + Send + Sync {
+    let last = Mutex::new(String::new());
+    move |error| {
+        let why = error.to_string();
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != why {
+            eprintln!("{why}");
+            *last = why;
         }
     }
 }

@@ -16,8 +16,9 @@ use crate::proxy::Proxy;
 use crate::subscription::{Decode, Subscription};
 use crate::subscriptions::Terms;
 
-/// Extra time for an answer beyond the time limit of the device.
-const MARGIN: Duration = Duration::from_secs(2);
+/// Extra time for an answer beyond the time limit of the device: `ninedof` takes up to 5 s more to get
+/// enough readings on a busy machine.
+const MARGIN: Duration = Duration::from_secs(6);
 
 /// The reason why an answer is not a result.
 #[derive(Debug)]

@@ -34,6 +34,11 @@
 //!   UDP loses datagrams. Failures usually show earlier: the mediator reports an
 //!   unknown device or a dead driver, and [`Error`] tells them apart. Nothing is
 //!   retried automatically.
+//! - **Commands**, such as [`Roboclaw::drive`], are requests without an answer. They wait
+//!   until the driver has reported that it carries them out, which takes a round trip; a
+//!   refusal is an error. A driver that does not report, such as one of the original
+//!   system, is waited for once, for a quarter of a second. A program that must not wait
+//!   uses [`Roboclaw::without_waiting`], which passes refusals on later.
 //! - **Subscriptions.** A [`Subscription`] resumes after a restart of the driver
 //!   or the mediator, and reports what you missed.
 //! - **Dropping.** Dropping a future cancels its request if it is not sent yet.

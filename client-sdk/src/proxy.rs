@@ -44,9 +44,7 @@ pub struct Proxy {
     deadline: Duration,
     /// Whether the caller has set the deadline of this proxy, and not only that of the client.
     has_own_deadline: bool,
-    /// Gets the outcomes of commands that do not wait for them.
-    /// Whether [`Proxy::tell`] waits for the report of the driver.
-    awaits_outcomes: bool,
+    /// Gets the refusals of commands, which do not wait then.
     report: Option<command::Report>,
     /// For how long commands that move something hold.
     validity: Option<Duration>,
@@ -65,7 +63,6 @@ impl Proxy {
             device,
             deadline,
             has_own_deadline: false,
-            awaits_outcomes: false,
             report: None,
             validity,
             for_client: None,

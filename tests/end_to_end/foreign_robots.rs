@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use amber_client::blocking::Client;
+use amber_client::blocking::{Client, Roboclaw};
 use amber_client::{OrderState, Target, WheelSpeeds, new_order_id};
 use amber_gateways::apollo::messages::{Chassis, LocalizationEstimate, PointEnu, Pose};
 use amber_gateways::apollo::split::{Format, split};
@@ -359,11 +359,16 @@ fn vehicle(offset: u32) -> Vehicle {
 
 const GO: WheelSpeeds = WheelSpeeds::all(1_000);
 
+/// The wheels, for commands that are repeated until the gateway accepts them.
+fn repeated(client: &Client) -> Roboclaw {
+    client.roboclaw(1).without_waiting(|_| ())
+}
+
 /// A client of Amber drives a metre; then no more commands come.
 fn one_metre(robot: &ForeignRobot, gateway: &Gateway) {
     let mediator = gateway.mediator();
     let client = Client::connect(mediator.address).unwrap();
-    let wheels = client.roboclaw(1);
+    let wheels = repeated(&client);
     wait_for("one metre", || {
         wheels.drive(GO).unwrap();
         (robot.motion().way_m >= 1.0).then_some(())
@@ -378,7 +383,7 @@ fn one_metre(robot: &ForeignRobot, gateway: &Gateway) {
 fn is_shown(robot: &ForeignRobot, gateway: &Gateway) {
     let mediator = gateway.mediator();
     let client = Client::connect(mediator.address).unwrap();
-    let (wheels, location) = (client.roboclaw(1), client.location(1));
+    let (wheels, location) = (repeated(&client), client.location(1));
     let speeds = wait_for("its speed", || {
         wheels.drive(GO).unwrap();
         let speeds = wheels.speeds().ok()?;
@@ -532,7 +537,7 @@ fn free_port() -> u16 {
 fn stops_after(robot: &ForeignRobot, gateway: &Gateway, lose: impl FnOnce(&Mediator)) {
     let mediator = gateway.mediator();
     let client = Client::connect(mediator.address).unwrap();
-    let wheels = client.roboclaw(1);
+    let wheels = repeated(&client);
     wait_for("the foreign robot to move", || {
         wheels.drive(GO).unwrap();
         (robot.motion().speed_m_s > 0.0).then_some(())

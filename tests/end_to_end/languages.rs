@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, root, rust_examples};
 
-/// A timeout in seconds, longer than any run of a client, even on a busy machine.
+/// A timeout in seconds, longer than any answer or run of a client takes, even on a busy machine.
 const PATIENCE: &str = "60";
 
 /// The commands of one language.
@@ -127,7 +127,7 @@ impl Language {
     /// Checks a driver with its requests.
     fn check_driver(&self, device: &str, command: &[String]) {
         let mut check = Command::new(AMBER);
-        check.args(["check", "--device", device, "--timeout", "20"]);
+        check.args(["check", "--device", device, "--timeout", PATIENCE]);
         check.args(match device {
             "dummy:0" => &["--as", "dummy"][..],
             "201:0" => &[

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use amber_client::proxy::LocationServicePoses as PosesUpdate;
 use amber_client::{Client, LocationService, MapPose};
 use amber_sim::control::SimulationState;
 use tempfile::TempDir;
@@ -66,6 +67,13 @@ impl Located {
     }
 }
 
+/// Whether the pose is of data up to the age that counts fully.
+fn is_fresh(update: &PosesUpdate) -> bool {
+    let quality = update.quality.as_ref().unwrap();
+    let is_fresh = |age_ms: Option<u32>| age_ms.is_some_and(|ms| ms <= 500);
+    is_fresh(quality.scan_age_ms) && is_fresh(quality.wheels_age_ms)
+}
+
 fn block_on<T>(run: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,10 +94,15 @@ fn the_pose_follows_a_robot_that_drives_through_the_flat() {
     let begin = located.robot.state();
     let ((track, poses), _) = located.robot.while_wandering(|_| {
         block_on(async {
-            let location = location().await;
+            let mut updates = location().await.poses().await.unwrap();
             let (mut track, mut poses) = (vec![located.robot.state()], Vec::new());
-            while track[track.len() - 1].travelled_m < begin.travelled_m + 2.0 {
-                poses.push(location.pose().await.unwrap());
+            let has_seen_enough = |track: &[SimulationState], poses: &[PosesUpdate]| {
+                let way_m = track[track.len() - 1].travelled_m - begin.travelled_m;
+                way_m >= 2.0 && poses.iter().filter(|it| is_fresh(it)).count() >= 20
+            };
+            while !has_seen_enough(&track, &poses) {
+                let update = timeout(PATIENCE, updates.next()).await;
+                poses.push(update.expect("a pose in time").unwrap().message);
                 track.push(located.robot.state());
             }
             (track, poses)
@@ -108,11 +121,16 @@ fn the_pose_follows_a_robot_that_drives_through_the_flat() {
             .flat_map(|part| shares.clone().map(move |share| between(part, share)))
             .fold(f64::INFINITY, f64::min)
     };
-    for pose in &poses {
-        assert!(off_track(pose) < NEAR_M, "{pose:?}: {track:#?}");
+    for update in &poses {
+        let pose = update.current_location;
+        assert!(off_track(&pose) < NEAR_M, "{pose:?}: {track:#?}");
     }
-    let trusted = poses.iter().filter(|pose| pose.quality > 0.8).count();
-    assert!(trusted * 10 > poses.len() * 8, "{poses:#?}");
+    // On a busy machine, data come late, and the quality says so.
+    let fresh: Vec<_> = poses.iter().filter(|update| is_fresh(update)).collect();
+    let trusted = (fresh.iter())
+        .filter(|update| update.current_location.quality > 0.8)
+        .count();
+    assert!(trusted * 10 > fresh.len() * 8, "{fresh:#?}");
 
     // At rest, the time does not matter.
     let truth = located.robot.until("it stands", crate::robot::stands);

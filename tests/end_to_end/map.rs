@@ -374,7 +374,7 @@ fn a_program_saves_the_map_on_the_robot_and_the_location_driver_uses_it() {
         .build();
     runtime.unwrap().block_on(async {
         let client = Client::connect(robot.demo.address).await.unwrap();
-        let mapping = client.mapping(0).with_outcomes();
+        let mapping = client.mapping(0);
         let wanted = SaveMap {
             name: Some("saved".into()),
             upload: Some(true),

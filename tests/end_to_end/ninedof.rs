@@ -201,7 +201,8 @@ fn the_driver_follows_the_protocol() {
     let (_demo, folder) = ready();
     let bus = format!("sim:{}", folder.path().join("sim/ninedof").display());
     let mut command = Command::new(AMBER);
-    command.args(["check", "--as", "ninedof", "--", AMBER, "driver", "ninedof"]);
+    command.args(["check", "--as", "ninedof", "--timeout", "60", "--", AMBER]);
+    command.args(["driver", "ninedof"]);
     let output = command.args(["--bus", &bus]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use amber_client::{Client, Error, Proxy};
+use amber_client::{Client, DEFAULT_DEADLINE, Error, Proxy};
 use amber_proto::mediator::DriverState;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human};
@@ -129,7 +129,7 @@ pub(super) async fn run(client: &Client, bench: Checked, json: bool) -> Result<(
         let Some(trips) = bench.devices.last_mut() else {
             break;
         };
-        let proxy = client.device(device);
+        let proxy = client.device(device).with_deadline(DEFAULT_DEADLINE);
         // Ctrl-C ends the measurement, and the result is still shown.
         let interrupted = tokio::select! {
             done = round_trips(&proxy, question.as_ref(), &options, trips) => done.map(|()| false)?,
@@ -160,7 +160,7 @@ async fn all(client: &Client) -> Result<Vec<Device>, Failure> {
     Ok(devices)
 }
 
-/// Sends requests. Those without an answer within the deadline of the client are lost.
+/// Sends requests. Those without an answer within the deadline of the proxy are lost.
 async fn round_trips(
     proxy: &Proxy,
     question: Option<&Bytes>,
@@ -233,7 +233,7 @@ async fn subscription(
         }
     };
     // This also ends if the device publishes nothing or stops publishing.
-    let patience = options.seconds + client.deadline();
+    let patience = options.seconds + DEFAULT_DEADLINE;
     tokio::select! {
         done = listen => done?,
         () = tokio::time::sleep(patience) => {}

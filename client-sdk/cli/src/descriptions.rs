@@ -11,10 +11,10 @@ use amber_terminal::Failure;
 use super::runtime;
 use super::session::Session;
 
-/// The mediator answers from memory, so without an answer in this time it has ended.
-const DEADLINE: Duration = Duration::from_millis(500);
+/// The mediator answers from memory. Without an answer in this time, it has ended or is unreachable.
+const DEADLINE: Duration = Duration::from_secs(3);
 
-/// The longest time that help and completion wait for a mediator, including the connection.
+/// The longest time that help and completion wait for the first sign of a mediator.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The descriptions for a command that concerns a device: those of users' files and of Amber, and
@@ -54,14 +54,8 @@ pub(super) fn for_help(
     let mut hint = String::new();
     if schemas.interface(device.device_type).is_none() {
         let runtime = runtime()?;
-        let is_reached = runtime.block_on(async {
-            let asked = ask(mediator, device, &mut schemas);
-            // The local descriptions remain.
-            let late = |_| Ok(false);
-            tokio::time::timeout(PATIENCE, asked)
-                .await
-                .unwrap_or_else(late)
-        });
+        // Without an answer, the local descriptions remain.
+        let is_reached = runtime.block_on(ask(mediator, device, &mut schemas));
         // A pending host name lookup must not delay the end.
         runtime.shutdown_background();
         let why = match is_reached? {
@@ -79,7 +73,8 @@ async fn ask(
     device: Device,
     schemas: &mut Schemas,
 ) -> Result<bool, Failure> {
-    let Ok(client) = Client::connect(mediator).await else {
+    let connected = tokio::time::timeout(PATIENCE, Client::connect(mediator)).await;
+    let Ok(Ok(client)) = connected else {
         return Ok(false);
     };
     let done = complete(&client, device, schemas).await;

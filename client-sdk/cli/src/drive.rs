@@ -9,10 +9,8 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use amber_client::{Client, Error, Roboclaw, WheelSpeeds};
-use amber_proto::roboclaw::DriverMsg;
-use amber_proto::{Device, DeviceMessage, DeviceType, motion};
+use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, print, print_over, show};
-use prost::Message;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
@@ -152,27 +150,21 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     };
     let speeds = WheelSpeeds::sides(left, right);
     let complaints = Complaints::begin(client, options.device).await;
-    let command = DriverMsg {
-        motors_command: Some(speeds.into()),
-        ..DriverMsg::data()
-    };
-    let terms = motion::DriverMsg {
-        valid_ms: u32::try_from(VALIDITY.as_millis()).ok(),
-        ..motion::DriverMsg::default()
-    };
-    let command = [command.encode_to_vec(), terms.encode_to_vec()].concat();
-    let command = command.into();
     let measured = Cell::new(None);
     let started = Instant::now();
     let mut is_taken = false;
     let driven = tokio::select! {
-        driven = keep(&roboclaw, speeds, started + time) => driven,
+        driven = keep(&roboclaw, speeds, started + time) => match driven {
+            Err(Error::Refused { message, .. }) => {
+                Err(reason::refused(client, options.device, &message).await)
+            }
+            driven => driven.map_err(Into::into),
+        },
         failure = lease.lost() => {
             is_taken = true;
             Err(failure)
         }
         error = measure(&roboclaw, &measured) => Err(error.into()),
-        failure = reason::refusal(client, options.device, command) => Err(failure),
         () = end.wait() => Err(Failure::new("interrupted before the time was over")
             .hint("the wheels were stopped")),
     };
@@ -180,7 +172,8 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     if is_taken {
         return driven;
     }
-    stop(&roboclaw).await.and(driven)?;
+    let stopped = stop(&roboclaw).await;
+    driven.and(stopped)?;
     complaints.end(client).await?;
     let device = options.device;
     let Some((measured, at)) = fresh(&measured, Instant::now()) else {
@@ -267,7 +260,7 @@ fn cut(line: &str, columns: usize) -> &str {
 }
 
 /// Drives at constant speeds until a time.
-async fn keep(roboclaw: &Roboclaw, speeds: WheelSpeeds, until: Instant) -> Result<(), Failure> {
+async fn keep(roboclaw: &Roboclaw, speeds: WheelSpeeds, until: Instant) -> Result<(), Error> {
     let mut repeat = interval(REPEAT);
     loop {
         tokio::select! {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amber_client::{Client, Error};
+use amber_client::{Client, DEFAULT_DEADLINE, Error};
 use amber_proto::Device;
 use amber_terminal::{Failure, Human, show};
 use serde::Serialize;
@@ -40,7 +40,10 @@ async fn series(
     summary: &mut Summary,
     json: bool,
 ) -> Result<(), Failure> {
-    let device = client.device(options.device);
+    // Later replies are lost ones.
+    let device = client
+        .device(options.device)
+        .with_deadline(DEFAULT_DEADLINE);
     let mut ticks = tokio::time::interval(options.interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while options.count.is_none_or(|count| summary.sent < count) {

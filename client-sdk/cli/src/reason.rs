@@ -9,16 +9,25 @@ use amber_proto::mediator::{Driver, DriverMsg, DriverState};
 use amber_terminal::Failure;
 use bytes::Bytes;
 use prost::Message;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::devices::{state_name, trouble};
 
-/// The mediator answers from memory, so without an answer in this time it has ended.
-const DEADLINE: Duration = Duration::from_millis(500);
+/// The mediator answers from memory. Without an answer in this time, it has ended or is unreachable.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long a command waits for the PONG of a driver, which may be one that never answers.
+const PONG_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Within this time, the mediator has read the lines that a driver wrote to stderr
 /// before its last answer.
 const STDERR_DELAY: Duration = Duration::from_millis(30);
+
+/// After this time, a driver that has reported no outcome of a command never does...
+const OUTCOME_DELAY: Duration = Duration::from_millis(250);
+
+/// ... unless the computer is busy: then it takes a multiple of the time that other answers took.
+const BUSY: u32 = 3;
 
 /// Adds the reason to a timeout, if the mediator knows it.
 pub(super) async fn explain(client: &Client, failure: Failure) -> Failure {
@@ -82,17 +91,26 @@ pub(super) async fn carried_out(
 ) -> Result<(), Failure> {
     let complaints = Complaints::begin(client, device).await;
     let proxy = client.device(device);
-    let mediator = client.mediator();
+    let mediator = client.mediator().with_deadline(DEADLINE);
+    let sent = Instant::now();
     let is_read = async {
         // The mediator reports a missing driver before it answers a later PING.
         let _ = mediator.ping().await;
         complaints.end(client).await
     };
     let mut is_read = pin!(is_read);
+    let mut reply = pin!(proxy.request_raw(wanting_outcome(&command)));
     let reply = tokio::select! {
         biased;
-        reply = proxy.request_raw(wanting_outcome(&command)) => reply,
-        read = &mut is_read => return read,
+        reply = &mut reply => reply,
+        read = &mut is_read => {
+            read?;
+            let wait = OUTCOME_DELAY.max(BUSY * sent.elapsed());
+            match timeout(wait, reply).await {
+                Ok(Err(Error::TimedOut { .. })) | Err(_) => return Ok(()),
+                Ok(reply) => reply,
+            }
+        }
     };
     match reply {
         Ok(reply) => match why_refused(&reply) {
@@ -101,16 +119,6 @@ pub(super) async fn carried_out(
         },
         Err(Error::TimedOut { .. }) => is_read.await,
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Sends a command. Resolves only if the driver refuses it.
-pub(super) async fn refusal(client: &Client, device: Device, command: Bytes) -> Failure {
-    let proxy = client.device(device);
-    let reply = proxy.request_raw(wanting_outcome(&command)).await;
-    match reply.ok().and_then(|reply| why_refused(&reply)) {
-        Some(why) => refused(client, device, &why).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -127,7 +135,7 @@ fn why_refused(reply: &[u8]) -> Option<String> {
 }
 
 /// The mediator knows more about a device that does not work, such as since when.
-async fn refused(client: &Client, device: Device, why: &str) -> Failure {
+pub(super) async fn refused(client: &Client, device: Device, why: &str) -> Failure {
     match of(client, device).await {
         Some(why) => unavailable(device, &why),
         None => Failure::new(format!("{device} refused the command: {why}")).hint(hint(device)),
@@ -173,7 +181,11 @@ impl Complaints {
         };
         // The PONG shows that the driver has read the command.
         let asked = Instant::now();
-        let _ = client.device(device).with_deadline(DEADLINE).ping().await;
+        let _ = client
+            .device(device)
+            .with_deadline(PONG_DEADLINE)
+            .ping()
+            .await;
         // On a busy computer, the driver's warning about the command may take as long again.
         let wait = match before.answers_ping {
             true => STDERR_DELAY.max(asked.elapsed()),
@@ -294,6 +306,35 @@ mod tests {
             let (done, ()) = tokio::join!(command, device);
             assert_eq!(done, expected);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_counts_although_other_answers_come_earlier() {
+        let (client, mut fake) = Fake::new();
+        let client = client.with_deadline(Duration::from_secs(60));
+        let device = async {
+            let asked = fake.receive().await.unwrap();
+            // The fake mediator does not answer its PING: by now, nobody waits for it any more.
+            tokio::time::sleep(DEADLINE * 2).await;
+            let reply = DriverMsg {
+                outcome: Some(Outcome::refusal("too fast")),
+                ..DriverMsg::data()
+            };
+            fake.answer(&asked, &reply.encode_to_vec()).await;
+            while fake.receive().await.is_some() {}
+        };
+        let command = async {
+            let device = "roboclaw:0".parse().unwrap();
+            let carried_out = carried_out(&client, device, b"\x10\x01".as_slice().into()).await;
+            client.close().await;
+            carried_out
+        };
+        let (done, ()) = tokio::join!(command, device);
+        let expected = Failure::new("roboclaw:0 refused the command: too fast");
+        assert_eq!(
+            done,
+            Err(expected.hint("`amber status roboclaw:0` shows more"))
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,13 +3,17 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use amber_client::{Client, Error, Mediator};
+use amber_client::{Announcement, Client, Error, Mediator};
 use amber_terminal::{Failure, note};
 
 use super::{Options, reason};
 
 /// The time between attempts to connect while there is no network.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long a person waits for an answer. A mediator of this project says at once that no driver can
+/// answer, and restarts drivers that hang, so only a busy machine needs this time.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command with its connection.
 pub(crate) struct Session<'a> {
@@ -33,7 +37,7 @@ impl<'a> Session<'a> {
     pub(crate) async fn client(&mut self) -> Result<&Client, Failure> {
         let client = match self.client.take() {
             Some(client) => client,
-            None => Client::connect(&self.options.mediator).await?,
+            None => patient(Client::connect(&self.options.mediator).await?),
         };
         Ok(self.client.insert(client))
     }
@@ -47,7 +51,7 @@ impl<'a> Session<'a> {
         let mut is_told = false;
         while self.client.is_none() {
             match Client::connect(&self.options.mediator).await {
-                Ok(client) => self.client = Some(client),
+                Ok(client) => self.client = Some(patient(client)),
                 Err(error) if is_without_network(&error) => {
                     if !is_told {
                         note(format_args!("waiting for the network: {error}"));
@@ -80,6 +84,15 @@ impl<'a> Session<'a> {
         };
         client.close().await;
         done
+    }
+}
+
+/// The same client with the time limit for answers that is right for its mediator.
+fn patient(client: Client) -> Client {
+    match client.announcement() {
+        Announcement::Answered => client.with_deadline(PATIENCE),
+        // Only the usual deadline shows that a device of the original system is missing.
+        Announcement::Silent => client,
     }
 }
 

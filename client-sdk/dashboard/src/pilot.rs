@@ -406,7 +406,7 @@ impl Pilot {
     /// Forgets all targets of a driver.
     async fn forget_targets(&self, client: &Client, device: Device) -> Result<(), Error> {
         self.replace_trip(None);
-        let driver = DriveToPoint::new(client.device(device).with_outcomes());
+        let driver = DriveToPoint::new(client.device(device));
         let stopped = driver.set_targets(&[]).await;
         self.new_targets.notify_one();
         stopped
@@ -455,7 +455,7 @@ async fn set_exploring(client: &Client, device: Device, on: bool) -> Result<(), 
         on: Some(on),
         ..Explore::default()
     };
-    let mapping = MappingService::new(client.device(device)).with_outcomes();
+    let mapping = MappingService::new(client.device(device));
     mapping.explore(explore).await
 }
 

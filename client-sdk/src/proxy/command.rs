@@ -1,16 +1,13 @@
 //! Commands: requests without an answer, whose refusals nevertheless reach the caller. IO.
 //!
-//! A caller that wants to know asks the driver for the outcome (`want_outcome` in
-//! `proto/mediator.proto`). Drivers of this project report it at once, so a caller waits for one round
-//! trip. Others never do: each is waited for once, for [`WAIT`]. A missing report is not an error,
-//! because the command or its report may be lost. A report that comes later, or for which the caller
-//! does not wait, goes to a [`Report`].
-//!
-//! By default, a program does not ask: one that repeats its commands goes on when a device is
-//! unplugged for a moment.
+//! Each command asks its driver for the outcome (`want_outcome` in `proto/mediator.proto`). Drivers of
+//! this project report it at once, so a caller waits for one round trip. Others never do: each is
+//! waited for once, for [`WAIT`]. A missing report is not an error, because the command or its report
+//! may be lost. A report that comes later, or for which the caller does not wait, goes to a
+//! [`Report`].
 //!
 //! Clients of the original mediator, and drivers that command other drivers, ask for nothing and wait
-//! for nothing.
+//! for nothing. The rule is the same in Python (`client-sdk/python/src/amber/aio.py`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,41 +45,22 @@ impl Report {
 }
 
 impl Proxy {
-    /// The same device, whose commands wait for the driver: a refusal is an error of the caller.
-    pub fn with_outcomes(mut self) -> Self {
-        self.awaits_outcomes = true;
-        self.report = None;
-        self
-    }
-
-    /// The same device, whose commands do not wait for the driver, but ask for their outcome.
+    /// The same device, whose commands do not wait for the driver.
     ///
     /// [`Proxy::command`] then resolves when the message has been handed to the system. If the driver
-    /// reports later that it refuses the command, `report` gets the error.
+    /// reports later that it refuses the command, `report` gets the error. This is for programs that
+    /// repeat their commands, and go on when a device is unplugged for a moment.
     pub fn without_waiting(mut self, report: impl Fn(Error) + Send + Sync + 'static) -> Self {
-        self.awaits_outcomes = false;
         self.report = Some(Report(Arc::new(report)));
         self
-    }
-
-    /// Sends a command of a typed device: as [`Proxy::command`] if its outcome is wanted, else as
-    /// [`Proxy::send`].
-    ///
-    /// # Errors
-    /// As these.
-    pub async fn tell<M: DeviceMessage>(&self, message: M) -> Result<()> {
-        match self.awaits_outcomes || self.report.is_some() {
-            true => self.command(message).await,
-            false => self.send(message).await,
-        }
     }
 
     /// Sends a message that the device does not answer, and asks the driver whether it carries it out.
     /// The type becomes DATA unless you set it; synNum is always set here.
     ///
     /// Resolves when the driver has reported, which takes a round trip. A driver that does not report
-    /// is waited for once, for a quarter of a second. See [`Proxy::without_waiting`]. If you drop the
-    /// future earlier, the message may or may not be sent.
+    /// is waited for once, for a quarter of a second. [`Proxy::without_waiting`] waits for nothing,
+    /// [`Proxy::send`] does not ask. If you drop the future earlier, the message may or may not be sent.
     ///
     /// # Errors
     /// The message could not be sent, the driver refuses it, or no driver serves the device. Success

@@ -163,7 +163,7 @@ pub async fn call(
         claimed.map_err(|error| in_words(&error))?;
     }
     let Kind::Ask { timeout_ms, .. } = &method.kind else {
-        let proxy = client.device(device).with_outcomes();
+        let proxy = client.device(device);
         let sent = proxy.command_raw(message).await;
         return sent.map(|()| Value::Null).map_err(|error| in_words(&error));
     };

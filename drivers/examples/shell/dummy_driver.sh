@@ -4,7 +4,7 @@
 #     amber mediator --driver 'dummy:0=bash dummy_driver.sh'
 #
 # Bytes are kept as hexadecimal text, because bash cannot hold a zero byte.
-# Every frame starts several processes, so this is too slow for a laser scanner.
+# Every frame starts four processes, so this is too slow for a laser scanner.
 set -u
 
 enable=0
@@ -12,19 +12,21 @@ message=$(printf Message | od -An -v -tx1 | tr -d ' \n')
 responses=0
 subscribers=() # client numbers
 
-# Reads N bytes from stdin as hex; fails at the end of stdin.
+# Reads N bytes from stdin into $hex; fails at the end of stdin. od reads no byte more than N.
 take() {
-  local hex
-  hex=$(head -c "$1" | od -An -v -tx1 | tr -d ' \n')
-  [ ${#hex} -eq $(($1 * 2)) ] && printf '%s' "$hex"
+  hex=$(od -An -v -tx1 -N "$1")
+  hex=${hex//[[:space:]]/}
+  [ ${#hex} -eq $(($1 * 2)) ]
 }
 
 # Reads the next part of a frame (a length and that many bytes) into $part.
 take_part() {
-  local length
+  local hex
   part=
-  length=$(take 2) || return 1
-  ((16#$length == 0)) || part=$(take $((16#$length)))
+  take 2 || return 1
+  ((16#$hex > 0)) || return 0
+  take $((16#$hex)) || return 1
+  part=$hex
 }
 
 # Takes one varint off the front of $rest into $value.
@@ -103,9 +105,12 @@ bytes() { varint $(($1 << 3 | 2)); varint $((${#2} / 2)); printf '%s' "$2"; } # 
 
 # Sends a frame of a header and a message, both as hex, in one write.
 send() {
-  local hex
-  hex=$(printf '%04x%s%04x%s' $((${#1} / 2)) "$1" $((${#2} / 2)) "$2")
-  printf '%b' "$(sed 's/../\\x&/g' <<<"$hex")"
+  local hex at escaped=
+  printf -v hex '%04x%s%04x%s' $((${#1} / 2)) "$1" $((${#2} / 2)) "$2"
+  for ((at = 0; at < ${#hex}; at += 2)); do
+    escaped+=\\x${hex:at:2}
+  done
+  printf '%b' "$escaped"
 }
 
 handle() { # header, message

@@ -28,6 +28,10 @@ use crate::subscribers::Subscribers;
 /// mistaken for text, and a frame stays below the 4096 bytes that a pipe writes atomically.
 const MAX_IDS_BYTES: usize = 2_000;
 
+/// How many clients that have died are remembered: more than the messages that a task of the driver
+/// has written, but that are not sent yet, can be for.
+const MAX_GONE: usize = 256;
+
 /// The message is too long for a frame; it was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of {0} bytes is too long: the limit is {MAX_PART}")]
@@ -37,6 +41,9 @@ pub struct MessageTooLong(pub usize);
 #[derive(Debug)]
 pub struct Session<M> {
     subscribers: Subscribers,
+    /// Clients that have died, the newest last. A task of the driver may have published to them before
+    /// it learned that.
+    gone: VecDeque<ClientId>,
     queue: Queue<M>,
     outputs: VecDeque<Packet>,
     from_devices: VecDeque<Packet>,
@@ -60,6 +67,7 @@ impl<M> Default for Session<M> {
     fn default() -> Self {
         Self {
             subscribers: Subscribers::default(),
+            gone: VecDeque::new(),
             queue: Queue::default(),
             outputs: VecDeque::new(),
             from_devices: VecDeque::new(),
@@ -110,6 +118,8 @@ impl<M: DeviceMessage> Session<M> {
                 self.complaints.about(Complaint::RequestFromNobody);
             }
             Some(MsgType::Data) => {
+                // The id may belong to a new client now.
+                self.gone.retain(|gone| !clients.contains(gone));
                 let syn = message.syn();
                 let mut origin = Origin {
                     clients,
@@ -145,6 +155,10 @@ impl<M: DeviceMessage> Session<M> {
                 // The client is gone for all devices, not only for the one in the header.
                 for client in clients {
                     self.subscribers.remove(client);
+                    if self.gone.len() == MAX_GONE {
+                        self.gone.pop_front();
+                    }
+                    self.gone.push_back(client);
                     if let Some(desk) = &mut self.motion {
                         desk.motions.client_gone(now, client);
                     }
@@ -279,12 +293,15 @@ impl<M: DeviceMessage> Session<M> {
         Ok(())
     }
 
-    /// Publishes to the clients of an origin, subscribers or not.
+    /// Publishes to the clients of an origin, subscribers or not, except for those that have died.
     ///
     /// # Errors
     /// The message is too long.
     pub fn publish_to(&mut self, origin: &Origin, message: M) -> Result<(), MessageTooLong> {
-        self.send(origin.device, &origin.clients, &published(message))
+        let clients: Vec<_> = (origin.clients.iter().copied())
+            .filter(|client| !self.gone.contains(client))
+            .collect();
+        self.send(origin.device, &clients, &published(message))
     }
 
     /// When to publish next; `None` while there are no subscribers.

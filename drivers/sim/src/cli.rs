@@ -341,7 +341,7 @@ fn read_map(file: &Path) -> Result<Map, Failure> {
 fn people(state: &SimulationState) -> String {
     let wheels = state.wheels_mm_per_s;
     let mut text = format!(
-        "time       {:.1} s\n\
+        "time       {:.1} s{}\n\
          pose       x {:.3} m, y {:.3} m, heading {:.1} deg (map: y down, clockwise)\n\
          wheels     front {:.0} {:.0}, rear {:.0} {:.0} mm/s (left, right)\n\
          travelled  {:.3} m\n\
@@ -351,6 +351,7 @@ fn people(state: &SimulationState) -> String {
          markers    {}\n\
          servos     {}\n",
         state.time_s,
+        left_out(state.left_out_s),
         state.x_m,
         state.y_m,
         state.heading_deg,
@@ -371,6 +372,14 @@ fn people(state: &SimulationState) -> String {
         text.push_str(&format!("fault      {fault}\n"));
     }
     text
+}
+
+/// Says that simulated time is slower than real time, if that is visible.
+fn left_out(seconds: f64) -> String {
+    match seconds < 0.05 {
+        true => String::new(),
+        false => format!(", and {seconds:.1} s left out: the machine was too busy"),
+    }
 }
 
 /// The servos that receive pulses.

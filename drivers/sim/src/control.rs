@@ -73,6 +73,9 @@ pub enum Answer {
 pub struct SimulationState {
     /// Simulated time since the beginning.
     pub time_s: f64,
+    /// Real time that is missing in it, because the machine was too busy.
+    #[serde(default)]
+    pub left_out_s: f64,
     /// The name of the map.
     pub map: String,
     /// The robot's position in map coordinates: to the right.

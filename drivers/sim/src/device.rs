@@ -21,6 +21,8 @@ pub struct Device {
     pub(crate) connection: Connection,
     /// The name of its driver.
     pub(crate) driver: &'static str,
+    /// Further options of the driver.
+    pub(crate) options: &'static [&'static str],
     /// Further options of the driver, each with the name of a file in the folder of the devices.
     pub(crate) files: &'static [(&'static str, &'static str)],
     /// Commands of `amber` that show what it does, and what they show.
@@ -144,6 +146,7 @@ impl Device {
         };
         let mut command = ["amber", "driver", self.driver].map(str::to_owned).to_vec();
         command.extend([option, value]);
+        command.extend(self.options.iter().map(|word| (*word).to_owned()));
         for (option, file) in self.files {
             let file = Path::new(place).with_file_name(file);
             command.extend([(*option).to_owned(), file.display().to_string()]);
@@ -203,13 +206,15 @@ mod tests {
             name: "gps",
             connection: Connection::Serial,
             driver: "nmea",
+            options: &["--slow"],
             files: &[("--almanac", "almanac.txt")],
             demonstrations: &[],
         };
-        let expected = "amber driver nmea --port /sim/gps --almanac /sim/almanac.txt";
+        let expected = "amber driver nmea --port /sim/gps --slow --almanac /sim/almanac.txt";
         assert_eq!(device.driver("/sim/gps").join(" "), expected);
         let bus = Device {
             connection: Connection::I2c,
+            options: &[],
             files: &[],
             ..device
         };

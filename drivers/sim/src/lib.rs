@@ -20,7 +20,8 @@
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
-//! while nothing moves and no device measures.
+//! while nothing moves and no device measures. Its time goes slower while the machine is too busy for
+//! it: see `clock`.
 //!
 //! Internal units are metres, radians and seconds; angles are counter-clockwise, with x ahead and y
 //! to the left. The modules of the devices document their external units.
@@ -30,6 +31,7 @@
 
 pub mod ceiling;
 pub mod cli;
+mod clock;
 pub mod control;
 mod device;
 mod first;

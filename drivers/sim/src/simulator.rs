@@ -7,8 +7,8 @@
 //!                                  +---- sleeps until next_timeout, or for ever <---+
 //! ```
 //!
-//! Simulated time is real time multiplied by the speed. There is no tick: while the robot is at
-//! rest and no program uses it, only the marker sensor works.
+//! Simulated time is real time multiplied by the speed, except on a busy machine: see `clock`. There
+//! is no tick: while the robot is at rest and no program uses it, only the marker sensor works.
 
 use std::future::{Future, pending};
 use std::io;
@@ -21,6 +21,7 @@ use tracing::info;
 
 use crate::Devices;
 use crate::ceiling::{self, Ceiling};
+use crate::clock::Clock;
 use crate::control::{Answer, Control, Request, SimulationState, Wheels};
 use crate::device::{Connection, Device, UnknownDevice};
 use crate::first::first;
@@ -116,8 +117,7 @@ impl Error {
 pub struct Simulator {
     robot: Robot,
     map: String,
-    speed: f64,
-    began: Instant,
+    clock: Clock,
     /// The devices that are plugged in.
     ptys: Ptys,
     tcp: Vec<(Device, TcpPort)>,
@@ -190,8 +190,7 @@ impl Simulator {
         Ok(Self {
             robot,
             map: config.map.name,
-            speed: config.speed,
-            began: Instant::now(),
+            clock: Clock::new(config.speed),
             ptys: Ptys::open(&path)
                 .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?,
             tcp,
@@ -219,9 +218,10 @@ impl Simulator {
     /// The system fails.
     pub async fn run(mut self, end: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(end);
-        self.began = Instant::now();
+        let began = Instant::now();
         loop {
-            let due = self.robot.next_timeout(self.now());
+            let due = self.robot.next_timeout(self.clock.now());
+            let wake = due.map(|due| began + self.clock.real(due));
             let event = tokio::select! {
                 () = &mut end => Event::End,
                 Some(pending) = self.control.next() => Event::Request(pending),
@@ -237,9 +237,9 @@ impl Simulator {
                     pulled.map_err(|error| failed("the reset line".to_owned(), error))?;
                     Event::Reset
                 }
-                () = sleep_until(self.began, self.speed, due) => Event::Time,
+                () = sleep_until(wake) => Event::Time,
             };
-            let now = self.now();
+            let now = self.clock.advance(began.elapsed(), due);
             self.robot.advance(now);
             match event {
                 Event::End => return Ok(()),
@@ -259,10 +259,6 @@ impl Simulator {
             }
             self.settle(now)?;
         }
-    }
-
-    fn now(&self) -> Duration {
-        self.began.elapsed().mul_f64(self.speed)
     }
 
     fn path(&self, device: Device) -> PathBuf {
@@ -354,6 +350,7 @@ impl Simulator {
             world.wheel_speeds().map(|speed| speed * 1000.0);
         let mut state = SimulationState {
             time_s: now.as_secs_f64(),
+            left_out_s: self.clock.left_out().as_secs_f64(),
             map: self.map.clone(),
             x_m,
             y_m,
@@ -423,10 +420,10 @@ async fn transfer(buses: &mut [(Device, I2cPort)]) -> (Device, PendingTransfer) 
     first(buses.iter_mut().map(next)).await
 }
 
-/// Sleeps until a simulated time, or for ever.
-async fn sleep_until(began: Instant, speed: f64, due: Option<Duration>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(began + due.div_f64(speed)).await,
+/// Sleeps until then, or for ever.
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
         None => pending().await,
     }
 }

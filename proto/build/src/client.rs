@@ -21,12 +21,11 @@ mod fields;
 mod types;
 
 /// Names of methods that each client has in any case.
-const TAKEN: [&str; 9] = [
+const TAKEN: [&str; 8] = [
     "new",
     "of",
     "address",
     "with_deadline",
-    "with_outcomes",
     "without_waiting",
     "with_validity",
     "for_client",
@@ -198,14 +197,8 @@ impl {name} {{
         Self {{ proxy: self.proxy.with_deadline(deadline) }}
     }}
 
-    /// The same device, whose commands wait until the driver has reported whether it carries them
-    /// out. A driver that does not report is waited for once, for a quarter of a second.
-    pub fn with_outcomes(self) -> Self {{
-        Self {{ proxy: self.proxy.with_outcomes() }}
-    }}
-
     /// The same device, whose commands do not wait for the driver. If it reports later that it
-    /// refuses one, `report` gets the error.
+    /// refuses one, `report` gets the error. This is for programs that repeat their commands.
     pub fn without_waiting(
         self,
         report: impl ::core::ops::Fn(::amber_client::Error) + ::core::marker::Send + ::core::marker::Sync + 'static,
@@ -284,12 +277,6 @@ impl {name} {{
         /// The same device with another deadline for all requests.
         pub fn with_deadline(self, deadline: {DURATION}) -> Self {{
             Self {{ device: self.device.map(|device| device.with_deadline(deadline)) }}
-        }}
-
-        /// The same device, whose commands wait until the driver has reported whether it carries
-        /// them out. A driver that does not report is waited for once, for a quarter of a second.
-        pub fn with_outcomes(self) -> Self {{
-            Self {{ device: self.device.map(|device| device.with_outcomes()) }}
         }}
 
         /// The same device, whose commands do not wait for the driver. If it reports later that it
@@ -443,7 +430,7 @@ impl ClientMethod<'_> {
             _ => {
                 let _ = writeln!(
                     out,
-                    "        {}.tell({}).await",
+                    "        {}.command({}).await",
                     self.proxy(),
                     request.start
                 );
@@ -563,12 +550,12 @@ fn asked(timeout_ms: Option<u32>, has_duration: bool) -> String {
         (Some(seconds), true) => {
             let _ = write!(
                 text,
-                "\n\nUnless you set a deadline, it is 2 s after the duration, or {seconds} s \
+                "\n\nUnless you set a deadline, it is 6 s after the duration, or {seconds} s \
                  without one."
             );
         }
         (None, true) => {
-            text.push_str("\n\nUnless you set a deadline, it is 2 s after the duration.");
+            text.push_str("\n\nUnless you set a deadline, it is 6 s after the duration.");
         }
         (None, false) => {}
     }
@@ -582,15 +569,16 @@ fn asked(timeout_ms: Option<u32>, has_duration: bool) -> String {
 fn told(is_async: bool) -> String {
     let future = match is_async {
         true => {
-            "\n\nThe device does not answer. Resolves when the message has been handed to the system,\nor with \
-             `with_outcomes` when the driver has reported that it carries the command out.\nIf you drop the \
+            "\n\nThe device does not answer. Resolves when the driver has reported that it carries the command\n\
+             out. A driver that does not report is waited for once, for a quarter of a second. If you drop\nthe \
              future earlier, the message may or may not be sent."
         }
         false => "\n\nThe device does not answer.",
     };
     format!(
-        "{future}\n\n# Errors\nThe message could not be sent. With `with_outcomes`, also: the driver \
-         refuses it. Success\ndoes not mean that the device received it."
+        "{future}\n\n# Errors\nThe message could not be sent, no driver serves the device, or the driver \
+         refuses it. Success\ndoes not mean that the device received it. `without_waiting` does not wait, and \
+         passes refusals\non later."
     )
 }
 

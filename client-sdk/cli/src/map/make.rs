@@ -255,7 +255,7 @@ pub(super) async fn run(
     json: bool,
 ) -> Result<(), Failure> {
     let device = options.mapping;
-    let mapping = client.mapping(device.id.0).with_outcomes();
+    let mapping = client.mapping(device.id.0);
     let before = mapping.clone().with_deadline(DEADLINE).progress().await;
     let before = before.map_err(|error| without_driver(error, device))?;
     if before.state() == State::Growing {

@@ -18,6 +18,9 @@ from .interface import REQUIRED, Interface, Method, read
 if TYPE_CHECKING:
     from . import aio, client
 
+#: How much longer than it was told to a device may take: ninedof takes up to 5 s for its readings.
+_MARGIN_S = 6.0
+
 Self = TypeVar("Self", bound="Typed")
 SelfPlain = TypeVar("SelfPlain", bound="PlainTyped")
 
@@ -170,7 +173,7 @@ def _client_method(method: Method) -> Any:
         given = arguments(self, args, kwargs)
         proxy = self.proxy
         duration_ms = given.get(method.duration) if method.duration else None
-        seconds = method.timeout_s if duration_ms is None else duration_ms / 1000 + 2.0
+        seconds = method.timeout_s if duration_ms is None else duration_ms / 1000 + _MARGIN_S
         if seconds is not None and not proxy.has_own_deadline:
             proxy = proxy.with_deadline(seconds)
         order = self._limited(method, method.order(given))

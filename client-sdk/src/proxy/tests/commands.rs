@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amber_proto::mediator::{DriverMsg, Outcome};
-use amber_proto::{ClientId, Device, DeviceMessage, MsgType, mediator, motion, roboclaw};
+use amber_proto::{ClientId, Device, DeviceMessage, MsgType, maestro, mediator, motion, roboclaw};
 use prost::Message;
 use tokio::time::Instant;
 
@@ -50,7 +50,7 @@ async fn a_refusal_reaches_its_caller() {
         }
         fake
     });
-    let servos = client.maestro(0).with_outcomes();
+    let servos = client.maestro(0);
     match servos.set_angle(99, 4500).await {
         Err(Error::Refused { message, .. }) => assert_eq!(message, "there is no servo 99"),
         other => panic!("{other:?}"),
@@ -74,8 +74,7 @@ async fn a_command_that_moves_says_for_how_long_it_holds_and_reports_its_refusal
     });
     let wheels = (client.roboclaw(0))
         .with_validity(Duration::from_millis(400))
-        .for_client(Some(ClientId(7)))
-        .with_outcomes();
+        .for_client(Some(ClientId(7)));
     match wheels.drive(WheelSpeeds::STOP).await {
         Err(Error::Refused { message, .. }) => assert_eq!(message, "another client drives"),
         other => panic!("{other:?}"),
@@ -86,7 +85,7 @@ async fn a_command_that_moves_says_for_how_long_it_holds_and_reports_its_refusal
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_reports_nothing_is_waited_for_once() {
     let (client, mut fake) = announced().await;
-    let servos = client.maestro(0).with_outcomes();
+    let servos = client.maestro(0);
     servos.set_angle(3, 45).await.unwrap();
     let began = Instant::now();
     for _ in 0..5 {
@@ -135,15 +134,16 @@ async fn without_waiting_a_refusal_is_passed_on_later() {
 async fn the_original_system_gets_the_bytes_of_before_and_is_not_waited_for() {
     let (client, mut fake) = Fake::new();
     let began = Instant::now();
-    let servos = client.maestro(0).with_outcomes();
+    let servos = client.maestro(0);
     servos.set_angle(3, 45).await.unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert!(!wants_outcome(&fake.receive().await.unwrap()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_does_not_ask_is_not_told() {
+async fn a_message_that_is_only_sent_asks_for_nothing() {
     let (client, mut fake) = announced().await;
-    client.maestro(0).set_angle(3, 45).await.unwrap();
+    let servos = client.device("maestro:0".parse().unwrap());
+    servos.send(maestro::DriverMsg::default()).await.unwrap();
     assert!(!wants_outcome(&fake.receive().await.unwrap()));
 }

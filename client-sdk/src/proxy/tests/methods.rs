@@ -34,7 +34,6 @@ fn each_client_has_the_methods_of_its_description() {
             "of",
             "ping",
             "with_deadline",
-            "with_outcomes",
             "without_waiting",
         ];
         let mut expected: BTreeSet<_> = described.chain(always.map(str::to_owned)).collect();

@@ -238,6 +238,34 @@ fn several_devices_are_kept_apart() {
 }
 
 #[test]
+fn a_task_that_has_not_heard_of_the_death_of_a_client_publishes_nothing_to_it() {
+    let request = b"\x10\x01\x18\x07";
+    let mut session = after(packet(Some(DUMMY_1), &[7, 8], request));
+    let [Work::Request(Request { origin, .. })] = &works(&mut session)[..] else {
+        panic!("no request");
+    };
+    session.handle_packet(Instant::now(), packet(Some(DUMMY_1), &[7], b"\x10\x04"));
+    session.publish_to(origin, DriverMsg::default()).unwrap();
+    let data = b"\x10\x01\x20\0";
+    assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[8], data)]);
+    session.handle_packet(Instant::now(), packet(Some(DUMMY_1), &[8], b"\x10\x04"));
+    session.publish_to(origin, DriverMsg::default()).unwrap();
+    assert_eq!(outputs(&mut session), []);
+    // The same id, given to a new client.
+    session.handle_packet(Instant::now(), packet(Some(DUMMY_1), &[7], request));
+    session.publish_to(origin, DriverMsg::default()).unwrap();
+    assert_eq!(outputs(&mut session), [packet(Some(DUMMY_1), &[7], data)]);
+    // Only a few are remembered.
+    for client in 0..1_000 {
+        session.handle_packet(
+            Instant::now(),
+            packet(Some(DUMMY_1), &[client], b"\x10\x04"),
+        );
+    }
+    assert_eq!(session.gone.len(), MAX_GONE);
+}
+
+#[test]
 fn the_outcome_of_a_request_goes_only_to_clients_that_ask_for_it() {
     // DATA with synNum 7; 186 is want_outcome.
     let plain = &b"\x10\x01\x18\x07\x90\x03\x01"[..];

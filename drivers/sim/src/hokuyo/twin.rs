@@ -17,6 +17,7 @@ pub const DEVICE: Device = Device {
     name: "hokuyo",
     connection: Connection::Serial,
     driver: "hokuyo",
+    options: &[],
     files: &[],
     demonstrations: &[("scan --plot", "laser scan")],
 };
@@ -26,6 +27,7 @@ pub const TCP_DEVICE: Device = Device {
     name: "hokuyo-tcp",
     connection: Connection::Tcp,
     driver: "hokuyo",
+    options: &[],
     files: &[],
     demonstrations: &[],
 };

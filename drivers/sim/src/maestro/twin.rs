@@ -14,6 +14,7 @@ pub const DEVICE: Device = Device {
     name: "maestro",
     connection: Connection::Serial,
     driver: "maestro",
+    options: &[],
     files: &[],
     demonstrations: &[("call maestro set-angle 3 45", "turn a servo")],
 };

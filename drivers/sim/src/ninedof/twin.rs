@@ -13,6 +13,7 @@ pub const DEVICE: Device = Device {
     name: "ninedof",
     connection: Connection::I2c,
     driver: "ninedof",
+    options: &[],
     files: &[],
     demonstrations: &[
         ("call ninedof data", "motion sensors"),

@@ -12,6 +12,8 @@ pub const DEVICE: Device = Device {
     name: "roboclaw",
     connection: Connection::Serial,
     driver: "roboclaw",
+    // Its process waits for the processor, on a busy machine for longer than real controllers take.
+    options: &["--reply-timeout-ms", "1000"],
     files: &[],
     demonstrations: &[("call roboclaw speeds", "wheel speeds")],
 };

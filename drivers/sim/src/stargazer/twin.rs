@@ -16,6 +16,7 @@ pub const DEVICE: Device = Device {
     name: "stargazer",
     connection: Connection::Serial,
     driver: "stargazer",
+    options: &[],
     files: &[("--markers", ceiling::FILE)],
     demonstrations: &[("call stargazer pose", "position by markers")],
 };
