@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_client::{Client, Roboclaw, WheelSpeeds};
-use amber_sim::control::SimulationState;
+use amber_sim::control::{self, Answer, Request, SimulationState};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -225,10 +225,13 @@ impl Robot {
         });
     }
 
+    /// The true state. Tests ask for it again and again, so no process is started for it: on a busy
+    /// machine, that would take a part of the times that are measured.
     pub fn state(&self) -> SimulationState {
-        let mut command = self.demo.amber(&["sim", "state", "--json", "--dir"]);
-        let output = command.arg(self.folder.path().join("sim")).output();
-        serde_json::from_slice(&output.unwrap().stdout).unwrap()
+        match control::ask(&self.folder.path().join("sim"), &Request::State) {
+            Ok(Answer::State(state)) => state,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[track_caller]

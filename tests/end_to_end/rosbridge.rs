@@ -151,7 +151,8 @@ fn a_goal_of_an_action_is_cancelled_and_says_who_ended_it() {
     );
     let why = refused["values"].as_str().unwrap();
     assert!(why.contains("amber goto"), "{why}");
-    assert!(goto.wait().unwrap().success());
+    goto.kill().unwrap();
+    goto.wait().unwrap();
     assert_eq!(robot.state().contacts, 0);
 }
 

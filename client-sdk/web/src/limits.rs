@@ -31,8 +31,8 @@ pub const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 /// enough readings on a busy machine.
 pub const ANSWER_MARGIN: Duration = Duration::from_secs(6);
 
-/// The mediator answers from memory, so without an answer in this time it has ended.
-pub const MEDIATOR_DEADLINE: Duration = Duration::from_millis(500);
+/// The mediator answers from memory. Without an answer in this time, it has ended or is unreachable.
+pub const MEDIATOR_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The time between two lines about refused requests: a program that retries constantly must not
 /// fill the terminal. Refusals between them are counted in the next line.
