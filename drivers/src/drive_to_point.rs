@@ -27,7 +27,7 @@ use amber_proto::{Device, DeviceType};
 
 use self::driver::DriveToPoint;
 use self::pilot::ToPoint;
-use crate::options::{OptionsError, check};
+use crate::options::{OptionsError, check, of_map};
 use crate::robot_options::{RobotOptions, Setup};
 
 mod driver;
@@ -146,16 +146,15 @@ enum Plans {
 }
 
 fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner, OptionsError> {
-    let unsuitable = |problem: String, hint| OptionsError::Unsuitable {
-        path: path.to_owned(),
-        problem,
-        hint,
+    let unsuitable = |problem: String, hint: &str| OptionsError::Unusable {
+        problem: format!("{}: {problem}", path.display()),
+        hint: hint.to_owned(),
     };
     let no_graph = |problem: String| {
         let hint = "use --planner grid, or link the nodes of the map: docs/maps.md describes how";
         unsuitable(problem, hint)
     };
-    let map = match MapFile::open(path)? {
+    let map = match MapFile::open(path).map_err(|error| of_map(&error))? {
         MapFile::Roson { map, .. } => map,
         MapFile::Grid(_) if plans == Plans::Graph => {
             return Err(no_graph("a map of ROS has no graph of nodes".into()));

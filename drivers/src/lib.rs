@@ -22,7 +22,7 @@ use amber_driver::Driver;
 use amber_driver::client::sources;
 use clap::Subcommand;
 
-use self::options::OptionsError;
+use self::options::{OptionsError, rejected};
 
 pub mod collision_avoidance;
 pub mod connection;
@@ -93,7 +93,7 @@ built_in! {
     Location: location,
     /// Hobby servos on a Pololu Maestro
     Maestro: maestro,
-    /// Makes a map while the robot drives, and explores (device type 12)
+    /// Makes a map while the robot drives (device type 12)
     Mapping: mapping,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
@@ -113,15 +113,6 @@ fn serve<D: Driver>(driver: Result<D, OptionsError>) -> ExitCode {
         Ok(driver) => amber_driver::serve(driver),
         Err(error) => rejected(&error),
     }
-}
-
-/// Logs why the options of a driver are rejected, and how to correct them.
-pub fn rejected(error: &OptionsError) -> ExitCode {
-    tracing::error!("{error}");
-    if let Some(hint) = error.hint() {
-        tracing::error!("hint: {hint}");
-    }
-    ExitCode::from(2)
 }
 
 #[cfg(test)]

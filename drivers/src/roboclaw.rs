@@ -21,8 +21,8 @@
 //! - A command with a wheel faster than `max_speed_mm_s` is dropped completely and does not reset
 //!   the idle timer.
 //! - The wheels stop `idle_stop_ms` after the last command, when the commanding client is gone, and
-//!   when the driver ends. If the driver is killed, the controllers stop by themselves after
-//!   `watchdog_ms`.
+//!   when the driver ends. If the driver is killed or frozen, the controllers stop by themselves
+//!   after `watchdog_ms`, and the wheels roll out.
 //! - After a controller has reported a low battery, driving is disabled until the driver is
 //!   restarted. The voltage recovers without load, so the driver cannot tell a charged battery from
 //!   an empty one.
@@ -110,7 +110,7 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub stop_for: Option<StopFor>,
     /// Let the controllers stop by themselves after this time without a packet, 300 to 25500; 0 for
-    /// never [default: 1000]
+    /// never [default: 400]
     #[arg(long, value_name = "MS")]
     pub watchdog_ms: Option<u64>,
     /// Time limit for a reply of a controller [default: 100]
@@ -192,7 +192,7 @@ impl Options {
                 problem: format!("is {front}, the same as rear"),
             });
         }
-        let watchdog_ms = self.watchdog_ms.unwrap_or(1_000);
+        let watchdog_ms = self.watchdog_ms.unwrap_or(400);
         let watchdog_tenths = match watchdog_ms {
             0 => None,
             _ => Some(check("watchdog_ms", watchdog_ms, 300..=25_500)?.div_ceil(100)),

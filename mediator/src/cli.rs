@@ -14,6 +14,7 @@ mod play;
 mod reference;
 mod usage;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -148,7 +149,7 @@ impl Driver {
 
 /// Reads the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
-    match Cli::try_parse() {
+    match parse(std::env::args_os()) {
         Ok(cli) => cli.run(),
         // Help and version go to stdout.
         Err(error) if !error.use_stderr() => match device_help(&error) {
@@ -173,14 +174,26 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// Reads a command line. If it names a device of a user, it is read again with the names that its
+/// sources know.
+fn parse(words: impl Iterator<Item = OsString>) -> clap::error::Result<Cli> {
+    let words: Vec<_> = words.collect();
+    let read = Cli::try_parse_from(&words);
+    if !read.as_ref().is_err_and(completions::is_about_name) {
+        return read;
+    }
+    completions::matches(words.iter(), amber_cli::names::FOR_COMMANDS);
+    Cli::try_parse_from(&words)
+}
+
 /// The help of commands like `amber call roboclaw --help`, from the description of the device.
 fn device_help(error: &clap::Error) -> Option<Result<String, Failure>> {
     if error.kind() != ErrorKind::DisplayHelp {
         return None;
     }
-    let is_help = |word: &std::ffi::OsString| word == "--help" || word == "-h";
+    let is_help = |word: &OsString| word == "--help" || word == "-h";
     let words = std::env::args_os().filter(|word| !is_help(word));
-    let cli = Cli::try_parse_from(words).ok()?;
+    let cli = parse(words).ok()?;
     match cli.verb {
         Verb::Client(verb) => verb.device_help(&cli.options),
         _ => None,
@@ -226,8 +239,7 @@ impl Cli {
                 amber_terminal::print(script.as_bytes())
             }
             Verb::Complete { words } => {
-                let found = amber_cli::complete::candidates(&words, &options.mediator).into_iter();
-                let lines: String = found
+                let lines: String = (completions::candidates(&words).into_iter())
                     .map(|candidate| {
                         let [word, about] =
                             [&*candidate.word, &*candidate.about].map(amber_proto::printable_line);

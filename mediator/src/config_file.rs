@@ -8,14 +8,15 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
 
-use amber_core::config::{Config, ConfigError};
+use amber_core::config::{Config, ConfigError, Describe};
 use amber_core::limits::CONFIG_BYTES;
 
-/// Reads a configuration. Paths in it are relative to the file's folder.
+/// Reads a configuration. Paths in it are relative to the file's folder. `describe` reads the
+/// descriptions of users' devices that it names.
 ///
 /// # Errors
 /// The file cannot be read or is invalid; the error names the place and a hint.
-pub fn read_config(path: &Path) -> Result<Config, ConfigError> {
+pub fn read_config(path: &Path, describe: Describe<'_>) -> Result<Config, ConfigError> {
     let read = read(path).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|error| io::Error::other(error.utf8_error()))
     });
@@ -24,7 +25,7 @@ pub fn read_config(path: &Path) -> Result<Config, ConfigError> {
         error,
     })?;
     let interfaces = |name: &str| nix::net::if_::if_nametoindex(name).ok();
-    Config::parse(&text, path, &interfaces)
+    Config::parse_with(&text, path, &interfaces, describe)
 }
 
 /// Reads a configuration or the settings of the original mediator from a regular file.

@@ -517,12 +517,14 @@ fn a_browser_has_room_for_the_controls_on_every_screen_and_says_what_does_not_wo
     };
     let (robot, dashboard) = start();
     let mut browser = Browser::start(&script, "shown.mjs", &dashboard);
-    browser.expect("unplug the wheels");
-    assert!(robot.sim(&["fault", "unplug", "roboclaw"]));
-    browser.next();
-    browser.expect("plug the wheels in");
-    assert!(robot.sim(&["fault", "replug", "roboclaw"]));
-    browser.next();
+    for (part, device) in [("wheels", "roboclaw"), ("laser", "hokuyo")] {
+        browser.expect(&format!("unplug the {part}"));
+        assert!(robot.sim(&["fault", "unplug", device]));
+        browser.next();
+        browser.expect(&format!("plug the {part} in"));
+        assert!(robot.sim(&["fault", "replug", device]));
+        browser.next();
+    }
     browser.expect("shown");
     browser.end();
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use amber_client::{Client, DriveEnd, Error, OrderState, Target, WheelSpeeds, new_order_id};
 use amber_map::{Layout, Map, Occupancy, ros_map};
+use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
 
 use crate::common::{AMBER, Mediator, demo_on, root, signal, wait_for};
@@ -109,13 +110,38 @@ fn the_robot_stops_when_goto_ends() {
         left_m > 1.0,
         "it drove on, up to {left_m} m from the target"
     );
-    let mut interrupted = going(&robot, &FAR);
-    signal(interrupted.id(), Signal::SIGINT);
-    let told = robot.state();
-    let stood = robot.until("it stands", stands);
-    let took_s = stood.time_s - told.time_s;
-    assert!(took_s < AT_ONCE_S, "{took_s} s");
-    assert_eq!(interrupted.wait().unwrap().code(), Some(1));
+    // Ctrl-C and Ctrl-Z.
+    for how in [Signal::SIGINT, Signal::SIGTSTP] {
+        let mut interrupted = going(&robot, &FAR);
+        signal(interrupted.id(), how);
+        let told = robot.state();
+        let stood = robot.until("it stands", stands);
+        let took_s = stood.time_s - told.time_s;
+        assert!(took_s < AT_ONCE_S, "{how}: {took_s} s");
+        assert_eq!(interrupted.wait().unwrap().code(), Some(1));
+    }
+}
+
+#[test]
+fn goto_without_a_pose_says_so_at_once_and_gives_up() {
+    let robot = robot();
+    // When it starts again, it has forgotten the pose.
+    for driver in ["location", DRIVER] {
+        assert!(robot.amber(&["stop", driver]));
+        robot.demo.wait_for_state(driver, DriverState::Down);
+    }
+    assert!(robot.amber(&["start", DRIVER]));
+    robot.demo.wait_for_state(DRIVER, DriverState::Up);
+    let output = robot.demo.amber(&NEAR).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let why = "drive-to-point:0 cannot drive: the pose of the robot is unknown";
+    // On a busy machine, it may also lose its lease.
+    assert_eq!(
+        said.lines().next(),
+        Some(&*format!("waiting: {why}")),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

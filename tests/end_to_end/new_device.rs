@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use amber_proto::mediator::DriverState;
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, Running, root};
@@ -120,6 +121,55 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
         assert!(code == 0 && out.contains(expected), "{words:?}: {out}");
         assert!(!out.contains("hint: "), "{words:?}: {out}");
     }
+    // So does its name.
+    for (words, expected) in [
+        (&["call", "battery", "charge"][..], "87.5 %"),
+        (&["call", "Battery:0", "charge"], "87.5 %"),
+        (&["call", "battery", "--help"], "How full the battery is"),
+        (&["describe", "battery"], "battery (device type 211)"),
+        (&["status", "battery"], "211:0"),
+        (&["logs", "battery"], "up"),
+        (&["bench", "battery", "-s", "0.1"], "211:0"),
+        (&["complete", "--", "restart", "bat"], "battery"),
+        (
+            &["complete", "--", "bench", "--svg", "f.svg", "bat"],
+            "battery",
+        ),
+        (
+            &["complete", "--", "call", "battery", "s"],
+            "set-capacity\t",
+        ),
+        (
+            &[
+                "complete",
+                "--",
+                "call",
+                "--timeout",
+                "2",
+                "battery",
+                "set-capacity",
+                "",
+            ],
+            "capacity=",
+        ),
+        (
+            &["complete", "--", "watch", "battery", "voltages", ""],
+            "period=",
+        ),
+    ] {
+        let (code, out) = amber(words);
+        assert!(code == 0 && out.contains(expected), "{words:?}: {out}");
+    }
+    for (words, why) in [
+        (
+            ["call", "batery:0", "charge"],
+            "unknown device type 'batery'",
+        ),
+        (["call", "battery:x", "charge"], "'x'"),
+    ] {
+        let (code, out) = amber(&words);
+        assert!(code == 2 && out.contains(why), "{words:?}: {out}");
+    }
     // The mediator that the line names is asked, rather than that of the environment.
     let mut elsewhere = Command::new(AMBER);
     elsewhere.env("AMBER_MEDIATOR", "127.0.0.1:1");
@@ -143,4 +193,84 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
     check.args(["--proto", "battery.proto", "--"]).arg(&gauge);
     let (code, out) = run(&mut check, &folder);
     assert!(code == 0 && !out.contains("FAIL"), "{out}");
+
+    // A recording has the description, and answers in its place.
+    let mut recorder = mediator.amber(&["record", "battery", "-o", "b.mcap", "--for", "2s"]);
+    let mut recorder = recorder.current_dir(folder.path()).spawn().unwrap();
+    while recorder.try_wait().unwrap().is_none() {
+        assert_eq!(call(&["charge"]).0, 0);
+    }
+    assert!(recorder.wait().unwrap().success());
+    drop(mediator);
+    let nowhere = |words: &[&str]| {
+        let mut command = Command::new(AMBER);
+        command.env("AMBER_MEDIATOR", "127.0.0.1:1").args(words);
+        run(&mut command, &folder)
+    };
+    let (code, out) = nowhere(&["export", "b.mcap", "battery", "--csv"]);
+    assert!(code == 0 && out.contains("87.5"), "{out}");
+    let (code, out) = nowhere(&["complete", "--", "export", "b.mcap", "--csv", "bat"]);
+    assert_eq!((code, out.as_str()), (0, "battery\t\n"));
+    let mut player = Command::new(AMBER);
+    player.args([
+        "play",
+        "b.mcap",
+        "--listen",
+        "127.0.0.1:0",
+        "--devices",
+        "battery",
+    ]);
+    player.current_dir(folder.path());
+    let player = Mediator::run(player);
+    player.wait_for_state("211:0", DriverState::Up);
+    let played = |words: &[&str]| run(&mut player.amber(words), &folder);
+    let (code, out) = played(&["call", "--timeout", "30", "battery", "charge", "--json"]);
+    assert!(
+        code == 0 && out.contains("87.5") && out.contains("2500"),
+        "{out}"
+    );
+    let (code, out) = played(&["call", "battery", "set-capacity", "300"]);
+    assert!(code != 0 && out.contains("this is a recording"), "{out}");
+    let (code, out) = played(&["complete", "--", "call", "battery", "c"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "charge\tHow full the battery is\n")
+    );
+}
+
+#[test]
+fn a_configuration_may_name_the_device_of_a_user() {
+    let folder = TempDir::new().unwrap();
+    let original = root().join("tests/end_to_end/battery/battery.proto");
+    fs::copy(original, folder.path().join("battery.proto")).unwrap();
+    let config = folder.path().join("amber.toml");
+    let text = "[mediator]\nlisten = [\"127.0.0.1:0\"]\nproto = [\"battery.proto\"]\n\
+                [[driver]]\ndevice = \"battery:0\"\ncommand = [\"amber\", \"driver\", \"dummy\"]\n";
+    fs::write(&config, text).unwrap();
+    let mut command = Command::new(AMBER);
+    command.args(["mediator", "-c"]).arg(&config);
+    let mediator = Mediator::run(command);
+    mediator.wait_for_line("up driver=211:0");
+    let second = text.replace("battery:0", "battery:1");
+    fs::write(
+        &config,
+        format!("{text}{}", &second[second.find("[[driver]]").unwrap()..]),
+    )
+    .unwrap();
+    let (code, out) = run(&mut mediator.amber(&["reload"]), &folder);
+    assert_eq!(code, 0, "{out}");
+    mediator.wait_for_line("up driver=211:1");
+
+    let mut shown = Command::new(AMBER);
+    shown.args(["mediator", "--print-config", "--proto", "battery.proto"]);
+    shown.args(["--driver", "battery:3=amber driver dummy"]);
+    let (code, out) = run(&mut shown, &folder);
+    assert!(code == 0 && out.contains("device = \"211:3\""), "{out}");
+    let mut wrong = Command::new(AMBER);
+    wrong.args(["mediator", "--print-config", "--proto", "missing.proto"]);
+    let (code, out) = run(&mut wrong, &folder);
+    assert!(
+        code == 2 && out.contains("--proto: ") && out.contains("missing.proto"),
+        "{out}"
+    );
 }

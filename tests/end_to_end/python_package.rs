@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, lines_of, ready_demo, root, signal};
+use crate::common::{AMBER, Mediator, lines_of, ready_demo, root, signal, wait_for};
 
 pub const SOURCE: &str = "client-sdk/python/src";
 
@@ -179,8 +179,13 @@ fn the_programs_in_write_a_driver_work() {
     let address = mediator.address.to_string();
     let mut call = here(AMBER);
     // It is up, but Python may still be loading it.
-    call.args(["call", "201", "--timeout", "20", "--proto", "lamp.proto"]);
-    call.arg("set_brightness=40");
+    wait_for("its description", || {
+        let mut describe = here(AMBER);
+        describe.args(["describe", "lamp"]);
+        let described = describe.env("AMBER_MEDIATOR", &address).output().unwrap();
+        described.status.success().then_some(())
+    });
+    call.args(["call", "lamp", "--timeout", "20", "set-brightness", "40"]);
     call.env("AMBER_MEDIATOR", &address);
     assert_eq!(output(call), "brightness: 40 %\n");
     mediator.wait_for_line("the lamp shines with 0 percent");

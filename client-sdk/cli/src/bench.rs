@@ -36,6 +36,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device, e.g. hokuyo, hokuyo:0, 4:0 or mediator [default: all running devices]
+    #[arg(value_parser = amber_terminal::device)]
     device: Option<Device>,
     /// Duration for each device
     #[arg(short, long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]

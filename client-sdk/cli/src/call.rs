@@ -51,6 +51,7 @@ const MARGIN: Duration = Duration::from_secs(6);
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     /// Device, e.g. hokuyo, hokuyo:0 or 4:0
+    #[arg(value_parser = amber_terminal::device)]
     device: Device,
     /// Request, or FIELD=VALUE; without it, list the requests of the device
     request: Option<String>,

@@ -1,15 +1,15 @@
-//! Completes devices, requests, streams and arguments from the descriptions.
-//! IO: it reads users' files.
+//! Completes devices, requests, streams and arguments: from the mediator, and from descriptions. IO.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use amber_client::MediatorAddress;
-use amber_proto::Device;
+use amber_proto::{Device, DeviceType};
 use amber_reflect::arguments::{self, Argument};
 use amber_reflect::{Schemas, help};
 use amber_schema::{Interface, Method};
 
-use super::{customs, descriptions};
+use super::{customs, descriptions, names};
 
 /// A candidate for the next word, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,129 +20,88 @@ pub struct Candidate {
     pub about: String,
 }
 
-/// Commands whose first argument is a device.
-const OF_DEVICES: [&str; 10] = [
-    "bench", "call", "describe", "ping", "restart", "start", "status", "stop", "trace", "watch",
-];
+/// A command line whose last word is completed.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// The mediator that it names, or the usual one.
+    pub mediator: MediatorAddress,
+    /// The files that describe users' devices.
+    pub proto: Vec<PathBuf>,
+    /// The recordings that it names.
+    pub recordings: Vec<PathBuf>,
+    /// The device of `amber call` and `amber watch`.
+    pub device: Option<Device>,
+    /// The words after the device.
+    pub words: Vec<String>,
+}
 
-/// Commands whose arguments are all devices.
-const OF_MANY_DEVICES: [&str; 1] = ["record"];
-
-/// Commands whose first argument is a file and whose other arguments are devices.
-const OF_FILE_AND_DEVICES: [&str; 1] = ["export"];
-
-/// Options that are followed by a value.
-const WITH_VALUE: [&str; 19] = [
-    "-m",
-    "--mediator",
-    "-n",
-    "--count",
-    "--proto",
-    "--timeout",
-    "--period",
-    "--sensors",
-    "-i",
-    "--interval",
-    "--seconds",
-    "--request",
-    "--as",
-    "-o",
-    "--output",
-    "--for",
-    "--max-size",
-    "--snapshot",
-    "--buffer",
-];
-
-/// Candidates for the last word of a command line (without `amber`). There are none if the last
-/// word is an option, or if no description applies. The mediator is asked for descriptions, unless
-/// the line names another mediator.
-pub fn candidates(words: &[String], mediator: &MediatorAddress) -> Vec<Candidate> {
-    let Some((last, before)) = words.split_last() else {
-        return Vec::new();
+/// The devices of the recordings, or else of the mediator; without it, those that have a description.
+#[must_use]
+pub fn devices(line: &Line) -> Vec<Candidate> {
+    let about = |kind: DeviceType| {
+        let mut built_in = amber_reflect::built_in().iter();
+        let known = built_in.find(|it| it.device_type == kind.0);
+        known.map(|it| help::summary(&it.docs)).unwrap_or_default()
     };
-    let mut mediator = mediator.clone();
-    let mut proto = Vec::new();
-    let mut positional = Vec::new();
-    let mut before = before.iter();
-    while let Some(word) = before.next() {
-        let (option, value) = match word.split_once('=') {
-            Some((option, value)) if word.starts_with("--") => (option, Some(value)),
-            _ => (word.as_str(), None),
+    let recorded = names::of_recordings(&line.recordings);
+    if !recorded.is_empty() {
+        let all = recorded.into_iter();
+        let candidate = |(word, kind)| Candidate {
+            word,
+            about: about(kind),
         };
-        let value = match value {
-            None if WITH_VALUE.contains(&option) => match before.next() {
-                Some(value) => Some(value.as_str()),
-                // The last word is the value of an option.
-                None => return Vec::new(),
-            },
-            value => value,
-        };
-        match (option, value) {
-            ("--proto", Some(file)) => proto.push(PathBuf::from(file)),
-            ("-m" | "--mediator", Some(address)) => {
-                mediator = address.parse().unwrap_or(mediator);
-            }
-            _ if word.starts_with('-') => {}
-            _ => positional.push(word.as_str()),
-        }
+        return all.map(candidate).collect();
     }
-    if last.starts_with('-') {
-        return Vec::new();
-    }
+    let (running, mut names) = names::of_mediator(&line.mediator, names::FOR_COMPLETION);
     // A file that does not compile yet hides no other candidates.
-    let found = match &positional[..] {
-        [verb] if OF_DEVICES.contains(verb) => devices(&known(&proto)),
-        [verb, given @ ..] if OF_MANY_DEVICES.contains(verb) => others(&known(&proto), given),
-        [verb, _, given @ ..] if OF_FILE_AND_DEVICES.contains(verb) => {
-            others(&known(&proto), given)
+    names.extend(names::described(&line.proto).unwrap_or_default());
+    let built_in = amber_reflect::built_in().iter();
+    let built_in = built_in.map(|it| (it.name.clone(), DeviceType(it.device_type)));
+    let known: BTreeMap<DeviceType, String> = (built_in.chain(names))
+        .map(|(name, kind)| (kind, name))
+        .collect();
+    if running.is_empty() {
+        let all = known.into_iter();
+        let candidate = |(kind, word)| Candidate {
+            word,
+            about: about(kind),
+        };
+        return all.map(candidate).collect();
+    }
+    let candidate = |device: Device| {
+        let kind = device.device_type;
+        let name = known.get(&kind).cloned();
+        let name = name.unwrap_or_else(|| kind.to_string());
+        Candidate {
+            word: match device.id.0 {
+                0 => name,
+                id => format!("{name}:{id}"),
+            },
+            about: about(kind),
         }
-        [verb @ ("call" | "watch"), device, rest @ ..] => {
-            let Ok(device) = device.parse::<Device>() else {
-                return Vec::new();
-            };
-            let schemas = match descriptions::for_help(device, &proto, &mediator) {
-                Ok(known) => known.schemas,
-                Err(_) => Schemas::built_in(),
-            };
-            match (schemas.interface(device.device_type), rest) {
-                (None, _) => Vec::new(),
-                (Some(interface), []) => methods(interface, *verb == "watch"),
-                (Some(interface), [method, given @ ..]) => {
-                    let method = interface.method(method);
-                    method.map_or_else(Vec::new, |method| values(method, given))
-                }
-            }
-        }
-        _ => Vec::new(),
     };
-    let fits = |candidate: &Candidate| candidate.word.starts_with(last.as_str());
-    found.into_iter().filter(fits).collect()
+    let all = running.into_iter().chain([Device::MEDIATOR]);
+    all.map(candidate).collect()
 }
 
-/// The descriptions of Amber and of these files.
-fn known(proto: &[PathBuf]) -> Schemas {
-    Schemas::with(proto).unwrap_or_else(|_| Schemas::built_in())
-}
-
-/// The devices that are not given yet.
-fn others(schemas: &Schemas, given: &[&str]) -> Vec<Candidate> {
-    let mut all = devices(schemas);
-    all.retain(|candidate| !given.contains(&candidate.word.as_str()));
-    all
-}
-
-fn devices(schemas: &Schemas) -> Vec<Candidate> {
-    let own = schemas.own_interfaces().map(|interface| Candidate {
-        // Names of users' devices are not known to the command line, but their types are.
-        word: interface.device_type.to_string(),
-        about: interface.name.clone(),
-    });
-    let ours = amber_reflect::built_in().iter().map(|interface| Candidate {
-        word: interface.name.clone(),
-        about: help::summary(&interface.docs),
-    });
-    own.chain(ours).collect()
+/// The requests of a device, or its streams, and then their arguments.
+#[must_use]
+pub fn after_device(line: &Line, streams: bool) -> Vec<Candidate> {
+    let Some(device) = line.device else {
+        return Vec::new();
+    };
+    let schemas = match descriptions::for_help(device, &line.proto, &line.mediator) {
+        Ok(known) => known.schemas,
+        Err(_) => Schemas::built_in(),
+    };
+    match (schemas.interface(device.device_type), &line.words[..]) {
+        (None, _) => Vec::new(),
+        (Some(interface), []) => methods(interface, streams),
+        (Some(interface), [method, given @ ..]) => {
+            let method = interface.method(method);
+            method.map_or_else(Vec::new, |method| values(method, given))
+        }
+    }
 }
 
 fn methods(interface: &Interface, streams: bool) -> Vec<Candidate> {
@@ -162,10 +121,10 @@ fn methods(interface: &Interface, streams: bool) -> Vec<Candidate> {
 }
 
 /// Names of arguments that are not given yet, and values of the argument whose turn it is.
-fn values(method: &Method, given: &[&str]) -> Vec<Candidate> {
+fn values(method: &Method, given: &[String]) -> Vec<Candidate> {
     let arguments = arguments::arguments(method);
-    let name_of = |word: &&&str| word.split_once('=').map(|(name, _)| name.to_owned());
-    let named: Vec<_> = given.iter().filter_map(|word| name_of(&word)).collect();
+    let name_of = |word: &String| word.split_once('=').map(|(name, _)| name.to_owned());
+    let named: Vec<_> = given.iter().filter_map(name_of).collect();
     let free: Vec<&Argument<'_>> = (arguments.iter())
         .filter(|argument| !named.contains(&argument.name))
         .skip(given.len() - named.len())
@@ -194,51 +153,46 @@ fn values(method: &Method, given: &[&str]) -> Vec<Candidate> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
-        let line: Vec<_> = line.split(' ').map(str::to_owned).collect();
-        // Nothing listens there.
-        let nowhere: MediatorAddress = "127.0.0.1:1".parse().unwrap();
-        let found = candidates(&line, &nowhere).into_iter();
+    /// The candidates without a mediator.
+    fn after(device: &str, words: &str, proto: &[PathBuf]) -> Vec<String> {
+        let line = Line {
+            // Nothing listens there.
+            mediator: "127.0.0.1:1".parse().unwrap(),
+            proto: proto.to_vec(),
+            device: Some(device.parse().unwrap()),
+            recordings: Vec::new(),
+            words: words.split_whitespace().map(str::to_owned).collect(),
+        };
+        let found = after_device(&line, false).into_iter();
         found.map(|candidate| candidate.word).collect()
     }
 
     #[test]
-    fn devices_requests_and_arguments_are_completed() {
-        assert_eq!(words("call ro"), ["roboclaw", "robot"]);
-        assert_eq!(words("--json -m host status ho"), ["hokuyo"]);
-        assert_eq!(words("call roboclaw s"), ["speeds", "stop"]);
-        assert_eq!(words("call maestro:1 set-a"), ["set-angle", "set-angles"]);
-        assert_eq!(words("watch hokuyo "), ["scans"]);
+    fn requests_and_arguments_are_completed() {
+        assert!(after("roboclaw", "", &[]).contains(&"speeds".to_owned()));
         assert_eq!(
-            words("call maestro set-angle "),
+            after("maestro", "set-angle", &[]),
             ["servo-address=", "angle="]
         );
-        assert_eq!(words("call maestro set-angle 3 "), ["angle="]);
+        assert_eq!(after("maestro", "set-angle 3", &[]), ["angle="]);
         assert_eq!(
-            words("call maestro set-angle angle=3 --timeout 2 "),
+            after("maestro", "set-angle angle=3", &[]),
             ["servo-address="]
         );
-        assert_eq!(words("call dummy enable t"), ["true"]);
-        assert_eq!(
-            words("call mediator change-driver 5 0 ST"),
-            ["START", "STOP"]
-        );
-        assert_eq!(words("record ho"), ["hokuyo"]);
-        assert_eq!(words("record -o drive.mcap --for 5 dummy ho"), ["hokuyo"]);
-        assert_eq!(words("export drive.mcap --csv roboc"), ["roboclaw"]);
-        for none in [
-            "",
-            "record hokuyo ho",
-            "record -o ",
-            "export ho",
-            "call --pro",
-            "call 77 ",
-            "call --timeout ",
-            "devices ",
-            "call dummy x ",
-        ] {
-            assert_eq!(words(none), [""; 0], "{none}");
-        }
+        assert!(after("dummy", "enable", &[]).contains(&"true".to_owned()));
+        let actions = after("mediator", "change-driver 5 0", &[]);
+        assert!(actions.contains(&"RESTART".to_owned()), "{actions:?}");
+        assert_eq!(after("dummy", "x", &[]), [""; 0]);
+        assert_eq!(after("77:0", "", &[]), [""; 0]);
+        let line = Line {
+            device: Some("hokuyo".parse().unwrap()),
+            ..Line::default()
+        };
+        let streams: Vec<_> = after_device(&line, true)
+            .into_iter()
+            .map(|it| it.word)
+            .collect();
+        assert_eq!(streams, ["scans"]);
     }
 
     #[test]
@@ -252,9 +206,17 @@ mod tests {
             rpc Dim(amber.DriverMsg) returns (amber.Nothing) {\n\
             option (amber.tell) = { request: \"brightness\" }; } }\n";
         std::fs::write(&file, text).unwrap();
-        let line = |rest: &str| format!("call --proto {} {rest}", file.display());
-        assert_eq!(words(&line("2")), ["201"]);
-        assert_eq!(words(&line("201 ")), ["dim"]);
-        assert_eq!(words(&line("201 dim ")), ["brightness="]);
+        let proto = [file];
+        assert_eq!(after("201", "", &proto), ["dim"]);
+        assert_eq!(after("201", "dim", &proto), ["brightness="]);
+        let line = Line {
+            mediator: "127.0.0.1:1".parse().unwrap(),
+            proto: proto.to_vec(),
+            ..Line::default()
+        };
+        let words: Vec<_> = devices(&line).into_iter().map(|it| it.word).collect();
+        for word in ["lamp", "hokuyo", "mediator"] {
+            assert!(words.contains(&word.to_owned()), "{words:?}");
+        }
     }
 }

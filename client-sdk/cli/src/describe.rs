@@ -26,7 +26,7 @@ description to the mediator. `--proto FILE` is input: it checks the description 
 `--as proto` is output: the interface as a .proto file that compiles.")]
 pub struct Options {
     /// Device or device type, e.g. hokuyo, hokuyo:0 or 4; without it, list all
-    #[arg(value_name = "DEVICE|TYPE")]
+    #[arg(value_name = "DEVICE|TYPE", value_parser = amber_terminal::device)]
     device: Option<Device>,
     /// Description of your own device (may be given several times)
     #[arg(long, value_name = "FILE")]

@@ -10,7 +10,7 @@ use amber_client::values::Target;
 use amber_client::{Client, DriveEnd, DriveToPoint, OrderState, new_order_id};
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
-use amber_terminal::{Failure, Human, print, print_over, print_text, show};
+use amber_terminal::{Failure, Human, note, print, print_over, print_text, show};
 use serde::Serialize;
 
 use super::end::End;
@@ -98,6 +98,12 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     show(&at, json)
 }
 
+/// Updates without a pose, one after the other, before the command says so: those of one second. On a
+/// busy machine, a pose may be late.
+const LATE_UPDATES: u32 = 5;
+/// The same before it gives up.
+const LOST_UPDATES: u32 = 50;
+
 /// Waits until the robot is at the target.
 async fn drive_there(
     drive: &DriveToPoint,
@@ -106,14 +112,20 @@ async fn drive_there(
     screen: &mut Screen,
 ) -> Result<Arrival, Failure> {
     let device = drive.address();
-    let mut has_driven = false;
+    let (mut has_driven, mut lost) = (false, 0);
     let targets = [target];
     let end = drive.drive_as(id, &targets, |update| {
         has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
-        match lost_pose(device, update).filter(|_| !has_driven) {
-            Some(failure) => Err(failure),
-            None => screen.show(update),
+        let failure = lost_pose(device, update).filter(|_| !has_driven);
+        lost = if failure.is_some() { lost + 1 } else { 0 };
+        match failure {
+            Some(failure) if lost >= LOST_UPDATES => return Err(failure),
+            Some(failure) if lost == LATE_UPDATES => {
+                note(format_args!("waiting: {}", failure.text()))
+            }
+            _ => {}
         }
+        screen.show(update)
     });
     let order = match end.await? {
         DriveEnd::Arrived(pose) => {
@@ -353,12 +365,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_robot_that_does_not_know_its_pose_says_so_at_once() {
         for (state, why) in [(State::NoPose, "unknown"), (State::PoseLost, "outdated")] {
-            let published = [(state, order(ID, OrderState::Running, None))];
+            let lost = || (state, order(ID, OrderState::Running, None));
+            let published: Vec<_> = (0..LOST_UPDATES).map(|_| lost()).collect();
             let failure = driven(Some(&published)).await.unwrap_err();
             let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
             let hint =
                 "`amber status location` shows why, and `amber map show` what the robot knows";
             assert_eq!(failure, Failure::new(text).hint(hint));
+            // Poses may be late.
+            let arrived = (State::Idle, order(ID, OrderState::Arrived, None));
+            let late: Vec<_> = published[1..].iter().cloned().chain([arrived]).collect();
+            assert!(driven(Some(&late)).await.is_ok());
         }
         // While it drives, it waits for its pose.
         let published = [

@@ -20,6 +20,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device, e.g. roboclaw, roboclaw:0 or 2:0 [default: all that move]
+    #[arg(value_parser = amber_terminal::device)]
     device: Option<Device>,
     /// Allow motion again
     #[arg(long)]

@@ -37,6 +37,7 @@ mod lease;
 mod logs;
 mod map;
 mod metrics;
+pub mod names;
 mod overview;
 mod ping;
 mod reason;
@@ -86,6 +87,7 @@ pub enum Verb {
     )]
     Status {
         /// Device, e.g. hokuyo, hokuyo:0 or 4:0
+        #[arg(value_parser = amber_terminal::device)]
         device: Option<Device>,
     },
     /// Watch devices, clients and drops, with rates, CPU time and memory
@@ -156,18 +158,21 @@ pub enum Verb {
     #[command(after_help = "Example:\n  amber start dummy:0")]
     Start {
         /// Device
+        #[arg(value_parser = amber_terminal::device)]
         device: Device,
     },
     /// Stop the driver of a device
     #[command(after_help = "Example:\n  amber stop dummy:0")]
     Stop {
         /// Device
+        #[arg(value_parser = amber_terminal::device)]
         device: Device,
     },
     /// Restart the driver of a device
     #[command(after_help = "Example:\n  amber restart dummy:0")]
     Restart {
         /// Device
+        #[arg(value_parser = amber_terminal::device)]
         device: Device,
     },
     /// Reload the configuration of the mediator

@@ -28,6 +28,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Only lines about the driver of this device, e.g. hokuyo or 4:0
+    #[arg(value_parser = amber_terminal::device)]
     device: Option<Device>,
     /// Also show new lines, until Ctrl-C
     #[arg(short, long)]

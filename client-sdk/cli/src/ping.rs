@@ -11,6 +11,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device to ping, e.g. hokuyo, hokuyo:0, 4:0 or mediator
+    #[arg(value_parser = amber_terminal::device)]
     device: Device,
     /// Number of PINGs [default: until Ctrl-C]
     #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]

@@ -63,6 +63,7 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Devices to record, e.g. hokuyo roboclaw:0 [default: all]
+    #[arg(value_parser = amber_terminal::device)]
     devices: Vec<Device>,
     /// File or folder to write to, or - for stdout [default: a file with the date in its name]
     #[arg(short, long, value_name = "FILE")]

@@ -23,6 +23,7 @@ machine of the mediator, for its user and root.";
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device, e.g. hokuyo, hokuyo:0 or 4:0
+    #[arg(value_parser = amber_terminal::device)]
     device: Device,
     /// Explain every byte of each frame
     #[arg(long)]

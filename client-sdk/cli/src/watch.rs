@@ -31,6 +31,7 @@ streams and their arguments with units.";
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Device, e.g. hokuyo, hokuyo:0 or 4:0
+    #[arg(value_parser = amber_terminal::device)]
     device: Device,
     /// Stream of the device
     stream: Option<String>,

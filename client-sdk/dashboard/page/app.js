@@ -31,7 +31,11 @@ const map = new MapView($("map-canvas"), (place) => {
 });
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
 const mapping = new Mapping(link);
-const stick = new Stick((left, right) => link.send({ t: "drive", left, right, guard: $("guard").checked }));
+const stick = new Stick((left, right) => {
+  // The stick replaces the target.
+  if ((left || right) && goal.place) goal.clear();
+  return link.send({ t: "drive", left, right, guard: $("guard").checked });
+});
 const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
   gyro: new Plot($("plot-list"), { title: "Turn rate", unit: "deg/s", series: ["x", "y", "z"], least: 10 }),
@@ -189,7 +193,7 @@ function driveProblem() {
   if (role === null || state.missing) return null;
   if (haltedBy) return `Halted by ${haltedBy}: nothing moves until the release.`;
   const isGuarded = parts.guard && $("guard").checked;
-  const guard = isGuarded && problems.guard ? `${problems.guard}. Without 'Stop before obstacles', the stick works.` : null;
+  const guard = isGuarded && problems.guard ? `${sentence(problems.guard)} Without "Stop before obstacles", the stick works.` : null;
   return problems.wheels ?? refused?.text ?? guard;
 }
 
@@ -200,6 +204,8 @@ function mapProblem() {
   // The causes of a refusal first.
   return problems.map ?? (role === "drive" ? problems.targets : null) ?? goal.problem;
 }
+
+const sentence = (words) => (/[.?!]$/.test(words) ? words : `${words}.`);
 
 /** A red mark on a tab, for those who do not see what is behind it. */
 function mark(tab, isMarked) {

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use amber_client::values::Target;
 use amber_client::{MappingService, WheelSpeeds};
-use amber_gateways::shared::controls::{Controls, Seat};
-use amber_gateways::shared::gate::Bucket;
-use amber_gateways::shared::lag::Lag;
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::{Device, DeviceType};
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::lag::Lag;
 use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Part};
+use amber_web::Role;
 use serde_json::{Value, json};
 
 use crate::frames;
@@ -26,7 +27,6 @@ use crate::limits::{
 };
 use crate::outbox::{Channel, Frame};
 use crate::parts::{Parts, is_up};
-use amber_web::Role;
 
 mod said;
 

@@ -18,7 +18,7 @@ pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
 pub const LEASE_PERIOD: Duration = MOTION_VALIDITY;
 
 /// How long a page keeps the lease after its last motion: as long as its seat.
-pub const LEASE_HOLD: Duration = amber_gateways::limits::SEAT_HOLD;
+pub const LEASE_HOLD: Duration = amber_robot::limits::SEAT_HOLD;
 
 /// How long a page that takes over may take for its next motion.
 pub const TAKE_OVER_TIME: Duration = Duration::from_secs(5);

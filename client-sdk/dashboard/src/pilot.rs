@@ -407,9 +407,9 @@ impl Pilot {
     async fn forget_targets(&self, client: &Client, device: Device) -> Result<(), Error> {
         self.replace_trip(None);
         let driver = DriveToPoint::new(client.device(device));
-        let stopped = driver.set_targets(&[]).await;
+        let forgotten = driver.set_targets(&[]).await;
         self.new_targets.notify_one();
-        stopped
+        forgotten
     }
 
     /// Halts everything that moves, or releases the halt, while motions go on.

@@ -140,11 +140,7 @@ impl DriveToPoint {
     ) -> Result<Order> {
         let program = program();
         let name = name.or(program.as_deref());
-        begun!(
-            self,
-            self.go(id, targets, name),
-            self.configuration()
-        )
+        begun!(self, self.go(id, targets, name), self.configuration())
     }
 
     /// Waits for the end of an order, which may have begun a while ago. `progress` receives the

@@ -5,10 +5,12 @@
 //! `hint:` line and an exit code.
 
 mod failure;
+mod names;
 mod output;
 mod time;
 
 pub use failure::{Failure, exit_code};
+pub use names::{Names, device, learn_names, usual};
 pub use output::{
     Human, fields, has_colours, note, print, print_json, print_over, print_text, show, table,
     terminal_columns,

@@ -33,7 +33,7 @@ pub struct Options {
     #[arg(long = "as", value_name = "KIND", value_parser = kind)]
     speaks: Option<DeviceType>,
     /// Device that the driver serves [default: --as with id 0, or 110:0]
-    #[arg(long)]
+    #[arg(long, value_parser = amber_terminal::device)]
     device: Option<Device>,
     /// A request that the driver answers: a field of --proto, or a DATA message in hex (may be given
     /// several times)

@@ -15,16 +15,16 @@
 //! |---|---|
 //! | `start` | [`Output::Bind`](shared::machine::Output) for each of its sockets |
 //! | datagrams that the [`gate`](shared::gate) has admitted | `Send`; `Open` for a new session, `Order` for its commands, `Close` at its end |
-//! | [`Event::Measured`](shared::robot::Event) after `Watch` of a [`Topic`](shared::robot::Topic) | `Send` |
-//! | [`Event::Asked`](shared::robot::Event): a client of Amber uses an emulated device | `Send`; `Show` for what the foreign robot reports |
+//! | [`Event::Measured`](shared::event::Event) after `Watch` of a [`Topic`](amber_robot::robot::Topic) | `Send` |
+//! | [`Event::Asked`](shared::event::Event): a client of Amber uses an emulated device | `Send`; `Show` for what the foreign robot reports |
 //! | a timeout, at the time of `next_timeout` | anything |
 //!
-//! - **Motion** goes through a [`Helm`](shared::helm::Helm): `drive` with each command, `begin` with
+//! - **Motion** goes through a [`Helm`](amber_robot::helm::Helm): `drive` with each command, `begin` with
 //!   targets, `release` when a session ends, and `send` after each change and at `next_due`. It keeps
 //!   the seat, limits the rate, and stops the wheels when a command is not repeated. A gateway with
-//!   nothing but wheels can use [`Controls`](shared::controls::Controls). For messages that clients
-//!   send to a device as they are, [`motion::of`](shared::motion::of) says what they move.
-//!   [`Robot::speeds`](shared::robot::Robot::speeds) turns a motion of the body into wheel speeds.
+//!   nothing but wheels can use [`Controls`](amber_robot::controls::Controls). For messages that clients
+//!   send to a device as they are, [`motion::of`](amber_robot::motion::of) says what they move.
+//!   [`Robot::speeds`](amber_robot::robot::Robot::speeds) turns a motion of the body into wheel speeds.
 //! - **Drops** are counted in `out.tally` with a reason, which also logs them.
 //! - **Other orders** (messages, targets) take a token from a [`Bucket`](shared::gate::Bucket) of
 //!   the session.
@@ -39,7 +39,7 @@
 
 use std::process::ExitCode;
 
-use amber_drivers::options::OptionsError;
+use amber_driver::options::OptionsError;
 use clap::Subcommand;
 
 use self::json_relay::driver::Relay;
@@ -94,7 +94,7 @@ fn serve<M: Machine>(gateway: Result<(M, Network), OptionsError>) -> ExitCode {
     amber_driver::init_logging();
     match gateway {
         Ok((machine, network)) => runner::serve(machine, network),
-        Err(error) => amber_drivers::rejected(&error),
+        Err(error) => amber_driver::options::rejected(&error),
     }
 }
 

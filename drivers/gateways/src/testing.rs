@@ -4,12 +4,22 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use amber_navigation::kinematics::SkidSteer;
+use amber_robot::robot::{Order, Robot};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 
 use crate::shared::clock::Now;
+use crate::shared::event::Event;
 use crate::shared::machine::{Datagram, Machine, Outbox, Output, Socket};
-use crate::shared::robot::{Event, Order};
+
+/// The usual robot with a track of 0.4 m and wheels of at most 0.4 m/s.
+pub(crate) fn robot() -> Robot {
+    Robot::with(SkidSteer {
+        track_m: 0.4,
+        max_wheel_m_s: 0.4,
+    })
+}
 
 /// The bytes of hex digits; blanks are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {

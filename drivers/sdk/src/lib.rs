@@ -85,6 +85,8 @@ mod health;
 mod link;
 mod many;
 mod motion;
+#[cfg(feature = "options")]
+pub mod options;
 pub mod orders;
 pub mod periodic;
 mod pipe;

@@ -32,6 +32,12 @@ const OTHER_ID: &str = "give one of them another id, such as ':1'";
 /// The port of the original mediator.
 pub const DEFAULT_PORT: u16 = 26233;
 
+/// The types of users' devices by their names, as descriptions have them.
+pub type Names = BTreeMap<String, DeviceType>;
+
+/// Reads the names in descriptions of users' devices. The error is a sentence.
+pub type Describe<'a> = &'a dyn Fn(&[PathBuf]) -> Result<Names, String>;
+
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -42,6 +48,10 @@ pub struct Config {
     pub name: Option<String>,
     /// Whether other machines may find this mediator by mDNS.
     pub announce: bool,
+    /// The descriptions of users' devices, whose names this configuration uses.
+    pub proto: Vec<PathBuf>,
+    /// The names in these descriptions.
+    pub names: Names,
     /// The programs that may start, stop and reload.
     pub admin: Admin,
     /// Limits on clients, queues and rates.
@@ -116,6 +126,8 @@ impl Default for Config {
             listen: default_listen(),
             name: None,
             announce: true,
+            proto: Vec::new(),
+            names: Names::new(),
             admin: Admin::default(),
             limits: Limits::default(),
             access: Access::default(),
@@ -147,7 +159,8 @@ impl Default for Limits {
 impl Config {
     /// Parses the text of a file. Paths in it are relative to the folder of `path`.
     ///
-    /// `interfaces` has the numbers of the network interfaces that an access rule may name.
+    /// `interfaces` has the numbers of the network interfaces that an access rule may name. The
+    /// descriptions of users' devices are not read.
     ///
     /// # Errors
     /// The text is invalid.
@@ -155,6 +168,19 @@ impl Config {
         text: &str,
         path: &Path,
         interfaces: &dyn Fn(&str) -> Option<u32>,
+    ) -> Result<Self, ConfigError> {
+        Self::parse_with(text, path, interfaces, &|_| Ok(Names::new()))
+    }
+
+    /// The same with the descriptions of users' devices, so that it may name them.
+    ///
+    /// # Errors
+    /// The text is invalid, or a description cannot be read.
+    pub fn parse_with(
+        text: &str,
+        path: &Path,
+        interfaces: &dyn Fn(&str) -> Option<u32>,
+        describe: Describe<'_>,
     ) -> Result<Self, ConfigError> {
         let at = At { text, path };
         let file: File = toml::from_str(text).map_err(|error| at.toml_error(&error))?;
@@ -165,6 +191,16 @@ impl Config {
         check_listen(listen.get_ref()).map_err(|wrong| wrong.within(&at, listen.span().start))?;
         let name = file.mediator.name;
         let name = name.map(|name| check_name(name, &at)).transpose()?;
+        let proto = file.mediator.proto;
+        let span = proto.span();
+        let proto: Vec<_> = (proto.into_inner().into_iter())
+            .map(|file| directory.map_or_else(|| file.clone(), |folder| folder.join(&file)))
+            .collect();
+        let names = match &proto[..] {
+            [] => Ok(Names::new()),
+            files => describe(files).map_err(|why| at.error(span.start, why, None)),
+        };
+        let names = names?;
         let limits = file.limits.check(&at)?;
         let mut drivers = Vec::new();
         let mut seen = BTreeMap::new();
@@ -173,7 +209,7 @@ impl Config {
             let span = entry.span();
             let driver = entry
                 .into_inner()
-                .check(directory, &limits)
+                .check(directory, &limits, &names)
                 .map_err(|wrong| wrong.within(&at, span.start))?;
             for device in &driver.devices {
                 if let Some(before) = seen.insert(*device, span.start) {
@@ -189,18 +225,35 @@ impl Config {
         let access = file
             .access
             .into_iter()
-            .map(|entry| entry.check(&at, interfaces));
+            .map(|entry| entry.check(&at, interfaces, &names));
         Ok(Self {
             listen: listen.into_inner(),
             name,
             announce: file.mediator.announce,
+            proto,
             admin: file.mediator.admin,
             limits,
             access: Access(access.collect::<Result<_, _>>()?),
             drivers,
             no_drivers,
             path: Some(path.into()),
+            names,
         })
+    }
+
+    /// Reads further descriptions of users' devices, for [`Config::add_driver`].
+    ///
+    /// # Errors
+    /// A description cannot be read.
+    pub fn add_proto(
+        &mut self,
+        files: &[PathBuf],
+        describe: Describe<'_>,
+    ) -> Result<(), ConfigError> {
+        let read = describe(files).map_err(|why| Wrong::new(why, None).in_entry("--proto"));
+        self.names.extend(read?);
+        self.proto.extend_from_slice(files);
+        Ok(())
     }
 
     /// Replaces the addresses to listen on by those of the command line.
@@ -236,7 +289,7 @@ impl Config {
             ..DriverEntry::default()
         };
         let driver = entry
-            .check(None, &self.limits)
+            .check(None, &self.limits, &self.names)
             .map_err(|wrong| wrong.in_entry(&place))?;
         let taken = |device: &&Device| self.drivers.iter().any(|d| d.devices.contains(device));
         if let Some(device) = driver.devices.iter().find(taken) {
@@ -258,6 +311,7 @@ impl Config {
                 listen: Spanned::new(0..0, self.listen.clone()),
                 name: self.name.clone().map(|name| Spanned::new(0..0, name)),
                 announce: self.announce,
+                proto: Spanned::new(0..0, self.proto.clone()),
                 admin: self.admin,
             },
             limits: LimitsEntry::from(&self.limits),
@@ -320,7 +374,24 @@ struct MediatorEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Spanned<String>>,
     announce: bool,
+    #[serde(skip_serializing_if = "is_empty")]
+    proto: Spanned<Vec<PathBuf>>,
     admin: Admin,
+}
+
+fn is_empty(files: &Spanned<Vec<PathBuf>>) -> bool {
+    files.get_ref().is_empty()
+}
+
+/// The number of a device with the name of a user's device, such as `201:0` for `lamp:0`; other texts as
+/// they are.
+fn numbered(name: &str, names: &Names) -> String {
+    let (kind, id) = name.split_once(':').unwrap_or((name, "0"));
+    let usual = kind.to_ascii_lowercase().replace('_', "-");
+    match names.get(&usual) {
+        Some(number) if kind.parse::<DeviceType>().is_err() => format!("{}:{id}", number.0),
+        _ => name.to_owned(),
+    }
 }
 
 #[derive(Deserialize, Serialize)]
@@ -352,6 +423,7 @@ impl Default for MediatorEntry {
             listen: Spanned::new(0..0, default_listen()),
             name: None,
             announce: true,
+            proto: Spanned::new(0..0, Vec::new()),
             admin: Admin::default(),
         }
     }
@@ -377,7 +449,12 @@ impl Default for DriverEntry {
 }
 
 impl DriverEntry {
-    fn check(self, base: Option<&Path>, limits: &Limits) -> Result<DriverConfig, Wrong> {
+    fn check(
+        self,
+        base: Option<&Path>,
+        limits: &Limits,
+        known: &Names,
+    ) -> Result<DriverConfig, Wrong> {
         let error = |message: &str, hint: Option<&str>| Err(Wrong::new(message, hint));
         let names: Vec<Spanned<String>> = match (self.device, self.devices) {
             (Some(device), devices) if devices.is_empty() => vec![device],
@@ -390,10 +467,11 @@ impl DriverEntry {
             let span = name.span();
             let wrong = |message: String, hint| Err(Wrong::new(message, hint).at(span));
             let name = name.into_inner();
-            let device: Device = match name.parse() {
+            let device: Device = match numbered(&name, known).parse() {
                 Ok(device) => device,
                 Err(problem) => {
-                    let hint = "write a name and an id such as 'hokuyo:0', or numbers: '4:0'";
+                    let hint = "write a name and an id such as 'hokuyo:0', or numbers: '4:0'; \
+                                [mediator] proto = [\"lamp.proto\"] has names of your own";
                     return wrong(format!("device '{name}': {problem}"), Some(hint));
                 }
             };

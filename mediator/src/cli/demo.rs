@@ -59,6 +59,7 @@ Examples:
   amber demo
   amber demo --gateways
   amber demo --driver '201:0=python3 my_driver.py'
+  amber demo --proto lamp.proto --driver 'lamp:0=python3 lamp_driver.py'
   amber demo --port 0 --dir /tmp/second-robot
   amber demo -v
 
@@ -87,6 +88,9 @@ pub(crate) struct Options {
     /// Run another driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     driver: Vec<String>,
+    /// Description of your own devices: --driver may use their names (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
 }
 
 impl Options {
@@ -127,6 +131,7 @@ impl Options {
         let mediator = mediator::Options {
             listen: vec![(Ipv4Addr::LOCALHOST, self.port).into()],
             driver: drivers.clone(),
+            proto: self.proto,
             log: if self.verbose { "info" } else { "warn" }.into(),
             hangup: Hangup::End,
             ..mediator::Options::default()

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{io, process};
 
+use amber_cli::names::described;
 use amber_core::config::{Config, ConfigError, DEFAULT_PORT, DriverConfig};
 use amber_mediator::config_file;
 use amber_mediator::log::{self, Format, Log};
@@ -38,6 +39,9 @@ pub(crate) struct Options {
     /// Run a driver: split like a shell would, without a shell (may be given several times)
     #[arg(long, value_name = "DEVICE=COMMAND ARGS...")]
     pub(crate) driver: Vec<String>,
+    /// Description of your own devices: --driver may use their names (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proto: Vec<PathBuf>,
     /// Log filter: a level, or levels for targets, such as `warn` or `info,amber_mediator=debug`
     #[arg(long, value_name = "FILTER", default_value = "info", env = "AMBER_LOG")]
     pub(crate) log: String,
@@ -123,12 +127,13 @@ impl Options {
     /// The configuration from the file and the command line.
     fn effective(&self) -> Result<Config, ConfigError> {
         let mut config = match &self.config {
-            Some(path) => config_file::read_config(path)?,
+            Some(path) => config_file::read_config(path, &described)?,
             None => Config::default(),
         };
         if !self.listen.is_empty() {
             config.set_listen(&self.listen)?;
         }
+        config.add_proto(&self.proto, &described)?;
         for driver in &self.driver {
             config.add_driver(driver)?;
         }

@@ -40,7 +40,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     play: amber_play::Options,
     /// Serve only these devices, separated by commas [default: all in the recording]
-    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',', value_parser = amber_terminal::device)]
     devices: Vec<Device>,
     /// Address to listen on; may be given several times; port 0 picks a free port
     #[arg(long, value_name = "ADDR", value_parser = mediator::listen_address, default_values_t = [SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))])]

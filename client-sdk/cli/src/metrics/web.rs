@@ -33,7 +33,9 @@ type Newest = Arc<Mutex<Option<(Instant, String)>>>;
 /// Serves until Ctrl-C.
 pub(super) async fn serve(client: &Client, address: SocketAddr) -> Result<(), Failure> {
     let (listener, listen) = place::listen(address, "amber metrics").await?;
-    note(format_args!("metrics are at http://{listen}{PATH}"));
+    for host in place::shown(listen) {
+        note(format_args!("metrics are at http://{host}{PATH}"));
+    }
     let (client, reach) = (client.clone(), Reach::of(listen));
     let newest = Newest::default();
     let service = move |request, _| answer(client.clone(), newest.clone(), reach, request);

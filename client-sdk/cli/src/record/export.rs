@@ -33,6 +33,7 @@ pub struct Options {
     /// Recording
     file: PathBuf,
     /// Devices to export, e.g. hokuyo roboclaw:0 [default: all]
+    #[arg(value_parser = amber_terminal::device)]
     devices: Vec<Device>,
     /// Write a table (CSV)
     #[arg(long, group = "format")]

@@ -5,9 +5,9 @@ use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use amber_proto::printable_line;
-use amber_record::{ChannelInfo, Damage, Effect, Error, Info};
-use amber_terminal::{Failure, Human, duration, fields, show, table};
+use amber_proto::{Device, printable_line};
+use amber_record::{ChannelInfo, Damage, Effect, Error, Info, Messages, Stored};
+use amber_terminal::{Failure, Human, Names, duration, fields, show, table, usual};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -38,6 +38,22 @@ pub(in super::super) fn run(options: &Options, json: bool) -> Result<(), Failure
         info,
     };
     show(&shown, json)
+}
+
+/// The types of the devices in a recording by their names. Empty if it cannot be read, or comes through
+/// a pipe, which can be read only once.
+pub(in super::super) fn devices_in(path: &Path) -> Names {
+    let file = path.is_file().then(|| File::open(path).ok()).flatten();
+    let Some(mut messages) = file.and_then(|file| Messages::new(file).ok()) else {
+        return Names::new();
+    };
+    while messages.next(|_, _| {}).unwrap_or(false) {}
+    let named = |channel: &Stored| {
+        let device: Device = channel.about.get("device")?.parse().ok()?;
+        let name = channel.topic.split('/').nth(1)?;
+        Some((usual(name), device.device_type))
+    };
+    messages.channels().values().filter_map(named).collect()
 }
 
 /// Opens a recording. What comes through a pipe is first copied to the temporary folder.

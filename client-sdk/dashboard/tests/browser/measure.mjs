@@ -56,7 +56,7 @@ function drive(points) {
   let number = 0;
   const go = () => {
     const [x, y] = points[number % points.length];
-    link.send({ t: "goal", x, y });
+    link.ask({ t: "goal", x, y }).catch((why) => console.error(why));
   };
   go();
   setInterval(() => {

@@ -45,7 +45,7 @@ function taken(path, screen) {
         const args = [`servo-address=${servo}`, `angle=${20 + 40 * servo}`];
         await link.ask({ t: "call", device: "maestro:0", method: "set-angle", args });
       }
-      link.send(goal);
+      await link.ask(goal);
     }, GOAL);
     // On its way, with a trail behind it.
     await page.waitForFunction((steps) => window.amber.map.trail.length > steps, TRAIL_STEPS);

@@ -221,7 +221,7 @@ impl Recorded {
     pub fn description(&self, device_type: DeviceType) -> Option<Vec<u8>> {
         let of_type = |channel: &&Channel| matches!(channel.what, What::Frames(device, _) if device.device_type == device_type);
         let mut sets = (self.channels.values().filter(of_type))
-            .filter_map(|channel| without_our_file(&channel.stored.descriptors));
+            .filter_map(|channel| without_our_files(&channel.stored.descriptors));
         sets.find(|set| {
             let schemas = Schemas::from_descriptors(set);
             let own = schemas.iter().flat_map(Schemas::own_interfaces);
@@ -367,12 +367,19 @@ struct RawSet {
     file: Vec<Vec<u8>>,
 }
 
-/// The files of a device, without the one that [`crate::Descriptors`] adds.
-fn without_our_file(set: &[u8]) -> Option<Vec<u8>> {
+/// The files of a device, without the one that [`crate::Descriptors`] adds, and without those of Amber
+/// and protobuf: a driver sends only its own, since the mediator keeps only short descriptions.
+fn without_our_files(set: &[u8]) -> Option<Vec<u8>> {
     let mut set = RawSet::decode(set).ok()?;
+    let ours = amber_reflect::built_in_pool();
+    let is_ours = |file: &FileDescriptorProto| {
+        let known = ours.get_file_by_name(file.name());
+        let is_known = known.is_some_and(|known| known.package_name() == file.package());
+        is_known || file.package() == crate::descriptors::PACKAGE
+    };
     set.file.retain(|file| {
         let file = FileDescriptorProto::decode(&file[..]);
-        file.is_ok_and(|file| file.package() != crate::descriptors::PACKAGE)
+        file.is_ok_and(|file| !is_ours(&file))
     });
     Some(set.encode_to_vec())
 }

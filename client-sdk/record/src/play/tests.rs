@@ -10,6 +10,7 @@ use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType, SynNum};
 use amber_proto::{hokuyo, ninedof};
 use amber_reflect::Schemas;
 use prost::Message;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
 use super::*;
 use crate::{GapInfo, Recording};
@@ -439,6 +440,9 @@ fn the_description_of_a_device_is_in_the_recording() {
     });
     let recorded = open(&file);
     let set = recorded.description(device_type).unwrap();
+    let files = FileDescriptorSet::decode(&set[..]).unwrap().file;
+    let files: Vec<_> = files.iter().map(FileDescriptorProto::name).collect();
+    assert_eq!(files, ["thermometer.proto"]);
     let found = Schemas::from_descriptors(&set).unwrap();
     let interface = found.interface(device_type).unwrap();
     assert_eq!(interface.name, "thermometer");

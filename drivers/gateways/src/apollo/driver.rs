@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_proto::Device;
+use amber_robot::robot::Robot;
 use serde::Deserialize;
 
 use super::frame::Layout;
@@ -14,7 +15,6 @@ use super::mapping::{Area, Origin};
 use super::session::{Apollo, ReceiveLine, Received, SendLine, Sent, Settings};
 use super::split::Format;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use crate::shared::robot::Robot;
 
 /// The options of the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -128,7 +128,7 @@ impl Options {
     fn checked(self) -> Result<(Settings, Network), OptionsError> {
         let file: File = read(self.config.as_deref())?;
         let mut network = self.network.checked(file.network)?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let send = match file.send {
             Some(lines) => lines.into_iter().map(|line| line.checked(&robot)).collect(),
             None => usual_lines(&robot, self.to.unwrap_or(LOOPBACK)),
@@ -306,8 +306,9 @@ fn value(problem: &str) -> OptionsError {
 
 #[cfg(test)]
 mod tests {
+    use amber_robot::controls::Seat;
+
     use super::*;
-    use crate::shared::controls::Seat;
     use crate::shared::machine::Machine;
     use crate::testing::with_file;
 

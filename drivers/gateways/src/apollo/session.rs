@@ -6,6 +6,13 @@ use std::time::Duration;
 
 use amber_navigation::kinematics::Wheels;
 use amber_proto::{Device, DriverMsg, MsgType};
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::Seat;
+use amber_robot::errand::Errand;
+use amber_robot::helm::Helm;
+use amber_robot::limits::ORDER_RATE;
+use amber_robot::motion::{self, Motion};
+use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message as _;
@@ -20,16 +27,11 @@ use super::mapping::{
 use super::messages::{AdcTrajectory, Chassis, Header, LocalizationEstimate};
 use super::reassembly::{Drop, Message, Outcome, Reassembly};
 use super::split::{Format, MessageIds, split};
-use crate::limits::ORDER_RATE;
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
-use crate::shared::gate::Bucket;
-use crate::shared::helm::{Errand, Helm};
+use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{
     Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
 };
-use crate::shared::motion::{self, Motion};
-use crate::shared::robot::{Emulated, Event, Measurement, Order, Robot, Topic, User};
 
 /// The lines of a gateway.
 #[derive(Clone, Debug)]
@@ -197,7 +199,7 @@ impl Apollo {
         for receiver in &mut self.receivers {
             receiver.follow(now, &self.robot, &mut self.helm, out);
         }
-        self.helm.send(now.elapsed, out);
+        out.orders_of(&mut self.helm, now.elapsed);
     }
 }
 
@@ -441,7 +443,7 @@ impl Receiver {
             Ok(Motion::Begin(errand)) => match helm.begin(now.elapsed, self.user, errand) {
                 Ok(()) => {
                     // The replaced motion stops first.
-                    helm.send(now.elapsed, out);
+                    out.orders_of(helm, now.elapsed);
                     message
                 }
                 Err(_) => return occupied(out),
@@ -484,7 +486,7 @@ impl Receiver {
                 (out.tally).dropped(now.elapsed, "another line drives", peer);
                 return;
             }
-            helm.send(now.elapsed, out);
+            out.orders_of(helm, now.elapsed);
             trajectory.ordered = Some(now.elapsed);
             out.order(self.user, Order::Targets(robot.targets, targets));
         }
@@ -626,8 +628,8 @@ impl Machine for Apollo {
             Event::Asked(..)
             | Event::Image(_)
             | Event::Refused(..)
-            | Event::Saved(..)
-            | Event::Trip(..) => {}
+            | Event::Trip(..)
+            | Event::Saved(..) => {}
         }
         self.settle(now, out);
     }
@@ -654,7 +656,7 @@ impl Machine for Apollo {
             receiver.halt(&self.robot, &mut self.helm, out);
         }
         self.helm.stop();
-        self.helm.send(now.elapsed, out);
+        out.orders_of(&mut self.helm, now.elapsed);
     }
 
     fn knows(&self, socket: Socket, from: SocketAddr) -> bool {

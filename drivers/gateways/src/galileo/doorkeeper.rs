@@ -5,6 +5,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use amber_robot::bucket::Buckets;
+
 use super::codec::{Frame, Op, SessionId, encode_reply};
 use super::limits::{
     MAX_SESSIONS, MAX_SESSIONS_PER_IP, STRANGER_RATE, VANISHED, WRONG_IDS, WRONG_IDS_SILENCE,
@@ -12,7 +14,6 @@ use super::limits::{
 };
 use super::token::Token;
 use crate::shared::clock::Now;
-use crate::shared::gate::Buckets;
 use crate::shared::machine::{Outbox, Socket};
 use crate::shared::offences::Offences;
 

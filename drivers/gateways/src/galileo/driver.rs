@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
 use ipnet::IpNet;
@@ -161,7 +161,7 @@ impl Options {
         let robots = proxy.iter().flat_map(|proxy| &proxy.robots);
         (network.allowed).extend(robots.map(|it| IpNet::from(it.host)));
         let discovery = file.discovery.map(DiscoveryOptions::checked).transpose()?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let usual = Config::new(robot);
         let max = self.max_sessions.or(file.max_sessions);
         let per_ip = self.max_sessions_per_ip.or(file.max_sessions_per_ip);

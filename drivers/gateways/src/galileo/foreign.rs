@@ -7,18 +7,19 @@ use std::time::Duration;
 use amber_driver::ClientId;
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::Device;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::MOTION_LIFE;
+use amber_robot::robot::Measurement;
 use amber_values::WheelSpeeds;
 
 use super::codec::{Frame, Op, SessionId, decode_reply};
 use super::limits::{CONNECT_PERIOD, CONNECT_TRIES, MAX_BACKOFF, PING_PERIOD, SILENCE};
 use super::mapping;
-use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
-use crate::shared::controls::{Controls, Seat};
+use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
     Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
 };
-use crate::shared::robot::{Asked, Emulated, Event, Measurement};
 
 /// A foreign robot, and the devices that show it.
 #[derive(Clone, PartialEq)]

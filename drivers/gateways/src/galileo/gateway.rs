@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_proto::Device;
+use amber_robot::controls::Seat;
 
 use super::discovery::{self, Discovery};
 use super::foreign::{self, Foreign};
 use super::proxy::{self, Proxy};
 use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
+use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
-use crate::shared::robot::{Emulated, Event};
 
 /// The gateway for Galileo.
 #[derive(Debug)]

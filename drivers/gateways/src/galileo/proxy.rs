@@ -15,11 +15,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_robot::bucket::Bucket;
+
 use super::codec::{Frame, Op, SessionId, Url, decode_reply};
 use super::doorkeeper::{Door, Doorkeeper};
 use super::limits::{PROXY_ID, PROXY_REPLY, SESSION_BYTES, SESSION_RATE, SILENCE, UNPROVEN};
 use crate::shared::clock::Now;
-use crate::shared::gate::Bucket;
 use crate::shared::machine::{
     Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
 };

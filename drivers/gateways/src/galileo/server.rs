@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_reflect::Schemas;
+use amber_robot::controls::Seat;
+use amber_robot::helm::Helm;
+use amber_robot::robot::Topic;
 
 pub use self::config::Config;
 use self::reports::Measured;
@@ -14,10 +17,8 @@ use super::codec::{Frame, Op};
 use super::doorkeeper::Doorkeeper;
 use super::mapping::Path;
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
-use crate::shared::helm::Helm;
+use crate::shared::event::Event;
 use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
-use crate::shared::robot::{Event, Topic};
 
 mod admission;
 mod config;
@@ -111,7 +112,7 @@ impl Server {
                 self.send_message(now, user, device, &message, out);
             }
             Event::Refused(user, why) => self.tell_refusal(now, user, &why, out),
-            Event::Asked(..) | Event::Image(_) | Event::Saved(..) | Event::Trip(..) => {}
+            Event::Asked(..) | Event::Image(_) | Event::Trip(..) | Event::Saved(..) => {}
         }
     }
 

@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::MOTION_LIFE;
+use amber_robot::robot::{Order, Robot, User};
 use amber_values::WheelSpeeds;
 
 use super::codec::Command;
 use super::limits::{DUPLICATE_PERIOD, SLOWEST_MM_S};
-use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
-use crate::shared::controls::{Controls, Seat};
 use crate::shared::machine::Outbox;
-use crate::shared::robot::{Order, Robot, User};
 
 /// The speeds of the robot for a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,8 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_proto::{Device, DeviceType};
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use clap::ValueEnum;
 use serde::Deserialize;
 
@@ -14,9 +16,7 @@ use super::drive::Speeds;
 use super::end::{self, End, Part};
 use super::limits::{MAX_MTU, MIN_MTU, USUAL_MTU};
 use super::server::{self, Server};
-use crate::shared::controls::Seat;
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
-use crate::shared::robot::Robot;
 
 /// The usual port of a server.
 const PORT: u16 = 8080;
@@ -125,7 +125,7 @@ impl Options {
     fn checked(self) -> Result<(Setup, Network), OptionsError> {
         let file: File = read(self.config.as_deref())?;
         let mut network = self.network.checked(file.network)?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let speeds = speeds(&robot, file.forward_mm_s, file.turn_mm_s)?;
         let mtu = check("mtu", file.mtu.unwrap_or(USUAL_MTU), MIN_MTU..=MAX_MTU)?;
         let secret = file

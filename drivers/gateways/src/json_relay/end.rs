@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use amber_proto::{ClientId as AmberClient, Device};
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::MOTION_LIFE;
+use amber_robot::robot::{Robot, User};
 use amber_values::WheelSpeeds;
 
 use super::codec::{ClientId, Message, Role, Secret};
@@ -13,13 +16,11 @@ use super::image::{self, Image, Reassembly};
 use super::limits::{BEAT_PERIOD, COMMAND_PERIOD, REGISTER_PERIOD, USUAL_MTU};
 use super::pacing::Pacing;
 use super::pictures::{Joining, for_amber};
-use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
-use crate::shared::controls::{Controls, Seat};
+use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
     Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
 };
-use crate::shared::robot::{Asked, Emulated, Event, Robot, User};
 
 const SOCKET: Socket = Socket(0);
 const USER: User = User(1);
@@ -367,8 +368,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::shared::robot::tests::robot;
     use crate::testing::Bench;
+    use crate::testing::robot;
 
     const SERVER: &str = "10.0.0.9:8080";
     const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 1);

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_robot::bucket::{Bucket, Buckets};
+use amber_robot::controls::Seat;
+use amber_robot::robot::{Robot, User};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -21,10 +24,8 @@ use super::pacing::{Datagrams, Pacing};
 use super::pictures::{Joining, for_amber};
 use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
-use crate::shared::gate::{Bucket, Buckets};
+use crate::shared::event::Event;
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
-use crate::shared::robot::{Event, Robot, User};
 
 const SOCKET: Socket = Socket(0);
 
@@ -540,8 +541,8 @@ impl Machine for Server {
             Event::Measured(..)
             | Event::Message(..)
             | Event::Asked(..)
-            | Event::Saved(..)
-            | Event::Trip(..) => return,
+            | Event::Trip(..)
+            | Event::Saved(..) => return,
         };
         let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
         let messages = match self.joining.push(&piece) {

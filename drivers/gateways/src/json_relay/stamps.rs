@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
+use amber_robot::lag::Lag;
+
 use super::limits::SECONDS;
 use crate::limits::MOTION_LAG;
-use crate::shared::lag::Lag;
 
 /// September 2001. Smaller numbers are no time.
 const FIRST_S: u64 = 1_000_000_000;

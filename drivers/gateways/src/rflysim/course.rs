@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use amber_proto::ClientId;
+use amber_robot::limits::SEAT_HOLD;
+use amber_robot::robot::OrderNumber;
 use amber_values::{MapPose, Target};
-
-use crate::limits::SEAT_HOLD;
-use crate::shared::robot::OrderNumber;
 
 /// Targets that a client of Amber has set, and how far the vehicle has come.
 #[derive(Debug, Default)]

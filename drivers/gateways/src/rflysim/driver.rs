@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
 use serde::Deserialize;
@@ -176,7 +176,7 @@ impl Options {
         (rates.source_rate).get_or_insert(SOURCE_RATE.saturating_add(telemetry));
         (rates.listener_rate).get_or_insert(LISTENER_RATE.saturating_add(telemetry));
         let mut network = self.network.checked(file.network)?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let flags = self.vehicle.is_some()
             || self.peer.is_some()
             || self.truth.is_some()
@@ -305,8 +305,9 @@ fn vehicle(number: u16) -> Result<Vehicle, OptionsError> {
 
 #[cfg(test)]
 mod tests {
+    use amber_robot::controls::Seat;
+
     use super::*;
-    use crate::shared::controls::Seat;
     use crate::shared::machine::Machine;
     use crate::testing::with_file;
 

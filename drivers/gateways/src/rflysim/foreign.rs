@@ -7,6 +7,9 @@ use amber_map::wrap;
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::gateway::Vehicle as VehicleStatus;
 use amber_proto::{ClientId, Device};
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::MOTION_LIFE;
+use amber_robot::robot::{Measurement, OrderNumber, Progress};
 use amber_values::{MapPose, WheelSpeeds};
 
 use super::codec::{
@@ -18,11 +21,9 @@ use super::limits::{FULL_PERIOD, MAX_AGE, MAX_DISTANCE_M, PROGRESS_PERIOD, SIMPL
 use super::mapping::{MapFrame, NedPose, imu_reading, twist, wheel_speeds};
 use super::ports::{Port, Vehicle};
 use super::shown::Mode;
-use crate::limits::MOTION_LIFE;
 use crate::shared::clock::Now;
-use crate::shared::controls::{Controls, Seat};
+use crate::shared::event::{Asked, Emulated};
 use crate::shared::machine::{Outbox, Output, Socket};
-use crate::shared::robot::{Asked, Emulated, Measurement, OrderNumber, Progress};
 
 /// The presentation of a vehicle to Amber's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use amber_proto::Device;
 use amber_proto::gateway::Vehicle as VehicleStatus;
+use amber_robot::controls::Seat;
+use amber_robot::robot::{Robot, Topic, User};
 
 use super::codec::{self, BadPacket};
 use super::foreign::{Foreign, ForeignSettings};
 use super::ports::{Port, Vehicle};
 use super::shown::{Shown, ShownSettings};
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
+use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
-use crate::shared::robot::{Emulated, Event, Robot, Topic, User};
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
@@ -169,8 +170,8 @@ impl Machine for RflySim {
             Event::Message(..)
             | Event::Image(_)
             | Event::Refused(..)
-            | Event::Saved(..)
-            | Event::Trip(..) => {}
+            | Event::Trip(..)
+            | Event::Saved(..) => {}
         }
     }
 

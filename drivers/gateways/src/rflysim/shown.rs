@@ -6,6 +6,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::limits::{MOTION_LIFE, ORDER_RATE};
+use amber_robot::robot::{Measurement, Order, Robot, User};
 use amber_values::{ImuReading, MapPose, Target, WheelSpeeds};
 
 use super::codec::{
@@ -15,12 +19,8 @@ use super::codec::{
 use super::limits::{MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, PAUSE, SAME_TARGET_M};
 use super::mapping::{AT_REST_M_S2, GpsOrigin, NedPose, body_axes, twist, wheels_rpm};
 use super::ports::Vehicle;
-use crate::limits::{MOTION_LIFE, ORDER_RATE};
 use crate::shared::clock::Now;
-use crate::shared::controls::{Controls, Seat};
-use crate::shared::gate::Bucket;
 use crate::shared::machine::{Outbox, Socket};
-use crate::shared::robot::{Measurement, Order, Robot, User};
 
 /// The kind of vehicle in the telemetry: the usual one of published programs.
 const VEHICLE_TYPE: i32 = 3;

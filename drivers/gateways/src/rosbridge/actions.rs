@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
+use amber_robot::robot::{Trip, TripEnd, TripNews};
 use amber_values::Target;
 use serde_json::{Value, json};
 
 use super::codec::{CancelActionGoal, Id, Response, SendActionGoal};
 use super::messages;
 use crate::shared::clock::Now;
-use crate::shared::robot::{Trip, TripEnd, TripNews};
 
 /// The only action, as Nav2 calls it.
 pub(super) const ACTION: &str = "navigate_to_pose";

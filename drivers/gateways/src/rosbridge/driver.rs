@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use serde::Deserialize;
 
 use super::server::{Config, Server};
@@ -60,8 +60,8 @@ impl Options {
     /// A value or the file is invalid.
     pub fn setup(self) -> Result<(Server, Network), OptionsError> {
         let file: File = read(self.config.as_deref())?;
-        let (robot, seat) = self.robot.checked(file.robot)?;
         let network = self.network.checked(file.network)?;
+        let (robot, seat) = self.robot.checked(file.robot, network.shape().as_ref())?;
         let usual = SocketAddr::from(([127, 0, 0, 1], PORT));
         let origins = match self.allow_origin.is_empty() {
             true => file.allow_origin,

@@ -8,21 +8,21 @@ use std::time::Duration;
 use amber_map::Pose;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::odometry::Odometry;
+use amber_robot::bucket::Bucket;
+use amber_robot::controls::Seat;
+use amber_robot::errand::Errand;
+use amber_robot::helm::Helm;
+use amber_robot::limits::ORDER_RATE;
+use amber_robot::robot::{Measurement, Order, Robot, Topic, Trip, TripEnd, TripNews, User};
 use serde_json::Value;
 
-use crate::limits::ORDER_RATE;
 use crate::rosbridge::messages;
 use crate::rosbridge::published::Message;
 use crate::rosbridge::session::{Effect, Problem, Session};
 use crate::rosbridge::topics::Output as Published;
 use crate::shared::clock::Now;
-use crate::shared::controls::Seat;
-use crate::shared::gate::Bucket;
-use crate::shared::helm::{Errand, Helm};
+use crate::shared::event::Event;
 use crate::shared::machine::{self, Datagram, Link, Machine, Outbox, Output, Page, Socket};
-use crate::shared::robot::{
-    Event, Measurement, Order, Robot, Topic, Trip, TripEnd, TripNews, User,
-};
 use crate::shared::web::Age;
 
 /// The only listener.
@@ -187,7 +187,7 @@ impl Server {
                 let begun = (self.helm).begin(now.elapsed, user, Errand::Targets(targets));
                 begun.map_err(|_| ANOTHER)?;
                 // What it replaces stops first.
-                self.helm.send(now.elapsed, out);
+                out.orders_of(&mut self.helm, now.elapsed);
                 client.trip = None;
                 out.order(user, Order::Targets(targets, vec![target]));
                 self.end_trips(now, user, "replaced", ANOTHER);
@@ -216,7 +216,7 @@ impl Server {
                     return Ok(());
                 }
                 // What it replaces stops first.
-                self.helm.send(now.elapsed, out);
+                out.orders_of(&mut self.helm, now.elapsed);
                 client.trip = Some(trip);
                 out.order(user, Order::Trip(targets, trip, vec![target]));
                 self.end_trips(now, user, "replaced", ANOTHER);
@@ -285,12 +285,12 @@ impl Server {
             return;
         };
         self.helm.release(client.user);
-        self.helm.send(now.elapsed, out);
+        out.orders_of(&mut self.helm, now.elapsed);
     }
 
     /// Performs everything that is due.
     fn advance(&mut self, now: Now, out: &mut Outbox) {
-        self.helm.send(now.elapsed, out);
+        out.orders_of(&mut self.helm, now.elapsed);
         for (peer, client) in &mut self.clients {
             for _ in 0..client.session.take_dropped() {
                 (out.tally).dropped(now.elapsed, "client reads too slowly", peer);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_navigation::kinematics::Twist;
+use amber_robot::robot::{Trip, TripEnd, TripNews};
 use amber_values::Target;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -18,7 +19,6 @@ use crate::rosbridge::published::{Form, Message};
 use crate::rosbridge::rosapi;
 use crate::rosbridge::topics::{self, Channel, Input, Output, Service};
 use crate::shared::clock::Now;
-use crate::shared::robot::{Trip, TripEnd, TripNews};
 
 /// Topics that a client may subscribe to under different names, and topics that it may advertise.
 pub const MAX_TOPICS: usize = 32;
@@ -100,7 +100,7 @@ impl Effect {
         match self {
             Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
             Self::Goal(_) | Self::Trip(..) => true,
-            Self::Stop | Self::CancelTrip(_) | Self::SaveMap(..) => false,
+            Self::Stop | Self::SaveMap(..) | Self::CancelTrip(_) => false,
             Self::Halt(is_halted) => !is_halted,
         }
     }

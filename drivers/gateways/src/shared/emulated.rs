@@ -27,10 +27,11 @@ use amber_proto::ninedof::{
 };
 use amber_proto::roboclaw::MotorsSpeed;
 use amber_proto::{Device, hokuyo::Scan as ScanMessage, order};
+use amber_robot::robot::{Measurement, OrderNumber, Progress};
 use amber_values::{ImuReading, MapPose, Row, Scan, Target};
 use tokio::sync::mpsc;
 
-use super::robot::{Asked, Emulated, Event, Measurement, OrderNumber, Progress};
+use super::event::{Asked, Emulated, Event};
 use crate::limits::MAX_AGE;
 
 type Started = Result<(), Box<dyn Error + Send + Sync>>;

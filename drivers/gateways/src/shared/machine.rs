@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use amber_proto::Device;
 use amber_proto::gateway::{RelayImage, Vehicle};
+use amber_robot::controls::Seat;
+use amber_robot::helm::Helm;
+use amber_robot::robot::{Measurement, Order, Topic, User};
 use bytes::Bytes;
 
 use super::clock::Now;
-use super::controls::Seat;
-use super::robot::{Emulated, Event, Measurement, Order, Topic, User};
+use super::event::{Emulated, Event};
 use super::tally::Tally;
 
 /// The session machine of a protocol, with its mapping to Amber's devices.
@@ -227,6 +229,13 @@ impl Outbox {
     /// Sends an order of a user.
     pub fn order(&mut self, user: User, order: Order) {
         self.push(Output::Order(user, order));
+    }
+
+    /// Sends all orders of the helm that are due.
+    pub fn orders_of(&mut self, helm: &mut Helm, now: Duration) {
+        while let Some((user, order)) = helm.poll(now) {
+            self.order(user, order);
+        }
     }
 
     /// The next output; `None` if all are taken.

@@ -1,17 +1,26 @@
 //! The options that all gateways share: allowed senders, and the devices to use. IO.
 
 use std::path::Path;
+use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::client::blocking::Client;
+use amber_driver::options::{OptionsError, check};
 use amber_navigation::kinematics::SkidSteer;
+use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType};
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-use super::controls::Seat;
 use super::gate::{Gate, GateLimits};
-use super::robot::Robot;
+
+/// The distance of the wheels of the Capo robot, and the maximum speed for programs of others.
+const TRACK_MM: f64 = 420.0;
+const MAX_MM_S: f64 = 400.0;
+/// A robot device that is still starting may take this long for its answer.
+const SHAPE_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Access to the gateway. In the file, this is the table `[network]`.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -62,10 +71,10 @@ pub struct RobotOptions {
     #[serde(deserialize_with = "device")]
     pub mapping: Option<Device>,
     /// Effective distance between left and right wheels in turns; larger than the real one if the
-    /// wheels skid [default: 420]
+    /// wheels skid [default: that of the robot device, or 420]
     #[arg(long, value_name = "MM")]
     pub track_mm: Option<f64>,
-    /// Maximum speed of a wheel [default: 400]
+    /// Maximum speed of a wheel [default: 400, or less if the robot device says so]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
     /// Let several sessions drive at the same time: the newest command counts
@@ -121,6 +130,17 @@ impl NetworkOptions {
 }
 
 impl Network {
+    /// The shape of the robot, from its robot device. `None` if there is no such device, or if no
+    /// mediator has started this process. Waits for a device that is still starting.
+    #[must_use]
+    pub fn shape(&self) -> Option<Shape> {
+        if self.devices_of.is_none() && std::env::var_os("AMBER_MEDIATOR").is_none() {
+            return None;
+        }
+        let client = Client::connect(&self.mediator).ok()?;
+        client.robot(0).with_deadline(SHAPE_DEADLINE).shape().ok()
+    }
+
     /// The gate for these networks and rates.
     #[must_use]
     pub fn gate(&self) -> Gate {
@@ -129,16 +149,23 @@ impl Network {
 }
 
 impl RobotOptions {
-    /// Checks the options of the command line, which override those of the file.
+    /// Checks the options of the command line, which override those of the file. The shape has what
+    /// both leave out.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn checked(self, file: Self) -> Result<(Robot, Seat), OptionsError> {
+    pub fn checked(self, file: Self, shape: Option<&Shape>) -> Result<(Robot, Seat), OptionsError> {
         let device = |own: Option<Device>, file: Option<Device>, usual| {
             own.or(file).unwrap_or(Device::new(usual, 0))
         };
-        let track_mm = self.track_mm.or(file.track_mm).unwrap_or(420.0);
-        let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s).unwrap_or(400.0);
+        let described = |value: Option<f64>| value.filter(|it| *it > 0.0).map(|it| 1000.0 * it);
+        let track_mm = self.track_mm.or(file.track_mm);
+        let track_mm = track_mm.or_else(|| described(shape?.track));
+        let track_mm = track_mm.unwrap_or(TRACK_MM);
+        let fastest = described(shape.and_then(|it| it.max_wheel_speed));
+        let usual_mm_s = fastest.map_or(MAX_MM_S, |fastest| fastest.min(MAX_MM_S));
+        let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s);
+        let max_mm_s = max_mm_s.unwrap_or(usual_mm_s);
         let robot = Robot {
             wheels: device(self.wheels, file.wheels, DeviceType::ROBOCLAW),
             scanner: device(self.scanner, file.scanner, DeviceType::HOKUYO),
@@ -164,7 +191,7 @@ impl RobotOptions {
 /// # Errors
 /// The file cannot be read, or contains an error.
 pub fn read<T: DeserializeOwned + Default>(path: Option<&Path>) -> Result<T, OptionsError> {
-    amber_drivers::options::read(path)
+    amber_driver::options::read(path)
 }
 
 /// Reads a device such as "roboclaw:0", for options in a file.
@@ -208,11 +235,16 @@ mod tests {
     fn the_command_line_overrides_the_file() {
         let file = "wheels = \"2:1\"\nmax_speed_mm_s = 300\ntrack_mm = 330\n";
         let file: RobotOptions = toml::from_str(file).unwrap();
+        let shape = Shape {
+            track: Some(0.3),
+            max_wheel_speed: Some(0.2),
+            ..Shape::default()
+        };
         let flags = RobotOptions {
             track_mm: Some(400.0),
             ..RobotOptions::default()
         };
-        let (robot, seat) = flags.checked(file).unwrap();
+        let (robot, seat) = flags.checked(file, Some(&shape)).unwrap();
         assert_eq!(robot.wheels, Device::new(DeviceType::ROBOCLAW, 1));
         assert!((robot.drive.track_m - 0.4).abs() < 1e-9);
         assert!((robot.drive.max_wheel_m_s - 0.3).abs() < 1e-9);
@@ -221,7 +253,27 @@ mod tests {
             track_mm: Some(1.0),
             ..RobotOptions::default()
         };
-        let error = wrong.checked(RobotOptions::default()).unwrap_err();
+        let error = wrong.checked(RobotOptions::default(), None).unwrap_err();
         assert_eq!(error.to_string(), "track_mm: 1 is not within 10 to 5000");
+    }
+
+    #[test]
+    fn the_robot_device_has_what_the_options_leave_out() {
+        let drive = |track, max_wheel_speed| {
+            let shape = Shape {
+                track,
+                max_wheel_speed,
+                ..Shape::default()
+            };
+            let options = RobotOptions::default();
+            let (robot, _) = options
+                .checked(RobotOptions::default(), Some(&shape))
+                .unwrap();
+            (robot.drive.track_m, robot.drive.max_wheel_m_s)
+        };
+        assert_eq!(drive(None, None), (0.42, 0.4));
+        assert_eq!(drive(Some(0.3), Some(0.2)), (0.3, 0.2));
+        // Programs of others do not get the full speed of a fast robot by themselves.
+        assert_eq!(drive(Some(0.0), Some(1.2)), (0.42, 0.4));
     }
 }

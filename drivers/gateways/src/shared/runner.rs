@@ -9,20 +9,21 @@ use amber_driver::devices::gateway::{self, GatewayLink};
 use amber_driver::{Devices, now};
 use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
+use amber_robot::feeds::Feeds;
+use amber_robot::robot::{News, Order, TripEnd, TripNews, User};
+use amber_robot::users::Users;
 use tokio::sync::{mpsc, oneshot};
 
 use super::alarm::Alarm;
 use super::clock::Now;
 use super::emulated::Screen;
-use super::feeds::Feeds;
+use super::event::Event;
 use super::gate::Gate;
 use super::machine::{Datagram, Machine, Outbox, Output, Session, Socket};
 use super::options::Network;
-use super::robot::{Event, Order, TripEnd, TripNews, User};
 use super::sockets::{Arrival, Sockets};
 use super::status::{Question, Status};
 use super::tally::Kind;
-use super::users::Users;
 use super::web::{self, Age, Web};
 use crate::limits::{MAX_EVENTS, MAX_PEERS};
 
@@ -44,7 +45,6 @@ pub fn serve<M: Machine>(machine: M, network: Network) -> ExitCode {
     let setup = Setup {
         machine,
         network,
-        events: events.clone(),
         received,
         asked,
         screens: screens.collect(),
@@ -62,7 +62,6 @@ pub fn serve<M: Machine>(machine: M, network: Network) -> ExitCode {
 pub(super) struct Setup<M> {
     pub(super) machine: M,
     network: Network,
-    events: mpsc::Sender<Event>,
     received: mpsc::Receiver<Event>,
     asked: mpsc::Receiver<Question>,
     screens: HashMap<Device, Screen>,
@@ -79,6 +78,7 @@ pub(super) struct Runner<M> {
     feeds: Feeds,
     screens: HashMap<Device, Screen>,
     received: mpsc::Receiver<Event>,
+    news: mpsc::Receiver<News>,
     asked: mpsc::Receiver<Question>,
     link: GatewayLink,
     started: Instant,
@@ -87,20 +87,18 @@ pub(super) struct Runner<M> {
 impl<M: Machine> Runner<M> {
     pub(super) fn new(setup: Setup<M>, link: GatewayLink) -> Self {
         let seat = setup.machine.seat();
+        let (report, news) = mpsc::channel(MAX_EVENTS);
         Self {
             machine: setup.machine,
             outbox: Outbox::default(),
             gate: setup.network.gate(),
             sockets: Sockets::new(),
             web: Web::new(setup.network.allowed),
-            users: Users::new(setup.network.mediator, seat, setup.events.clone()),
-            feeds: Feeds::new(
-                link.devices().clone(),
-                setup.network.devices_of,
-                setup.events,
-            ),
+            users: Users::new(setup.network.mediator, seat, report.clone()),
+            feeds: Feeds::new(link.devices().clone(), setup.network.devices_of, report),
             screens: setup.screens,
             received: setup.received,
+            news,
             asked: setup.asked,
             link,
             started: now(),
@@ -124,11 +122,12 @@ impl<M: Machine> Runner<M> {
                     self.web.retry(now());
                     self.machine.handle_timeout(self.now(), &mut self.outbox);
                 }
-                Some(event) = self.received.recv() => {
+                Some(news) = self.news.recv() => {
                     self.count_lost();
-                    self.count_refused(&event);
-                    self.machine.handle_event(self.now(), event, &mut self.outbox);
+                    self.count_refused(&news);
+                    self.take_event(news.into());
                 }
+                Some(event) = self.received.recv() => self.take_event(event),
                 Some(question) = self.asked.recv() => {
                     let _ = question.send(self.status());
                 }
@@ -139,6 +138,11 @@ impl<M: Machine> Runner<M> {
         self.machine.stop(self.now(), &mut self.outbox);
         self.perform();
         self.users.end().await;
+    }
+
+    fn take_event(&mut self, event: Event) {
+        self.machine
+            .handle_event(self.now(), event, &mut self.outbox);
     }
 
     /// Handles this datagram and those that wait, up to a batch.
@@ -223,8 +227,8 @@ impl<M: Machine> Runner<M> {
     }
 
     /// Counts a refusal of a device.
-    fn count_refused(&mut self, event: &Event) {
-        if let Event::Refused(user, why) = event {
+    fn count_refused(&mut self, news: &News) {
+        if let News::Refused(user, why) = news {
             let elapsed = self.now().elapsed;
             let from = format!("session {}: {why}", user.0);
             (self.outbox.tally).dropped(elapsed, "motion refused by a device", from);

@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use super::lag::Lag;
+use amber_robot::lag::Lag;
+
 use crate::limits::MOTION_LAG;
 
 /// The time between two pings: two may get lost before a silence is a stall.

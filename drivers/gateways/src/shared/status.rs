@@ -7,14 +7,14 @@ use amber_driver::devices::gateway::{GatewayDriver, GatewayLink};
 use amber_driver::{Outcome, Reply};
 use amber_proto::DeviceMessage;
 use amber_proto::gateway::{DriverMsg, GatewayStatus, RelayImage};
+use amber_robot::limits::LAST_WORDS;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::event::Event;
 use super::machine::Machine;
-use super::robot::Event;
 use super::runner::{Runner, Setup};
-use crate::limits::LAST_WORDS;
 
 /// The time between two publications of the status.
 const PERIOD: Duration = Duration::from_secs(1);

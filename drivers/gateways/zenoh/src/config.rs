@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
-use amber_gateways::shared::controls::Seat;
+use amber_driver::options::{OptionsError, check};
 use amber_gateways::shared::options::RobotOptions;
-use amber_gateways::shared::robot::Robot;
 use amber_proto::Device;
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use serde::Deserialize;
 
 use crate::limits::{LEASE, MAX_OPERATORS};
@@ -209,7 +209,7 @@ pub struct RemoteConfig {
 
 impl Default for Controls {
     fn default() -> Self {
-        let usual = RobotOptions::default().checked(RobotOptions::default());
+        let usual = RobotOptions::default().checked(RobotOptions::default(), None);
         let (robot, seat) = usual.expect("the defaults are valid");
         Self { robot, seat }
     }
@@ -276,7 +276,7 @@ impl File {
             hint: "each robot of a fleet has a unique name, such as --name r1",
         })?;
         let mediator = mediator.or(self.fleet.mediator);
-        let (robot, seat) = RobotOptions::default().checked(self.robot)?;
+        let (robot, seat) = RobotOptions::default().checked(self.robot, None)?;
         let (mut periods, mut own_streams) = (Vec::new(), Vec::new());
         for rate in self.rate {
             let hz = check("max_hz", rate.max_hz, 0.01..=1_000.0)?;

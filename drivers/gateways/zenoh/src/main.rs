@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, read};
+use amber_driver::options::{OptionsError, read};
 use amber_proto::Device;
 use amber_terminal::{Failure, exit_code, note, seconds, show};
 use amber_zenoh::access::{Rights, RightsError, certificates};

@@ -15,8 +15,9 @@ use amber_zenoh::problem::Kind;
 use prost::Message;
 
 use self::common::{
-    Operator, PATIENCE, Router, connects, demo, dummy_mediator, fleet, kill, next, robot,
-    robot_with, seat, secure_robot, settings, wait_for, with_rights,
+    Operator, PATIENCE, Process, Router, amber, amber_path, amber_zenoh, connects, demo,
+    dummy_mediator, fleet, kill, next, robot, robot_with, seat, secure_robot, settings, wait_for,
+    with_rights,
 };
 
 #[allow(dead_code)]
@@ -341,6 +342,78 @@ fn the_wheels_stop_by_the_clock_of_the_robot() {
     wait_for("a stop", stands);
     // Keep the connection until here.
     thread::yield_now();
+}
+
+#[test]
+fn an_operator_and_programs_of_the_robot_drive_one_at_a_time() {
+    let router = Router::start();
+    let (demo, address, _folder) = demo();
+    demo.line("INFO ready: ");
+    let client = Client::connect(&address).unwrap();
+    let wheels = client.roboclaw(0);
+    let speed = || wheels.speeds().ok().map(|speeds| speeds.front_left_mm_s);
+    wait_for("the wheels", speed);
+    // `amber goto` needs it.
+    wait_for("the pose", || {
+        let pose = client.location(0).pose().ok()?;
+        (pose.quality > 0.8).then_some(())
+    });
+    let _robot = robot("r1", &address, &router);
+    let mut alice = Operator::new(&router, "alice");
+    next(&alice.tokens("amber/r1/roboclaw/0/alive/*"), true);
+    let turn = |left: &'static str, right: &'static str| {
+        ["drive", "--left", left, "--right", right, "--for", "600s"]
+    };
+    let goto = ["goto", "1.4", "1"];
+
+    // An operator drives with the command line, and the programs of the robot are told so.
+    let mut with = amber_zenoh();
+    let (path, more) = (amber_path(), std::env::var("PATH").unwrap());
+    with.env(
+        "PATH",
+        format!("{}:{more}", path.parent().unwrap().display()),
+    );
+    with.args(["with", "--connect", &router.endpoint, "--robot", "r1"]);
+    with.args([
+        "--operator",
+        "bob",
+        "--devices",
+        "roboclaw:0",
+        "--",
+        "amber",
+    ]);
+    with.args(turn("150", "-150"));
+    let mut bob = Process::start(with);
+    wait_for("motion", || speed().filter(|speed| *speed > 100));
+    for local in [&turn("-150", "150")[..], &goto] {
+        let output = amber().args(["-m", &address]).args(local).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{error}");
+        assert!(error.contains("bob"), "{error}");
+        assert!(speed().is_some_and(|speed| speed > 100));
+    }
+    bob.signal("INT");
+    bob.wait();
+    wait_for("a stop", || speed().filter(|speed| speed.abs() < 20));
+
+    // A program of the robot drives, and the operator is told so.
+    for (name, args) in [
+        ("amber drive", &turn("150", "-150")[..]),
+        ("amber goto", &goto),
+    ] {
+        let mut program = amber();
+        program.args(["-m", &address]).args(args);
+        let mut local = Process::start(program);
+        wait_for("motion", || speed().filter(|speed| speed.abs() > 50));
+        // The robot asks for the lease after its first answer.
+        wait_for("a refusal with the name", || {
+            let refusal = alice.ask(&format!("{WHEELS}/drive"), command(-200)).err()?;
+            refusal.message.contains(name).then_some(())
+        });
+        local.signal("INT");
+        local.wait();
+        wait_for("a stop", || speed().filter(|speed| speed.abs() < 20));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::problem::{At, ConfigError, Wrong};
-use super::{Bounds, Limits};
+use super::{Bounds, Limits, Names, numbered};
 use crate::access::{Action, Network, Rule};
 use crate::router::StreamRates;
 
@@ -109,6 +109,7 @@ impl AccessEntry {
         self,
         at: &At<'_>,
         interfaces: &dyn Fn(&str) -> Option<u32>,
+        names: &Names,
     ) -> Result<Rule, ConfigError> {
         let from = each(self.from, at, |text| {
             Network::parse(text, interfaces)
@@ -116,7 +117,8 @@ impl AccessEntry {
         })?;
         let devices = each(self.devices, at, |text| {
             let hint = "write 'hokuyo:0' or '4:0', 'hokuyo:*' for all of a kind, 'mediator' or '*'";
-            text.parse()
+            numbered(text, names)
+                .parse()
                 .map_err(|problem: amber_proto::ids::ParseDeviceError| {
                     Wrong::new(format!("device '{text}': {problem}"), Some(hint))
                 })

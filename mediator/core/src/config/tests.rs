@@ -17,6 +17,43 @@ fn check_error(text: &str, expected: &str) {
 }
 
 #[test]
+fn names_of_users_devices_come_from_their_descriptions() {
+    let read = |text: &str| {
+        let describe = |files: &[PathBuf]| match files == [Path::new("/robot/lamp.proto")] {
+            true => Ok(Names::from([("ceiling-lamp".into(), DeviceType(201))])),
+            false => Err("cannot read it".to_owned()),
+        };
+        Config::parse_with(text, Path::new("/robot/amber.toml"), &|_| None, &describe)
+    };
+    let text = "[mediator]\nproto = [\"lamp.proto\"]\n\
+                [[access]]\naction = \"deny\"\ndevices = [\"ceiling-lamp:*\", \"Ceiling_Lamp:1\"]\n\
+                [[driver]]\ndevice = \"ceiling_lamp:2\"\ncommand = [\"lamp\"]\n";
+    let mut config = read(text).unwrap();
+    // The shown configuration has the same devices.
+    assert_eq!(read(&config.to_toml()).unwrap(), config);
+    let lamp = |id| Device::new(DeviceType(201), id);
+    assert_eq!(config.drivers[0].devices, [lamp(2)]);
+    let from = "10.0.0.1:5".parse().unwrap();
+    assert!(!config.access.allows(from, lamp(7)));
+    config.add_driver("ceiling-lamp:3,hokuyo:0=lamp").unwrap();
+    let hokuyo = Device::new(DeviceType::HOKUYO, 0);
+    assert_eq!(config.drivers[1].devices, [lamp(3), hokuyo]);
+
+    let error = read(&text.replace("lamp.proto", "x.proto")).unwrap_err();
+    assert_eq!(error.to_string(), "/robot/amber.toml:2:9: cannot read it");
+    let error = read(&text.replace("ceiling_lamp:2", "lamp:2")).unwrap_err();
+    assert!(
+        error.to_string().contains("unknown device type 'lamp'"),
+        "{error}"
+    );
+    let mut config = Config::default();
+    let lamps = |_: &[PathBuf]| Ok(Names::from([("lamp".into(), DeviceType(201))]));
+    config.add_proto(&["lamp.proto".into()], &lamps).unwrap();
+    config.add_driver("lamp=lamp").unwrap();
+    assert_eq!(config.drivers[0].devices, [lamp(0)]);
+}
+
+#[test]
 fn an_empty_file_is_the_default() {
     let config = parse("").unwrap();
     assert_eq!(
@@ -138,7 +175,7 @@ fn invalid_files_are_reported_with_place_and_hint() {
         "[[driver]]\ndevice = \"hokujo:0\"\ncommand = [\"x\"]",
         "/robot/amber.toml:2:10: device 'hokujo:0': unknown device type \
          'hokujo'; did you mean 'hokuyo'? | write a name and an id such as 'hokuyo:0', or \
-         numbers: '4:0'",
+         numbers: '4:0'; [mediator] proto = [\"lamp.proto\"] has names of your own",
     );
     check_error(
         "[[driver]]\ndevice = \"5:0\"\n",

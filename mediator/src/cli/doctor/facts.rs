@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs, io};
 
+use amber_cli::names::described;
 use amber_client::blocking::Client;
 use amber_core::config::{Config, DEFAULT_PORT};
 use amber_core::limits::SOCKET_BUFFER_BYTES;
@@ -139,7 +140,7 @@ pub(super) struct Program {
 impl Facts {
     /// Reads everything, which takes a few seconds at most. Changes nothing on the machine.
     pub(super) fn read(config: Option<PathBuf>) -> Self {
-        let parsed = config.map(|path| (config_file::read_config(&path), path));
+        let parsed = config.map(|path| (config_file::read_config(&path, &described), path));
         let listen = match &parsed {
             Some((Ok(config), _)) => config.listen.first().copied(),
             _ => None,

@@ -19,9 +19,9 @@ use amber_gateways::rflysim::codec::{self as rflysim_codec};
 use amber_gateways::rflysim::ports::Port;
 use amber_gateways::shared::clock::Now;
 use amber_gateways::shared::machine::{Datagram, Outbox, Output, Socket};
-use amber_gateways::shared::robot::{Order, Robot};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::{Device, DeviceType};
+use amber_robot::robot::{Order, Robot};
 use amber_values::WheelSpeeds;
 
 use crate::Input;

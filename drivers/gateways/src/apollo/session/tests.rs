@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::super::frame::Layout;
 use super::super::messages::{EStop, PathPoint, PointCloud, PointEnu, Pose, TrajectoryPoint};
 use super::*;
-use crate::shared::robot::tests::robot;
+use crate::testing::robot;
 use crate::testing::{Bench, START_UNIX};
 
 const PEER: &str = "127.0.0.1:5000";

@@ -1,11 +1,12 @@
 //! A foreign robot played by our own server, on one virtual clock.
 
+use amber_proto::DeviceType;
+use amber_robot::robot::Order;
+use amber_values::{MapPose, Scan};
+
 use super::*;
 use crate::galileo::server::{self, Server};
-use crate::shared::robot::Order;
-use crate::shared::robot::tests::robot;
-use amber_proto::DeviceType;
-use amber_values::{MapPose, Scan};
+use crate::testing::robot;
 
 const ROBOT: &str = "192.168.0.132:3547";
 

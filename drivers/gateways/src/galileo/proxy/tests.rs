@@ -1,11 +1,12 @@
 //! The rules for a proxy, on a virtual clock.
 
+use amber_robot::robot::Order;
+
 use super::*;
 use crate::galileo::codec::encode_reply;
 use crate::galileo::server::{self, Server};
 use crate::galileo::token::Token;
-use crate::shared::robot::Order;
-use crate::shared::robot::tests::robot;
+use crate::testing::robot;
 
 const CLIENT: &str = "8.8.8.8:5000";
 const ROBOT: &str = "192.168.0.132:3547";

@@ -2,6 +2,10 @@
 
 use std::net::SocketAddr;
 
+use amber_robot::bucket::Bucket;
+use amber_robot::limits::ORDER_RATE;
+use amber_robot::robot::User;
+
 use super::session::Session;
 use super::{SOCKET, Server};
 use crate::galileo::codec::{Bad, Op, SessionId, Url, encode_reply};
@@ -9,11 +13,8 @@ use crate::galileo::doorkeeper::Doorkeeper;
 use crate::galileo::limits::{DUPLICATE, SESSION_BYTES, SESSION_RATE};
 use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
-use crate::limits::ORDER_RATE;
 use crate::shared::clock::Now;
-use crate::shared::gate::Bucket;
 use crate::shared::machine::{Outbox, Output};
-use crate::shared::robot::User;
 
 /// The reason why a client gets no session.
 enum Refused {

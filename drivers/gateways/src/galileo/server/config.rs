@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use amber_proto::Device;
+use amber_robot::controls::Seat;
+use amber_robot::robot::Robot;
 use ipnet::IpNet;
 
 use crate::galileo::doorkeeper::Door;
 use crate::galileo::limits::PORT;
-use crate::shared::controls::Seat;
-use crate::shared::robot::Robot;
 
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 
 use amber_navigation::kinematics::Wheels;
 use amber_proto::Device;
+use amber_robot::errand::Errand;
+use amber_robot::motion::{self, Motion};
+use amber_robot::robot::Order;
 use amber_values::WheelSpeeds;
 use bytes::Bytes;
 
@@ -12,10 +15,7 @@ use crate::galileo::codec::decode_chunk;
 use crate::galileo::mapping::{self, Path};
 use crate::galileo::messages;
 use crate::shared::clock::Now;
-use crate::shared::helm::Errand;
 use crate::shared::machine::Outbox;
-use crate::shared::motion::{self, Motion};
-use crate::shared::robot::Order;
 
 impl Server {
     pub(super) fn handle_text(

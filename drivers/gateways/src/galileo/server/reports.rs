@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use amber_navigation::kinematics::Twist;
 use amber_proto::Device;
+use amber_robot::robot::{Measurement, User};
 use amber_values::{MapPose, Target, WheelSpeeds};
 
 use super::Server;
@@ -14,7 +15,6 @@ use crate::galileo::{messages, records};
 use crate::limits::MAX_AGE;
 use crate::shared::clock::Now;
 use crate::shared::machine::Outbox;
-use crate::shared::robot::{Measurement, User};
 
 /// The newest measurements, with their times.
 #[derive(Debug, Default)]

@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use amber_robot::bucket::Bucket;
+use amber_robot::robot::User;
+
 use crate::galileo::codec::{Frame, Op, SessionId};
 use crate::galileo::limits::{PING_PERIOD, QUIET, REPORT_PERIOD, SILENCE, UNPROVEN};
 use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
 use crate::galileo::server::SOCKET;
 use crate::shared::clock::Now;
-use crate::shared::gate::Bucket;
 use crate::shared::machine::Outbox;
-use crate::shared::robot::User;
 
 /// A session.
 pub(super) struct Session {

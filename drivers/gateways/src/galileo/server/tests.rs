@@ -5,13 +5,13 @@ mod messages;
 mod motion;
 mod reports;
 
+use amber_robot::robot::Order;
 use amber_values::WheelSpeeds;
 use serde_json::Value;
 
 use super::*;
 use crate::galileo::codec::{SessionId, decode_reply};
-use crate::shared::robot::Order;
-use crate::shared::robot::tests::robot;
+use crate::testing::robot;
 
 const CLIENT: &str = "192.168.0.9:5000";
 const FAR: &str = "8.8.8.8:5000";

@@ -3,6 +3,7 @@
 use std::f32::consts::FRAC_PI_2;
 
 use amber_proto::{ClientId, DeviceType};
+use amber_robot::robot::{Measurement, OrderNumber};
 use amber_values::{ImuReading, MapPose, Target, Vector, WheelSpeeds};
 
 use super::*;
@@ -11,8 +12,9 @@ use crate::rflysim::codec::{
 };
 use crate::rflysim::mapping::{GpsOrigin, MapFrame};
 use crate::rflysim::shown::{Mode, TruthPorts, Unlock};
-use crate::shared::robot::{Asked, Measurement, OrderNumber, tests::robot};
+use crate::shared::event::Asked;
 use crate::testing::Bench;
+use crate::testing::robot;
 
 mod foreign;
 mod shown;

@@ -4,7 +4,7 @@ use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 use serde_json::json;
 
 use super::*;
-use crate::shared::robot::tests::robot;
+use crate::testing::robot;
 
 /// A gateway whose outputs a test sees.
 struct World {

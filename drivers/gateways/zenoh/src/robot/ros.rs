@@ -14,9 +14,9 @@ use std::time::Instant;
 
 use amber_client::Client;
 use amber_client::values::MapPose;
-use amber_gateways::shared::robot::Robot;
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
+use amber_robot::robot::Robot;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use zenoh::Session;

@@ -1,6 +1,6 @@
 //! The seat of a robot: its holder, and the waiting operators. PURE.
 //!
-//! The operator who drives holds the seat ([`Helm`](amber_gateways::shared::helm::Helm) tracks
+//! The operator who drives holds the seat ([`Helm`](amber_robot::helm::Helm) tracks
 //! this), until a second after the last command. In addition, operators claim the seat for
 //! [`SEAT_CLAIM`], and renew the claim. The first claim holds the seat while no operator drives;
 //! the others wait in their order of arrival. So a free seat goes to the operator who has waited

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amber_drivers::options::{OptionsError, check};
+use amber_driver::options::{OptionsError, check};
 use amber_map::Pose;
 use amber_navigation::kinematics::Twist;
 use amber_ros2::keys::{full_name, is_namespace};

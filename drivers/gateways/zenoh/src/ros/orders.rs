@@ -3,9 +3,9 @@
 //! The messages are handled like those of any operator, so the seat, the life of a command (half a
 //! second) and the speed limits are the same: see `robot::orders`.
 
-use amber_gateways::shared::robot::Robot;
 use amber_navigation::kinematics::Twist as Motion;
 use amber_proto::{Device, DeviceMessage, drive_to_point, roboclaw};
+use amber_robot::robot::Robot;
 use amber_ros2::attachment::{AttachmentError, Gid};
 use amber_ros2::messages::{PoseStamped, Twist, TwistStamped};
 use amber_ros2::{Attachment, CdrError, RosMessage, RosType, decode};
@@ -241,8 +241,8 @@ fn targets(targets: &[Target]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use amber_gateways::shared::helm::Errand;
-    use amber_gateways::shared::motion::{self, Motion as Moved};
+    use amber_robot::errand::Errand;
+    use amber_robot::motion::{self, Motion as Moved};
     use amber_ros2::encode;
     use amber_ros2::messages::{Header, Pose};
     use proptest::prelude::*;

@@ -36,11 +36,11 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The binary `amber`: `AMBER` names it, or it was built in the main workspace.
-fn amber() -> Command {
+pub(crate) fn amber() -> Command {
     Command::new(amber_path())
 }
 
-fn amber_path() -> PathBuf {
+pub(crate) fn amber_path() -> PathBuf {
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/debug/amber");
     let path = std::env::var_os("AMBER").map_or_else(|| PathBuf::from(usual), PathBuf::from);
     let hint = "hint: `cargo build -p amber-mediator --bin amber` in the main workspace";
@@ -55,7 +55,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

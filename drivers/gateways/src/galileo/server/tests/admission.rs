@@ -1,14 +1,14 @@
 //! Admission, end and permissions of sessions.
 
 use amber_proto::{Device, DeviceType};
+use amber_robot::robot::{Measurement, User};
 use amber_values::Scan;
 use bytes::Bytes;
 
 use super::*;
 use crate::galileo::codec::{SessionId, decode_reply, encode_chunk};
 use crate::galileo::token::Token;
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Measurement, User};
+use crate::testing::robot;
 
 #[test]
 fn a_known_path_is_accepted_and_another_rejected() {

@@ -1,14 +1,14 @@
 //! Messages of Amber's devices as TEXT and BINARY frames.
 
 use amber_proto::{Device, DeviceType};
+use amber_robot::robot::{Order, User};
 use bytes::Bytes;
 use prost::Message;
 
 use super::*;
 use crate::galileo::codec::{decode_chunk, encode_chunk};
 use crate::galileo::records::{self, Joiner};
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Order, User};
+use crate::testing::robot;
 
 #[test]
 fn messages_of_a_device_travel_as_text() {

@@ -1,13 +1,13 @@
 //! Start and end of motion.
 
 use amber_proto::{Device, DeviceType, roboclaw};
+use amber_robot::errand::stop_trajectory;
+use amber_robot::robot::{Order, User};
 use amber_values::WheelSpeeds;
 use prost::Message;
 
 use super::*;
-use crate::shared::motion;
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Order, User};
+use crate::testing::robot;
 
 #[test]
 fn a_motion_drives_the_wheels_and_holds_half_a_second() {
@@ -128,7 +128,7 @@ fn targets_and_trajectories_need_the_seat_and_end_with_their_session() {
     let targets = Device::new(DeviceType::DRIVE_TO_POINT, 0);
     let path = Device::new(DeviceType::PID_FOLLOW_TRAJECTORY, 0);
     let no_targets = Order::Targets(targets, Vec::new());
-    let no_path = Order::Message(path, motion::stop_trajectory());
+    let no_path = Order::Message(path, stop_trajectory());
     let go = r#"{"targets":[{"x":1,"y":2}]}"#;
     let as_message =
         r#"{"setTargets":true,"targets":{"longitudes":[1],"latitudes":[2],"radiuses":[1]}}"#;

@@ -1,10 +1,10 @@
 //! Reports of the robot to sessions.
 
+use amber_robot::robot::{Measurement, Order, User};
 use amber_values::{MapPose, Target, WheelSpeeds};
 
 use super::*;
-use crate::shared::robot::tests::robot;
-use crate::shared::robot::{Measurement, Order, User};
+use crate::testing::robot;
 
 #[test]
 fn targets_come_with_y_up_and_reports_follow() {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use amber_gateways::shared::motion::{self, Motion};
 use amber_proto::mediator::{self, Outcome};
 use amber_proto::{ClientId, Device, DeviceMessage, DriverHdr, MsgType, Packet, SynNum};
+use amber_robot::motion::{self, Motion};
 
 use super::{Desk, Letter, Output, Place, header};
 use crate::keys::{Address, RobotKeys, Way};

@@ -8,14 +8,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use amber_proto::{Device, DeviceId, DeviceType};
+use amber_proto::{Device, DeviceId};
 use amber_values::WheelSpeeds;
 
-use super::controls::{Controls, Occupied, Seat};
-use super::machine::Outbox;
-use super::motion;
-use super::robot::{Order, Robot, User};
+use crate::controls::{Controls, Occupied, Seat};
+use crate::errand::Errand;
 use crate::limits::{MOTION_LIFE, SEAT_HOLD};
+use crate::robot::{Order, Robot, User};
 
 /// The controls of Amber's robots.
 #[derive(Debug)]
@@ -29,47 +28,11 @@ pub struct Helm {
     ended: VecDeque<(User, Errand)>,
 }
 
-/// A motion that continues without further commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand {
-    /// A DriveToPoint drives to targets.
-    Targets(Device),
-    /// A PidFollowTrajectory follows its trajectory.
-    Trajectory(Device),
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Running {
     user: User,
     errand: Errand,
     commanded: Duration,
-}
-
-impl Errand {
-    /// The errand of a device that has some.
-    #[must_use]
-    pub fn of(device: Device) -> Self {
-        match device.device_type {
-            DeviceType::PID_FOLLOW_TRAJECTORY => Self::Trajectory(device),
-            _ => Self::Targets(device),
-        }
-    }
-
-    /// The device that performs it.
-    #[must_use]
-    pub fn device(self) -> Device {
-        match self {
-            Self::Targets(device) | Self::Trajectory(device) => device,
-        }
-    }
-
-    /// The reason for its end.
-    fn end(self) -> Order {
-        match self {
-            Self::Targets(device) => Order::Targets(device, Vec::new()),
-            Self::Trajectory(device) => Order::Message(device, motion::stop_trajectory()),
-        }
-    }
 }
 
 impl Helm {
@@ -199,13 +162,6 @@ impl Helm {
         order
     }
 
-    /// Sends all orders that are due.
-    pub fn send(&mut self, now: Duration, out: &mut Outbox) {
-        while let Some((user, order)) = self.poll(now) {
-            out.order(user, order);
-        }
-    }
-
     /// When [`Helm::poll`] is due next.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
@@ -284,8 +240,10 @@ fn extract(
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::DeviceType;
+
     use super::*;
-    use crate::shared::robot::tests::robot;
+    use crate::robot::tests::robot;
 
     const GO: WheelSpeeds = WheelSpeeds::all(200);
     const STOP: WheelSpeeds = WheelSpeeds::STOP;

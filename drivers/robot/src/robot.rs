@@ -1,11 +1,10 @@
-//! Amber's devices in the form that gateways use: topics, orders and measurements. PURE.
+//! Amber's devices as programs use them: topics, orders and measurements. PURE.
 
 use std::sync::Arc;
 
 use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
-use amber_proto::Device;
-use amber_proto::gateway::RelayImage;
+use amber_proto::{Device, DeviceType};
 pub use amber_scene::trip::TripEnd;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
@@ -30,6 +29,20 @@ pub struct Robot {
 }
 
 impl Robot {
+    /// The first device of each kind.
+    #[must_use]
+    pub const fn with(drive: SkidSteer) -> Self {
+        Self {
+            wheels: Device::new(DeviceType::ROBOCLAW, 0),
+            scanner: Device::new(DeviceType::HOKUYO, 0),
+            location: Device::new(DeviceType::LOCATION, 0),
+            imu: Device::new(DeviceType::NINEDOF, 0),
+            targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
+            mapping: Device::new(DeviceType::MAPPING, 0),
+            drive,
+        }
+    }
+
     /// The devices that have maps.
     #[must_use]
     pub fn maps(&self) -> MapDevices {
@@ -64,7 +77,7 @@ pub struct MapDevices {
     pub mapping: Device,
 }
 
-/// A measurement of a device that a gateway watches.
+/// A measurement of a device that a program watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// The scans of a laser scanner: [`Measurement::Scan`].
@@ -106,7 +119,7 @@ pub enum Measurement {
     Map(Arc<Occupancy>),
     /// The position of the laser scanner on the robot.
     Mount(Pose),
-    /// The progress of a foreign robot with targets: shown on [`Emulated::Targets`].
+    /// The progress of a foreign robot with targets: what a gateway shows as a DriveToPoint.
     Progress(Progress),
 }
 
@@ -129,10 +142,10 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OrderNumber(pub u64);
 
-/// An order of a user of a gateway to a device.
+/// An order of a user to a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Wheel speeds. Use [`Helm`](super::helm::Helm) to decide when.
+    /// Wheel speeds. Use [`Helm`](crate::helm::Helm) to decide when.
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
     Targets(Device, Vec<Target>),
@@ -140,15 +153,15 @@ pub enum Order {
     Stop(Device),
     /// Halts all devices that move (`true`), or releases the halt.
     Halt(bool),
-    /// Save the map that is being made under this name; [`Event::Saved`] follows with this number.
+    /// Save the map that is being made under this name; [`News::Saved`] follows with this number.
     SaveMap(Device, u32, String),
-    /// New targets for DriveToPoint, as a trip of which [`Event::Trip`] tells.
+    /// New targets for DriveToPoint, as a trip of which [`News::Trip`] tells.
     Trip(Device, Trip, Vec<Target>),
     /// Ends this trip, and no other one.
     CancelTrip(Trip),
-    /// A `DriverMsg` as a client would send it. [`motion::of`](super::motion::of) tells whether it
+    /// A `DriverMsg` as a client would send it. [`motion::of`](crate::motion::of) tells whether it
     /// moves something. Answers and published data come as
-    /// [`Event::Message`].
+    /// [`News::Message`].
     Message(Device, Bytes),
 }
 
@@ -170,9 +183,9 @@ pub enum TripNews {
     Ended(TripEnd),
 }
 
-/// An input of a gateway from Amber.
+/// What Amber reports to a program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum News {
     /// A device has measured something that is watched.
     Measured(Device, Measurement),
     /// A `DriverMsg` for a user, after [`Order::Message`].
@@ -183,64 +196,22 @@ pub enum Event {
     Saved(User, u32, Result<(), String>),
     /// How a trip of a user goes, after [`Order::Trip`].
     Trip(User, Trip, TripNews),
-    /// A client of Amber sends a request to an emulated device.
-    Asked(Device, Asked),
-    /// A client of Amber sends an image to the peers.
-    Image(RelayImage),
-}
-
-/// A request of a client to an emulated device.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
-    /// Wheel speeds.
-    Drive(amber_proto::ClientId, WheelSpeeds),
-    /// Targets instead of those before; an empty list stops the robot. Their numbers are finite, and
-    /// there are at most as many as an Amber robot takes. [`Progress`] tells by the number of the order
-    /// what becomes of them.
-    Targets(amber_proto::ClientId, OrderNumber, Vec<Target>),
-    /// The client has left: its motions must stop.
-    ClientGone(amber_proto::ClientId),
 }
 
 /// A session of a foreign program, which is a separate client of the mediator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct User(pub u32);
 
-/// The kinds of devices that a gateway can emulate for a foreign robot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Emulated {
-    /// A Roboclaw: takes [`Asked::Drive`], shows [`Measurement::Wheels`].
-    Wheels,
-    /// A Hokuyo: shows [`Measurement::Scan`].
-    Scanner,
-    /// A Location: shows [`Measurement::Pose`].
-    Location,
-    /// A NineDof: shows [`Measurement::Imu`].
-    Imu,
-    /// A DriveToPoint: takes [`Asked::Targets`], shows [`Measurement::Progress`].
-    Targets,
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use amber_proto::DeviceType;
-
     use super::*;
 
-    /// The demo robot with a track of 0.4 m and wheels of at most 0.4 m/s.
+    /// The usual robot with a track of 0.4 m and wheels of at most 0.4 m/s.
     pub(crate) fn robot() -> Robot {
-        Robot {
-            wheels: Device::new(DeviceType::ROBOCLAW, 0),
-            scanner: Device::new(DeviceType::HOKUYO, 0),
-            location: Device::new(DeviceType::LOCATION, 0),
-            imu: Device::new(DeviceType::NINEDOF, 0),
-            targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
-            mapping: Device::new(DeviceType::MAPPING, 0),
-            drive: SkidSteer {
-                track_m: 0.4,
-                max_wheel_m_s: 0.4,
-            },
-        }
+        Robot::with(SkidSteer {
+            track_m: 0.4,
+            max_wheel_m_s: 0.4,
+        })
     }
 
     #[test]

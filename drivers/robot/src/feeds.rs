@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use amber_driver::client::Client;
-use amber_driver::client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_driver::client::sources::{self, watch_scans, watch_wheels};
+use amber_client::Client;
+use amber_client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_client::sources::{self, watch_scans, watch_wheels};
 use amber_proto::Device;
 use amber_proto::ninedof::SubscribeAction;
 use amber_scene::mount;
@@ -16,8 +16,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::maps;
-use super::robot::{Event, Measurement, Topic};
+use crate::maps;
+use crate::robot::{Measurement, News, Topic};
 
 /// The time between two requests or readings.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ const DEADLINE: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_millis(250);
 
 /// The topics that are watched.
-pub(super) struct Feeds {
+pub struct Feeds {
     own: Client,
     devices_of: Option<String>,
     sink: Sink,
@@ -42,7 +42,7 @@ pub(super) struct Feeds {
 /// The receiver of measurements.
 #[derive(Clone)]
 struct Sink {
-    events: mpsc::Sender<Event>,
+    news: mpsc::Sender<News>,
     lost: Arc<AtomicU64>,
 }
 
@@ -53,16 +53,12 @@ struct Watched {
 
 impl Feeds {
     /// Watches over its own link, or as a client of the mediator at an address.
-    pub(super) fn new(
-        own: Client,
-        devices_of: Option<String>,
-        events: mpsc::Sender<Event>,
-    ) -> Self {
+    pub fn new(own: Client, devices_of: Option<String>, news: mpsc::Sender<News>) -> Self {
         Self {
             own,
             devices_of,
             sink: Sink {
-                events,
+                news,
                 lost: Arc::default(),
             },
             watched: HashMap::new(),
@@ -70,11 +66,12 @@ impl Feeds {
     }
 
     /// The number of measurements since the last call that were dropped because too many waited.
-    pub(super) fn take_lost(&self) -> u64 {
+    pub fn take_lost(&self) -> u64 {
         self.sink.take_lost()
     }
 
-    pub(super) fn watch(&mut self, topic: Topic) {
+    /// Watches a topic: each call needs one of [`Feeds::unwatch`].
+    pub fn watch(&mut self, topic: Topic) {
         if let Some(watched) = self.watched.get_mut(&topic) {
             watched.count += 1;
             return;
@@ -90,7 +87,8 @@ impl Feeds {
         self.watched.insert(topic, Watched { count: 1, task });
     }
 
-    pub(super) fn unwatch(&mut self, topic: Topic) {
+    /// Watches a topic no longer, once for each [`Feeds::watch`].
+    pub fn unwatch(&mut self, topic: Topic) {
         if let Some(watched) = self.watched.get_mut(&topic) {
             watched.count -= 1;
             if watched.count == 0 {
@@ -199,8 +197,8 @@ impl Sink {
     /// Passes a measurement on, unless the gateway is overloaded: the next one is newer. Returns
     /// whether it was forwarded.
     fn offer(&self, device: Device, measurement: Measurement) -> bool {
-        let event = Event::Measured(device, measurement);
-        let sent = self.events.try_send(event);
+        let report = News::Measured(device, measurement);
+        let sent = self.news.try_send(report);
         if let Err(TrySendError::Full(_)) = sent {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -227,9 +225,9 @@ mod tests {
 
     #[test]
     fn measurements_that_find_no_room_are_counted_once() {
-        let (events, mut received) = mpsc::channel(2);
+        let (news, mut received) = mpsc::channel(2);
         let sink = Sink {
-            events,
+            news,
             lost: Arc::default(),
         };
         let device = Device::new(DeviceType::ROBOCLAW, 0);

@@ -5,19 +5,19 @@
 
 use std::sync::LazyLock;
 
-use amber_proto::{Device, DeviceMessage, DeviceType, pid_follow_trajectory};
+use amber_proto::{Device, DeviceType};
 use amber_reflect::{Motion as Moved, Schemas};
 use amber_schema::{Interface, Method};
 use amber_values::WheelSpeeds;
 use bytes::{Buf, Bytes, BytesMut};
-use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, encode_key, skip_field};
 use serde_json::{Map, Value};
 
-use super::helm::Errand;
+use crate::errand::Errand;
 
-/// Higher numbers are requests and data; lower ones number and type.
-const LAST_BASE_FIELD: u32 = 5;
+/// Fields that ask for nothing: number and type of the message, `want_outcome` and `max_answer_bytes`
+/// of `proto/mediator.proto`, `valid_ms` and `for_client` of `proto/motion.proto`.
+const NO_REQUESTS: [u32; 9] = [1, 2, 3, 4, 5, 186, 189, 197, 199];
 
 /// The motion in a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,14 +73,6 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::built_in);
 fn interface(device_type: DeviceType) -> Option<&'static Interface> {
     let mut all = amber_reflect::built_in().iter();
     all.find(|interface| interface.device_type == device_type.0)
-}
-
-/// The message that stops a PidFollowTrajectory.
-#[must_use]
-pub fn stop_trajectory() -> Bytes {
-    let mut message = pid_follow_trajectory::DriverMsg::data();
-    message.stop_execution = Some(true);
-    message.encode_to_vec().into()
 }
 
 /// The speeds of the first request that sets them. Things that move, but are no wheels, such as
@@ -148,7 +140,7 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
             value.truncate(value.len() - rest.len());
             encode_key(tag, kind, &mut kept);
             kept.extend_from_slice(&value);
-            has_request |= tag > LAST_BASE_FIELD;
+            has_request |= !NO_REQUESTS.contains(&tag);
         }
     }
     Ok(has_request.then(|| kept.freeze()))
@@ -156,10 +148,22 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::{MsgType, collision_avoidance, drive_to_point, roboclaw};
+    use amber_proto::{
+        DeviceMessage, MsgType, collision_avoidance, drive_to_point, mediator,
+        pid_follow_trajectory, roboclaw,
+    };
+    use prost::Message;
 
     use super::*;
-    use crate::testing::unhex;
+    use crate::errand::stop_trajectory;
+
+    fn unhex(text: &str) -> Vec<u8> {
+        let digits: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let pairs = digits.chunks(2).map(|pair| pair.iter().collect::<String>());
+        pairs
+            .map(|pair| u8::from_str_radix(&pair, 16).unwrap())
+            .collect()
+    }
 
     const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
     const GUARDED: Device = Device::new(DeviceType::COLLISION_AVOIDANCE, 0);
@@ -207,6 +211,33 @@ mod tests {
         both.motors_command = None;
         assert_eq!(found, speeds());
         assert_eq!(roboclaw::DriverMsg::decode(rest).unwrap(), both);
+    }
+
+    #[test]
+    fn how_a_command_is_sent_is_no_request() {
+        let mut bytes = command().encode_to_vec();
+        let asks = mediator::DriverMsg {
+            want_outcome: Some(true),
+            max_answer_bytes: Some(1200),
+            ..mediator::DriverMsg::default()
+        };
+        let lasts = amber_proto::motion::DriverMsg {
+            valid_ms: Some(500),
+            for_client: Some(3),
+            ..Default::default()
+        };
+        bytes.extend(asks.encode_to_vec());
+        bytes.extend(lasts.encode_to_vec());
+        let found = of(WHEELS, WHEELS, &bytes.clone().into());
+        assert_eq!(found, Ok(Motion::Wheels(speeds(), None)));
+        // A request for the lease is one.
+        let lease = amber_proto::motion::DriverMsg {
+            lease_request: Some(amber_proto::motion::LeaseRequest::default()),
+            ..Default::default()
+        };
+        bytes.extend(lease.encode_to_vec());
+        let found = of(WHEELS, WHEELS, &bytes.into());
+        assert!(matches!(found, Ok(Motion::Wheels(_, Some(_)))), "{found:?}");
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use amber_driver::client::lease::{Claims, Terms, Use};
-use amber_driver::client::proxy::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw};
-use amber_driver::client::{Client, Error, Proxy};
+use amber_client::lease::{Claims, Terms, Use};
+use amber_client::proxy::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw};
+use amber_client::{Client, Error, Proxy};
 use amber_proto::mapping::SaveMap;
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
 use amber_scene::moving;
@@ -21,20 +21,20 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, sleep_until, timeout};
 
-use super::controls::Seat;
-use super::motion::{self, Motion};
-use super::robot::{Event, Order, User};
-use super::trips::Trips;
+use crate::controls::Seat;
 use crate::limits::{
     LAST_WORDS, LEASE_PERIOD, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE, SEAT_HOLD,
     TELL_AGAIN,
 };
+use crate::motion::{self, Motion};
+use crate::robot::{News, Order, User};
+use crate::trips::Trips;
 
 /// All open users.
-pub(super) struct Users {
+pub struct Users {
     mediator: String,
     seat: Seat,
-    events: mpsc::Sender<Event>,
+    news: mpsc::Sender<News>,
     handles: HashMap<User, Handle>,
     tasks: JoinSet<()>,
 }
@@ -48,32 +48,32 @@ struct Handle {
 
 impl Users {
     /// With shared controls, users take no leases: the newest command counts.
-    pub(super) fn new(mediator: String, seat: Seat, events: mpsc::Sender<Event>) -> Self {
+    pub fn new(mediator: String, seat: Seat, news: mpsc::Sender<News>) -> Self {
         Self {
             mediator,
             seat,
-            events,
+            news,
             handles: HashMap::new(),
             tasks: JoinSet::new(),
         }
     }
 
     /// `name` says to people who drives.
-    pub(super) fn open(&mut self, user: User, name: String) {
+    pub fn open(&mut self, user: User, name: String) {
         let (motion, motions) = watch::channel(None);
         let (orders, received) = mpsc::channel(MAX_ORDERS);
         let refusals = Refusals {
             user,
-            events: self.events.clone(),
+            news: self.news.clone(),
             last: Arc::default(),
         };
-        let trips = Trips::new(user, name.clone(), self.events.clone());
+        let trips = Trips::new(user, name.clone(), self.news.clone());
         let task = Task {
             user,
             name,
             seat: self.seat,
             mediator: self.mediator.clone(),
-            events: self.events.clone(),
+            news: self.news.clone(),
             refusals: refusals.clone(),
             subscriptions: HashMap::new(),
             trips,
@@ -90,17 +90,17 @@ impl Users {
     }
 
     /// The user leaves the mediator, after the last motion and all orders are sent.
-    pub(super) fn close(&mut self, user: User) {
+    pub fn close(&mut self, user: User) {
         self.handles.remove(&user);
     }
 
     /// Why the robot does not obey a user now.
-    pub(super) fn refused(&self, user: User) -> Option<String> {
+    pub fn refused(&self, user: User) -> Option<String> {
         self.handles.get(&user)?.refusals.now()
     }
 
     /// Forwards an order; `false` if it is dropped because too many wait.
-    pub(super) fn order(&self, user: User, order: Order) -> bool {
+    pub fn order(&self, user: User, order: Order) -> bool {
         let Some(handle) = self.handles.get(&user) else {
             return false;
         };
@@ -114,7 +114,7 @@ impl Users {
     }
 
     /// Closes all, and waits until they have left.
-    pub(super) async fn end(&mut self) {
+    pub async fn end(&mut self) {
         self.handles.clear();
         let left = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(LAST_WORDS, left).await.is_err() {
@@ -129,7 +129,7 @@ impl Users {
 #[derive(Clone)]
 struct Refusals {
     user: User,
-    events: mpsc::Sender<Event>,
+    news: mpsc::Sender<News>,
     last: Arc<Mutex<LastRefusal>>,
 }
 
@@ -158,7 +158,7 @@ impl Refusals {
             last.text.clone_from(&text);
             last.told = Some(now);
         }
-        if (self.events.try_send(Event::Refused(self.user, text))).is_err() {
+        if (self.news.try_send(News::Refused(self.user, text))).is_err() {
             tracing::debug!("dropped a refusal: the gateway is busy");
         }
     }
@@ -180,7 +180,7 @@ struct Task {
     name: String,
     seat: Seat,
     mediator: String,
-    events: mpsc::Sender<Event>,
+    news: mpsc::Sender<News>,
     refusals: Refusals,
     subscriptions: HashMap<Device, AbortHandle>,
     trips: Trips,
@@ -341,7 +341,7 @@ impl Task {
     /// Saves a map, which takes a while.
     fn save_map(&self, client: &Client, device: Device, number: u32, name: String) {
         let mapping = MappingService::new(client.device(device));
-        let (user, events) = (self.user, self.events.clone());
+        let (user, news) = (self.user, self.news.clone());
         tokio::spawn(async move {
             let wanted = SaveMap {
                 name: Some(name),
@@ -351,7 +351,7 @@ impl Task {
             };
             let saved = mapping.save_map(wanted).await;
             let saved = saved.map(drop).map_err(|error| error.to_string());
-            let _ = events.send(Event::Saved(user, number, saved)).await;
+            let _ = news.send(News::Saved(user, number, saved)).await;
         });
     }
 
@@ -364,16 +364,16 @@ impl Task {
         match (MsgType::try_from(head.r#type).ok(), head.syn_num) {
             (Some(MsgType::Data), None) => self.report(device, proxy.send_raw(message).await),
             (Some(MsgType::Data), Some(syn)) => {
-                let (user, events) = (self.user, self.events.clone());
+                let (user, news) = (self.user, self.news.clone());
                 tokio::spawn(async move {
                     if let Ok(answer) = proxy.request_raw(message).await {
                         let answer = with_ack(&answer, syn);
-                        let _ = events.send(Event::Message(user, device, answer)).await;
+                        let _ = news.send(News::Message(user, device, answer)).await;
                     }
                 });
             }
             (Some(MsgType::Ping), syn) => {
-                let (user, events) = (self.user, self.events.clone());
+                let (user, news) = (self.user, self.news.clone());
                 tokio::spawn(async move {
                     if proxy.ping().await.is_ok() {
                         let pong = DriverMsg {
@@ -382,19 +382,19 @@ impl Task {
                             ..DriverMsg::default()
                         };
                         let pong = pong.encode_to_vec().into();
-                        let _ = events.send(Event::Message(user, device, pong)).await;
+                        let _ = news.send(News::Message(user, device, pong)).await;
                     }
                 });
             }
             (Some(MsgType::Subscribe), _) => {
-                let (user, events) = (self.user, self.events.clone());
+                let (user, news) = (self.user, self.news.clone());
                 let task = tokio::spawn(async move {
                     let Ok(mut published) = proxy.subscribe_raw().await else {
                         return;
                     };
                     while let Some(update) = published.next().await {
-                        let event = Event::Message(user, device, update.message);
-                        if events.send(event).await.is_err() {
+                        let report = News::Message(user, device, update.message);
+                        if news.send(report).await.is_err() {
                             return;
                         }
                     }
@@ -528,12 +528,12 @@ mod tests {
         }
     }
 
-    async fn users() -> (Users, UdpSocket, mpsc::Receiver<Event>) {
+    async fn users() -> (Users, UdpSocket, mpsc::Receiver<News>) {
         let mediator = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let (events, received) = mpsc::channel(8);
+        let (news, received) = mpsc::channel(8);
         let address = mediator.local_addr().unwrap().to_string();
         (
-            Users::new(address, Seat::Exclusive, events),
+            Users::new(address, Seat::Exclusive, news),
             mediator,
             received,
         )
@@ -541,7 +541,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_session_has_ordered_is_sent_before_it_leaves() {
-        let (mut users, mediator, _events) = users().await;
+        let (mut users, mediator, _news) = users().await;
         let (user, device) = (User(1), Device::new(DeviceType::DRIVE_TO_POINT, 0));
         users.open(user, "galileo".into());
         for x_m in [1.0, 2.0, 3.0] {
@@ -562,7 +562,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_that_is_refused_is_told_who_drives_and_neither_moves_nor_stops_the_wheels() {
         let why = "amber goto holds the lease of this device";
-        let (mut users, mediator, mut events) = users().await;
+        let (mut users, mediator, mut news) = users().await;
         let (user, wheels) = (User(1), Device::new(DeviceType::ROBOCLAW, 0));
         users.open(user, "galileo 10.0.0.7:5".into());
         users.order(user, Order::Drive(wheels, WheelSpeeds::all(200)));
@@ -584,8 +584,8 @@ mod tests {
         });
         let told = format!("roboclaw:0 refused the request: {why}");
         let scenario = async {
-            let refused = Some(Event::Refused(user, told.clone()));
-            assert_eq!(events.recv().await, refused);
+            let refused = Some(News::Refused(user, told.clone()));
+            assert_eq!(news.recv().await, refused);
             assert_eq!(users.refused(user), Some(told.clone()));
             users.order(user, Order::Drive(wheels, WheelSpeeds::STOP));
             // A person asks for this stop.

@@ -2,36 +2,36 @@
 
 use std::collections::HashMap;
 
-use amber_driver::client::Client;
-use amber_driver::client::proxy::DriveToPoint;
+use amber_client::Client;
+use amber_client::proxy::DriveToPoint;
 use amber_proto::Device;
 use amber_scene::trip;
 use amber_values::Target;
 use tokio::sync::mpsc;
 
-use super::robot::{Event, Trip, TripEnd, TripNews, User};
+use crate::robot::{News, Trip, TripEnd, TripNews, User};
 
 /// The trips that run.
-pub(super) struct Trips {
+pub(crate) struct Trips {
     user: User,
     /// Who drives, for people.
     name: String,
-    events: mpsc::Sender<Event>,
+    news: mpsc::Sender<News>,
     running: HashMap<Trip, (Device, trip::Trip)>,
 }
 
 impl Trips {
-    pub(super) fn new(user: User, name: String, events: mpsc::Sender<Event>) -> Self {
+    pub(crate) fn new(user: User, name: String, news: mpsc::Sender<News>) -> Self {
         Self {
             user,
             name,
-            events,
+            news,
             running: HashMap::new(),
         }
     }
 
-    /// Drives to targets. The events tell how it goes, and always how it ends.
-    pub(super) fn begin(
+    /// Drives to targets. The news tell how it goes, and always how it ends.
+    pub(crate) fn begin(
         &mut self,
         client: &Client,
         device: Device,
@@ -41,7 +41,7 @@ impl Trips {
         self.running.retain(|_, (_, trip)| !trip.is_over());
         let (trip, mut driving) = trip::Trip::new(DriveToPoint::new(client.device(device)));
         self.running.insert(number, (device, trip));
-        let (user, name, events) = (self.user, self.name.clone(), self.events.clone());
+        let (user, name, reports) = (self.user, self.name.clone(), self.news.clone());
         tokio::spawn(async move {
             let end = match driving.begin(&targets, &name).await {
                 Ok(()) => {
@@ -51,32 +51,32 @@ impl Trips {
                             remaining_m: update.order.as_ref().and_then(|order| order.remaining),
                         };
                         // The next one comes soon.
-                        let _ = events.try_send(Event::Trip(user, number, news));
+                        let _ = reports.try_send(News::Trip(user, number, news));
                     });
                     progress.await
                 }
                 Err(end) => end,
             };
-            let ended = Event::Trip(user, number, TripNews::Ended(end));
-            let _ = events.send(ended).await;
+            let ended = News::Trip(user, number, TripNews::Ended(end));
+            let _ = reports.send(ended).await;
         });
     }
 
     /// Tells why a trip does not begin.
-    pub(super) async fn refuse(&self, number: Trip, why: String) {
+    pub(crate) async fn refuse(&self, number: Trip, why: String) {
         let ended = TripNews::Ended(TripEnd::Refused(why));
-        let _ = (self.events.send(Event::Trip(self.user, number, ended))).await;
+        let _ = (self.news.send(News::Trip(self.user, number, ended))).await;
     }
 
     /// Ends a trip. Its end comes as that of any other.
-    pub(super) fn cancel(&self, number: Trip) {
+    pub(crate) fn cancel(&self, number: Trip) {
         if let Some((_, trip)) = self.running.get(&number) {
             trip.cancel();
         }
     }
 
     /// The user commands something else of a device: a trip that has not begun there does not begin.
-    pub(super) fn supersede(&self, device: Device) {
+    pub(crate) fn supersede(&self, device: Device) {
         for (of, trip) in self.running.values() {
             if *of == device {
                 trip.supersede();

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use amber_driver::client::proxy::{LocationService, MappingService};
-use amber_driver::client::{Client, Error};
+use amber_client::proxy::{LocationService, MappingService};
+use amber_client::{Client, Error};
 use amber_map::{Layout, Occupancy};
 use amber_proto::location;
 use amber_proto::mapping::progress::State;
 use amber_scene::{Ground, Growing};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::robot::MapDevices;
+use crate::robot::MapDevices;
 
 /// A growing map changes so often.
 const GROWING_PERIOD: Duration = Duration::from_secs(2);

@@ -1,0 +1,25 @@
+//! What programs share that drive a robot of Amber: gateways, the dashboard, and bridges of a fleet.
+//!
+//! ```text
+//!  a program's sessions -> Helm (who drives, for how long) -> Order -> Users: one client per session
+//!                                                             Feeds -> News: measurements, answers
+//! ```
+//!
+//! PURE: [`robot`] (its devices, orders and measurements), [`controls`] (the seat, and how long motion
+//! lasts), [`helm`] (the same for all devices of a robot), [`errand`] (motion that goes on without
+//! further commands), [`motion`] (which messages move wheels), [`lag`] (how late a message is),
+//! [`bucket`] (rates), [`limits`]. IO: [`users`] (sessions as clients of the mediator, with their
+//! leases), [`feeds`] (measurements), [`maps`].
+
+pub mod bucket;
+pub mod controls;
+pub mod errand;
+pub mod feeds;
+pub mod helm;
+pub mod lag;
+pub mod limits;
+pub mod maps;
+pub mod motion;
+pub mod robot;
+mod trips;
+pub mod users;
