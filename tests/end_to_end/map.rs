@@ -177,11 +177,18 @@ fn until(
 /// Lets another client turn the robot on the spot until the laser has seen everything around, and the
 /// growing map has scans of it. `progress` has the heading of the robot and the number of key scans.
 pub fn look_around(robot: &Robot, mut progress: impl FnMut() -> Option<(f64, u64)>) {
-    let mut command = robot.demo.amber(&["drive", "--for", "600s"]);
-    command.args(["--left", "150", "--right", "-150"]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut driving = command.spawn().unwrap();
+    let turn = || {
+        let mut command = robot.demo.amber(&["drive", "--for", "600s"]);
+        command.args(["--left", "150", "--right", "-150"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut driving = turn();
     wait_for("a look around", || {
+        // On a machine that is too busy, it loses its lease.
+        if driving.try_wait().unwrap().is_some() {
+            driving = turn();
+        }
         progress().filter(|(heading_rad, keys)| heading_rad.abs() > TURNED_RAD && *keys >= KEYS)
     });
     signal(driving.id(), Signal::SIGINT);
