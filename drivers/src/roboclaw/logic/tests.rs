@@ -667,7 +667,7 @@ fn firmware_with_fewer_commands_is_accepted() {
 
 #[test]
 fn without_clients_the_controllers_get_packets_often_enough() {
-    for (tenths, of_each) in [(4, 74), (10, 29)] {
+    for (tenths, of_each) in [(4, 71), (10, 29)] {
         let mut robot = Robot::with(Check::Crc16, |settings| {
             settings.watchdog_tenths = Some(tenths);
             settings.error_interval = None;
