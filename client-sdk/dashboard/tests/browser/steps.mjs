@@ -9,10 +9,20 @@ export async function step(name) {
   await lines.next();
 }
 
-/** Clicks on the map until the dashboard has an opinion: it drops clicks that a busy machine delays. */
+/**
+ * Clicks on the map until the dashboard has an opinion: it drops clicks that a busy machine delays, and a page that
+ * has to connect again forgets its own.
+ */
 export async function clickMap(page, x, y) {
+  const isLost = () => {
+    const { order, problem } = window.amber.goal;
+    return problem ? problem.includes("the network delays") : !order;
+  };
   do {
     await page.mouse.click(x, y);
-    await page.waitForFunction(() => window.amber.goal.order || window.amber.goal.problem);
-  } while (await page.evaluate(() => window.amber.goal.problem?.includes("the network delays")));
+    await page.waitForFunction(() => {
+      const { place, order, problem } = window.amber.goal;
+      return !place || order || problem;
+    });
+  } while (await page.evaluate(isLost));
 }
