@@ -69,6 +69,7 @@ fn the_devices_of_amber_that_move_are_known() {
         ("drive-to-point", Some("set-targets")),
         ("collision-avoidance", Some("drive")),
         ("pid-follow-trajectory", Some("stop")),
+        ("mapping", Some("explore")),
     ];
     assert_eq!(stops.collect::<Vec<_>>(), expected);
 }
