@@ -492,7 +492,9 @@ fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
     stands_at_once(&robot, "space bar");
     browser.next();
     browser.expect("hidden while held");
-    let before = robot.until("it stands", stands);
+    robot.until("it stands", stands);
+    robot.carry(2.0, 2.6);
+    let before = robot.state();
     browser.next();
     browser.expect("clicked on the map");
     // The robot may already be there.

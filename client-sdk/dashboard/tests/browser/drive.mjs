@@ -164,6 +164,8 @@ await step("hidden while held");
 await page.mouse.up();
 await page.evaluate(() => delete document.hidden);
 
+// The robot has been carried here: how far it drove before depends on the machine.
+await page.waitForFunction(() => Math.hypot(window.amber.map.pose.x - 2, window.amber.map.pose.y - 2.6) < 0.2);
 // A click on the map, half a metre ahead of the robot.
 const goal = await page.evaluate(() => {
   const { map } = window.amber;

@@ -1,5 +1,6 @@
 // Steps of a test in Rust: a script prints a line after each, and goes on after a line on stdin.
 
+import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -19,6 +20,8 @@ export async function clickMap(page, x, y) {
     return problem ? problem.includes("the network delays") : !order;
   };
   do {
+    const target = await page.evaluate(([x, y]) => document.elementFromPoint(x, y)?.id, [x, y]);
+    assert.equal(target, "map-canvas", `what is at ${x}, ${y}`);
     await page.mouse.click(x, y);
     await page.waitForFunction(() => {
       const { place, order, problem } = window.amber.goal;
