@@ -26,7 +26,7 @@
 //!   send to a device as they are, [`motion::of`](amber_robot::motion::of) says what they move.
 //!   [`Robot::speeds`](amber_robot::robot::Robot::speeds) turns a motion of the body into wheel speeds.
 //! - **Drops** are counted in `out.tally` with a reason, which also logs them.
-//! - **Other orders** (messages, targets) take a token from a [`Bucket`](shared::gate::Bucket) of
+//! - **Other orders** (messages, targets) take a token from a [`Bucket`](amber_robot::bucket::Bucket) of
 //!   the session.
 //! - **Guessing** of tokens or sessions is noted in [`Offences`](shared::offences::Offences).
 //!
