@@ -19,7 +19,9 @@ export async function clickMap(page, x, y) {
     const { order, problem } = window.amber.goal;
     return problem ? problem.includes("the network delays") : !order;
   };
+  let clicks = 0;
   do {
+    assert.ok((clicks += 1) <= 20, "the page forgets each click");
     const target = await page.evaluate(([x, y]) => document.elementFromPoint(x, y)?.id, [x, y]);
     assert.equal(target, "map-canvas", `what is at ${x}, ${y}`);
     await page.mouse.click(x, y);
