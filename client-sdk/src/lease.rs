@@ -1,5 +1,6 @@
 //! The lease of a device that moves: while a client holds it, nobody else moves the device. IO.
 
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use amber_proto::limits::{LEASE_MAX_MS, LEASE_MIN_MS, LEASE_MS};
@@ -7,6 +8,7 @@ use amber_proto::motion::lease_request::Action;
 use amber_proto::motion::{DriverMsg, HaltRequest, LeaseRequest, MotionState};
 use amber_proto::{ClientId, Device, DeviceMessage};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::error::{Error, Reason, Result};
@@ -19,6 +21,9 @@ pub use claims::{Claims, Use};
 
 /// How often the lease is kept in one period: some datagrams get lost.
 const KEEPS_PER_PERIOD: u32 = 4;
+/// A lease is lost when its device has not answered for this long, or for two periods. The device ends it earlier: this is
+/// for the client, and longer than a busy machine needs for an answer.
+const SILENCE: Duration = Duration::from_secs(5);
 /// The time between two requests of a client that waits in turn.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -189,7 +194,8 @@ impl Lease {
     }
 }
 
-/// Keeps a lease until its handle is dropped or the lease is lost.
+/// Keeps a lease until its handle is dropped or the lease is lost. An answer counts whenever it comes:
+/// on a busy machine, each may take longer than the pause between two requests.
 async fn keep(
     terms: Terms,
     device: Proxy,
@@ -197,27 +203,37 @@ async fn keep(
     lose: watch::Sender<Option<String>>,
 ) {
     let pause = terms.period / KEEPS_PER_PERIOD;
-    let device = device.with_deadline(pause);
+    let silence = SILENCE.max(2 * terms.period);
+    let patient = device.clone().with_deadline(silence);
+    let mut asking = JoinSet::new();
     let mut kept = Instant::now();
+    let mut ask_at = kept + pause;
     let why = loop {
-        tokio::select! {
-            told = dropped.recv() => return end(&terms, &device, told).await,
-            () = sleep(pause) => {}
-        }
-        let asked = Instant::now();
         let answer = tokio::select! {
             told = dropped.recv() => return end(&terms, &device, told).await,
-            answer = terms.ask(&device, Action::Keep) => answer,
+            Some(answer) = asking.join_next() => answer,
+            () = sleep_until(ask_at) => {
+                ask_at = Instant::now() + pause;
+                asking.spawn(ask_to_keep(terms.clone(), patient.clone()));
+                continue;
+            }
         };
         match answer {
-            Ok(state) if state.yours() => kept = asked,
-            Ok(state) => break state.refused.unwrap_or_default(),
+            Ok((asked, Ok(state))) if state.yours() => kept = kept.max(asked),
+            Ok((_, Ok(state))) => break state.refused.unwrap_or_default(),
             // Commands may have kept it.
-            Err(error) if kept.elapsed() >= 2 * terms.period => break error.to_string(),
-            Err(_) => sleep_until(asked + pause).await,
+            Ok((_, Err(error))) if kept.elapsed() >= silence => break error.to_string(),
+            Ok((_, Err(_))) => {}
+            Err(panic) => resume_unwind(panic.into_panic()),
         }
     };
     lose.send_replace(Some(why));
+}
+
+/// Also returns when it asked.
+async fn ask_to_keep(terms: Terms, device: Proxy) -> (Instant, Result<MotionState>) {
+    let asked = Instant::now();
+    (asked, terms.ask(&device, Action::Keep).await)
 }
 
 /// The handle was dropped, or has released the lease itself.

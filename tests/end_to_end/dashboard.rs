@@ -61,11 +61,16 @@ fn the_robot_stops_without_its_page_its_commands_and_the_dashboard() {
         it["t"] == "path" && targets.is_some_and(|it| it.is_empty() != wanted)
     };
     let before = robot.state().travelled_m;
-    page.say(&json!({ "t": "goal", "id": 1, "x": x - 0.5, "y": y }));
-    page.until("a target", |it| has_targets(it, true));
-    page.until("the end of the path", |it| has_targets(it, false));
-    assert!(robot.state().travelled_m > before + 0.1);
-    page.say(&json!({ "t": "goal", "id": 2, "x": x - 1.5, "y": y }));
+    // On a busy machine, the page may seem to be frozen, which ends its goal. A real error is repeatable.
+    let mut goals = 0;
+    while robot.state().travelled_m < before + 0.1 {
+        goals += 1;
+        assert!(goals <= 4, "the robot did not drive to the target");
+        page.say(&json!({ "t": "goal", "id": goals, "x": x - 0.5, "y": y }));
+        page.until("a target", |it| has_targets(it, true));
+        page.until("the end of the path", |it| has_targets(it, false));
+    }
+    page.say(&json!({ "t": "goal", "id": 9, "x": x - 1.5, "y": y }));
     robot.until("it drives to the target", drives);
     drop(page);
     stands_at_once(&robot, "page of the target gone");

@@ -129,6 +129,38 @@ async fn a_lost_lease_says_who_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn late_answers_of_a_busy_device_keep_the_lease() {
+    // More than the pause between two requests.
+    const LATE: Duration = Duration::from_millis(600);
+    let (client, mut fake) = Fake::new();
+    tokio::spawn(async move {
+        let mut waiting = std::collections::VecDeque::new();
+        loop {
+            tokio::select! {
+                sent = fake.receive() => match sent {
+                    Some(sent) => waiting.push_back((Instant::now() + LATE, sent)),
+                    None => return,
+                },
+                () = sleep_until(waiting.front().map_or_else(Instant::now, |(due, _)| *due)),
+                    if !waiting.is_empty() =>
+                {
+                    let (_, sent) = waiting.pop_front().unwrap();
+                    let answer = DriverMsg {
+                        motion_state: Some(yours()),
+                        ..DriverMsg::data()
+                    };
+                    fake.answer(&sent, &answer.encode_to_vec()).await;
+                }
+            }
+        }
+    });
+    let terms = Terms::new("me").with_period(Duration::from_millis(400));
+    let lease = terms.take(&wheels(&client)).await.unwrap();
+    let lost = tokio::time::timeout(Duration::from_secs(60), lease.lost()).await;
+    assert!(lost.is_err(), "{}", lost.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_is_lost_if_the_device_falls_silent() {
     let (client, mut fake) = Fake::new();
     let device = tokio::spawn(async move {

@@ -152,7 +152,7 @@ impl Motions {
         timeouts.min()
     }
 
-    /// The time of [`Self::next_timeout`] has come.
+    /// The time of [`Self::next_timeout`] has come, and all requests that have come by now were handled.
     pub(crate) fn timeout(&mut self, now: Instant) {
         for control in self.controls.values_mut() {
             control.timeout(now);

@@ -227,6 +227,9 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             // A driver that publishes continuously must still handle requests and end.
             let may_publish = self.ended.is_some() && !(has_published && self.session.has_work());
             let period = period.filter(|_| may_publish);
+            if self.is_overdue() {
+                self.read_all().await?;
+            }
             let now = Instant::now().into_std();
             self.session.handle_timeout(now);
             self.tell_holder();
@@ -338,6 +341,23 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             self.exchange().await?;
         }
         Ok(())
+    }
+
+    /// Whether a lease or a command ends now, unless the pipe holds a request that keeps it.
+    fn is_overdue(&self) -> bool {
+        let due = self.session.next_timeout();
+        due.is_some_and(|due| due <= Instant::now().into_std())
+    }
+
+    /// Reads all that has come by now, while the queue has room.
+    async fn read_all(&mut self) -> Result<(), ServeError> {
+        poll_fn(|cx| {
+            while let Poll::Ready(read) = self.poll_read(cx) {
+                read.map_err(ServeError::Read)?;
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await
     }
 
     /// Reads and writes whatever is possible, at least one of the two.

@@ -224,7 +224,8 @@ impl<M: DeviceMessage> Session<M> {
         self.motion.as_ref()?.motions.next_timeout()
     }
 
-    /// The time of [`Self::next_timeout`] may have come.
+    /// The time of [`Self::next_timeout`] may have come. Before this, handle all packets that have come
+    /// by now: one of them may keep a lease.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.next_timeout().is_some_and(|due| due <= now) {
             if let Some(desk) = &mut self.motion {

@@ -26,6 +26,7 @@ from __future__ import annotations
 import collections
 import functools
 import os
+import select
 import signal
 import sys
 import threading
@@ -234,10 +235,12 @@ class _Pipe:
         halts = motion.read_halts(os.environ.get("AMBER_HALTED", ""))
         self._control = motion.Control(next(iter(halts.values()), None))
         self._control_lock = threading.Lock()
+        self._input_fd = -1
 
     # The main thread calls the driver, because it receives signals.
 
     def run(self, input_fd: int) -> None:
+        self._input_fd = input_fd
         reader = threading.Thread(target=self._read, args=(input_fd,), daemon=True)
         try:
             self._driver.start()
@@ -416,9 +419,21 @@ class _Pipe:
 
     def _motion_timeout(self) -> None:
         if self._moves is not None:
+            due = self._control.next_timeout()
+            if due is not None and due <= time.monotonic():
+                self._let_reader_catch_up()
             with self._control_lock:
                 self._control.timeout(time.monotonic())
             self._settle()
+
+    def _let_reader_catch_up(self) -> None:
+        """A request that waits in the pipe may keep a lease that ends now."""
+        for _ in range(20):
+            if self._ended or os.name != "posix":
+                return
+            if not select.select([self._input_fd], [], [], 0)[0]:
+                return
+            time.sleep(0.005)
 
     def _settle(self) -> None:
         """Carries out what lease, halt and expiry have decided."""

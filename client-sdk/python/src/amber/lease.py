@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _KEEPS = 4
 #: Seconds between two requests of a client that waits in turn.
 _ASK_AGAIN_S = 0.2
+#: A lease is lost when its device has not answered for this long, or for two periods. The device ends
+#: it earlier: this is for the client, and longer than a busy machine needs for an answer.
+_SILENCE_S = 5.0
 
 
 class Lease:
@@ -93,23 +96,48 @@ class Lease:
             pass  # The lease ends by itself.
 
     async def _keep(self) -> None:
-        proxy = self._proxy.with_deadline(self._period / _KEEPS)
+        """An answer counts whenever it comes: on a busy machine, each may take longer than the pause
+        between two requests."""
+        pause = self._period / _KEEPS
+        silence = max(_SILENCE_S, 2 * self._period)
+        proxy = self._proxy.with_deadline(silence)
         kept = time.monotonic()
-        while True:
-            await asyncio.sleep(self._period / _KEEPS)
-            asked = time.monotonic()
-            try:
-                state = await self._ask(schemas.motion.LeaseRequest.KEEP, proxy)
-            except AmberError as error:
-                # Commands may have kept it.
-                if time.monotonic() - kept >= 2 * self._period:
-                    self._lost = str(error)
-                    return
-                continue
-            if not state.yours:
-                self._lost = state.refused
-                return
-            kept = asked
+        ask_at = kept + pause
+        asking: set[asyncio.Task[tuple[float, Any]]] = set()
+        try:
+            while True:
+                wait = max(0.0, ask_at - time.monotonic())
+                if asking:
+                    first = asyncio.FIRST_COMPLETED
+                    done, asking = await asyncio.wait(asking, timeout=wait, return_when=first)
+                else:
+                    done = set()
+                    await asyncio.sleep(wait)
+                if time.monotonic() >= ask_at:
+                    ask_at = time.monotonic() + pause
+                    asking.add(asyncio.ensure_future(self._ask_to_keep(proxy)))
+                for asked, answer in (task.result() for task in done):
+                    if isinstance(answer, AmberError):
+                        # Commands may have kept it.
+                        if time.monotonic() - kept >= silence:
+                            self._lost = str(answer)
+                            return
+                    elif not answer.yours:
+                        self._lost = answer.refused
+                        return
+                    else:
+                        kept = max(kept, asked)
+        finally:
+            for task in asking:
+                task.cancel()
+
+    async def _ask_to_keep(self, proxy: Proxy) -> tuple[float, Any]:
+        """Returns when it asked, and the state of the device or the error."""
+        asked = time.monotonic()
+        try:
+            return asked, await self._ask(schemas.motion.LeaseRequest.KEEP, proxy)
+        except AmberError as error:
+            return asked, error
 
     async def _ask(self, action: int, proxy: Proxy | None = None) -> Any:
         message = DriverMsg(type=DriverMsg.DATA)

@@ -21,6 +21,9 @@ _LEASE_S, _LEASE_MIN_S, _LEASE_MAX_S = 2.0, 0.2, 10.0
 _NAME = 100
 #: The maximum number of clients that wait for a lease.
 _WAITING = 16
+#: A driver that learns so late that a lease has ended did not run at that time: its machine is busy. Its
+#: clients may be just as late, so they get another period, once.
+_LATE_S = 0.1
 #: The interval of news about refused commands, and of those about stops.
 _NEWS_S = 1.0
 
@@ -52,6 +55,21 @@ class _Lease:
     since: float
     period_s: float
     until: float
+    #: Whether it was extended since the last sign of its client, because this driver was late.
+    is_extended: bool = False
+
+    def keep(self, now: float) -> None:
+        self.until, self.is_extended = now + self.period_s, False
+
+    def has_ended(self, now: float) -> bool:
+        """Whether it has ended. It is extended once if this driver is late itself."""
+        if self.until > now:
+            return False
+        if now - self.until > _LATE_S and not self.is_extended:
+            self.keep(now)
+            self.is_extended = True
+            return False
+        return True
 
     def is_of(self, client: int | None) -> bool:
         return client is not None and client in (self.client, self.for_client)
@@ -87,7 +105,6 @@ class Control:
     def request(self, now: float, client: int, message: Any) -> Any:
         """Answers a request for the lease or a halt; None if the message is none."""
         extensions, motion = message.Extensions, messages
-        self.timeout(now)
         refused = for_client = None
         if message.HasExtension(motion.halt_request):
             refused = self._change_halt(now, client, extensions[motion.halt_request])
@@ -120,7 +137,6 @@ class Control:
         valid_until: float | None = None,
     ) -> None:
         """A request moves or stops the device. Raises Refusal."""
-        self.timeout(now)
         if motion == NOTHING:
             return
         if motion == STOPS:
@@ -133,7 +149,7 @@ class Control:
             if not (self._holder.is_of(client) or self._holder.is_of(for_client)):
                 self._counts["holder"] += 1
                 raise self._refuse(now, client, self._held())
-            self._holder.until = now + self._holder.period_s
+            self._holder.keep(now)
         if valid_until is not None and valid_until <= now:
             self._counts["late"] += 1
             why = "the command came too late: it is no longer valid"
@@ -162,8 +178,9 @@ class Control:
         return min(times) if times else None
 
     def timeout(self, now: float) -> None:
-        """Ends what is due."""
-        self._waiting = [it for it in self._waiting if it.until > now]
+        """Ends what is due. Before this, all requests that have come by now must have been handled:
+        one of them may keep a lease."""
+        self._waiting = [it for it in self._waiting if not it.has_ended(now)]
         if self._moving is not None:
             client, until = self._moving
             if until is not None and until <= now:
@@ -171,7 +188,7 @@ class Control:
                 why = f"stopped: the last command of client {client} is no longer valid"
                 self._say(now, _Report.STOPPED, why)
                 self._stop_now()
-        if self._holder is not None and self._holder.until <= now:
+        if self._holder is not None and self._holder.has_ended(now):
             self._end_lease(now, "did not keep its lease")
 
     def poll_stop(self) -> Stop | None:
@@ -200,7 +217,7 @@ class Control:
         if holder is not None and not is_holder and (takes or action == _Action.KEEP):
             # A driver of the holder: it may move the device already.
             if holder.is_of(for_client):
-                holder.until = now + holder.period_s
+                holder.keep(now)
                 return None
         if takes and holder is not None and is_holder:
             lease.since = holder.since
@@ -241,7 +258,7 @@ class Control:
                 return "nobody holds the lease of this device"
             if not is_holder:
                 return self._held()
-            holder.until = now + holder.period_s
+            holder.keep(now)
             return None
         self._leave_list(client)
         if is_holder:
@@ -269,7 +286,8 @@ class Control:
         after = "nobody holds it now"
         if self._waiting:
             following = self._waiting.pop(0)
-            following.since, following.until = now, now + following.period_s
+            following.since = now
+            following.keep(now)
             self._holder = following
             after = f"{following.name} holds the lease"
         self._say(now, _Report.LEASE, f"{old.name} {why}; {after}")

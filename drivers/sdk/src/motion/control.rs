@@ -20,6 +20,9 @@ use super::{Holder, Motion, StopCause};
 const MAX_WAITING: usize = 16;
 /// Why a lease ends whose holder has left.
 const IS_GONE: &str = "is gone";
+/// A driver that learns so late that a lease has ended did not run at that time: its machine is busy.
+/// Its clients may be just as late, so they get another period, once.
+const LATE: Duration = Duration::from_millis(100);
 
 /// Lease, halt and expiry of one device.
 #[derive(Debug, Default)]
@@ -46,6 +49,8 @@ struct Lease {
     since: Instant,
     period: Duration,
     until: Instant,
+    /// Whether it was extended since the last sign of its client, because this driver was late.
+    is_extended: bool,
     was_forced: bool,
 }
 
@@ -125,6 +130,21 @@ impl Lease {
 
     fn keep(&mut self, now: Instant) {
         self.until = now + self.period;
+        self.is_extended = false;
+    }
+
+    /// Whether it has ended. It is extended once if this driver is late itself.
+    fn has_ended(&mut self, now: Instant) -> bool {
+        if self.until > now {
+            return false;
+        }
+        let is_late = now.saturating_duration_since(self.until) > LATE;
+        if is_late && !self.is_extended {
+            self.keep(now);
+            self.is_extended = true;
+            return false;
+        }
+        true
     }
 
     fn to_wire(&self, now: Instant) -> LeaseClient {
@@ -154,7 +174,6 @@ impl Control {
         client: ClientId,
         request: Request<'_>,
     ) -> MotionState {
-        self.timeout(now);
         let for_whom = match request {
             Request::Lease { for_client, .. } => for_client,
             Request::Halt(_) | Request::State => None,
@@ -182,7 +201,6 @@ impl Control {
 
     /// A request moves or stops the device.
     pub(crate) fn command(&mut self, now: Instant, command: Command) -> Result<(), Refusal> {
-        self.timeout(now);
         match command.motion {
             Motion::Nothing => return Ok(()),
             Motion::Stops => {
@@ -266,9 +284,10 @@ impl Control {
         leases.chain(moving).min()
     }
 
-    /// Ends what is due.
+    /// Ends what is due. Before this, all requests that have come by now must have been handled: one
+    /// of them may keep a lease.
     pub(crate) fn timeout(&mut self, now: Instant) {
-        self.waiting.retain(|it| it.until > now);
+        self.waiting.retain_mut(|it| !it.has_ended(now));
         if let Some(moving) = self.moving
             && moving.until.is_some_and(|until| until <= now)
         {
@@ -279,7 +298,7 @@ impl Control {
             });
             self.stop_now(StopCause::Expired);
         }
-        if self.holder.as_ref().is_some_and(|it| it.until <= now) {
+        if self.holder.as_mut().is_some_and(|it| it.has_ended(now)) {
             self.end_lease(now, "did not keep its lease");
         }
     }
@@ -331,6 +350,7 @@ impl Control {
             since: now,
             period,
             until: now + period,
+            is_extended: false,
             was_forced: action == Action::TakeByForce,
         };
         match (&self.blocked, action) {

@@ -523,3 +523,32 @@ fn a_driver_of_the_holder_shares_its_lease() {
     assert!((bench.lease_for(DRIVER, Some(7), Action::Keep, "")).yours());
     assert!(!bench.lease_for(DRIVER, Some(9), Action::Keep, "").yours());
 }
+
+#[test]
+fn a_lease_gets_another_period_if_the_driver_itself_was_late() {
+    let mut bench = Bench::new();
+    bench.lease(7, Action::Take, "a page");
+    assert!(bench.lease(8, Action::Wait, "amber goto").refused.is_none());
+    // The driver did not run from 0 to 1.3 s, when both leases had ended at 1 s.
+    bench.now = bench.start + ms(1300);
+    bench.motions.timeout(bench.now);
+    let state = bench.lease(7, Action::Keep, "a page");
+    assert!(state.yours(), "{:?}", state.refused);
+    assert_eq!(state.waiting.len(), 1);
+    // Only once, until there is a sign of the client.
+    bench.at(2299).lease(8, Action::Wait, "amber goto");
+    bench.now = bench.start + ms(2500);
+    bench.motions.timeout(bench.now);
+    bench.now = bench.start + ms(3700);
+    bench.motions.timeout(bench.now);
+    assert!(!bench.lease(7, Action::Keep, "a page").yours());
+}
+
+#[test]
+fn a_lease_ends_in_time_if_the_driver_was_not_late() {
+    let mut bench = Bench::new();
+    bench.lease(7, Action::Take, "a page");
+    bench.now = bench.start + ms(1100);
+    bench.motions.timeout(bench.now);
+    assert!(!bench.lease(7, Action::Keep, "a page").yours());
+}

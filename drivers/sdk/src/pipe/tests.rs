@@ -2,6 +2,7 @@
 
 mod calls;
 mod ending;
+mod lease;
 mod publishing;
 mod requests;
 mod trouble;
