@@ -250,6 +250,7 @@ class Rules(unittest.TestCase):
             message = DriverMsg(type=DriverMsg.DATA)
             request = message.Extensions[schemas.motion.lease_request]
             request.action, request.period_ms = what, 1000
+            control.timeout(now)
             return control.request(now, client, message)
 
         self.assertTrue(ask(0.0, 1, action.TAKE).yours)
@@ -262,9 +263,22 @@ class Rules(unittest.TestCase):
         # Client 2 has fallen silent.
         self.assertEqual(ask(1.05, 3, action.WAIT).holder.client_id, 3)
         control.command(1.1, motion.MOVES, 3)
-        control.timeout(2.2)
+        control.timeout(2.15)
         stop = control.poll_stop()
         self.assertEqual((stop.client, stop.outdated), (3, {3}))
+
+    def test_a_lease_gets_another_period_if_the_driver_itself_was_late(self):
+        control = motion.Control()
+        take = DriverMsg(type=DriverMsg.DATA)
+        take.Extensions[schemas.motion.lease_request].period_ms = 1000
+        self.assertTrue(control.request(0.0, 1, take).yours)
+        state = DriverMsg(type=DriverMsg.DATA)
+        state.Extensions[schemas.motion.get_motion_state] = True
+        control.timeout(1.5)
+        self.assertTrue(control.request(1.5, 1, state).yours)
+        # Only once.
+        control.timeout(3.0)
+        self.assertFalse(control.request(3.0, 1, state).yours)
 
     def test_commands_that_waited_too_long_move_nothing(self):
         control = motion.Control()
