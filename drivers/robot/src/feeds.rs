@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use amber_client::Client;
-use amber_client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw};
+use amber_client::error::{Error, Unavailability};
+use amber_client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot};
 use amber_client::sources::{self, watch_scans, watch_wheels};
-use amber_proto::Device;
+use amber_client::{Client, Subscription};
+use amber_map::Pose;
+use amber_navigation::kinematics::Twist;
 use amber_proto::ninedof::SubscribeAction;
+use amber_proto::robot::Odometry;
+use amber_proto::{Device, DeviceType};
 use amber_scene::mount;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -21,6 +25,7 @@ use crate::robot::{Measurement, News, Topic};
 
 /// The time between two requests or readings.
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
+const ODOMETRY_PERIOD: Duration = Duration::from_millis(50);
 const POSE_PERIOD: Duration = Duration::from_millis(100);
 const IMU_PERIOD: Duration = Duration::from_millis(50);
 const TARGETS_PERIOD: Duration = Duration::from_millis(500);
@@ -28,6 +33,10 @@ const TARGETS_PERIOD: Duration = Duration::from_millis(500);
 const MOUNT_PERIOD: Duration = Duration::from_secs(2);
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(300);
+/// A device that has not answered for this long is one that the mediator does not know.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The device that reports the odometry.
+const ROBOT: Device = Device::new(DeviceType::ROBOT, 0);
 /// The time between two attempts to subscribe.
 const RETRY: Duration = Duration::from_millis(250);
 
@@ -110,15 +119,8 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
             };
             watch_scans(scanner, take).await;
         }
-        Topic::Wheels(device) => {
-            let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
-            let take = |answer| {
-                if let Ok((_, speeds)) = answer {
-                    sink.offer(device, Measurement::Wheels(speeds));
-                }
-            };
-            watch_wheels(wheels, WHEELS_PERIOD, take).await;
-        }
+        Topic::Wheels(device) => follow_wheels(&client, device, &sink).await,
+        Topic::Odometry(wheels) => follow_odometry(&client, wheels, &sink).await,
         Topic::Pose(device) => {
             let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(POSE_PERIOD);
@@ -189,6 +191,61 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                     }
                 }
             }
+        }
+    }
+}
+
+async fn follow_wheels(client: &Client, device: Device, sink: &Sink) {
+    let wheels = Roboclaw::new(client.device(device)).with_deadline(DEADLINE);
+    let take = |answer| {
+        if let Ok((_, speeds)) = answer {
+            sink.offer(device, Measurement::Wheels(speeds));
+        }
+    };
+    watch_wheels(wheels, WHEELS_PERIOD, take).await;
+}
+
+/// Follows the odometry of the robot; if no device reports it, the speeds of these wheels.
+async fn follow_odometry(client: &Client, wheels: Device, sink: &Sink) {
+    let robot = Robot::new(client.device(ROBOT)).with_deadline(PATIENCE);
+    let Ok(mut published) = robot.odometry_updates(ODOMETRY_PERIOD).await else {
+        // The client has ended.
+        return;
+    };
+    let first = tokio::select! {
+        biased;
+        first = next_odometry(&mut published) => first,
+        () = is_absent(&robot) => tokio::select! {
+            biased;
+            first = next_odometry(&mut published) => first,
+            () = follow_wheels(client, wheels, sink) => return,
+        },
+    };
+    let mut next = first;
+    while let Some(measured) = next {
+        sink.offer(ROBOT, measured);
+        next = next_odometry(&mut published).await;
+    }
+}
+
+async fn next_odometry(published: &mut Subscription<Odometry>) -> Option<Measurement> {
+    let it = published.next().await?.message;
+    Some(Measurement::Odometry(
+        Pose::new(it.x(), it.y(), it.heading()),
+        Twist::new(it.forward(), it.turn()),
+    ))
+}
+
+/// Waits until it is certain that no device reports the odometry.
+async fn is_absent(robot: &Robot) {
+    loop {
+        match robot.odometry().await {
+            Err(Error::NoSuchDevice { .. } | Error::TimedOut { .. }) => return,
+            Err(Error::Unavailable { reason, .. }) if reason == Unavailability::NoSuchDevice => {
+                return;
+            }
+            // It reports it, or will do so.
+            Ok(_) | Err(_) => sleep(PATIENCE).await,
         }
     }
 }

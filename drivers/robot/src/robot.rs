@@ -84,6 +84,9 @@ pub enum Topic {
     Scans(Device),
     /// The measured speeds of the wheels, every 50 ms: [`Measurement::Wheels`].
     Wheels(Device),
+    /// The odometry of the robot, every 50 ms: [`Measurement::Odometry`]. If the robot has no device
+    /// that reports it, the speeds of these wheels: [`Measurement::Wheels`].
+    Odometry(Device),
     /// The pose on the map, every 100 ms: [`Measurement::Pose`].
     Pose(Device),
     /// The motion sensors, every 50 ms: [`Measurement::Imu`].
@@ -103,6 +106,8 @@ pub enum Measurement {
     Scan(Scan),
     /// The speeds of the wheels.
     Wheels(WheelSpeeds),
+    /// The pose of the robot by its wheels alone, since its driver started, and its motion.
+    Odometry(Pose, Twist),
     /// The pose on the map; y is down. `amber_map::Pose::from` has y up and turns
     /// counter-clockwise.
     Pose(MapPose),

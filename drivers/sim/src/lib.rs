@@ -32,6 +32,7 @@
 pub mod ceiling;
 pub mod cli;
 mod clock;
+pub mod clock_file;
 pub mod control;
 mod device;
 mod first;

@@ -22,6 +22,7 @@ use tracing::info;
 use crate::Devices;
 use crate::ceiling::{self, Ceiling};
 use crate::clock::Clock;
+use crate::clock_file::{self, ClockFile};
 use crate::control::{Answer, Control, Request, SimulationState, Wheels};
 use crate::device::{Connection, Device, UnknownDevice};
 use crate::first::first;
@@ -118,6 +119,7 @@ pub struct Simulator {
     robot: Robot,
     map: String,
     clock: Clock,
+    clock_file: ClockFile,
     /// The devices that are plugged in.
     ptys: Ptys,
     tcp: Vec<(Device, TcpPort)>,
@@ -174,6 +176,8 @@ impl Simulator {
         let path = folder.path().to_owned();
         let missing = |what: &str| format!("cannot create the {what} in {}", path.display());
         written.map_err(|error| failed(missing(ceiling::FILE), error))?;
+        let clock_file = (folder.write(clock_file::FILE, "")).and_then(|()| ClockFile::open(&path));
+        let clock_file = clock_file.map_err(|error| failed(missing(clock_file::FILE), error))?;
         let mut tcp = Vec::new();
         for (device, address) in config.devices.addresses() {
             let port = TcpPort::open(address).await;
@@ -191,6 +195,7 @@ impl Simulator {
             robot,
             map: config.map.name,
             clock: Clock::new(config.speed),
+            clock_file,
             ptys: Ptys::open(&path)
                 .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?,
             tcp,
@@ -240,6 +245,8 @@ impl Simulator {
                 () = sleep_until(wake) => Event::Time,
             };
             let now = self.clock.advance(began.elapsed(), due);
+            (self.clock_file.write(self.clock.left_out()))
+                .map_err(|error| failed("cannot write the clock".to_owned(), error))?;
             self.robot.advance(now);
             match event {
                 Event::End => return Ok(()),

@@ -16,6 +16,7 @@ use amber_proto::{Device, DeviceType};
 use tokio::task::JoinHandle;
 
 use super::odometry::Odometry;
+use super::sim_clock::SimClock;
 use super::urdf;
 use crate::robot_file::RobotFile;
 use crate::sources;
@@ -51,12 +52,24 @@ pub(super) struct RobotDriver {
 struct Shared {
     started: Instant,
     odometry: Odometry,
+    /// Of a simulated robot.
+    clock: Option<SimClock>,
     measured: Option<Instant>,
     trouble: String,
     subscribers: Periodic<Duration>,
 }
 
 impl Shared {
+    /// The time of a measurement since the start, of a simulated robot in simulated time.
+    fn time(&self, measured: Instant) -> Duration {
+        let left_out = self
+            .clock
+            .as_ref()
+            .map_or(Duration::ZERO, SimClock::left_out);
+        let since = measured.saturating_duration_since(self.started);
+        since.saturating_sub(left_out)
+    }
+
     /// The odometry, unless it is too old.
     fn message(&self) -> Result<OdometryMessage, String> {
         let none = || self.trouble.clone();
@@ -79,7 +92,7 @@ impl Shared {
 type Stamp = (Option<SystemTime>, u64);
 
 impl RobotDriver {
-    pub(super) fn new(file: Option<PathBuf>, shape: Shape) -> Self {
+    pub(super) fn new(file: Option<PathBuf>, shape: Shape, clock: Option<SimClock>) -> Self {
         Self {
             seen: stamp(file.as_ref()),
             file,
@@ -87,6 +100,7 @@ impl RobotDriver {
             odometry: Arc::new(Mutex::new(Shared {
                 started: now(),
                 odometry: Odometry::new(drive(&shape)),
+                clock,
                 measured: None,
                 trouble: String::new(),
                 subscribers: Periodic::default(),
@@ -223,7 +237,7 @@ async fn follow(link: RobotLink, device: Device, shared: Arc<Mutex<Shared>>) {
                 return;
             }
         };
-        let time = measured.saturating_duration_since(shared.started);
+        let time = shared.time(measured);
         if !shared.odometry.handle_wheels(time, speeds.into()) {
             return;
         }

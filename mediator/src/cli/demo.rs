@@ -18,6 +18,7 @@ use amber_gateways::Demonstration;
 use amber_map::{MapFile, MapPose, Point, Pose, Walls, ros_map};
 use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
+use amber_sim::clock_file;
 use amber_sim::robot::Device;
 use amber_terminal::Failure;
 
@@ -107,9 +108,10 @@ impl Options {
         });
         let map = quoted(&robot.map.to_string_lossy());
         let shape = quoted(&robot.shape.to_string_lossy());
+        let clock = quoted(&self.dir.join(clock_file::FILE).to_string_lossy());
         let maps = quoted(&self.dir.to_string_lossy());
         let others = [
-            format!("robot:0=amber driver robot --config {shape}"),
+            format!("robot:0=amber driver robot --config {shape} --sim-clock {clock}"),
             format!("location:0=amber driver location --map {map}"),
             "collision-avoidance:0=amber driver collision_avoidance".to_owned(),
             format!("drive-to-point:0=amber driver drive_to_point --map {map}"),

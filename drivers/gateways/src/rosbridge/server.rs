@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_map::Pose;
-use amber_navigation::kinematics::Wheels;
+use amber_navigation::kinematics::{Twist, Wheels};
 use amber_navigation::odometry::Odometry;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::Seat;
@@ -43,8 +43,10 @@ pub struct Server {
     helm: Helm,
     /// The requested data of the robot.
     watched: Vec<Topic>,
-    odometry: Odometry,
-    has_wheels: bool,
+    /// Adds up the speeds of the wheels, if the robot does not report its odometry.
+    wheels: Odometry,
+    /// The pose of the robot by its wheels.
+    odometry: Option<Pose>,
     /// The frame of the odometry on the map, while the pose is known.
     odometry_on_map: Option<Pose>,
     /// The last messages, for clients that subscribe later.
@@ -89,8 +91,8 @@ impl Server {
             next_user: 0,
             helm: Helm::new(&config.robot, config.seat),
             watched: Vec::new(),
-            odometry: Odometry::new(config.robot.drive),
-            has_wheels: false,
+            wheels: Odometry::new(config.robot.drive),
+            odometry: None,
             odometry_on_map: None,
             kept: BTreeMap::new(),
             config,
@@ -341,14 +343,14 @@ impl Server {
         let robot = &self.config.robot;
         match published {
             Published::Scan => [Some(Topic::Scans(robot.scanner)), None],
-            Published::Odometry => [Some(Topic::Wheels(robot.wheels)), None],
+            Published::Odometry => [Some(Topic::Odometry(robot.wheels)), None],
             Published::Imu => [Some(Topic::Imu(robot.imu)), None],
             Published::Pose | Published::BarePose | Published::CovariantPose => {
                 [Some(Topic::Pose(robot.location)), None]
             }
             Published::Map => [Some(Topic::Map(robot.maps())), None],
             Published::Frames => [
-                Some(Topic::Wheels(robot.wheels)),
+                Some(Topic::Odometry(robot.wheels)),
                 Some(Topic::Pose(robot.location)),
             ],
             Published::FixedFrames => [Some(Topic::Mount(robot.scanner)), None],
@@ -369,14 +371,12 @@ impl Server {
                     messages::laser_scan(&scan, time, turn_s)
                 });
             }
+            Measurement::Odometry(pose, motion) => self.moved(now, pose, motion),
             Measurement::Wheels(speeds) => {
-                self.has_wheels |= (self.odometry).handle_wheels(now.elapsed, Wheels::from(speeds));
-                let pose = self.odometry.pose_at(now.elapsed);
-                let motion = self.config.robot.twist(speeds);
-                self.publish(now, Published::Odometry, || {
-                    messages::odometry(pose, motion, now.unix)
-                });
-                self.publish_frames(now);
+                if self.wheels.handle_wheels(now.elapsed, Wheels::from(speeds)) {
+                    let motion = self.config.robot.twist(speeds);
+                    self.moved(now, self.wheels.pose_at(now.elapsed), motion);
+                }
             }
             Measurement::Imu(reading) => {
                 self.publish(now, Published::Imu, || messages::imu(&reading, now.unix));
@@ -388,8 +388,10 @@ impl Server {
                 self.publish(now, Published::CovariantPose, || {
                     messages::pose_with_covariance(pose, time)
                 });
-                let start = self.odometry.pose_at(now.elapsed);
-                let start = start.local_pose(Pose::default());
+                let start = self
+                    .odometry
+                    .unwrap_or_default()
+                    .local_pose(Pose::default());
                 self.odometry_on_map = Some(Pose::from(pose).global_pose(start));
                 self.publish_frames(now);
             }
@@ -407,11 +409,21 @@ impl Server {
         }
     }
 
+    /// The pose by the wheels, and the motion.
+    fn moved(&mut self, now: Now, pose: Pose, motion: Twist) {
+        self.odometry = Some(pose);
+        self.publish(now, Published::Odometry, || {
+            messages::odometry(pose, motion, now.unix)
+        });
+        self.publish_frames(now);
+    }
+
     /// Publishes all moving frames that are known now, so that a client that gets few messages misses
     /// none.
     fn publish_frames(&mut self, now: Now) {
-        let robot = (self.has_wheels).then(|| self.odometry.pose_at(now.elapsed));
-        let robot = robot.map(|pose| (messages::ODOMETRY, messages::ROBOT, pose));
+        let robot = self
+            .odometry
+            .map(|pose| (messages::ODOMETRY, messages::ROBOT, pose));
         let on_map = self.odometry_on_map;
         let on_map = on_map.map(|pose| (messages::MAP, messages::ODOMETRY, pose));
         self.publish(now, Published::Frames, || {

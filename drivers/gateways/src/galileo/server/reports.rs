@@ -50,7 +50,10 @@ impl Server {
                 (Path::Goal, Some(text))
             }
             // Galileo has no path for them, so they are not watched.
-            Measurement::Map(_) | Measurement::Mount(_) | Measurement::Progress(_) => return,
+            Measurement::Map(_)
+            | Measurement::Mount(_)
+            | Measurement::Odometry(..)
+            | Measurement::Progress(_) => return,
         };
         let Some(text) = text else {
             return;

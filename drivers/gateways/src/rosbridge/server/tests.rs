@@ -522,7 +522,7 @@ fn frames_lead_from_the_map_to_the_laser() {
     let mut world = World::new();
     world.link(1, Link::Connected);
     let robot = robot();
-    let (wheels, pose) = (Topic::Wheels(robot.wheels), Topic::Pose(robot.location));
+    let (wheels, pose) = (Topic::Odometry(robot.wheels), Topic::Pose(robot.location));
     let watched = world.say(1, json!({"op": "subscribe", "topic": "/tf"}));
     assert_eq!(watched, [Output::Watch(wheels), Output::Watch(pose)]);
     for ms in [0, 50, 100, 150, 200] {
@@ -625,7 +625,27 @@ fn binary_messages_are_texts_or_explained() {
 }
 
 #[test]
-fn odometry_adds_up_the_motion() {
+fn odometry_comes_from_the_robot() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    let outputs = world.say(1, json!({"op": "subscribe", "topic": "/odom"}));
+    assert_eq!(outputs, [Output::Watch(Topic::Odometry(robot().wheels))]);
+    let pose = Pose::new(3.0, -1.0, 0.5);
+    let measured = Measurement::Odometry(pose, Twist::new(0.2, 0.1));
+    let [Output::Send(_, _, text)] = &world.measured(measured)[..] else {
+        panic!("one message");
+    };
+    let text: Value = serde_json::from_slice(text).unwrap();
+    let position = &text["msg"]["pose"]["pose"]["position"];
+    assert_eq!(
+        (&position["x"], &position["y"]),
+        (&json!(3.0), &json!(-1.0))
+    );
+    assert_eq!(text["msg"]["twist"]["twist"]["linear"]["x"], 0.2);
+}
+
+#[test]
+fn without_a_robot_device_odometry_adds_up_the_motion() {
     let mut world = World::new();
     world.link(1, Link::Connected);
     world.say(1, json!({"op": "subscribe", "topic": "/odom"}));
