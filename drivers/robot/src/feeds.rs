@@ -241,7 +241,10 @@ async fn is_absent(robot: &Robot) {
     loop {
         match robot.odometry().await {
             Err(Error::NoSuchDevice { .. } | Error::TimedOut { .. }) => return,
-            Err(Error::Unavailable { reason, .. }) if reason == Unavailability::NoSuchDevice => {
+            Err(Error::Unavailable {
+                reason: Unavailability::NoSuchDevice,
+                ..
+            }) => {
                 return;
             }
             // It reports it, or will do so.
