@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use self::rows::{RoundTrips, Row, Stream};
 use self::series::Series;
 use super::session::Session;
-use super::{call, file, watch};
+use super::{call, file, message};
 
 mod plot;
 mod rows;
@@ -224,7 +224,7 @@ async fn subscription(
         // The measurement starts with the first message.
         let mut begin = None;
         loop {
-            let update = watch::next(&mut updates, device).await?;
+            let update = message::next(&mut updates, device).await?;
             let at = *begin.get_or_insert_with(Instant::now);
             stream.add(at.elapsed(), update.message.len(), update.missed);
             progress.show(|| stream.progress());

@@ -14,8 +14,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::customs::{self, Custom};
+use super::message::Shown;
+use super::names::suggestion;
 use super::session::Session;
-use super::watch::Shown;
 use super::{descriptions, reason, views};
 
 pub(super) const HELP: &str = "\
@@ -234,19 +235,6 @@ impl Options {
         let aliases = customs::aliases(device_type).map(|alias| alias.name);
         let names: Vec<_> = names.chain(aliases).chain([RAW]).collect();
         Failure::wrong(text).hint(suggestion(request, &names, "requests"))
-    }
-}
-
-/// The nearest name, and all of them.
-pub(super) fn suggestion(wrong: &str, names: &[&str], what: &str) -> String {
-    let distance = |name: &str| strsim::damerau_levenshtein(wrong, name);
-    let nearest = names.iter().min_by_key(|name| distance(name));
-    let all = names.join(", ");
-    match nearest {
-        Some(name) if distance(name) <= 1 + name.len() / 3 => {
-            format!("did you mean '{name}'? its {what} are: {all}")
-        }
-        _ => format!("its {what} are: {all}"),
     }
 }
 

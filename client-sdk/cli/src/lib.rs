@@ -36,6 +36,7 @@ mod halt;
 mod lease;
 mod logs;
 mod map;
+mod message;
 mod metrics;
 pub mod names;
 mod overview;

@@ -1,4 +1,5 @@
-//! Where the names of users' devices come from: files, recordings and the mediator. IO.
+//! Where the names of users' devices come from (files, recordings, the mediator), and what a wrong name may
+//! mean. IO.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,4 +106,17 @@ async fn ask(mediator: &MediatorAddress) -> Option<(Vec<Device>, Names)> {
     }
     client.close().await;
     Some((devices, names))
+}
+
+/// The nearest name, and all of them.
+pub(super) fn suggestion(wrong: &str, names: &[&str], what: &str) -> String {
+    let distance = |name: &str| strsim::damerau_levenshtein(wrong, name);
+    let nearest = names.iter().min_by_key(|name| distance(name));
+    let all = names.join(", ");
+    match nearest {
+        Some(name) if distance(name) <= 1 + name.len() / 3 => {
+            format!("did you mean '{name}'? its {what} are: {all}")
+        }
+        _ => format!("its {what} are: {all}"),
+    }
 }

@@ -12,7 +12,7 @@ use amber_terminal::{Failure, Human, fields, note, print, table};
 use serde::Serialize;
 
 use super::file;
-use super::watch;
+use super::message;
 
 mod plot;
 
@@ -91,7 +91,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     let mut scans = scanner.scans().await?;
     let mut shown = 0;
     while options.count.is_none_or(|count| shown < count) {
-        let update = watch::next(&mut scans, options.device).await?;
+        let update = message::next(&mut scans, options.device).await?;
         if update.undecodable > 0 {
             let (device, bad) = (options.device, update.undecodable);
             note(format!("{device}: {bad} invalid messages"));

@@ -18,11 +18,10 @@ use crate::feeds;
 use crate::frames::{self, Points};
 use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
-use crate::outbox::{Channel, Frame};
+use crate::outbox::{Channel, Frame, Mailbox, ROOM};
 use crate::panel;
 use crate::parts::Parts;
 use crate::pilot::{self, Order, Pilots};
-use crate::viewer::Mailbox;
 
 /// The hub and its helpers.
 pub(crate) struct App {
@@ -117,7 +116,7 @@ impl App {
                 let Some(id) = self.hub.open(role, address) else {
                     return;
                 };
-                let mailbox = Arc::new(Mailbox::default());
+                let mailbox = Arc::new(Mailbox::new(ROOM));
                 self.mailboxes.insert(id, mailbox.clone());
                 if opened.send((id, mailbox)).is_err() {
                     self.hub.close(now, id);
@@ -279,12 +278,12 @@ impl App {
             match output {
                 Output::Show(id, channel, frame) => {
                     if let Some(mailbox) = self.mailboxes.get(&id) {
-                        mailbox.show(channel, frame);
+                        mailbox.change(|it| it.show(channel, frame));
                     }
                 }
                 Output::Line(id, frame) => {
                     if let Some(mailbox) = self.mailboxes.get(&id) {
-                        mailbox.line(frame);
+                        mailbox.change(|it| it.line(frame));
                     }
                 }
                 Output::Feed(is_fed) => {

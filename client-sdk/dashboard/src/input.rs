@@ -13,7 +13,7 @@ use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
-use crate::outbox::{Channel, Frame};
+use crate::outbox::{Channel, Frame, Mailbox};
 use amber_web::Role;
 
 /// An input of the hub.
@@ -23,7 +23,7 @@ pub(crate) enum Input {
     Opened(
         Role,
         String,
-        tokio::sync::oneshot::Sender<(ViewerId, Arc<crate::viewer::Mailbox>)>,
+        tokio::sync::oneshot::Sender<(ViewerId, Arc<Mailbox>)>,
     ),
     /// A page has sent a message.
     Said(ViewerId, Message),

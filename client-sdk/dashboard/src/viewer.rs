@@ -3,15 +3,15 @@
 //! The page says hello with its token first. After that, its messages go to the hub, and the frames
 //! that wait for it are sent at a bounded rate.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use amber_web::Guest;
+use amber_web::mailbox::Pace;
 use amber_web::socket::Socket;
 use amber_web::websocket::{Refusal, answer_close, refuse};
-use bytes::Bytes;
-use futures_util::{SinkExt, Stream, StreamExt};
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use amber_web::{Guest, Role};
+use futures_util::{Stream, StreamExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::hub::{self, FULL, Said, ViewerId};
@@ -19,46 +19,13 @@ use crate::input::Input;
 use crate::limits::{
     FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
 };
-use crate::outbox::{Channel, Frame, Outbox};
-use amber_web::Role;
 
-/// The outbox of a page, shared by the hub and the task of the page.
-#[derive(Debug, Default)]
-pub(crate) struct Mailbox {
-    outbox: Mutex<Outbox>,
-    filled: Notify,
-}
-
-impl Mailbox {
-    pub(crate) fn show(&self, channel: Channel, frame: Frame) {
-        self.lock().show(channel, frame);
-        self.filled.notify_one();
-    }
-
-    pub(crate) fn line(&self, frame: Frame) {
-        self.lock().line(frame);
-        self.filled.notify_one();
-    }
-
-    pub(crate) fn dropped(&self) -> u64 {
-        self.lock().dropped()
-    }
-
-    async fn take(&self) -> Vec<Frame> {
-        loop {
-            let frames = self.lock().take();
-            if !frames.is_empty() {
-                return frames;
-            }
-            self.filled.notified().await;
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Outbox> {
-        // No code that holds the lock can panic.
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// How frames are sent to a page.
+const PACE: Pace = Pace {
+    frames: FRAME_PERIOD,
+    pings: PING_PERIOD,
+    patience: WRITE_TIME,
+};
 
 /// The permission of a new page, or the reason why it is refused.
 pub(crate) type Admission = Result<Role, (Refusal, &'static str)>;
@@ -123,7 +90,7 @@ pub(crate) async fn serve(
                 read(stream, id, inputs).await;
             }
         } => {}
-        () = write(sink, &mailbox) => {}
+        () = mailbox.send_to(sink, PACE) => {}
     }
     let _ = inputs.send(Input::Closed(id)).await;
     Ended::Gone
@@ -193,38 +160,5 @@ async fn read(
         if inputs.send(input).await.is_err() {
             return;
         }
-    }
-}
-
-async fn write(mut sink: impl SinkExt<Message> + Unpin, mailbox: &Mailbox) {
-    let mut pings = interval(PING_PERIOD);
-    let mut next = Instant::now();
-    loop {
-        let messages = tokio::select! {
-            biased;
-            _ = pings.tick() => vec![Message::Ping(Bytes::new())],
-            frames = async {
-                sleep_until(next).await;
-                mailbox.take().await
-            } => {
-                next = Instant::now() + FRAME_PERIOD;
-                frames.into_iter().map(message).collect()
-            }
-        };
-        for message in messages {
-            if !matches!(timeout(WRITE_TIME, sink.feed(message)).await, Ok(Ok(()))) {
-                return;
-            }
-        }
-        if !matches!(timeout(WRITE_TIME, sink.flush()).await, Ok(Ok(()))) {
-            return;
-        }
-    }
-}
-
-fn message(frame: Frame) -> Message {
-    match frame {
-        Frame::Text(text) => Message::Text(text.into()),
-        Frame::Binary(bytes) => Message::Binary(bytes),
     }
 }

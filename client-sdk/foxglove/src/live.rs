@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   viewer  -- WebSocket --  session  -->  hub (PURE)  -->  feeds: one client of the mediator
-//!                            outbox   <--   |    ^     <--
+//!                            mailbox  <--   |    ^     <--
 //!                                         catalog, converter
 //! ```
 //!
@@ -17,8 +17,8 @@ mod app;
 mod catalog;
 mod feeds;
 mod hub;
+mod input;
 mod limits;
-mod outbox;
 mod protocol;
 mod server;
 mod services;

@@ -5,47 +5,19 @@ use std::sync::Arc;
 
 use amber_client::Client;
 use amber_proto::Device;
-use amber_proto::mediator::Event;
-use amber_proto::robot::Shape;
 use amber_reflect::Schemas;
 use amber_web::calls;
-use bytes::Bytes;
-use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use amber_web::outbox::{Frame, Outbox};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::catalog::{Described, Feed};
-use super::hub::{CallId, Hub, Output, ViewerId};
-use super::outbox::Frame;
-use super::session::Mailbox;
+use super::hub::{Hub, Output, ViewerId};
+use super::input::{Input, Mailbox, ROOM};
 use super::{feeds, now_ns};
 
 /// Who moves devices, for people.
 const NAME: &str = "amber foxglove";
-
-/// An input.
-pub(super) enum Input {
-    /// A viewer has connected.
-    Opened(oneshot::Sender<(ViewerId, Arc<Mailbox>)>),
-    /// It has sent a text.
-    Text(ViewerId, String),
-    /// It has sent a binary message.
-    Binary(ViewerId, Bytes),
-    /// The answer to a call of a viewer.
-    Answer(CallId, Result<Value, String>),
-    /// It is gone.
-    Closed(ViewerId),
-    /// There is a connection to the mediator.
-    Connected(Client),
-    /// The devices of the mediator.
-    Devices(Vec<Described>),
-    /// The shape of the robot.
-    Shape(Box<Shape>),
-    /// A message of a device.
-    Message(Device, Bytes),
-    /// An event of the mediator.
-    Event(Event),
-}
 
 /// The hub and its helpers.
 pub(super) struct App {
@@ -109,7 +81,7 @@ impl App {
     fn handle(&mut self, input: Input) {
         match input {
             Input::Opened(opened) => {
-                let mailbox = Arc::new(Mailbox::default());
+                let mailbox = Arc::new(Mailbox::new(ROOM));
                 let id = self.hub.open();
                 self.mailboxes.insert(id, mailbox.clone());
                 if opened.send((id, mailbox)).is_err() {
@@ -156,10 +128,10 @@ impl App {
                     self.change(id, |outbox| outbox.line(Frame::Binary(line)));
                 }
                 Output::Data(id, subscription, data) => {
-                    self.change(id, |outbox| outbox.show(subscription, data));
+                    self.change(id, |outbox| outbox.show(subscription, Frame::Binary(data)));
                 }
                 Output::Forget(id, subscription) => {
-                    self.change(id, |outbox| outbox.forget(subscription));
+                    self.change(id, |outbox| outbox.forget(&subscription));
                 }
                 Output::Devices(is_watched) => {
                     self.is_watched = is_watched;
@@ -175,7 +147,7 @@ impl App {
         }
     }
 
-    fn change(&self, id: ViewerId, change: impl FnOnce(&mut super::outbox::Outbox)) {
+    fn change(&self, id: ViewerId, change: impl FnOnce(&mut Outbox<u32>)) {
         if let Some(mailbox) = self.mailboxes.get(&id) {
             mailbox.change(change);
         }

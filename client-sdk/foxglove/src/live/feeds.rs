@@ -15,8 +15,8 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::app::Input;
 use super::catalog::{Described, Feed};
+use super::input::Input;
 use super::limits::{
     ASK_PERIOD, DEVICES_PERIOD, MAP_PERIOD, MEDIATOR_DEADLINE, PARTICLES_PERIOD, RETRY,
     STREAM_PERIOD,

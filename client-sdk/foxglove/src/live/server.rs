@@ -8,7 +8,7 @@ use amber_web::{Access, Advice, Answer, Counts, Limits, Request, StatusCode, hea
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::app::Input;
+use super::input::Input;
 use super::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE, MAX_VIEWERS};
 use super::{protocol, session};
 

@@ -1,51 +1,26 @@
 //! One viewer: its WebSocket. IO.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amber_terminal::note;
+use amber_web::mailbox::Pace;
 use amber_web::socket::Socket;
 use amber_web::websocket::answer_close;
-use bytes::Bytes;
-use futures_util::{SinkExt, Stream, StreamExt};
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use futures_util::{Stream, StreamExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::app::Input;
 use super::hub::ViewerId;
+use super::input::Input;
 use super::limits::{FRAME_PERIOD, PING_PERIOD, SILENT_VIEWER, WRITE_TIME};
-use super::outbox::{Frame, Outbox};
 
-/// The outbox of a viewer, shared by the hub and the task of the viewer.
-#[derive(Debug, Default)]
-pub(super) struct Mailbox {
-    outbox: Mutex<Outbox>,
-    filled: Notify,
-}
-
-impl Mailbox {
-    /// Changes the waiting messages.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Outbox)) {
-        change(&mut self.lock());
-        self.filled.notify_one();
-    }
-
-    async fn take(&self) -> Vec<Frame> {
-        loop {
-            let frames = self.lock().take();
-            if !frames.is_empty() {
-                return frames;
-            }
-            self.filled.notified().await;
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Outbox> {
-        // No code that holds the lock can panic.
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// How messages are sent to a viewer.
+const PACE: Pace = Pace {
+    frames: FRAME_PERIOD,
+    pings: PING_PERIOD,
+    patience: WRITE_TIME,
+};
 
 /// Serves a viewer until it is gone.
 pub(super) async fn serve(socket: Socket, peer: SocketAddr, inputs: mpsc::Sender<Input>) {
@@ -56,14 +31,13 @@ pub(super) async fn serve(socket: Socket, peer: SocketAddr, inputs: mpsc::Sender
     let Ok((id, mailbox)) = viewer.await else {
         return;
     };
-    let mailbox: Arc<Mailbox> = mailbox;
     let (sink, stream) = socket.split();
     // Subscriptions are read even while a slow network takes no messages.
     tokio::select! {
         () = read(stream, id, &inputs) => {}
-        () = write(sink, &mailbox) => {}
+        () = mailbox.send_to(sink, PACE) => {}
     }
-    let dropped = mailbox.lock().dropped();
+    let dropped = mailbox.dropped();
     if dropped > 0 {
         note(format!(
             "viewer {peer} is gone; {dropped} waiting messages were replaced by newer ones"
@@ -88,38 +62,5 @@ async fn read(
         if inputs.send(input).await.is_err() {
             return;
         }
-    }
-}
-
-async fn write(mut sink: impl SinkExt<Message> + Unpin, mailbox: &Mailbox) {
-    let mut pings = interval(PING_PERIOD);
-    let mut next = Instant::now();
-    loop {
-        let messages = tokio::select! {
-            biased;
-            _ = pings.tick() => vec![Message::Ping(Bytes::new())],
-            frames = async {
-                sleep_until(next).await;
-                mailbox.take().await
-            } => {
-                next = Instant::now() + FRAME_PERIOD;
-                frames.into_iter().map(message).collect()
-            }
-        };
-        for message in messages {
-            if !matches!(timeout(WRITE_TIME, sink.feed(message)).await, Ok(Ok(()))) {
-                return;
-            }
-        }
-        if !matches!(timeout(WRITE_TIME, sink.flush()).await, Ok(Ok(()))) {
-            return;
-        }
-    }
-}
-
-fn message(frame: Frame) -> Message {
-    match frame {
-        Frame::Text(text) => Message::Text(text.into()),
-        Frame::Binary(bytes) => Message::Binary(bytes),
     }
 }
