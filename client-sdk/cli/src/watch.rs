@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use amber_client::{Client, MediatorAddress, Update};
+use amber_client::{Client, MediatorAddress, Subscription, Update};
 use amber_proto::Device;
 use amber_reflect::{Schemas, arguments, help};
 use amber_schema::{Interface, Kind, Method};

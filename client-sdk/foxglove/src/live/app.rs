@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::catalog::{Described, Feed};
-use super::hub::{Hub, Output, ViewerId};
+use super::hub::{CallId, Hub, Output, ViewerId};
 use super::input::{Input, Mailbox, ROOM};
 use super::{feeds, now_ns};
 
