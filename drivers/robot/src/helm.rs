@@ -97,14 +97,26 @@ impl Helm {
         errands.any(|running| (running.user, running.errand) == (user, errand))
     }
 
+    /// Whether this user has errands.
+    #[must_use]
+    pub fn has_errands(&self, user: User) -> bool {
+        self.errands.iter().any(|running| running.user == user)
+    }
+
+    /// A user gives no sign of life: the errands of this user end. Wheel speeds have a life of their
+    /// own.
+    pub fn abandon(&mut self, user: User) {
+        let gone = |running: &Running| running.user == user;
+        self.ended
+            .extend(extract(&mut self.errands, gone).map(|it| (it.user, it.errand)));
+    }
+
     /// A user is gone: the motions of this user stop.
     pub fn release(&mut self, user: User) {
         for controls in self.wheels.values_mut() {
             controls.release(user);
         }
-        let gone = |running: &Running| running.user == user;
-        self.ended
-            .extend(extract(&mut self.errands, gone).map(|it| (it.user, it.errand)));
+        self.abandon(user);
     }
 
     /// A user gives up the seat of one robot immediately: the motions of this user there stop.
@@ -181,8 +193,7 @@ impl Helm {
     #[must_use]
     pub fn is_driven_by(&self, user: User) -> bool {
         let mut wheels = self.wheels.values();
-        wheels.any(|it| it.holder() == Some(user) && it.moves())
-            || self.errands.iter().any(|running| running.user == user)
+        wheels.any(|it| it.holder() == Some(user) && it.moves()) || self.has_errands(user)
     }
 
     /// Takes the seat of a robot. Its other devices stop.
@@ -309,6 +320,19 @@ mod tests {
         assert_eq!(helm.next_due(), Some(Duration::ZERO));
         assert_eq!(polled(&mut helm, 1300), [end(B)]);
         assert_eq!(helm.next_due(), None);
+    }
+
+    #[test]
+    fn the_errands_of_a_silent_user_end_and_wheel_speeds_do_not() {
+        let mut helm = helm();
+        assert_eq!(helm.begin(ms(0), A, TARGETS), Ok(()));
+        assert_eq!(helm.drive(ms(0), A, OTHER_ROBOT, GO), Ok(()));
+        polled(&mut helm, 0);
+        helm.abandon(B);
+        assert!(helm.has_errands(A) && polled(&mut helm, 1).is_empty());
+        helm.abandon(A);
+        assert!(!helm.has_errands(A) && helm.is_driven_by(A));
+        assert_eq!(polled(&mut helm, 1), [(A, TARGETS.end())]);
     }
 
     #[test]

@@ -69,7 +69,15 @@ impl Token {
     /// The identity of the endpoint in attachments.
     #[must_use]
     pub fn gid(&self) -> Gid {
-        Gid(xxh3_128(self.to_string().as_bytes()).to_le_bytes())
+        Gid::of_token(&self.to_string())
+    }
+}
+
+impl Gid {
+    /// The identity of the endpoint with this token, with all that newer versions append to it.
+    #[must_use]
+    pub fn of_token(token: &str) -> Self {
+        Self(xxh3_128(token.as_bytes()).to_le_bytes())
     }
 }
 
@@ -240,6 +248,42 @@ mod tests {
         // Newer versions append more.
         let newer: Token = format!("{text}/backends:cpu:").parse().unwrap();
         assert_eq!(newer.endpoint, Some(cmd_vel()));
+    }
+
+    /// The examples in the design document of `rmw_zenoh`.
+    #[test]
+    fn the_published_examples_are_read_and_written() {
+        let string = "std_msgs::msg::dds_::String_/\
+            RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+        let (one, two) = (
+            "aac3178e146ba6f1fc6e6a4085e77f21",
+            "8b20917502ee955ac4476e0266340d5c",
+        );
+        for (text, name, kind) in [
+            (
+                format!("@ros2_lv/2/{one}/0/0/NN/%/%/listener"),
+                "listener",
+                None,
+            ),
+            (
+                format!("@ros2_lv/2/{one}/0/10/MS/%/%/listener/%chatter/{string}/::,10:,:,:,,"),
+                "listener",
+                Some(EntityKind::Subscription),
+            ),
+            (
+                format!("@ros2_lv/2/{two}/0/10/MP/%/%/talker/%chatter/{string}/::,7:,:,:,,"),
+                "talker",
+                Some(EntityKind::Publisher),
+            ),
+        ] {
+            let token: Token = text.parse().unwrap();
+            assert_eq!((token.domain, token.node_name.as_str()), (2, name));
+            assert_eq!(token.endpoint.as_ref().map(|it| it.kind), kind);
+            assert_eq!(token.to_string(), text);
+            // Lyrical may append a part to those of endpoints: everything else stays.
+            let newer = format!("{text}/backends:cpu:").parse::<Token>();
+            assert_eq!(newer.ok(), kind.map(|_| token));
+        }
     }
 
     #[test]
