@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::ros::RosRobot;
-use crate::limits::{LEASE, MAX_SESSIONS};
-use crate::names::Name;
+use crate::limits::{LEASE, MAX_ROUTED, MAX_SESSIONS};
+use crate::names::{Name, ROS_OPERATOR};
+use crate::router::scouting;
 
 pub mod certificates;
 mod ros;
@@ -89,6 +90,9 @@ pub enum RightsError {
     /// The files of the authority and of the router have these names.
     #[error("the name '{0}' is reserved for a file of the fleet: use another one")]
     Reserved(Name),
+    /// The nodes of ROS 2 are an operator of this name for every robot.
+    #[error("the name '{0}' is that of the nodes of ROS 2: use another one")]
+    Nodes(Name),
     /// A right for a robot that is not listed.
     #[error("operator '{operator}' has a right for the robot '{robot}', which is not listed")]
     UnknownRobot {
@@ -134,6 +138,9 @@ impl Rights {
         for name in self.names() {
             if ["ca", "router"].contains(&name.as_str()) {
                 return Err(RightsError::Reserved(name.clone()));
+            }
+            if name.as_str() == ROS_OPERATOR {
+                return Err(RightsError::Nodes(name.clone()));
             }
             if !names.insert(name) {
                 return Err(RightsError::Twice(name.clone()));
@@ -239,11 +246,12 @@ impl Rights {
         json!({
             "mode": "router",
             "listen": { "endpoints": self.router.listen },
-            "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+            "scouting": scouting(),
             "timestamping": { "enabled": true },
             "transport": {
                 "unicast": { "max_sessions": MAX_SESSIONS },
                 "link": {
+                    "rx": { "max_message_size": MAX_ROUTED },
                     "protocols": ["tls"],
                     "tx": { "lease": LEASE.as_millis() as u64, "keep_alive": 4 },
                     "tls": {
@@ -527,6 +535,12 @@ mod tests {
         assert!(error.to_string().contains("'alice' appears twice"));
         let error = rights("[[robot]]\nname = 'ca'").check().unwrap_err();
         assert!(error.to_string().contains("'ca' is reserved for a file"));
+        let error = rights("[[operator]]\nname = 'ros'").check().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("'ros' is that of the nodes of ROS 2")
+        );
         let unknown = "[[operator]]\nname = 'bob'\nwatches = ['r3']";
         let error = rights(unknown).check().unwrap_err();
         assert!(error.to_string().contains("'r3', which is not listed"));

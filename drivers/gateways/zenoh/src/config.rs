@@ -8,12 +8,13 @@ use std::time::Duration;
 use amber_driver::options::{OptionsError, check};
 use amber_gateways::shared::options::RobotOptions;
 use amber_proto::Device;
+use amber_proto::robot::Shape;
 use amber_robot::controls::Seat;
 use amber_robot::robot::Robot;
 use serde::Deserialize;
 
-use crate::limits::{LEASE, MAX_OPERATORS};
-use crate::names::Name;
+use crate::limits::{LEASE, MAX_OPERATORS, MAX_TO_OPERATOR, MAX_TO_ROBOT};
+use crate::names::{Name, ROS_OPERATOR};
 use crate::ros::config::{RosConfig, RosTable};
 
 /// The file of a robot.
@@ -125,6 +126,8 @@ pub struct Link {
     pub connect: Vec<String>,
     /// Without messages for this time, the other side considers the link lost.
     pub lease: Duration,
+    /// The longest message that this side takes, in bytes: Zenoh drops longer ones.
+    pub max_message: usize,
     /// Certificates, for endpoints that begin with `tls/`.
     pub tls: Option<Tls>,
 }
@@ -150,7 +153,7 @@ pub struct Controls {
 }
 
 /// The checked configuration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The connection to the fleet.
     pub link: Link,
@@ -166,6 +169,8 @@ pub struct Config {
     pub own_streams: Vec<OwnStreams>,
     /// The devices that move the robot.
     pub controls: Controls,
+    /// The same as in the file: the robot device says what it leaves out.
+    pub options: RobotOptions,
     /// The operators who may take the seat from another operator.
     pub may_force: Vec<Name>,
     /// The robot as a node of ROS 2, if it is one.
@@ -255,6 +260,7 @@ impl ZenohTable {
         Ok(Link {
             connect,
             lease: Duration::from_millis(lease_ms),
+            max_message: MAX_TO_OPERATOR,
             tls,
         })
     }
@@ -276,7 +282,8 @@ impl File {
             hint: "each robot of a fleet has a unique name, such as --name r1",
         })?;
         let mediator = mediator.or(self.fleet.mediator);
-        let (robot, seat) = RobotOptions::default().checked(self.robot, None)?;
+        let options = self.robot;
+        let (robot, seat) = RobotOptions::default().checked(options.clone(), None)?;
         let (mut periods, mut own_streams) = (Vec::new(), Vec::new());
         for rate in self.rate {
             let hz = check("max_hz", rate.max_hz, 0.01..=1_000.0)?;
@@ -309,7 +316,10 @@ impl File {
             None => None,
         };
         Ok(Config {
-            link: self.zenoh.checked(routers)?,
+            link: Link {
+                max_message: MAX_TO_ROBOT,
+                ..self.zenoh.checked(routers)?
+            },
             ros,
             name,
             mediator: mediator.unwrap_or_else(|| "127.0.0.1".to_owned()),
@@ -317,8 +327,23 @@ impl File {
             periods,
             own_streams,
             controls: Controls { robot, seat },
+            options,
             may_force: self.fleet.may_force,
         })
+    }
+}
+
+impl Config {
+    /// Takes the distance of the wheels and their speed from the shape of the robot, if the file does
+    /// not say them.
+    #[must_use]
+    pub fn with_shape(mut self, shape: &Shape) -> Self {
+        let own = RobotOptions::default();
+        // A shape that is out of range says nothing.
+        if let Ok((robot, seat)) = own.checked(self.options.clone(), Some(shape)) {
+            self.controls = Controls { robot, seat };
+        }
+        self
     }
 }
 
@@ -351,6 +376,12 @@ impl File {
             name: "--operator",
             hint: "each operator has a name, as in the certificate, such as --operator alice",
         })?;
+        if who.as_str() == ROS_OPERATOR {
+            return Err(OptionsError::Value {
+                name: "--operator",
+                problem: format!("'{who}' is the name of the nodes of ROS 2: use another one"),
+            });
+        }
         let mut robots: Vec<FarRobot> = Vec::new();
         let listed = self.remote.into_iter().map(|it| {
             let usual = FarRobot::new(it.robot, it.first_id);

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use amber_terminal::{Human, millis, table};
 use serde::Serialize;
 use zenoh::Session;
+use zenoh::sample::SampleKind;
 
 use crate::health::{Info, State};
 use crate::keys::{ALL_DEVICES_ALIVE, ALL_ROBOTS_ALIVE, RobotKeys, parse_alive};
 use crate::names::Name;
+use crate::ros::clock::in_words;
 
 /// The robots of the fleet at one time.
 #[derive(Clone, Debug, Serialize)]
@@ -55,6 +57,28 @@ pub async fn look(session: &Session, deadline: Duration) -> Result<Fleet, zenoh:
     }
     robots.sort_by(|a, b| a.robot.cmp(&b.robot));
     Ok(Fleet { robots })
+}
+
+/// Whether a robot is in the fleet, or joins it in time.
+///
+/// # Errors
+/// Zenoh fails.
+pub async fn awaited(
+    session: &Session,
+    robot: &Name,
+    deadline: Duration,
+) -> Result<bool, zenoh::Error> {
+    let (sender, mut found) = tokio::sync::mpsc::unbounded_channel();
+    let _tokens = (session.liveliness())
+        .declare_subscriber(RobotKeys::new(robot).alive("*"))
+        .history(true)
+        .callback(move |sample| {
+            if sample.kind() == SampleKind::Put {
+                let _ = sender.send(());
+            }
+        })
+        .await?;
+    Ok(tokio::time::timeout(deadline, found.recv()).await.is_ok())
 }
 
 /// The keys of the tokens of all devices in the fleet.
@@ -145,6 +169,9 @@ fn rows(row: &RobotRow) -> Vec<[String; 6]> {
     }
     if let Some(driver) = info.operators.iter().find(|it| it.drives) {
         remarks.push(format!("{} drives", driver.who));
+    }
+    for (topic, ahead_ms) in &info.clocks {
+        remarks.push(format!("{topic}: a clock is {}", in_words(*ahead_ms)));
     }
     let state = if info.mediator { "up" } else { "no mediator" };
     let trip_us = row.round_trip_us.unwrap_or_default();

@@ -29,6 +29,10 @@ pub struct Info {
     pub operators: Vec<OperatorInfo>,
     /// Counters of forwarded and dropped messages.
     pub counters: BTreeMap<String, u64>,
+    /// The topics of ROS 2 with commands from a clock that does not agree with that of the robot: how
+    /// many milliseconds it is ahead, or behind if negative.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clocks: BTreeMap<String, i64>,
 }
 
 /// The state of a device.

@@ -22,8 +22,11 @@
 //! outside.
 
 pub mod access;
+pub mod certificate;
 pub mod config;
 pub mod counters;
+pub mod diagnosis;
+pub mod doctor;
 pub mod fleet;
 pub mod health;
 pub mod keys;
@@ -32,6 +35,7 @@ pub mod names;
 pub mod pacing;
 pub mod private;
 pub mod problem;
+pub mod quota;
 pub mod remote;
 pub mod robot;
 pub mod ros;

@@ -9,6 +9,15 @@ pub const MAX_NAME: usize = 63;
 /// client.
 pub const MAX_OPERATORS: usize = 64;
 
+/// Programs of one operator: a local mediator has some, and a person one or two. Others find room.
+pub const MAX_PROGRAMS: usize = 16;
+
+/// Of what waits for the robot, one operator has at most this part.
+pub const SHARE: usize = 4;
+
+/// Stops that wait although there is no room for anything else.
+pub const MAX_STOPS: usize = 64;
+
 /// Orders without an answer that wait for the thread that decides about them: a tenth of a second of
 /// several busy operators.
 pub const MAX_ORDERS: usize = 256;
@@ -31,6 +40,16 @@ pub const ORDER_RATE: u32 = 500;
 
 /// An operator without a token leaves the mediator after this time without messages.
 pub const IDLE_OPERATOR: Duration = Duration::from_secs(10);
+
+/// An errand, such as a way to targets, ends this long after the last sign of life of the program that
+/// has set it. With the time until the driver obeys, the robot stands within two seconds.
+pub const ERRAND_LIFE: Duration = Duration::from_millis(1_500);
+
+/// The time between two signs of life of a program with an errand: four may be lost.
+pub const SIGN_PERIOD: Duration = Duration::from_millis(300);
+
+/// Programs of ROS 2 that are asked for a sign of life.
+pub const MAX_ASKED: usize = 16;
 
 /// How long a claim for a seat is valid: programs repeat it, so that claims of ended programs
 /// expire; people drive within this time after a manual request.
@@ -60,9 +79,24 @@ pub const LAST_WORDS: Duration = Duration::from_millis(700);
 /// Without news from the other side for this time, a Zenoh link is lost.
 pub const LEASE: Duration = Duration::from_secs(2);
 
+/// For so many days before the end of a certificate, programs speak of it: people have holidays.
+pub const EXPIRY_WARNING_DAYS: i64 = 14;
+
+/// How often they do.
+pub const EXPIRY_PERIOD: Duration = Duration::from_secs(12 * 3_600);
+
 /// Sessions of a router, each of a robot or a program. Zenoh's own default of 1000 would limit a fleet
 /// before anything else does.
 pub const MAX_SESSIONS: usize = 10_000;
+
+/// The longest message that a robot takes: a thousand times a long scan. Nobody sends it pictures.
+pub const MAX_TO_ROBOT: usize = 1 << 20;
+
+/// The longest message that the program of an operator takes: a large map or a picture.
+pub const MAX_TO_OPERATOR: usize = 16 << 20;
+
+/// The longest message that a router forwards: nodes of ROS 2 send each other point clouds.
+pub const MAX_ROUTED: usize = 64 << 20;
 
 /// The period of sensors that publish only at a period: that of the streams for navigation.
 pub const SENSOR_PERIOD: Duration = Duration::from_millis(50);
@@ -106,6 +140,16 @@ pub const ORDER_AGE: Duration = Duration::from_millis(500);
 
 /// A command of ROS that is older was delayed by the network: the life of a command.
 pub const ROS_AGE: Duration = Duration::from_millis(500);
+
+/// For so long, the first commands of a publisher count by its clock: a few commands must have come
+/// before their fastest one says something.
+pub const ROS_SETTLED: Duration = Duration::from_secs(1);
+
+/// A clock of a node that differs more than this is reported: no usual network explains it.
+pub const CLOCK_TROUBLE: Duration = Duration::from_millis(300);
+
+/// Publishers of commands whose clocks are remembered.
+pub const MAX_CLOCKS: usize = 32;
 
 /// How often a node of ROS 2 reports the state of its devices: the rate that diagnostic tools
 /// expect.

@@ -3,16 +3,18 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use amber_driver::options::{OptionsError, read};
 use amber_proto::Device;
 use amber_terminal::{Failure, exit_code, note, seconds, show};
 use amber_zenoh::access::{Rights, RightsError, certificates};
+use amber_zenoh::certificate::{self, Validity};
 use amber_zenoh::config::{FarRobot, File, Link};
+use amber_zenoh::diagnosis::{self, Trouble};
 use amber_zenoh::names::Name;
 use amber_zenoh::router::{Router, RouterError};
-use amber_zenoh::{fleet, private, remote, robot, router, seat, session};
+use amber_zenoh::{doctor, fleet, private, remote, robot, router, seat, session};
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::Targets;
@@ -48,6 +50,12 @@ enum Verb {
         It runs `amber call` with its own mediator, so `amber` must be installed."
     )]
     Call(CallOptions),
+    /// Show what a device of a far robot publishes; needs no mediator here
+    #[command(
+        after_help = "Example:\n  amber-zenoh watch --robot r2 hokuyo --rate\n\n\
+        It runs `amber watch` with its own mediator, so `amber` must be installed."
+    )]
+    Watch(CallOptions),
     /// Run a program that uses a far robot; needs no mediator here
     #[command(
         after_help = "Examples:\n  amber-zenoh with --robot r2 --devices hokuyo:0 -- amber scan\n  \
@@ -58,6 +66,11 @@ enum Verb {
     With(WithOptions),
     /// List the robots of the fleet and their devices
     Fleet(FleetOptions),
+    /// Find out what is wrong between here and the robots
+    #[command(after_help = "Example:\n  amber-zenoh doctor --config alice.toml\n\n\
+        It shows the link, the days until certificates expire, clocks, and what robots have dropped. \
+        The exit code is 1 if something is wrong.")]
+    Doctor(DoctorOptions),
     /// Show who drives a robot, request its seat, or release it
     #[command(
         after_help = "Example:\n  amber-zenoh seat --robot r2 --operator alice take\n\n\
@@ -142,7 +155,7 @@ struct CallOptions {
     json: bool,
     /// Device of the robot, such as roboclaw or roboclaw:0
     device: Device,
-    /// Request and its arguments, as for `amber call`
+    /// Request or stream and its arguments, as for `amber call` or `amber watch`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     request: Vec<String>,
 }
@@ -169,6 +182,28 @@ struct FleetOptions {
     connect: Vec<String>,
     /// How long to wait for routers and robots
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds)]
+    deadline: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long to wait for a router and for a robot that has just started.
+const PRESENCE: Duration = Duration::from_secs(5);
+
+#[derive(clap::Args)]
+struct DoctorOptions {
+    /// Configuration file; only the table [zenoh] is used
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Name of the robot [default: all]
+    #[arg(long)]
+    robot: Option<Name>,
+    /// Router (may be given several times) [default: tcp/127.0.0.1:7447]
+    #[arg(long, value_name = "tcp|tls/HOST:PORT")]
+    connect: Vec<String>,
+    /// How long to wait for routers and robots
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     deadline: Duration,
     /// Print JSON
     #[arg(long)]
@@ -229,19 +264,15 @@ fn main() -> ExitCode {
         Verb::Robot(options) => runtime.block_on(run_robot(options)),
         Verb::Fleet(options) => runtime.block_on(run_fleet(options)),
         Verb::Seat(options) => runtime.block_on(run_seat(options)),
+        Verb::Doctor(options) => runtime.block_on(run_doctor(options)),
         Verb::Remote(options) => {
             let served = runtime.block_on(run_remote(options));
             // A thread may still wait for stdin.
             runtime.shutdown_background();
             served
         }
-        Verb::Call(options) => {
-            let name = options.device.to_string();
-            let mut program = vec!["amber".to_owned(), "call".to_owned(), name];
-            program.extend(options.json.then(|| "--json".to_owned()));
-            program.extend(options.request);
-            return runtime.block_on(run_with(&options.far, &[options.device], &program));
-        }
+        Verb::Call(options) => return runtime.block_on(run_amber("call", options)),
+        Verb::Watch(options) => return runtime.block_on(run_amber("watch", options)),
         Verb::With(options) => {
             return runtime.block_on(run_with(&options.far, &options.devices, &options.program));
         }
@@ -276,18 +307,27 @@ async fn run_remote(options: RemoteOptions) -> Result<(), Failure> {
     served.map_err(failed)
 }
 
+/// Runs `amber VERB` for a device of a far robot.
+async fn run_amber(verb: &str, options: CallOptions) -> ExitCode {
+    let name = options.device.to_string();
+    let mut program = vec!["amber".to_owned(), verb.to_owned(), name];
+    program.extend(options.json.then(|| "--json".to_owned()));
+    program.extend(options.request);
+    run_with(&options.far, &[options.device], &program).await
+}
+
 /// Runs a program with its own mediator. Returns the exit code of the program.
 async fn run_with(far: &FarOptions, devices: &[Device], program: &[String]) -> ExitCode {
     let ended = async {
-        if let Some(robot) = &far.robot {
-            // Invalid settings are reported before anything starts.
-            let robot = FarRobot::new(robot.clone(), 0);
-            let (who, connect) = (far.operator.clone(), far.connect.clone());
-            let checked = file(far.config.as_deref())?.checked_remote(Some(robot), who, connect);
-            checked.map_err(rejected)?;
-        } else {
+        let Some(name) = &far.robot else {
             return Err(Failure::wrong("--robot is required").hint("e.g. --robot r2"));
-        }
+        };
+        // Invalid settings, and a robot that is not there, are reported before anything starts: the
+        // program would only know its own mediator.
+        let robot = FarRobot::new(name.clone(), 0);
+        let (who, connect) = (far.operator.clone(), far.connect.clone());
+        let checked = file(far.config.as_deref())?.checked_remote(Some(robot), who, connect);
+        check_presence(&checked.map_err(rejected)?.link, name).await?;
         let own = std::env::current_exe().map_err(failed)?;
         let mut driver = vec![own.display().to_string(), "remote".to_owned()];
         let mut option = |name: &str, value: Option<String>| {
@@ -320,6 +360,39 @@ async fn run_fleet(options: FleetOptions) -> Result<(), Failure> {
     show(&fleet.map_err(failed)?, options.json)
 }
 
+/// A robot that is not in the fleet is an error.
+async fn check_presence(link: &Link, robot: &Name) -> Result<(), Failure> {
+    let session = opened(link, PRESENCE).await?;
+    let is_there = fleet::awaited(&session, robot, PRESENCE).await;
+    session.close().await.map_err(failed)?;
+    match is_there.map_err(failed)? {
+        true => Ok(()),
+        false => {
+            let problem = format!(
+                "{robot} is not in the fleet, or the rights of this operator do not allow it"
+            );
+            Err(Failure::new(problem).hint("`amber-zenoh fleet` lists the robots"))
+        }
+    }
+}
+
+async fn run_doctor(options: DoctorOptions) -> Result<(), Failure> {
+    let link = file(options.config.as_deref())?.zenoh;
+    let link = link.checked(options.connect).map_err(rejected)?;
+    let (began, deadline) = (Instant::now(), options.deadline);
+    let session = opened(&link, deadline).await?;
+    let robot = options.robot.as_ref();
+    let report = doctor::examine(&session, &link, robot, began, deadline).await;
+    session.close().await.map_err(failed)?;
+    let report = report.map_err(failed)?;
+    show(&report, options.json)?;
+    match report.problems.len() {
+        0 => Ok(()),
+        1 => Err(Failure::new("1 problem")),
+        number => Err(Failure::new(format!("{number} problems"))),
+    }
+}
+
 async fn run_seat(options: SeatOptions) -> Result<(), Failure> {
     let far = options.far;
     let robot = far.robot.map(|name| FarRobot::new(name, 0));
@@ -345,11 +418,18 @@ async fn run_seat(options: SeatOptions) -> Result<(), Failure> {
 /// A session, if there is a router in time.
 async fn opened(link: &Link, deadline: Duration) -> Result<zenoh::Session, Failure> {
     let Ok(session) = tokio::time::timeout(deadline, session::open(link)).await else {
-        let routers = link.connect.join(" ");
-        return Err(Failure::new(format!("no router at {routers}"))
-            .hint("check that a Zenoh router runs there and accepts the certificates"));
+        let Trouble { text, hint } = diagnosis::find(link).await;
+        return Err(Failure::new(text).hint(hint));
     };
-    session.map_err(failed)
+    let session = session.map_err(failed)?;
+    let tls = link.tls.as_ref();
+    let all = tls
+        .and_then(|tls| certificate::check(tls).ok())
+        .unwrap_or_default();
+    for problem in all.iter().filter_map(Validity::trouble) {
+        note(format_args!("warning: {problem}"));
+    }
+    Ok(session)
 }
 
 async fn run_router(options: RouterOptions) -> Result<(), Failure> {

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_NAME;
 
+/// The operator name of all nodes of ROS 2 together.
+pub const ROS_OPERATOR: &str = "ros";
+
 /// The name of a robot or operator: one part of a Zenoh key, and the name in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]

@@ -23,24 +23,31 @@ use std::time::Duration;
 use amber_client::{Client, Event};
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
+use amber_scene::mount;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use zenoh::Session;
 use zenoh::key_expr::KeyExpr;
 
+use self::clocks::Clocks;
 use self::control::{Control, Input};
 use self::door::{Door, MakeQuestion, Question};
 use self::feed::{Feed, unix_ns};
 use self::outbox::{Asker, Fact, Out, Outbox};
 use self::ros::Ros;
+use crate::certificate;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::health::{Health, Info, OperatorInfo, SeatInfo, State, of_drivers};
 use crate::keys::RobotKeys;
-use crate::limits::{MAX_ORDERS, MAX_QUERIES, MAX_QUESTIONS, RETRY, ROSTER_PERIOD};
+use crate::limits::{
+    MAX_ORDERS, MAX_QUERIES, MAX_QUESTIONS, MAX_STOPS, RETRY, ROSTER_PERIOD, SHARE,
+};
+use crate::quota::Quota;
 use crate::session;
 
+mod clocks;
 mod control;
 mod door;
 mod feed;
@@ -49,6 +56,7 @@ pub mod orders;
 mod outbox;
 mod ros;
 pub mod seats;
+pub mod vigil;
 
 /// The reason why a robot is not in the fleet.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +92,15 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         started = started => started?,
         () = &mut stop => return Ok(()),
     };
+    let config = match mount::shape(&client).await {
+        Some(shape) => config.with_shape(&shape),
+        None => config,
+    };
+    let mut watchers = Watchers(Vec::new());
+    watchers.start(session::watch_link(session.clone()));
+    if let Some(tls) = config.link.tls.clone() {
+        watchers.start(certificate::watch(tls));
+    }
     let counters = Counters::default();
     let (outbox, outbox_thread) = Outbox::start(session.clone(), counters.clone());
     let (inputs, received) = mpsc::unbounded_channel();
@@ -113,6 +130,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         counters,
         operators,
         seats,
+        clocks: Clocks::default(),
         has_mediator: false,
         devices: BTreeMap::new(),
         events: None,
@@ -128,8 +146,24 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
     if !matches!(ended.await, Ok(Ok(()))) {
         tracing::error!("a thread has ended with a panic");
     }
+    drop(watchers);
     session.close().await?;
     served
+}
+
+/// The tasks that write to the log what changes in the link. They end with this.
+struct Watchers(Vec<AbortHandle>);
+
+impl Watchers {
+    fn start(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.push(tokio::spawn(task).abort_handle());
+    }
+}
+
+impl Drop for Watchers {
+    fn drop(&mut self) {
+        self.0.iter().for_each(AbortHandle::abort);
+    }
 }
 
 /// The report of the robot about itself.
@@ -145,6 +179,7 @@ struct Desk {
     counters: Counters,
     operators: watch::Receiver<Vec<OperatorInfo>>,
     seats: watch::Receiver<BTreeMap<i32, SeatInfo>>,
+    clocks: Clocks,
     has_mediator: bool,
     devices: BTreeMap<Device, Shown>,
     events: Option<AbortHandle>,
@@ -217,8 +252,10 @@ impl Desk {
             client: self.client.clone(),
             drivers: drivers.clone(),
             inputs,
+            operators: self.operators.clone(),
             outbox: self.outbox.clone(),
             counters: self.counters.clone(),
+            clocks: self.clocks.clone(),
         };
         Some(tokio::spawn(ros.run()).abort_handle())
     }
@@ -233,8 +270,11 @@ impl Desk {
             keys: self.keys.clone(),
             inputs,
             questions,
-            orders: Arc::new(Semaphore::new(MAX_ORDERS)),
-            queries: Arc::new(Semaphore::new(MAX_QUERIES)),
+            orders: Quota::new(MAX_ORDERS, MAX_ORDERS / SHARE),
+            queries: Quota::new(MAX_QUERIES, MAX_QUERIES / SHARE),
+            stops: Quota::new(MAX_STOPS, MAX_STOPS / SHARE),
+            facts: Arc::new(Semaphore::new(MAX_QUESTIONS)),
+            wheels: self.config.controls.robot.wheels,
             counters: self.counters.clone(),
         };
         let session = &self.session;
@@ -269,6 +309,10 @@ impl Desk {
                 orders.put(sample.key_expr().as_str(), attachment, sample.payload());
             })
             .await?;
+        let signs = door.clone();
+        let signs = (session.declare_subscriber(self.keys.operators()))
+            .callback(move |sample| signs.sign(sample.key_expr().as_str(), sample.attachment()))
+            .await?;
         let operators = (session.liveliness())
             .declare_subscriber(self.keys.operators())
             .history(true)
@@ -276,7 +320,7 @@ impl Desk {
             .await?;
         Ok(Declared {
             _queryables: queryables,
-            _subscribers: [orders, operators],
+            _subscribers: [orders, signs, operators],
         })
     }
 
@@ -433,6 +477,7 @@ impl Desk {
                 .collect(),
             operators: self.operators.borrow().clone(),
             counters: counters.map(|(name, n)| (name.to_owned(), n)).collect(),
+            clocks: self.clocks.all(),
         }
     }
 }
@@ -440,7 +485,7 @@ impl Desk {
 /// The declarations that end when the robot leaves.
 struct Declared {
     _queryables: Vec<zenoh::query::Queryable<()>>,
-    _subscribers: [zenoh::pubsub::Subscriber<()>; 2],
+    _subscribers: [zenoh::pubsub::Subscriber<()>; 3],
 }
 
 /// Waits until seats have changed, and no message about them waits.

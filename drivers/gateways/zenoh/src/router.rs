@@ -9,7 +9,7 @@ use zenoh::{Config, Session};
 
 use crate::session::plain;
 
-use crate::limits::MAX_SESSIONS;
+use crate::limits::{MAX_ROUTED, MAX_SESSIONS};
 
 /// The settings of the router.
 #[derive(Clone, Debug, Default)]
@@ -101,10 +101,19 @@ fn usual() -> serde_json::Value {
     json!({
         "mode": "router",
         "listen": { "endpoints": ["tcp/127.0.0.1:7447"] },
-        "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
+        "scouting": scouting(),
         "timestamping": { "enabled": true },
-        "transport": { "unicast": { "max_sessions": MAX_SESSIONS } },
+        "transport": {
+            "unicast": { "max_sessions": MAX_SESSIONS },
+            "link": { "rx": { "max_message_size": MAX_ROUTED } },
+        },
     })
+}
+
+/// Nodes of ROS 2 are peers: they send each other nothing through the router, which only tells them
+/// where the others are. Without that they would not find each other.
+pub(crate) fn scouting() -> serde_json::Value {
+    json!({ "multicast": { "enabled": false }, "gossip": { "enabled": true } })
 }
 
 fn read(path: &Path) -> Result<Config, RouterError> {

@@ -78,6 +78,9 @@ pub async fn ask(
             return Ok(Shown { robot, seat });
         }
         if Instant::now() + PERIOD > end {
+            // Otherwise the claim would still win when nobody waits for it any more.
+            let release = format!("{key}?{}", Action::Release.parameter());
+            once(session, robot, &release).await?;
             let holder = holder.map_or("nobody".to_owned(), ToString::to_string);
             let problem = format!("{holder} keeps the seat of {robot}");
             return Err(Problem::new(Kind::Occupied, problem)

@@ -3,19 +3,27 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use zenoh::{Config, Session};
 
+use crate::certificate::{self, BadFile};
 use crate::config::Link;
-use crate::limits::RETRY;
+use crate::diagnosis::{self, Trouble};
+use crate::limits::{LINK_PERIOD, RETRY};
 
 /// An unreachable router is logged once per this many attempts.
 const LOG_EVERY: u32 = 30;
 
-/// The configuration is one that Zenoh does not accept.
+/// The configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("Zenoh rejects the configuration: {0}")]
-pub struct Refused(String);
+pub enum Refused {
+    /// Zenoh does not accept it.
+    #[error("Zenoh rejects the configuration: {0}")]
+    Zenoh(String),
+    /// A file of it is missing or invalid.
+    #[error(transparent)]
+    File(#[from] BadFile),
+}
 
 /// Opens a session as a client of a router. Retries until there is one; later, Zenoh itself
 /// reconnects.
@@ -24,6 +32,10 @@ pub struct Refused(String);
 /// The configuration is invalid.
 pub async fn open(link: &Link) -> Result<Session, Refused> {
     let config = config(link)?;
+    if let Some(tls) = &link.tls {
+        // What a person must change is no reason to wait.
+        certificate::check(tls)?;
+    }
     let mut attempts = 0u32;
     loop {
         match zenoh::open(config.clone()).await {
@@ -32,9 +44,9 @@ pub async fn open(link: &Link) -> Result<Session, Refused> {
                 return Ok(session);
             }
             Err(error) if attempts.is_multiple_of(LOG_EVERY) => {
-                let routers = link.connect.join(" ");
-                let why = plain(&error);
-                tracing::warn!("no router at {routers}, retrying: {why}");
+                let Trouble { text, hint } = diagnosis::find(link).await;
+                tracing::warn!("{text}, retrying; {hint}");
+                tracing::debug!("{}", plain(&error));
             }
             Err(_) => {}
         }
@@ -43,9 +55,26 @@ pub async fn open(link: &Link) -> Result<Session, Refused> {
     }
 }
 
+/// Logs losing a router and finding one again, as long as the session lives.
+pub async fn watch_link(session: Session) {
+    let mut looks = interval(LINK_PERIOD);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut was_linked = true;
+    while !session.is_closed() {
+        looks.tick().await;
+        let is_linked = session.info().routers_zid().await.next().is_some();
+        match (was_linked, is_linked) {
+            (true, false) => tracing::warn!("lost the router: nobody in the fleet sees this robot"),
+            (false, true) => tracing::info!("found a router: in the fleet again"),
+            _ => {}
+        }
+        was_linked = is_linked;
+    }
+}
+
 /// A client that finds only the routers that are named, and listens nowhere.
 fn config(link: &Link) -> Result<Config, Refused> {
-    let refused = |error: zenoh::Error| Refused(plain(&error));
+    let refused = |error: zenoh::Error| Refused::Zenoh(plain(&error));
     Config::from_json5(&settings(link).to_string()).map_err(refused)
 }
 
@@ -89,9 +118,11 @@ fn settings(link: &Link) -> Value {
             "retry": { "period_init_ms": 500, "period_max_ms": 1000, "period_increase_factor": 2 },
         },
         "listen": { "endpoints": [] },
+        // It is a client: it neither listens nor looks for others.
         "scouting": { "multicast": { "enabled": false }, "gossip": { "enabled": false } },
         "timestamping": { "enabled": true },
         "transport": { "link": {
+            "rx": { "max_message_size": link.max_message },
             "protocols": protocols,
             "tx": { "lease": millis(link.lease), "keep_alive": 4 },
         } },
@@ -111,6 +142,7 @@ fn settings(link: &Link) -> Value {
 #[cfg(test)]
 mod tests {
     use crate::config::Tls;
+    use crate::limits::MAX_TO_ROBOT;
 
     use super::*;
 
@@ -135,6 +167,7 @@ mod tests {
         let mut link = Link {
             connect: vec!["tcp/127.0.0.1:7447".into()],
             lease: Duration::from_secs(2),
+            max_message: MAX_TO_ROBOT,
             tls: None,
         };
         config(&link).unwrap();

@@ -38,6 +38,8 @@ const DRIVING: [&str; 3] = ["cmd_vel", "goal_pose", "stop"];
 const SHARED: [&str; 3] = ["tf", "tf_static", "diagnostics"];
 /// The token of a bridge: it says nothing about robots.
 const BRIDGE: &str = "@/*/@ros2_lv";
+/// The admin space of sessions: a robot asks there whether the sender of a goal is alive.
+const SESSIONS: &str = "@/*/*/**";
 
 /// A robot in a domain.
 pub(super) struct RosRobot<'a> {
@@ -84,7 +86,7 @@ impl<'a> RosRobot<'a> {
     }
 
     /// The rights of the robot.
-    pub(super) fn owns(&self) -> [Value; 2] {
+    pub(super) fn owns(&self) -> [Value; 4] {
         let mut keys = self.in_all(|layout| self.shown(layout));
         keys.extend(self.in_all(|layout| self.shown_tokens(layout)));
         let owns = rule(
@@ -104,7 +106,20 @@ impl<'a> RosRobot<'a> {
             ],
             &self.in_all(|layout| self.publishers(layout)),
         );
-        [owns, drivers]
+        // It asks the sessions of goals for signs of life.
+        let asks = rule(
+            &format!("{}-asks-sessions", self.name),
+            &["ingress"],
+            &["query"],
+            &[SESSIONS.to_owned()],
+        );
+        let hears = rule(
+            &format!("{}-hears-sessions", self.name),
+            &["egress"],
+            &["reply", "declare_queryable"],
+            &[SESSIONS.to_owned()],
+        );
+        [owns, drivers, asks, hears]
     }
 
     /// The name of the rule [`RosRobot::heard`].
@@ -137,6 +152,12 @@ impl<'a> RosRobot<'a> {
             let tokens = self.in_all(|layout| self.tokens(layout));
             let id = format!("{who}-nodes-{name}");
             rules.push(rule(&id, &["ingress"], &["liveliness_token"], &tokens));
+            let sessions = [SESSIONS.to_owned()];
+            let id = format!("{who}-answers-{name}");
+            let answers = ["reply", "declare_queryable"];
+            rules.push(rule(&id, &["ingress"], &answers, &sessions));
+            let id = format!("{who}-is-asked-by-{name}");
+            rules.push(rule(&id, &["egress"], &["query"], &sessions));
         }
         rules
     }

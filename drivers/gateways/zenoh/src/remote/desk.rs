@@ -356,6 +356,7 @@ impl Desk {
 
     /// Devices whose token is gone for a while are dead.
     pub fn handle_timeout(&mut self, now: Duration) {
+        self.sign(now);
         let due = |place: &Place| place.doubt.is_some_and(|at| at <= now);
         let lost: Vec<_> = (self.places.iter().filter(|(_, place)| due(place)))
             .map(|(device, _)| *device)
@@ -392,7 +393,7 @@ impl Desk {
         let due = due.chain(places.clone().filter_map(|place| place.streams.next_due()));
         let search = places.clone().any(|place| place.is_awaited);
         let search = search.then_some(SEARCH);
-        due.chain(search).min()
+        due.chain(search).chain(self.next_sign()).min()
     }
 
     /// The next output.

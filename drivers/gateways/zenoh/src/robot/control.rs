@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use amber_proto::Device;
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::operators::{Job, Operators};
 use super::orders::{Accepted, Action, Orders, Program};
-use super::outbox::{Asker, Fact, Out, Outbox};
+use super::outbox::{Asker, Fact, Out, Outbox, Permit};
 use super::seats::SeatRequest;
 use crate::config::Controls;
 use crate::counters::Counters;
@@ -23,6 +23,7 @@ use crate::health::{OperatorInfo, SeatInfo};
 use crate::keys::Address;
 use crate::names::Name;
 use crate::problem::{Kind, Problem};
+use crate::quota::Place;
 use crate::stamp::OrderStamp;
 
 /// What comes from operators. Messages need a permit, so the channel is bounded; that an operator is
@@ -34,6 +35,8 @@ pub(super) enum Input {
     Seat(SeatRequest, Option<Program>, Asker),
     /// A question that cannot be read.
     Refuse(Problem, Asker),
+    /// A program gives a sign of life, since this time. Its stamp, if it has sent it by itself.
+    Signed(Program, Instant, Option<OrderStamp>, Option<Place>),
     /// An operator's program has a token.
     Announced(Program),
     /// It has none any more.
@@ -50,7 +53,7 @@ pub(super) struct Incoming {
     /// The receiver of the answer; `None` if the message was put.
     pub(super) asker: Option<Asker>,
     /// Bounds the messages without an asker.
-    pub(super) _permit: Option<OwnedSemaphorePermit>,
+    pub(super) _permit: Option<Permit>,
 }
 
 /// The inputs of the thread.
@@ -134,6 +137,9 @@ impl Control {
                 };
             }
             Input::Refuse(problem, asker) => return self.refuse(Some(asker), problem),
+            Input::Signed(program, since, stamp, _permit) => {
+                return orders.signed(now, &program, since.elapsed(), stamp);
+            }
             Input::Announced(program) => return orders.announced(now, program),
             Input::Gone(program) => return orders.gone(now, &program),
         };
@@ -234,6 +240,9 @@ fn perform(orders: &mut Orders, clients: &mut Operators, now: Duration) {
             Action::Open(user) => clients.open(user, orders.name_of(user)),
             Action::Close(user) => clients.close(user),
             Action::Move(user, order) => clients.order(user, order),
+            Action::Abandon(user) => {
+                clients.abandoned(&orders.name_of(user));
+            }
         }
     }
 }

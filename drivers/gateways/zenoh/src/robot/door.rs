@@ -6,19 +6,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use amber_proto::Device;
+use amber_robot::motion;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use zenoh::bytes::ZBytes;
 use zenoh::query::Query;
 use zenoh::sample::SampleKind;
 
 use super::control::{Incoming, Input};
-use super::orders::Program;
-use super::outbox::Asker;
-use super::seats::SeatRequest;
+use super::orders::{Program, is_stop};
+use super::outbox::{Asker, Permit};
+use super::seats::{SeatAction, SeatRequest};
 use crate::counters::Counters;
 use crate::keys::{Address, RobotKeys, parse_operator, parse_seat};
 use crate::limits::{DEADLINE, MAX_DEADLINE};
+use crate::names::{Name, ROS_OPERATOR};
+use crate::problem::{Kind, Problem};
+use crate::quota::{Place, Quota};
 use crate::stamp::OrderStamp;
 
 /// A question about the robot.
@@ -37,8 +43,14 @@ pub(super) struct Door {
     pub(super) keys: RobotKeys,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
     pub(super) questions: mpsc::Sender<Question>,
-    pub(super) orders: Arc<Semaphore>,
-    pub(super) queries: Arc<Semaphore>,
+    pub(super) orders: Quota,
+    pub(super) queries: Quota,
+    /// For stops, if there is no room for anything else.
+    pub(super) stops: Quota,
+    /// For questions, which nobody asks by name.
+    pub(super) facts: Arc<Semaphore>,
+    /// A device that takes the commands of a Roboclaw.
+    pub(super) wheels: Device,
     pub(super) counters: Counters,
 }
 
@@ -53,9 +65,13 @@ impl Door {
         let stamp = query.attachment().and_then(order_stamp);
         let message = query.payload().map(bytes).unwrap_or_default();
         let key = self.keys.address(&address);
-        let Some(asker) = self.asker(query, key) else {
+        let place = self.place(&self.queries, &address, &message);
+        let Some(asker) = self.asker(query, key, place.map(Permit::Operator)) else {
             return;
         };
+        if let Some(problem) = not_an_operator(&address.who) {
+            return self.input(Input::Refuse(problem, asker));
+        }
         self.input(Input::Message(Box::new(Incoming {
             address,
             stamp,
@@ -70,16 +86,20 @@ impl Door {
         let Some(address) = Address::parse(key) else {
             return self.counters.count("orders_dropped_invalid");
         };
-        let Ok(permit) = self.orders.clone().try_acquire_owned() else {
+        if not_an_operator(&address.who).is_some() {
+            return self.counters.count("orders_dropped_invalid");
+        }
+        let message = bytes(payload);
+        let Some(place) = self.place(&self.orders, &address, &message) else {
             return self.counters.count("orders_dropped_busy");
         };
         self.input(Input::Message(Box::new(Incoming {
             address,
             stamp: attachment.and_then(order_stamp),
-            message: bytes(payload),
+            message,
             deadline: DEADLINE,
             asker: None,
-            _permit: Some(permit),
+            _permit: Some(Permit::Operator(place)),
         })));
     }
 
@@ -98,13 +118,26 @@ impl Door {
             Some(who) => self.keys.seat(who),
             None => self.keys.own("seat"),
         };
+        let permit = match &who {
+            Some(who) => {
+                let stops = matches!(&request, Ok(it) if it.action == SeatAction::Halt);
+                let own = self.queries.take(who);
+                let place = own.or_else(|| stops.then(|| self.stops.take(who)).flatten());
+                place.map(Permit::Operator)
+            }
+            None => self.fact(),
+        };
         let program = who.map(|who| Program {
             who,
             instance: stamp.map_or(0, |stamp| stamp.instance),
         });
-        let Some(asker) = self.asker(query, key) else {
+        let Some(asker) = self.asker(query, key, permit) else {
             return;
         };
+        let refused = program.as_ref().and_then(|it| not_an_operator(&it.who));
+        if let Some(problem) = refused {
+            return self.input(Input::Refuse(problem, asker));
+        }
         self.input(match request {
             Ok(request) => Input::Seat(request, program, asker),
             Err(problem) => Input::Refuse(problem, asker),
@@ -115,6 +148,9 @@ impl Door {
         let Some((who, instance)) = parse_operator(key) else {
             return self.counters.count("operators_dropped_invalid");
         };
+        if not_an_operator(&who).is_some() {
+            return self.counters.count("operators_dropped_invalid");
+        }
         let program = Program { who, instance };
         self.input(match kind {
             SampleKind::Put => Input::Announced(program),
@@ -122,33 +158,67 @@ impl Door {
         });
     }
 
+    /// A sign of life of an operator's program.
+    pub(super) fn sign(&self, key: &str, attachment: Option<&ZBytes>) {
+        let Some((who, instance)) = parse_operator(key) else {
+            return self.counters.count("operators_dropped_invalid");
+        };
+        let Some(place) = self.orders.take(&who) else {
+            return self.counters.count("orders_dropped_busy");
+        };
+        let stamp = attachment.and_then(order_stamp);
+        let program = Program { who, instance };
+        self.input(Input::Signed(program, Instant::now(), stamp, Some(place)));
+    }
+
     pub(super) fn question(&self, query: Query, question: MakeQuestion) {
-        if let Some(asker) = self.asker(query, String::new())
+        if let Some(asker) = self.asker(query, String::new(), self.fact())
             && self.questions.try_send(question(asker)).is_err()
         {
             self.counters.count("queries_dropped_busy");
         }
     }
 
-    /// Dropping a query tells its sender that there is no answer.
-    fn asker(&self, query: Query, key: String) -> Option<Asker> {
-        match self.queries.clone().try_acquire_owned() {
-            Ok(permit) => Some(Asker {
-                query,
-                key,
-                _permit: permit,
-            }),
-            Err(_) => {
-                self.counters.count("queries_dropped_busy");
-                None
-            }
+    /// A place for a message of an operator. A stop finds one even if there is no room.
+    fn place(&self, quota: &Quota, address: &Address, message: &Bytes) -> Option<Place> {
+        if let Some(place) = quota.take(&address.who) {
+            return Some(place);
         }
+        let place = self.stops.take(&address.who)?;
+        let motion = motion::of(address.device, self.wheels, message).ok()?;
+        is_stop(&motion).then_some(place)
+    }
+
+    fn fact(&self) -> Option<Permit> {
+        let permit = self.facts.clone().try_acquire_owned().ok()?;
+        Some(Permit::Other(permit))
+    }
+
+    /// Dropping a query tells its sender that there is no answer.
+    fn asker(&self, query: Query, key: String, permit: Option<Permit>) -> Option<Asker> {
+        let Some(_permit) = permit else {
+            self.counters.count("queries_dropped_busy");
+            return None;
+        };
+        Some(Asker {
+            query,
+            key,
+            _permit,
+        })
     }
 
     fn input(&self, input: Input) {
         // The thread ends when the robot leaves.
         let _ = self.inputs.send(input);
     }
+}
+
+/// The nodes of ROS 2 come through another door: nobody else may be one of them.
+fn not_an_operator(who: &Name) -> Option<Problem> {
+    (who.as_str() == ROS_OPERATOR).then(|| {
+        let problem = format!("'{who}' is the name of the nodes of ROS 2");
+        Problem::new(Kind::Refused, problem).hint("operators need another name")
+    })
 }
 
 fn order_stamp(attachment: &ZBytes) -> Option<OrderStamp> {

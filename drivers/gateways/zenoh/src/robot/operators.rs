@@ -121,6 +121,12 @@ impl Operators {
         self.handles.get(&user)?.refusals.now()
     }
 
+    /// The errands of an operator end without a word from the operator.
+    pub(super) fn abandoned(&self, name: &str) {
+        self.counters.count("errands_abandoned");
+        tracing::warn!("a target or trajectory ends: no sign of life of {name} any more");
+    }
+
     /// The operator leaves the mediator, after the last motion and all jobs.
     pub(super) fn close(&mut self, user: User) {
         self.handles.remove(&user);

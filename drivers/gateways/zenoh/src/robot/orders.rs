@@ -6,6 +6,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use amber_navigation::kinematics::Wheels;
@@ -26,8 +27,10 @@ use super::seats::{SeatAction, SeatRequest, Seats, occupied};
 use crate::config::Controls;
 use crate::health::SeatInfo;
 use crate::keys::{Address, Way};
-use crate::limits::{IDLE_OPERATOR, MAX_OPERATORS, ORDER_AGE, ORDER_RATE};
-use crate::names::Name;
+use crate::limits::{
+    ERRAND_LIFE, IDLE_OPERATOR, MAX_OPERATORS, MAX_PROGRAMS, ORDER_AGE, ORDER_RATE,
+};
+use crate::names::{Name, ROS_OPERATOR};
 use crate::problem::{Kind, Problem};
 use crate::stamp::OrderStamp;
 
@@ -61,9 +64,19 @@ struct Operator {
     last_sequence: Option<u64>,
     lag: Lag,
     rate: Bucket,
+    /// The same for stops: no other message takes their place.
+    stops: Bucket,
     used: Duration,
+    /// The last sign of life: errands end [`ERRAND_LIFE`] later, whatever tokens say.
+    alive: Duration,
     has_token: bool,
 }
+
+/// Sends the stops for which there is no room.
+static RESERVED: LazyLock<Program> = LazyLock::new(|| Program {
+    who: "stops".parse().expect("a name"),
+    instance: u64::MAX,
+});
 
 /// The robot's handling of a message; wheel motion comes from [`Orders::poll`].
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +98,8 @@ pub enum Action {
     Close(User),
     /// A motion.
     Move(User, Order),
+    /// The errands of the client end, because its program gives no sign of life. Their ends follow.
+    Abandon(User),
 }
 
 impl Orders {
@@ -142,19 +157,21 @@ impl Orders {
             who: address.who.clone(),
             instance: stamp.map_or(0, |stamp| stamp.instance),
         };
-        let operator = self.admit(now, program)?;
+        let stops = is_stop(&motion);
+        let operator = self.admit_for(now, program, stops)?;
         // Requests may overtake each other: the sender waits for the answers.
         if address.way == Way::Drive {
-            operator.check(stamp.map(|stamp| stamp.sequence))?;
+            operator.check(stamp.map(|stamp| stamp.sequence), stops)?;
         }
         let sent_ns = stamp.and_then(|stamp| stamp.sent_ns);
         let lag = sent_ns.map(|sent_ns| operator.lag.arrived(now, sent_ns));
         if starts_motion(&motion) && lag.is_some_and(|lag| lag > ORDER_AGE) {
             return Err(held_up(lag.unwrap_or_default()));
         }
-        if !operator.rate.take(now) {
-            let problem = format!("more than {ORDER_RATE} messages per second");
-            return Err(Problem::new(Kind::Busy, problem));
+        operator.pay(now, stops)?;
+        // All nodes of ROS are one program: that one of them drives says nothing about the others.
+        if address.who.as_str() != ROS_OPERATOR || matches!(motion, Motion::Begin(_)) {
+            operator.signed(now.saturating_sub(lag.unwrap_or_default()));
         }
         let user = operator.user;
         let robot = self.helm.robot_of(device);
@@ -201,6 +218,26 @@ impl Orders {
         }
     }
 
+    /// A program gives a sign of life. `age` is how long ago it has given it, if that is known
+    /// otherwise; the stamp of the program may show that it was delayed.
+    pub fn signed(
+        &mut self,
+        now: Duration,
+        program: &Program,
+        age: Duration,
+        stamp: Option<OrderStamp>,
+    ) {
+        let Some(operator) = self.operators.get_mut(program) else {
+            // It has ordered nothing.
+            return;
+        };
+        let sent_ns = stamp.and_then(|stamp| stamp.sent_ns);
+        let lag = sent_ns.map(|sent_ns| operator.lag.arrived(now, sent_ns));
+        let age = age.max(lag.unwrap_or_default());
+        operator.signed(now.saturating_sub(age));
+        operator.used = now;
+    }
+
     /// The token of a program is gone: its motions stop.
     pub fn gone(&mut self, now: Duration, program: &Program) {
         let Some(operator) = self.operators.remove(program) else {
@@ -233,11 +270,9 @@ impl Orders {
             return Ok(self.seat_info(now, request));
         }
         let who = program.who.clone();
-        let operator = self.admit(now, program)?;
-        if !operator.rate.take(now) {
-            let problem = format!("more than {ORDER_RATE} messages per second");
-            return Err(Problem::new(Kind::Busy, problem));
-        }
+        let stops = request.action == SeatAction::Halt;
+        let operator = self.admit_for(now, program, stops)?;
+        operator.pay(now, stops)?;
         if let SeatAction::Halt | SeatAction::ReleaseHalt = request.action {
             let is_halted = request.action == SeatAction::Halt;
             let user = operator.user;
@@ -300,8 +335,18 @@ impl Orders {
         self.actions.extend(users);
     }
 
-    /// Programs without a token that have been silent for a while are gone.
+    /// Programs without a token that have been silent for a while are gone. Errands end earlier.
     pub fn handle_timeout(&mut self, now: Duration) {
+        let is_over = |it: &Operator| it.alive + ERRAND_LIFE <= now;
+        let all = self.operators.values().filter(|it| is_over(it));
+        let lost: Vec<_> = all.map(|it| it.user).collect();
+        for user in lost {
+            if self.helm.has_errands(user) {
+                self.helm.abandon(user);
+                self.actions.push_back(Action::Abandon(user));
+                self.drain(now);
+            }
+        }
         let silent = |it: &Operator| !it.has_token && it.used + IDLE_OPERATOR <= now;
         let silent: Vec<_> = (self.operators.iter())
             .filter(|(_, operator)| silent(operator))
@@ -327,8 +372,10 @@ impl Orders {
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let operators = self.operators.values().filter(|it| !it.has_token);
-        let silent = operators.map(|it| it.used + IDLE_OPERATOR).min();
-        let own = silent.into_iter().chain(self.helm.next_due());
+        let silent = operators.map(|it| it.used + IDLE_OPERATOR);
+        let busy = (self.operators.values()).filter(|it| self.helm.has_errands(it.user));
+        let lost = busy.map(|it| it.alive + ERRAND_LIFE);
+        let own = silent.chain(lost).chain(self.helm.next_due());
         own.chain(self.seats.next_due()).min()
     }
 
@@ -362,13 +409,24 @@ impl Orders {
     }
 
     fn admit(&mut self, now: Duration, program: Program) -> Result<&mut Operator, Problem> {
-        let is_full = self.operators.len() >= MAX_OPERATORS;
+        self.admit_for(now, program, false)
+    }
+
+    /// A stop needs no place among the operators: there is one client more for all such stops.
+    fn admit_for(
+        &mut self,
+        now: Duration,
+        mut program: Program,
+        stops: bool,
+    ) -> Result<&mut Operator, Problem> {
+        if let Err(problem) = self.check_room(&program) {
+            if !stops {
+                return Err(problem);
+            }
+            program = RESERVED.clone();
+        }
         let operator = match self.operators.entry(program) {
             Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(_) if is_full => {
-                let problem = format!("more than {MAX_OPERATORS} operators use this robot");
-                return Err(Problem::new(Kind::Busy, problem));
-            }
             Entry::Vacant(entry) => {
                 self.last_user += 1;
                 let user = User(self.last_user);
@@ -378,13 +436,35 @@ impl Orders {
                     last_sequence: None,
                     lag: Lag::default(),
                     rate: Bucket::new(ORDER_RATE),
+                    stops: Bucket::new(ORDER_RATE),
                     used: now,
+                    alive: now,
                     has_token: false,
                 })
             }
         };
         operator.used = now;
         Ok(operator)
+    }
+
+    /// Whether there is room for a program: among all, and among those of its operator.
+    fn check_room(&self, program: &Program) -> Result<(), Problem> {
+        if self.operators.contains_key(program) {
+            return Ok(());
+        }
+        let others = self.operators.keys().filter(|it| **it != *RESERVED);
+        if others.clone().count() >= MAX_OPERATORS {
+            let problem = format!("more than {MAX_OPERATORS} operators use this robot");
+            return Err(Problem::new(Kind::Busy, problem));
+        }
+        let who = &program.who;
+        if others.filter(|it| it.who == *who).count() >= MAX_PROGRAMS {
+            let problem = format!("{who} uses this robot with {MAX_PROGRAMS} programs");
+            return Err(Problem::new(Kind::Busy, problem).hint(
+                "end some of them; without a token, they count until 10 s after their last message",
+            ));
+        }
+        Ok(())
     }
 
     /// The robot whose seat is meant: that of the configuration, unless the request names another.
@@ -445,16 +525,46 @@ impl Orders {
 }
 
 impl Operator {
-    /// The numbers of orders grow. Programs need not number them.
-    fn check(&mut self, sequence: Option<u64>) -> Result<(), Problem> {
-        if sequence.is_some() && sequence <= self.last_sequence {
+    /// Refuses what comes too often.
+    fn pay(&mut self, now: Duration, stops: bool) -> Result<(), Problem> {
+        let bucket = if stops {
+            &mut self.stops
+        } else {
+            &mut self.rate
+        };
+        match bucket.take(now) {
+            true => Ok(()),
+            false => {
+                let problem = format!("more than {ORDER_RATE} messages per second");
+                Err(Problem::new(Kind::Busy, problem))
+            }
+        }
+    }
+
+    fn signed(&mut self, at: Duration) {
+        self.alive = self.alive.max(at);
+    }
+
+    /// The numbers of orders grow. Programs need not number them. A stop is never late, but what was
+    /// sent before it is.
+    fn check(&mut self, sequence: Option<u64>, stops: bool) -> Result<(), Problem> {
+        if !stops && sequence.is_some() && sequence <= self.last_sequence {
             return Err(Problem::new(
                 Kind::Late,
                 "a newer message has arrived before",
             ));
         }
-        self.last_sequence = sequence.or(self.last_sequence);
+        self.last_sequence = self.last_sequence.max(sequence);
         Ok(())
+    }
+}
+
+/// Whether a message only stops something.
+pub(super) fn is_stop(motion: &Motion) -> bool {
+    match motion {
+        Motion::End(_) => true,
+        Motion::Wheels(speeds, rest) => *speeds == WheelSpeeds::STOP && rest.is_none(),
+        Motion::None | Motion::Begin(_) => false,
     }
 }
 

@@ -18,6 +18,7 @@ use zenoh::{Session, Wait};
 
 use crate::counters::Counters;
 use crate::problem::Problem;
+use crate::quota::Place;
 
 /// A message to send. The channel is bounded by the senders: queries need a permit, and the rest
 /// changes when drivers do.
@@ -54,7 +55,15 @@ pub(super) struct Asker {
     /// The key of the answer.
     pub(super) key: String,
     /// Bounds the queries that wait.
-    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) _permit: Permit,
+}
+
+/// The place of something that waits.
+pub(super) enum Permit {
+    /// One of those of an operator.
+    Operator(#[expect(dead_code, reason = "it is kept until it is dropped")] Place),
+    /// Any other.
+    Other(#[expect(dead_code, reason = "it is kept until it is dropped")] OwnedSemaphorePermit),
 }
 
 /// The channel to the thread.

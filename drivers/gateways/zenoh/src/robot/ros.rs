@@ -21,19 +21,26 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use zenoh::Session;
 
+use self::asking::Asking;
 use self::inputs::Inputs;
 use self::node::Node;
 use self::sources::Source;
+use super::clocks::Clocks;
 use super::control::Input;
+use super::orders::Program;
 use super::outbox::Outbox;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::health::OperatorInfo;
+use crate::names::{Name, ROS_OPERATOR};
 use crate::ros::config::RosConfig;
 use crate::ros::layout::Interest;
 use crate::ros::topics::{Topic, TopicSet};
 
+mod asking;
 mod inputs;
 mod node;
+mod plans;
 mod sources;
 
 /// The inputs of the node.
@@ -46,8 +53,11 @@ pub(super) struct Ros {
     /// The drivers of the mediator; `None` while it does not answer.
     pub(super) drivers: watch::Receiver<Option<Vec<Driver>>>,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
+    /// Those who use the robot.
+    pub(super) operators: watch::Receiver<Vec<OperatorInfo>>,
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
+    pub(super) clocks: Clocks,
 }
 
 /// The state that all sources share.
@@ -59,6 +69,7 @@ struct Shared {
     drivers: watch::Receiver<Option<Vec<Driver>>>,
     /// The topics with subscribers.
     interest: watch::Receiver<Interest>,
+    clocks: Clocks,
     /// The newest pose on the map, and its time.
     found: watch::Sender<Option<(Instant, MapPose)>>,
 }
@@ -83,10 +94,18 @@ impl Ros {
             client: self.client,
             drivers: self.drivers,
             interest: interests,
+            clocks: self.clocks,
             found: watch::channel(None).0,
         });
+        let program = Program {
+            who: ROS_OPERATOR.parse::<Name>().expect("a name"),
+            instance: fastrand::u64(1..),
+        };
+        let asking = Asking::new(self.session.clone(), self.inputs.clone(), program.clone());
         let inputs = Inputs {
+            program,
             shared: shared.clone(),
+            asking: asking.clone(),
             session: self.session,
             inputs: self.inputs,
             outbox: self.outbox,
@@ -95,6 +114,9 @@ impl Ros {
         // These live until the robot leaves.
         let _declared = inputs.declare().await?;
         let mut running = Running::default();
+        running
+            .1
+            .push(tokio::spawn(asking.run(self.operators)).abort_handle());
         for source in Source::OF_THE_ROBOT {
             running.start(source, &shared);
         }
@@ -120,7 +142,7 @@ impl Ros {
 
 /// The tasks of all sources. They end with it.
 #[derive(Default)]
-struct Running(BTreeMap<Source, AbortHandle>);
+struct Running(BTreeMap<Source, AbortHandle>, Vec<AbortHandle>);
 
 impl Running {
     /// Topics appear with the device in the list of the mediator, and disappear with it. A driver
@@ -153,7 +175,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.values().for_each(AbortHandle::abort);
+        let all = self.0.values().chain(&self.1);
+        all.for_each(AbortHandle::abort);
     }
 }
 

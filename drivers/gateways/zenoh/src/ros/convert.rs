@@ -12,7 +12,7 @@ use amber_navigation::kinematics::{SkidSteer, Twist as Motion, Wheels};
 use amber_navigation::odometry::Odometry as WheelOdometry;
 use amber_proto::location::{Covariance, Quality};
 use amber_ros2::messages::{
-    Header, Imu, JointState, LaserScan, MagneticField, MapMetaData, OccupancyGrid, Odometry,
+    Header, Imu, JointState, LaserScan, MagneticField, MapMetaData, OccupancyGrid, Odometry, Path,
     Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Time, Transform,
     TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
 };
@@ -38,6 +38,8 @@ pub struct Frames {
 pub struct Laser {
     /// The time of one turn.
     pub turn: Duration,
+    /// The time between two scans: longer if some turns are left out.
+    pub period: Duration,
     /// The shortest distance that it measures, in metres.
     pub min_m: f64,
     /// The longest distance that it measures, in metres.
@@ -49,6 +51,11 @@ const USUAL_PLACE_M: f64 = 0.1;
 const USUAL_HEADING_RAD: f64 = 0.1;
 /// The variance of unmeasured values, such as the height.
 const UNKNOWN: f64 = 1e6;
+/// The standard deviations of motion sensors of this kind on a robot that moves: their noise, and the
+/// shaking of the floor. Filters take 0 for a perfect sensor.
+const ACCELERATION_M_S2: f64 = 0.3;
+const RATE_RAD_S: f64 = 0.02;
+const FIELD_T: f64 = 2e-6;
 /// Tesla in a thousandth of a gauss.
 const TESLA_PER_MGAUSS: f64 = 1e-7;
 
@@ -73,6 +80,7 @@ impl Default for Laser {
     fn default() -> Self {
         Self {
             turn: Duration::from_millis(100),
+            period: Duration::from_millis(100),
             min_m: 0.02,
             max_m: 5.6,
         }
@@ -96,7 +104,7 @@ pub fn scan(scan: &Scan, laser: &Laser, frames: &Frames, ended_ns: u64) -> Laser
         angle_max: even.end_rad as f32,
         angle_increment: step_rad as f32,
         time_increment: (turn_s * step_rad / (2.0 * PI)) as f32,
-        scan_time: turn_s as f32,
+        scan_time: laser.period.as_secs_f64() as f32,
         range_min: laser.min_m as f32,
         range_max: laser.max_m as f32,
         ranges: even
@@ -120,6 +128,8 @@ pub fn imu(reading: &ImuReading, frames: &Frames, stamp_ns: u64) -> Option<Imu> 
         ..Imu::default()
     };
     message.orientation_covariance[0] = -1.0;
+    message.angular_velocity_covariance = diagonal(RATE_RAD_S * RATE_RAD_S);
+    message.linear_acceleration_covariance = diagonal(ACCELERATION_M_S2 * ACCELERATION_M_S2);
     Some(message)
 }
 
@@ -136,8 +146,35 @@ pub fn magnetic_field(
     Some(MagneticField {
         header: Header::new(stamp_ns, &frames.imu),
         magnetic_field: vector(ahead_left_up.map(|mgauss| mgauss * TESLA_PER_MGAUSS)),
-        ..MagneticField::default()
+        magnetic_field_covariance: diagonal(FIELD_T * FIELD_T),
     })
+}
+
+/// The covariance of three values that are equally uncertain.
+fn diagonal(variance: f64) -> [f64; 9] {
+    let mut covariance = [0.0; 9];
+    (covariance[0], covariance[4], covariance[8]) = (variance, variance, variance);
+    covariance
+}
+
+/// The way to a target: points on the map of Amber, which has y down.
+#[must_use]
+pub fn plan(points: impl Iterator<Item = (f64, f64)>, frames: &Frames, stamp_ns: u64) -> Path {
+    let header = Header::new(stamp_ns, &frames.map);
+    let points: Vec<_> = points.map(|(x, y)| (x, 0.0 - y)).collect();
+    // Each pose looks to the next one, and the last one as that before it.
+    let mut heading = 0.0;
+    let poses = points.iter().enumerate().map(|(index, (x, y))| {
+        if let Some((next_x, next_y)) = points.get(index + 1) {
+            heading = (next_y - y).atan2(next_x - x);
+        }
+        PoseStamped {
+            header: header.clone(),
+            pose: RosPose::flat(*x, *y, heading),
+        }
+    });
+    let poses = poses.collect();
+    Path { header, poses }
 }
 
 /// The pose of the robot, according to the wheels.
@@ -325,6 +362,9 @@ pub enum Refusal {
     /// It is older than the life of a command.
     #[error("the command is too old")]
     Old,
+    /// Its time has not come yet.
+    #[error("the command comes from the future: the clocks do not agree")]
+    Future,
     /// It is in another frame than the map.
     #[error("goals must be in the frame {expected}, not in '{found}'")]
     Frame {
@@ -350,28 +390,11 @@ pub fn motion(twist: &Twist) -> Result<Motion, Refusal> {
     }
 }
 
-/// The same for a command with a time. `life` is how long a command holds; without one, the clocks
-/// do not agree and the time does not count. A time of 0 does not count either.
-///
-/// # Errors
-/// A number is not finite, or the command is too old.
-pub fn stamped_motion(
-    command: &TwistStamped,
-    now_ns: u64,
-    life: Option<Duration>,
-) -> Result<Motion, Refusal> {
-    let stamp_ns = command
-        .header
-        .stamp
-        .as_ns()
-        .filter(|stamp_ns| *stamp_ns > 0);
-    if let (Some(stamp_ns), Some(life)) = (stamp_ns, life) {
-        let age = Duration::from_nanos(now_ns.saturating_sub(stamp_ns));
-        if age > life {
-            return Err(Refusal::Old);
-        }
-    }
-    motion(&command.twist)
+/// The time of a command with a header; `None` if it names none.
+#[must_use]
+pub fn stamp_ns(command: &TwistStamped) -> Option<u64> {
+    let stamp = command.header.stamp.as_ns();
+    stamp.filter(|stamp_ns| *stamp_ns > 0)
 }
 
 /// The position of a goal. Its direction is lost: Amber drives to points.

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use amber_proto::Device;
 use amber_ros2::messages::{DiagnosticArray, DiagnosticStatus, Header, KeyValue, Level};
 
+use super::clock::in_words;
 use crate::health::{Health, State};
 
-/// The states of all devices of a robot. `None`: the mediator does not answer.
+/// The states of all devices of a robot. `None`: the mediator does not answer. `clocks` has the topics
+/// with commands from a clock that does not agree, with the milliseconds that it is ahead.
 #[must_use]
 pub fn array(
     robot: &str,
     devices: Option<&BTreeMap<Device, Health>>,
+    clocks: &BTreeMap<String, i64>,
     stamp_ns: u64,
 ) -> DiagnosticArray {
     let mediator = DiagnosticStatus {
@@ -31,7 +34,33 @@ pub fn array(
     let devices = devices.map(|(device, health)| status(robot, *device, health));
     DiagnosticArray {
         header: Header::new(stamp_ns, ""),
-        status: std::iter::once(mediator).chain(devices).collect(),
+        status: [mediator, clock(robot, clocks)]
+            .into_iter()
+            .chain(devices)
+            .collect(),
+    }
+}
+
+fn clock(robot: &str, clocks: &BTreeMap<String, i64>) -> DiagnosticStatus {
+    let values = clocks.iter().map(|(topic, ahead_ms)| KeyValue {
+        key: topic.clone(),
+        value: in_words(*ahead_ms),
+    });
+    DiagnosticStatus {
+        level: if clocks.is_empty() {
+            Level::OK
+        } else {
+            Level::WARN
+        },
+        name: format!("{robot}: clocks"),
+        message: match clocks.first_key_value() {
+            None => "no node with commands has another time".to_owned(),
+            Some((topic, ahead_ms)) => {
+                format!("the clock of a node on {topic} is {}", in_words(*ahead_ms))
+            }
+        },
+        hardware_id: robot.to_owned(),
+        values: values.collect(),
     }
 }
 
@@ -89,18 +118,27 @@ mod tests {
                 "its driver does not run",
             ),
         ] {
-            let array = array("r1", Some(&[(hokuyo, health)].into()), 7);
-            let [mediator, found] = &array.status[..] else {
+            let array = array("r1", Some(&[(hokuyo, health)].into()), &BTreeMap::new(), 7);
+            let [mediator, clocks, found] = &array.status[..] else {
                 panic!("{array:?}");
             };
             assert_eq!((mediator.level, found.level), (Level::OK, level));
+            assert_eq!(clocks.level, Level::OK);
             assert_eq!(found.name, "r1: hokuyo:0");
             assert_eq!(found.message, message);
             assert_eq!(found.values[0].value, "check the cable");
             assert_eq!(found.values[1].value, "3");
         }
-        let stale = array("r1", None, 7);
-        assert_eq!(stale.status.len(), 1);
+        let clocks = [("/r1/cmd_vel".to_owned(), -700)].into();
+        let stale = array("r1", None, &clocks, 7);
+        assert_eq!(stale.status.len(), 2);
         assert_eq!(stale.status[0].level, Level::STALE);
+        let clock = &stale.status[1];
+        assert_eq!(
+            (clock.level, clock.name.as_str()),
+            (Level::WARN, "r1: clocks")
+        );
+        let expected = "the clock of a node on /r1/cmd_vel is 0.7 s behind that of the robot";
+        assert_eq!(clock.message, expected);
     }
 }

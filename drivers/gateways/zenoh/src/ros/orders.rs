@@ -3,6 +3,8 @@
 //! The messages are handled like those of any operator, so the seat, the life of a command (half a
 //! second) and the speed limits are the same: see `robot::orders`.
 
+use std::time::Duration;
+
 use amber_navigation::kinematics::Twist as Motion;
 use amber_proto::{Device, DeviceMessage, drive_to_point, roboclaw};
 use amber_robot::robot::Robot;
@@ -13,11 +15,12 @@ use amber_values::{Row, Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message;
 
+use super::clock::Clock;
 use super::config::RosConfig;
 use super::convert;
 use super::layout::Layout;
 use super::topics::Topic;
-use crate::limits::ROS_AGE;
+use crate::limits::MAX_CLOCKS;
 
 /// The meaning of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,28 @@ pub struct Inbox {
     config: RosConfig,
     /// The publisher of the last message, and its number, with `rmw_zenoh`.
     last: Option<(Gid, i64)>,
+    clocks: Clocks,
+}
+
+/// The clocks of publishers, those in headers apart. The newest are at the end.
+#[derive(Debug, Default)]
+struct Clocks(Vec<((Option<Gid>, bool), Clock)>);
+
+impl Clocks {
+    fn of(&mut self, publisher: Option<Gid>, is_header: bool) -> &mut Clock {
+        let key = (publisher, is_header);
+        let known = self.0.iter().position(|(known, _)| *known == key);
+        let entry = match known {
+            Some(index) => self.0.remove(index),
+            None => (key, Clock::default()),
+        };
+        if self.0.len() >= MAX_CLOCKS {
+            self.0.remove(0);
+        }
+        self.0.push(entry);
+        let last = self.0.len() - 1;
+        &mut self.0[last].1
+    }
 }
 
 impl Wish {
@@ -105,6 +130,7 @@ impl Dropped {
             Self::NoAttachment | Self::Attachment(_) => "ros_dropped_attachment",
             Self::Cdr(_) => "ros_dropped_unreadable",
             Self::Late | Self::Refused(convert::Refusal::Old) => "ros_dropped_late",
+            Self::Refused(convert::Refusal::Future) => "ros_dropped_future",
             Self::Refused(convert::Refusal::NotFinite) => "ros_dropped_not_finite",
             Self::Refused(convert::Refusal::Frame { .. }) => "ros_dropped_frame",
         }
@@ -120,10 +146,30 @@ impl Inbox {
             robot,
             config,
             last: None,
+            clocks: Clocks::default(),
         }
     }
 
-    /// A message of a node, at this time by the clock of the robot.
+    /// Whether its messages set goals, which hold without further messages.
+    #[must_use]
+    pub fn is_for_goals(&self) -> bool {
+        self.wish == Wish::Goal
+    }
+
+    /// The publisher of the last message, if it has named itself.
+    #[must_use]
+    pub fn author(&self) -> Option<Gid> {
+        Some(self.last?.0)
+    }
+
+    /// How many milliseconds the clock of the last publisher is ahead of that of the robot, or behind
+    /// if negative, if that is trouble.
+    #[must_use]
+    pub fn clock_trouble_ms(&self) -> Option<i64> {
+        self.clocks.0.last()?.1.trouble_ms()
+    }
+
+    /// A message of a node. `now` is any clock that never goes back, `now_ns` is that of the robot.
     ///
     /// A node with `rmw_zenoh` says when it has sent the message, and counts. A message from a
     /// bridge can be old, too, if it was stamped on its way; that it comes after a newer one is
@@ -133,6 +179,7 @@ impl Inbox {
     /// The reason why it is dropped.
     pub fn read(
         &mut self,
+        now: Duration,
         now_ns: u64,
         envelope: Envelope<'_>,
         payload: &[u8],
@@ -151,17 +198,26 @@ impl Inbox {
         {
             return Err(Dropped::Late);
         }
+        let publisher = number.map(|(gid, _)| gid);
+        let agree = self.config.clocks_agree;
+        let mut check = |is_header, stamp_ns: Option<u64>| match stamp_ns.filter(|ns| *ns > 0) {
+            Some(stamp_ns) => {
+                let clock = self.clocks.of(publisher, is_header);
+                clock.check(now, now_ns, stamp_ns, agree)
+            }
+            None => Ok(()),
+        };
         let command = match self.wish {
             Wish::Twist => {
-                self.check_age(source_ns, now_ns)?;
-                self.drive(convert::motion(&decode::<Twist>(payload)?)?)?
+                let twist = decode::<Twist>(payload)?;
+                check(false, source_ns)?;
+                self.drive(convert::motion(&twist)?)?
             }
             Wish::TwistStamped => {
-                self.check_age(source_ns, now_ns)?;
-                let life = self.config.clocks_agree.then_some(ROS_AGE);
-                let motion =
-                    convert::stamped_motion(&decode::<TwistStamped>(payload)?, now_ns, life)?;
-                self.drive(motion)?
+                let command = decode::<TwistStamped>(payload)?;
+                check(false, source_ns)?;
+                check(true, convert::stamp_ns(&command))?;
+                self.drive(convert::motion(&command.twist)?)?
             }
             Wish::Goal => {
                 let goal = convert::goal(&decode::<PoseStamped>(payload)?, &self.config.frames)?;
@@ -173,18 +229,6 @@ impl Inbox {
         };
         self.last = number.or(self.last);
         Ok(command)
-    }
-
-    /// A command that was delayed by a slow network is ignored.
-    fn check_age(&self, source_ns: Option<u64>, now_ns: u64) -> Result<(), convert::Refusal> {
-        let age_ns = match source_ns {
-            Some(source_ns) if source_ns > 0 => now_ns.saturating_sub(source_ns),
-            _ => 0,
-        };
-        match self.config.clocks_agree && u128::from(age_ns) > ROS_AGE.as_nanos() {
-            true => Err(convert::Refusal::Old),
-            false => Ok(()),
-        }
     }
 
     fn drive(&self, motion: Motion) -> Result<Command, convert::Refusal> {
@@ -252,6 +296,7 @@ mod tests {
     use crate::ros::config::RosTable;
 
     const NOW_NS: u64 = 1_700_000_000_000_000_000;
+    const NOW: Duration = Duration::from_secs(7);
 
     fn inbox(wish: Wish, table: &str) -> Inbox {
         let table: RosTable = toml::from_str(table).unwrap();
@@ -301,7 +346,7 @@ mod tests {
         ] {
             let mut inbox = inbox(Wish::Twist, table);
             let payload = encode(&twist(forward, turn));
-            let command = inbox.read(NOW_NS, attached(&attachment(0, 10)), &payload);
+            let command = inbox.read(NOW, NOW_NS, attached(&attachment(0, 10)), &payload);
             let found = speeds(&command.unwrap());
             assert_eq!(found, WheelSpeeds::sides(left, right), "{table} {forward}");
         }
@@ -312,18 +357,57 @@ mod tests {
         let payload = encode(&twist(0.2, 0.0));
         let mut strict = inbox(Wish::Twist, "");
         let mut read = |sequence, age_ms| {
-            strict.read(NOW_NS, attached(&attachment(sequence, age_ms)), &payload)
+            strict.read(
+                NOW,
+                NOW_NS,
+                attached(&attachment(sequence, age_ms)),
+                &payload,
+            )
         };
         assert!(read(3, 490).is_ok());
         assert_eq!(read(3, 0), Err(Dropped::Late));
         assert_eq!(read(4, 510).unwrap_err().counter(), "ros_dropped_late");
         assert!(read(5, 0).is_ok());
+        // Without agreement, the fastest command is the measure.
         let mut lenient = inbox(Wish::Twist, "clocks_agree = false");
-        assert!(
-            lenient
-                .read(NOW_NS, attached(&attachment(1, 9_000)), &payload)
-                .is_ok()
-        );
+        let mut read = |sequence, age_ms| {
+            let found = lenient.read(
+                NOW,
+                NOW_NS,
+                attached(&attachment(sequence, age_ms)),
+                &payload,
+            );
+            (found.is_ok(), lenient.clock_trouble_ms())
+        };
+        assert_eq!(read(1, 9_000), (true, Some(-9_000)));
+        assert_eq!(read(2, 9_490), (true, Some(-9_000)));
+        assert_eq!(read(3, 9_510), (false, Some(-9_000)));
+        // Another publisher has another clock.
+        let other = Attachment {
+            sequence: 1,
+            source_ns: NOW_NS as i64,
+            gid: Gid([8; 16]),
+        };
+        let found = lenient.read(NOW, NOW_NS, attached(&other.encode()), &payload);
+        assert_eq!((found.is_ok(), lenient.clock_trouble_ms()), (true, None));
+        for publisher in 0..=255 {
+            let other = Attachment {
+                gid: Gid([publisher; 16]),
+                ..other
+            };
+            let _ = lenient.read(NOW, NOW_NS, attached(&other.encode()), &payload);
+        }
+        assert_eq!(lenient.clocks.0.len(), MAX_CLOCKS);
+
+        // Nothing comes from the future.
+        let mut strict = inbox(Wish::Twist, "");
+        let early = Attachment {
+            source_ns: NOW_NS as i64 + 510_000_000,
+            ..other
+        };
+        let early = strict.read(NOW, NOW_NS, attached(&early.encode()), &payload);
+        assert_eq!(early.unwrap_err().counter(), "ros_dropped_future");
+        assert_eq!(strict.clock_trouble_ms(), Some(510));
 
         // The header counts as well.
         let mut stamped = inbox(Wish::TwistStamped, "");
@@ -335,10 +419,10 @@ mod tests {
         };
         assert!(
             stamped
-                .read(NOW_NS, attached(&attachment(1, 0)), &message(100))
+                .read(NOW, NOW_NS, attached(&attachment(1, 0)), &message(100))
                 .is_ok()
         );
-        let old = stamped.read(NOW_NS, attached(&attachment(2, 0)), &message(600));
+        let old = stamped.read(NOW, NOW_NS, attached(&attachment(2, 0)), &message(600));
         assert_eq!(old, Err(Dropped::Refused(convert::Refusal::Old)));
     }
 
@@ -349,7 +433,7 @@ mod tests {
         let mut strict = inbox(Wish::Twist, "layouts = ['ros2dds']");
         let mut read = |envelope| {
             strict
-                .read(NOW_NS, envelope, &payload)
+                .read(NOW, NOW_NS, envelope, &payload)
                 .map(|it| speeds(&it))
         };
         assert_eq!(read(stamp(490)), Ok(WheelSpeeds::all(200)));
@@ -357,7 +441,7 @@ mod tests {
         // Without a stamp it counts when it arrives, as often as it does.
         assert!(read(Envelope::Stamp(None)).is_ok() && read(Envelope::Stamp(None)).is_ok());
         let mut lenient = inbox(Wish::Twist, "clocks_agree = false");
-        assert!(lenient.read(NOW_NS, stamp(9_000), &payload).is_ok());
+        assert!(lenient.read(NOW, NOW_NS, stamp(9_000), &payload).is_ok());
     }
 
     #[test]
@@ -389,7 +473,7 @@ mod tests {
         ] {
             let mut inbox = inbox(Wish::Twist, "");
             let dropped = inbox
-                .read(NOW_NS, Envelope::Attachment(attachment), payload)
+                .read(NOW, NOW_NS, Envelope::Attachment(attachment), payload)
                 .unwrap_err();
             assert_eq!(dropped.counter(), counter, "{dropped}");
         }
@@ -406,7 +490,7 @@ mod tests {
         };
         // Goals do not grow old: they wait for the robot anyway.
         let command = inbox
-            .read(NOW_NS, attached(&attachment(1, 9_000)), &goal("map"))
+            .read(NOW, NOW_NS, attached(&attachment(1, 9_000)), &goal("map"))
             .unwrap();
         let robot = Controls::default().robot;
         let errand = Errand::Targets(robot.targets);
@@ -415,7 +499,7 @@ mod tests {
         let sent = drive_to_point::DriverMsg::decode(command.message).unwrap();
         let sent = Target::rows(&sent.targets.unwrap()).unwrap();
         assert_eq!(sent, [Target::new(1.0, 2.0)]);
-        let elsewhere = inbox.read(NOW_NS, attached(&attachment(2, 0)), &goal("r1/odom"));
+        let elsewhere = inbox.read(NOW, NOW_NS, attached(&attachment(2, 0)), &goal("r1/odom"));
         assert_eq!(elsewhere.unwrap_err().counter(), "ros_dropped_frame");
 
         let [targets, wheels] = stop(&robot);
@@ -432,15 +516,15 @@ mod tests {
         ) {
             for wish in [Wish::Twist, Wish::TwistStamped, Wish::Goal] {
                 let attached = Envelope::Attachment(attachment.as_deref());
-                let _ = inbox(wish, "").read(NOW_NS, attached, &payload);
-                let _ = inbox(wish, "").read(NOW_NS, Envelope::Stamp(None), &payload);
+                let _ = inbox(wish, "").read(NOW, NOW_NS, attached, &payload);
+                let _ = inbox(wish, "").read(NOW, NOW_NS, Envelope::Stamp(None), &payload);
             }
         }
 
         #[test]
         fn wheels_never_exceed_their_limit(forward: f64, turn: f64) {
             let payload = encode(&twist(forward, turn));
-            let read = inbox(Wish::Twist, "").read(NOW_NS, attached(&attachment(1, 0)), &payload);
+            let read = inbox(Wish::Twist, "").read(NOW, NOW_NS, attached(&attachment(1, 0)), &payload);
             if let Ok(command) = read {
                 prop_assert!(speeds(&command).fastest_mm_s() <= 400);
             }

@@ -1,8 +1,8 @@
 //! The topics and services of the node. PURE.
 
 use amber_ros2::messages::{
-    DiagnosticArray, Imu, JointState, LaserScan, MagneticField, OccupancyGrid, Odometry,
-    PoseStamped, PoseWithCovarianceStamped, TfMessage, TriggerRequest, Twist, TwistStamped,
+    DiagnosticArray, Imu, JointState, LaserScan, MagneticField, OccupancyGrid, Odometry, Path,
+    PoseStamped, PoseWithCovarianceStamped, Text, TfMessage, TriggerRequest, Twist, TwistStamped,
 };
 use amber_ros2::{Qos, RosMessage, RosType};
 use serde::Deserialize;
@@ -29,6 +29,10 @@ pub enum Topic {
     Pose,
     /// The map.
     Map,
+    /// The shape of the robot, as URDF.
+    RobotDescription,
+    /// The way to the target.
+    Plan,
     /// The states of all devices.
     Diagnostics,
     /// The commanded motion.
@@ -45,7 +49,7 @@ pub struct TopicSet(u32);
 
 impl Topic {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Scan,
         Self::Odom,
         Self::Tf,
@@ -55,6 +59,8 @@ impl Topic {
         Self::Mag,
         Self::Pose,
         Self::Map,
+        Self::RobotDescription,
+        Self::Plan,
         Self::Diagnostics,
         Self::CmdVel,
         Self::GoalPose,
@@ -74,6 +80,8 @@ impl Topic {
             Self::Mag => "mag",
             Self::Pose => "pose",
             Self::Map => "map",
+            Self::RobotDescription => "robot_description",
+            Self::Plan => "plan",
             Self::Diagnostics => "diagnostics",
             Self::CmdVel => "cmd_vel",
             Self::GoalPose => "goal_pose",
@@ -93,6 +101,8 @@ impl Topic {
             Self::Mag => vec![MagneticField::TYPE],
             Self::Pose => vec![PoseWithCovarianceStamped::TYPE],
             Self::Map => vec![OccupancyGrid::TYPE],
+            Self::RobotDescription => vec![Text::TYPE],
+            Self::Plan => vec![Path::TYPE],
             Self::Diagnostics => vec![DiagnosticArray::TYPE],
             Self::CmdVel => vec![Twist::TYPE, TwistStamped::TYPE],
             Self::GoalPose => vec![PoseStamped::TYPE],
@@ -105,7 +115,7 @@ impl Topic {
     pub fn qos(self) -> Qos {
         match self {
             Self::Scan | Self::Imu | Self::Mag => Qos::SENSOR_DATA,
-            Self::TfStatic | Self::Map => Qos::LATCHED,
+            Self::TfStatic | Self::Map | Self::RobotDescription => Qos::LATCHED,
             Self::Tf => Qos::DEFAULT.with_depth(100),
             _ => Qos::DEFAULT,
         }

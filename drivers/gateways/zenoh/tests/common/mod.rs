@@ -19,6 +19,8 @@ use zenoh::liveliness::LivelinessToken;
 use zenoh::sample::SampleKind;
 use zenoh::{Config, Session, Wait};
 
+pub(crate) mod link;
+
 /// Longer than any operation takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -82,6 +84,10 @@ impl Process {
     /// Sends a signal, such as `KILL`.
     pub(crate) fn signal(&self, signal: &str) {
         kill(self.child.id(), signal);
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn wait(&mut self) -> Option<i32> {
@@ -295,6 +301,25 @@ impl Router {
         self.process = Some(process);
     }
 
+    /// A router at another address, which is not started here.
+    fn elsewhere(endpoint: String) -> Self {
+        Self {
+            listen: endpoint.clone(),
+            endpoint,
+            config: None,
+            process: None,
+        }
+    }
+
+    pub(crate) fn with_process<T>(&self, look: impl Fn(&Process) -> T) -> T {
+        look(self.process.as_ref().unwrap())
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub(crate) fn signal(&self, signal: &str) {
+        self.process.as_ref().unwrap().signal(signal);
+    }
+
     /// Kills it, as if its machine lost power.
     pub(crate) fn end(&mut self) {
         let mut process = self.process.take().unwrap();
@@ -318,7 +343,8 @@ pub(crate) fn with_rights(rights: &str) -> (TempDir, PathBuf, Router) {
     (guard, folder, router)
 }
 
-fn client(router: &Router) -> Value {
+/// The settings of a session that does not say what it does.
+pub(crate) fn client(router: &Router) -> Value {
     json!({
         "mode": "client",
         "connect": { "endpoints": [router.endpoint] },
@@ -327,7 +353,7 @@ fn client(router: &Router) -> Value {
     })
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().port()
 }
@@ -343,7 +369,9 @@ pub(crate) struct Operator {
 
 impl Operator {
     pub(crate) fn new(router: &Router, who: &'static str) -> Self {
-        Self::with(who, client(router))
+        let mut config = client(router);
+        config["adminspace"] = json!({ "enabled": true });
+        Self::with(who, config)
     }
 
     /// With the certificate of this name in a folder.
@@ -363,7 +391,8 @@ impl Operator {
         Self::with(who, config)
     }
 
-    fn with(who: &'static str, config: Value) -> Self {
+    /// With these settings of Zenoh.
+    pub(crate) fn with(who: &'static str, config: Value) -> Self {
         let config = Config::from_json5(&config.to_string()).unwrap();
         let session = wait_for("a session", || zenoh::open(config.clone()).wait().ok());
         Self {

@@ -35,11 +35,15 @@ fn bare<M: RosMessage + Send + 'static>(
     (subscriber, received)
 }
 
-/// A bridge with a node that publishes commands for a robot: its two tokens.
-fn announced(operator: &Operator, robot: &str) -> [zenoh::liveliness::LivelinessToken; 2] {
-    let name = format!("/{robot}/cmd_vel");
-    let node = BridgeEndpoint::new(EntityKind::Publisher, &name, &Twist::TYPE, &Qos::DEFAULT);
-    [None, Some(node)].map(|endpoint| {
+/// A bridge with a node that publishes commands and goals for a robot: its tokens.
+fn announced(operator: &Operator, robot: &str) -> [zenoh::liveliness::LivelinessToken; 3] {
+    let publisher = |name: &str, ros_type| {
+        let name = format!("/{robot}/{name}");
+        BridgeEndpoint::new(EntityKind::Publisher, &name, &ros_type, &Qos::DEFAULT)
+    };
+    let commands = publisher("cmd_vel", Twist::TYPE);
+    let goals = publisher("goal_pose", PoseStamped::TYPE);
+    [None, Some(commands), Some(goals)].map(|endpoint| {
         let session = operator.session.zid().to_string();
         let token = BridgeToken { session, endpoint }.to_string();
         let token = operator.session.liveliness().declare_token(token);

@@ -6,10 +6,11 @@ use std::time::Duration;
 use amber_proto::mediator::{self, Outcome};
 use amber_proto::{ClientId, Device, DeviceMessage, DriverHdr, MsgType, Packet, SynNum};
 use amber_robot::motion::{self, Motion};
+use bytes::Bytes;
 
 use super::{Desk, Letter, Output, Place, header};
 use crate::keys::{Address, RobotKeys, Way};
-use crate::limits::{MAX_HELD, MAX_PENDING};
+use crate::limits::{MAX_HELD, MAX_PENDING, SIGN_PERIOD};
 use crate::stamp::OrderStamp;
 
 /// A client as a program for one robot.
@@ -18,6 +19,10 @@ pub(super) struct Program {
     instance: u64,
     sequence: u64,
     devices: BTreeSet<Device>,
+    /// The devices with an errand: it lives only as long as the program gives signs of life.
+    errands: BTreeSet<Device>,
+    /// When it has given the last one.
+    signed: Duration,
 }
 
 /// A request that waits for an awaited device.
@@ -37,6 +42,12 @@ pub(super) struct Call {
     pub(super) header: DriverHdr,
     pub(super) syn: Option<SynNum>,
     pub(super) wants_outcome: bool,
+}
+
+impl Program {
+    fn sign_due(&self) -> Option<Duration> {
+        (!self.errands.is_empty()).then(|| self.signed + SIGN_PERIOD)
+    }
 }
 
 impl Call {
@@ -136,8 +147,8 @@ impl Desk {
         let (index, far) = (place.robot, place.far);
         let robot = &self.robots[index];
         let keys = RobotKeys::new(&robot.name);
-        let is_motion = head.kind() == Some(MsgType::Data)
-            && motion::of(far, robot.wheels, &packet.message) != Ok(Motion::None);
+        let motion = motion::of(far, robot.wheels, &packet.message);
+        let is_motion = head.kind() == Some(MsgType::Data) && motion != Ok(Motion::None);
         let address = Address {
             device: far,
             way: if is_motion { Way::Drive } else { Way::Call },
@@ -145,6 +156,16 @@ impl Desk {
         };
         let key = keys.address(&address);
         let stamp = self.stamp(since, client, index, device);
+        if let Some(program) = self.programs.get_mut(&(client, index)) {
+            match motion {
+                Ok(Motion::Begin(_)) => {
+                    program.errands.insert(device);
+                    program.signed = now;
+                }
+                Ok(Motion::End(_)) => drop(program.errands.remove(&device)),
+                _ => {}
+            }
+        }
         let letter = Letter {
             key,
             stamp,
@@ -185,6 +206,8 @@ impl Desk {
                 instance: random.u64(1..),
                 sequence: 0,
                 devices: BTreeSet::new(),
+                errands: BTreeSet::new(),
+                signed: sent,
             }
         });
         program.devices.insert(device);
@@ -202,6 +225,35 @@ impl Desk {
         stamp
     }
 
+    /// Programs with errands give signs of life.
+    pub(super) fn sign(&mut self, now: Duration) {
+        for ((_, robot), program) in &mut self.programs {
+            if program.sign_due().is_none_or(|due| now < due) {
+                continue;
+            }
+            program.signed = now;
+            program.sequence += 1;
+            let keys = RobotKeys::new(&self.robots[*robot].name);
+            self.outputs.push_back(Output::Put(Letter {
+                key: keys.operator(&self.who, program.instance),
+                stamp: OrderStamp {
+                    instance: program.instance,
+                    sequence: program.sequence,
+                    sent_ns: Some(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)),
+                },
+                message: Bytes::new(),
+                // Late signs are worth nothing.
+                moves: true,
+                age: Duration::ZERO,
+            }));
+        }
+    }
+
+    /// When [`Desk::sign`] is due.
+    pub(super) fn next_sign(&self) -> Option<Duration> {
+        self.programs.values().filter_map(Program::sign_due).min()
+    }
+
     /// A client has left one device, or all.
     pub(super) fn client_died(&mut self, client: ClientId, device: Option<Device>) {
         let meant = |other: Device| device.is_none_or(|device| device == other);
@@ -215,6 +267,7 @@ impl Desk {
         for (&(of, robot), program) in &mut self.programs {
             if of == client {
                 program.devices.retain(|it| !meant(*it));
+                program.errands.retain(|it| !meant(*it));
                 if program.devices.is_empty() {
                     gone.push((of, robot));
                 }

@@ -1,13 +1,14 @@
-use amber_proto::{SynNum, dummy, ninedof, roboclaw};
+use amber_proto::{SynNum, drive_to_point, dummy, ninedof, roboclaw};
 use amber_values::WheelSpeeds;
 
 use super::*;
-use crate::limits::MAX_HELD;
+use crate::limits::{MAX_HELD, SIGN_PERIOD};
 
 const SCANNER: Device = Device::new(DeviceType::HOKUYO, 10);
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 10);
 const OTHER: Device = Device::new(DeviceType::DUMMY, 21);
 const IMU: Device = Device::new(DeviceType::NINEDOF, 10);
+const TARGETS: Device = Device::new(DeviceType::DRIVE_TO_POINT, 10);
 const A: i32 = 7;
 const B: i32 = 8;
 
@@ -22,10 +23,13 @@ type Told = (Device, Vec<i32>, mediator::DriverMsg);
 
 impl World {
     fn new() -> Self {
+        Self::with(&[SCANNER, WHEELS, OTHER, IMU])
+    }
+
+    fn with(devices: &[Device]) -> Self {
         let robot = |name: &str, first_id| FarRobot::new(name.parse().unwrap(), first_id);
         let robots = vec![robot("r2", 10), robot("r3", 20)];
-        let devices = [SCANNER, WHEELS, OTHER, IMU];
-        let desk = Desk::new("alice".parse().unwrap(), robots, &devices, 1).unwrap();
+        let desk = Desk::new("alice".parse().unwrap(), robots, devices, 1).unwrap();
         Self {
             desk,
             now: Duration::ZERO,
@@ -88,6 +92,49 @@ impl World {
         self.desk.handle_timeout(self.now);
         self.outputs()
     }
+}
+
+#[test]
+fn a_program_with_an_errand_gives_signs_of_life() {
+    let mut world = World::with(&[WHEELS, TARGETS]);
+    world.token("r2", Device::new(DeviceType::ROBOCLAW, 0), true);
+    let driver = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+    world.token("r2", driver, true);
+    let targets = |number: usize| drive_to_point::DriverMsg {
+        set_targets: Some(true),
+        targets: Some(drive_to_point::Targets {
+            latitudes: vec![1.0; number],
+            longitudes: vec![1.0; number],
+            radiuses: vec![0.1; number],
+        }),
+        ..drive_to_point::DriverMsg::data()
+    };
+    let signs = |outputs: Vec<Output>| {
+        let is_sign = |it: &Output| match it {
+            Output::Put(letter) => letter.key.starts_with("amber/r2/operators/alice/"),
+            _ => false,
+        };
+        outputs.iter().filter(|it| is_sign(it)).count()
+    };
+    world.send(TARGETS, A, &targets(1));
+    world.outputs();
+    let period_ms = SIGN_PERIOD.as_millis() as u64;
+    assert_eq!(signs(world.advance(period_ms - 1)), 0);
+    assert_eq!(world.desk.next_due(), Some(SIGN_PERIOD));
+    assert_eq!(signs(world.advance(1)), 1);
+    assert_eq!(signs(world.advance(0)), 0);
+    // A frozen process gives one for the whole time.
+    assert_eq!(signs(world.advance(5_000)), 1);
+    // Another client has none.
+    world.send(TARGETS, B, &dummy::DriverMsg::data());
+    assert_eq!(signs(world.advance(period_ms)), 1);
+    world.send(TARGETS, A, &targets(0));
+    assert_eq!(signs(world.advance(period_ms)), 0);
+    // Its end is that of the client, too.
+    world.send(TARGETS, A, &targets(1));
+    assert_eq!(signs(world.advance(period_ms)), 1);
+    world.say(TARGETS, A, MsgType::ClientDied);
+    assert_eq!(signs(world.advance(period_ms)), 0);
 }
 
 /// The frames among outputs.

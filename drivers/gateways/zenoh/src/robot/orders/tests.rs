@@ -127,6 +127,121 @@ fn an_order_that_the_network_has_held_up_does_not_move_the_robot() {
     assert_eq!(world.drive("alice", 5, GO), Ok(Accepted::Done));
 }
 
+fn targets(number: usize) -> drive_to_point::DriverMsg {
+    drive_to_point::DriverMsg {
+        targets: Some(drive_to_point::Targets {
+            latitudes: vec![1.0; number],
+            longitudes: vec![1.0; number],
+            radiuses: vec![0.1; number],
+        }),
+        set_targets: Some(true),
+        ..drive_to_point::DriverMsg::data()
+    }
+}
+
+const DRIVER: Device = Device::new(DeviceType::DRIVE_TO_POINT, 0);
+
+#[test]
+fn an_errand_ends_soon_after_the_last_sign_of_life() {
+    let mut world = World::new();
+    let begin = |world: &mut World, who: &str, sequence| {
+        let sent = world.send(who, sequence, Way::Drive, DRIVER, targets(1));
+        assert!(matches!(sent, Ok(Accepted::Tell(..))), "{sent:?}");
+    };
+    let end = |actions: Vec<(u64, Action)>| {
+        let mut ends = actions.into_iter();
+        let end = Order::Targets(DRIVER, Vec::new());
+        ends.find_map(|(at, it)| (it == Action::Move(User(1), end.clone())).then_some(at))
+    };
+    begin(&mut world, "alice", 1);
+    // The token does not help: it lives with the link, for as long as the other side says.
+    world.orders.announced(world.now, program("alice"));
+    let actions = world.advance_ms(10_000);
+    assert!(actions.contains(&(1_500, Action::Abandon(User(1)))));
+    assert_eq!(end(actions), Some(1_500));
+    assert_eq!(end(world.advance_ms(10_000)), None);
+
+    // With signs of life it goes on; those of others do not count.
+    let sign = |world: &mut World, who: &str, age_ms: u64| {
+        let age = Duration::from_millis(age_ms);
+        world.orders.signed(world.now, &program(who), age, None);
+    };
+    begin(&mut world, "alice", 2);
+    for _ in 0..50 {
+        assert_eq!(end(world.advance_ms(300)), None);
+        sign(&mut world, "alice", 100);
+    }
+    for _ in 0..4 {
+        assert_eq!(end(world.advance_ms(300)), None);
+        sign(&mut world, "bob", 0);
+        sign(&mut world, "alice", 3_000);
+    }
+    // The last sign was given 1.3 s before.
+    assert_eq!(end(world.advance_ms(199)), None);
+    assert_eq!(end(world.advance_ms(1)), Some(world.now.as_millis() as u64));
+
+    // A sign that the network has held up is as old as it is.
+    begin(&mut world, "alice", 3);
+    let delayed = |world: &mut World, ms: u64| {
+        let sent = world.now + SENDER_AHEAD - Duration::from_millis(ms);
+        let stamp = OrderStamp {
+            instance: 1,
+            sequence: 9,
+            sent_ns: Some(sent.as_nanos() as u64),
+        };
+        let (now, program) = (world.now, program("alice"));
+        world
+            .orders
+            .signed(now, &program, Duration::ZERO, Some(stamp));
+    };
+    for at_ms in [500, 1_000, 1_500] {
+        assert_eq!(end(world.advance_ms(499)), None);
+        delayed(&mut world, at_ms);
+        world.now += Duration::from_millis(1);
+    }
+    assert!(end(world.advance_ms(0)).is_some());
+    // Any message of the program is a sign of life.
+    begin(&mut world, "alice", 4);
+    for sequence in 5..20 {
+        assert_eq!(end(world.advance_ms(1_000)), None);
+        let _ = world.send(
+            "alice",
+            sequence,
+            Way::Call,
+            WHEELS,
+            dummy::DriverMsg::data(),
+        );
+    }
+}
+
+#[test]
+fn one_node_of_ros_is_no_sign_of_life_of_another_one() {
+    let mut world = World::new();
+    world
+        .send("ros", 1, Way::Drive, DRIVER, targets(1))
+        .unwrap();
+    world.advance_ms(1_000);
+    // A joystick at rest.
+    assert_eq!(world.drive("ros", 2, WheelSpeeds::STOP), Ok(Accepted::Done));
+    let actions = world.advance_ms(500);
+    assert!(
+        actions.contains(&(1_500, Action::Abandon(User(1)))),
+        "{actions:?}"
+    );
+    // A goal that is repeated goes on.
+    for sequence in 3..20 {
+        world
+            .send("ros", sequence, Way::Drive, DRIVER, targets(1))
+            .unwrap();
+        let actions = world.advance_ms(1_000);
+        assert!(
+            !actions
+                .iter()
+                .any(|(_, it)| matches!(it, Action::Abandon(_)))
+        );
+    }
+}
+
 #[test]
 fn the_wheels_stop_when_the_token_of_the_driver_is_gone() {
     let mut world = World::new();
@@ -389,14 +504,75 @@ fn operators_are_bounded_and_silent_ones_leave() {
             .unwrap();
     }
     assert_eq!(world.drive("more", 1, GO), Err(Kind::Busy));
+    // A stop always finds a place, and is no way to get one.
+    for who in ["more", "others"] {
+        let sent = world.send(who, 1, Way::Drive, DRIVER, targets(0));
+        let reserved = User(MAX_OPERATORS as u32 + 1);
+        assert!(
+            matches!(sent, Ok(Accepted::Tell(user, _)) if user == reserved),
+            "{sent:?}"
+        );
+        assert!(seat(&mut world, who, SeatAction::Halt).is_ok());
+        assert_eq!(world.drive(who, 2, GO), Err(Kind::Busy));
+    }
     world.orders.announced(world.now, program("o0"));
     let closed = world.advance_ms(IDLE_OPERATOR.as_millis() as u64);
     let closed = closed
         .iter()
         .filter(|(_, it)| matches!(it, Action::Close(_)));
-    assert_eq!(closed.count(), MAX_OPERATORS - 1);
+    // With that for stops.
+    assert_eq!(closed.count(), MAX_OPERATORS);
     assert_eq!(world.orders.operators().len(), 1);
     assert_eq!(world.orders.next_due(), None);
+}
+
+#[test]
+fn one_operator_with_many_programs_leaves_room_for_others() {
+    let mut world = World::new();
+    let mut go = |who: &str, instance| {
+        let address = Address {
+            device: WHEELS,
+            way: Way::Drive,
+            who: who.parse().unwrap(),
+        };
+        let stamp = OrderStamp {
+            instance,
+            sequence: 1,
+            sent_ns: None,
+        };
+        let message = command(WheelSpeeds::STOP).encode_to_vec();
+        let message =
+            Bytes::from([&message[..], &dummy::DriverMsg::data().encode_to_vec()].concat());
+        let orders = &mut world.orders;
+        orders
+            .handle(world.now, &address, Some(stamp), message)
+            .is_ok()
+    };
+    let asked = (0..80)
+        .filter(|instance| go("alice", 1 + *instance))
+        .count();
+    // All were stops: those beyond the limit use the common client.
+    assert_eq!(asked, 80);
+    assert!(go("bob", 1));
+    let of = |who: &str| {
+        let all = world.orders.operators().into_iter();
+        all.filter(|(program, _)| program.who.as_str() == who)
+            .count()
+    };
+    assert_eq!((of("alice"), of("bob"), of("stops")), (MAX_PROGRAMS, 1, 1));
+    let ask = |world: &mut World, who: &str| {
+        let address = Address {
+            device: WHEELS,
+            way: Way::Call,
+            who: who.parse().unwrap(),
+        };
+        let message = dummy::DriverMsg::data().encode_to_vec().into();
+        let asked = world.orders.handle(world.now, &address, None, message);
+        asked.map(|_| ()).map_err(|problem| problem.message)
+    };
+    let refused = ask(&mut world, "alice").unwrap_err();
+    assert_eq!(refused, "alice uses this robot with 16 programs");
+    assert_eq!(ask(&mut world, "carol"), Ok(()));
 }
 
 #[test]
@@ -407,4 +583,12 @@ fn a_flood_of_one_operator_is_cut() {
     let sent: Vec<_> = (0..2 * ORDER_RATE).map(|_| send()).collect();
     let refused = sent.iter().filter(|it| it.is_err()).count();
     assert_eq!(refused, ORDER_RATE as usize);
+    assert_eq!(
+        world.drive("alice", 2, WheelSpeeds::STOP),
+        Ok(Accepted::Done)
+    );
+    // What was sent before a stop is late, and the stop never is.
+    assert_eq!(world.drive("bob", 5, WheelSpeeds::STOP), Ok(Accepted::Done));
+    assert_eq!(world.drive("bob", 4, GO), Err(Kind::Late));
+    assert_eq!(world.drive("bob", 3, WheelSpeeds::STOP), Ok(Accepted::Done));
 }

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use amber_ros2::messages::{TriggerRequest, TriggerResponse};
 use amber_ros2::{Attachment, EntityKind, RosMessage, encode};
@@ -15,25 +16,27 @@ use zenoh::query::{Query, Queryable};
 use zenoh::sample::{Sample, SampleKind};
 use zenoh::time::Timestamp;
 
+use super::super::clocks::Clocks;
 use super::super::control::{Incoming, Input};
 use super::super::feed::unix_ns;
 use super::super::orders::Program;
-use super::super::outbox::{Asker, Out, Outbox};
+use super::super::outbox::{Asker, Out, Outbox, Permit};
+use super::super::vigil::Sender;
 use super::Shared;
+use super::asking::Asking;
 use crate::counters::Counters;
 use crate::keys::{Address, Way};
 use crate::limits::{DEADLINE, MAX_ORDERS, MAX_QUESTIONS, MAX_ROS_DRIVERS};
-use crate::names::Name;
 use crate::ros::layout::Layout;
 use crate::ros::orders::{Command, Envelope, Inbox, Wish, stop};
 use crate::ros::topics::Topic;
 use crate::stamp::OrderStamp;
 
-/// The operator name of all nodes of ROS 2.
-const OPERATOR: &str = "ros";
-
 /// Declares the topics and services for nodes.
 pub(super) struct Inputs {
+    /// One operator for all nodes: the newest number counts.
+    pub(super) program: Program,
+    pub(super) asking: Asking,
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
@@ -54,8 +57,10 @@ struct Door {
     inputs: mpsc::UnboundedSender<Input>,
     counters: Counters,
     orders: Arc<Semaphore>,
-    /// One operator for all nodes: the newest number counts.
+    start: Instant,
+    clocks: Clocks,
     program: Program,
+    asking: Asking,
     sequence: Mutex<u64>,
 }
 
@@ -67,10 +72,10 @@ impl Inputs {
             inputs: self.inputs.clone(),
             counters: self.counters.clone(),
             orders: Arc::new(Semaphore::new(MAX_ORDERS)),
-            program: Program {
-                who: OPERATOR.parse::<Name>().expect("a name"),
-                instance: fastrand::u64(1..),
-            },
+            start: Instant::now(),
+            clocks: self.shared.clocks.clone(),
+            program: self.program.clone(),
+            asking: self.asking.clone(),
             sequence: Mutex::new(0),
         });
         // All layouts together: their nodes are one operator.
@@ -150,7 +155,7 @@ impl Inputs {
             let asker = Asker {
                 query,
                 key: reply_key.clone(),
-                _permit: permit,
+                _permit: Permit::Other(permit),
             };
             let response = TriggerResponse {
                 success: true,
@@ -185,7 +190,12 @@ impl Inputs {
             let watched = (self.session.liveliness())
                 .declare_subscriber(key)
                 .history(true)
-                .callback(move |sample| door.watch(&tokens, &sample));
+                .callback(move |sample| {
+                    if topic == Topic::GoalPose {
+                        door.author(layout, &sample);
+                    }
+                    door.watch(&tokens, &sample);
+                });
             declared._subscribers.push(watched.await?);
         }
         Ok(())
@@ -201,8 +211,17 @@ impl Door {
         };
         let payload = sample.payload().to_bytes();
         let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        match inbox.read(unix_ns(), envelope, &payload) {
-            Ok(command) => self.command(command),
+        let read = inbox.read(self.start.elapsed(), unix_ns(), envelope, &payload);
+        let topic = sample.key_expr().as_str();
+        self.clocks.note(topic, inbox.clock_trouble_ms());
+        match read {
+            Ok(command) => {
+                if inbox.is_for_goals() {
+                    let author = inbox.author().map_or(Sender::Bridge, Sender::Node);
+                    self.asking.vigil().set(author);
+                }
+                self.command(command);
+            }
             Err(dropped) => {
                 self.counters.count(dropped.counter());
                 tracing::debug!(key = %sample.key_expr(), "dropped: {dropped}");
@@ -235,8 +254,17 @@ impl Door {
             message: command.message,
             deadline: DEADLINE,
             asker: None,
-            _permit: Some(permit),
+            _permit: Some(Permit::Other(permit)),
         })));
+    }
+
+    /// A program that may set goals has come or gone.
+    fn author(&self, layout: Layout, sample: &Sample) {
+        let key = sample.key_expr().as_str();
+        match sample.kind() {
+            SampleKind::Put => self.asking.vigil().appeared(layout, key),
+            SampleKind::Delete => self.asking.vigil().disappeared(key),
+        }
     }
 
     fn watch(&self, tokens: &Mutex<HashSet<String>>, sample: &Sample) {

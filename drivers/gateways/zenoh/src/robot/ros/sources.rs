@@ -3,16 +3,16 @@
 //! Each task queries its device while one of its topics has subscribers.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
 use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::values::{MapPose, Scan};
 use amber_map::Pose;
-use amber_proto::Device;
 use amber_proto::location::Quality;
 use amber_proto::ninedof::SubscribeAction;
+use amber_proto::{Device, DeviceType};
 use amber_robot::maps;
 use amber_robot::robot::Robot;
 use amber_ros2::messages::TfMessage;
@@ -21,12 +21,13 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use zenoh::Error;
 
 use super::super::feed::unix_ns;
-use super::Shared;
+use super::{Shared, plans};
 use crate::health::of_drivers;
 use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE, RETRY};
 use crate::pacing::Pacing;
-use crate::ros::convert::{self, Laser, WheelState};
+use crate::ros::convert::{self, WheelState};
 use crate::ros::diagnostics;
+use crate::ros::laser::Learned;
 use crate::ros::topics::{Topic, TopicSet};
 
 /// A task.
@@ -42,6 +43,10 @@ pub(super) enum Source {
     Location,
     /// The map.
     Map,
+    /// The shape.
+    Description,
+    /// The way to the target.
+    Plan,
     /// The fixed frames.
     Body,
     /// The states of the devices.
@@ -50,12 +55,14 @@ pub(super) enum Source {
 
 impl Source {
     /// Those that belong to a device.
-    pub(super) const OF_DEVICES: [Self; 5] = [
+    pub(super) const OF_DEVICES: [Self; 7] = [
         Self::Scanner,
         Self::Wheels,
         Self::Imu,
         Self::Location,
         Self::Map,
+        Self::Description,
+        Self::Plan,
     ];
     /// Those that every robot has.
     pub(super) const OF_THE_ROBOT: [Self; 2] = [Self::Body, Self::Health];
@@ -68,6 +75,8 @@ impl Source {
             Self::Imu => &[Topic::Imu, Topic::Mag],
             Self::Location => &[Topic::Pose, Topic::Tf],
             Self::Map => &[Topic::Map],
+            Self::Description => &[Topic::RobotDescription],
+            Self::Plan => &[Topic::Plan],
             Self::Body => &[Topic::TfStatic],
             Self::Health => &[Topic::Diagnostics],
         };
@@ -80,6 +89,8 @@ impl Source {
             Self::Wheels => robot.wheels,
             Self::Imu => robot.imu,
             Self::Location | Self::Map => robot.location,
+            Self::Description => Device::new(DeviceType::ROBOT, 0),
+            Self::Plan => robot.targets,
             Self::Body | Self::Health => Device::MEDIATOR,
         }
     }
@@ -92,6 +103,8 @@ impl Source {
             Self::Imu => imu(&shared).await,
             Self::Location => poses(&shared).await,
             Self::Map => map(&shared).await,
+            Self::Description => plans::description(&shared).await,
+            Self::Plan => plans::plan(&shared).await,
             Self::Body => body(&shared).await,
             Self::Health => health(&shared).await,
         };
@@ -112,7 +125,7 @@ macro_rules! publisher {
 }
 
 /// Repeats an action while there are subscribers.
-async fn while_listened<F: Future<Output = ()>>(
+pub(super) async fn while_listened<F: Future<Output = ()>>(
     shared: &Shared,
     topics: TopicSet,
     mut work: impl FnMut() -> F,
@@ -129,18 +142,25 @@ async fn while_listened<F: Future<Output = ()>>(
 async fn scans(shared: &Shared) -> Result<(), Error> {
     let publisher = shared.node.publisher(Topic::Scan).await?;
     let device = shared.devices().scanner;
-    let (laser, start) = (Laser::default(), Instant::now());
+    let shape = mount::shape(&shared.client).await;
+    let turn_s = shape.and_then(|shape| shape.scan_turn);
+    let turn = turn_s.and_then(|turn_s| Duration::try_from_secs_f64(turn_s).ok());
+    let (laser, start) = (Mutex::new(Learned::new(turn)), Instant::now());
     while_listened(shared, Source::Scanner.topics(), async || {
         let mut pacing: Pacing<Scan> = Pacing::new(shared.robot.period(device));
         let take = |scan: Result<Scan, amber_client::Error>| {
             let Ok(scan) = scan else {
                 return;
             };
+            let time_ms = scan.timestamp_ms().and_then(|ms| u64::try_from(ms).ok());
+            let time = time_ms.map_or_else(|| start.elapsed(), Duration::from_millis);
+            let mut learned = laser.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = learned.handle(&scan, time);
             pacing.offer(scan);
             if let Some(scan) = pacing.poll(start.elapsed()) {
                 let ended_ns = scan.timestamp_ms().map_or_else(unix_ns, ns_of_ms);
                 let frames = &shared.config.frames;
-                publisher.publish(&convert::scan(&scan, &laser, frames, ended_ns));
+                publisher.publish(&convert::scan(&scan, &known, frames, ended_ns));
             }
         };
         watch_scans(Hokuyo::new(shared.client.device(device)), take).await;
@@ -155,13 +175,12 @@ async fn wheels(shared: &Shared) -> Result<(), Error> {
     let joints = publisher!(shared, Topic::JointStates);
     let (config, robot) = (&shared.config, shared.devices());
     let start = Instant::now();
-    // It continues from there when there are subscribers again.
+    // It continues from there when the wheels answer again.
     let mut state = WheelState::new(robot.drive, config.wheel_radius_m);
     let mut found = shared.found.subscribe();
-    let topics = Source::Wheels.topics();
+    // The frames stay where they are, whoever listens: so the wheels are always watched.
     loop {
-        shared.listened(topics, true).await;
-        // The robot may have moved while there were no subscribers: older poses are ignored.
+        // The robot may have moved while they were not: older poses are ignored.
         found.mark_unchanged();
         let mut on_map = None;
         let take = |measured| {
@@ -196,10 +215,8 @@ async fn wheels(shared: &Shared) -> Result<(), Error> {
         };
         let device = shared.client.device(robot.wheels);
         let wheels = Roboclaw::new(device).with_deadline(MEASUREMENT_DEADLINE);
-        tokio::select! {
-            () = watch_wheels(wheels, config.odom_period, take) => sleep(RETRY).await,
-            () = shared.listened(topics, false) => {}
-        }
+        watch_wheels(wheels, config.odom_period, take).await;
+        sleep(RETRY).await;
     }
 }
 
@@ -362,7 +379,12 @@ async fn health(shared: &Shared) -> Result<(), Error> {
                 devices
             });
             let name = shared.robot.name.as_str();
-            publisher.publish(&diagnostics::array(name, devices.as_ref(), unix_ns()));
+            publisher.publish(&diagnostics::array(
+                name,
+                devices.as_ref(),
+                &shared.clocks.all(),
+                unix_ns(),
+            ));
         }
     })
     .await;

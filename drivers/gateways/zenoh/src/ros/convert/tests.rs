@@ -44,12 +44,40 @@ fn sensors_have_x_ahead_and_si_units() {
     assert!(near(message.linear_acceleration.x, 9.806_65));
     assert!(near(message.angular_velocity.z, PI));
     assert!(near(message.orientation_covariance[0], -1.0));
+    // Zero would mean a perfect sensor.
+    for covariance in [
+        message.angular_velocity_covariance,
+        message.linear_acceleration_covariance,
+    ] {
+        assert!([0, 4, 8].iter().all(|index| covariance[*index] > 0.0));
+    }
     assert_eq!(message.header.frame_id, "r1/imu");
     let field = magnetic_field(&reading, &frames(), 7)
         .unwrap()
         .magnetic_field;
     assert!((field.y - 2e-5).abs() < 1e-12 && (field.z - 4e-5).abs() < 1e-12);
     assert_eq!(imu(&ImuReading::default(), &frames(), 7), None);
+}
+
+#[test]
+fn a_plan_looks_along_its_points() {
+    // Amber has y down.
+    let path = plan(
+        [(0.0, 0.0), (1.0, 0.0), (1.0, -2.0)].into_iter(),
+        &frames(),
+        7,
+    );
+    assert_eq!(path.header.frame_id, "map");
+    let poses = path
+        .poses
+        .iter()
+        .map(|it| (it.pose.position, it.pose.orientation));
+    let poses: Vec<_> = poses
+        .map(|(at, turn)| (at.x, at.y, 2.0 * turn.z.atan2(turn.w)))
+        .collect();
+    assert_eq!(poses.len(), 3);
+    assert!(near(poses[0].2, 0.0) && near(poses[1].2, FRAC_PI_2) && near(poses[2].2, FRAC_PI_2));
+    assert_eq!((poses[2].0, poses[2].1), (1.0, 2.0));
 }
 
 #[test]
@@ -182,28 +210,6 @@ fn a_map_begins_at_its_lower_left_corner() {
     // x is 0 to 0.5, and y is -2 to -1.5.
     let occupied = grid.data.iter().position(|cell| *cell == 100);
     assert_eq!((occupied, grid.data.len()), (Some(2), 6));
-}
-
-#[test]
-fn old_commands_count_only_if_the_clocks_disagree() {
-    let life = Duration::from_millis(500);
-    let command = |stamp_ns| {
-        let mut command = TwistStamped {
-            header: Header::new(stamp_ns, "base_link"),
-            ..TwistStamped::default()
-        };
-        command.twist.linear.x = 0.3;
-        command
-    };
-    let now_ns = 10_000_000_000;
-    let go = Ok(Motion::new(0.3, 0.0));
-    let fresh = command(now_ns - 400_000_000);
-    assert_eq!(stamped_motion(&fresh, now_ns, Some(life)), go);
-    let old = command(now_ns - 600_000_000);
-    assert_eq!(stamped_motion(&old, now_ns, Some(life)), Err(Refusal::Old));
-    assert_eq!(stamped_motion(&old, now_ns, None), go);
-    assert_eq!(stamped_motion(&command(0), now_ns, Some(life)), go);
-    assert_eq!(stamped_motion(&command(2 * now_ns), now_ns, Some(life)), go);
 }
 
 proptest! {
