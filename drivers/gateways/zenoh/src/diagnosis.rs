@@ -226,7 +226,8 @@ fn in_words(error: &io::Error, host: &str, tls: &Tls) -> (String, String) {
                 format!("the router says that the certificate {own} has expired"),
                 format!("{renew}, or check the clocks"),
             ),
-            AlertDescription::UnknownCA => (
+            // An authority of the same name has another key.
+            AlertDescription::UnknownCA | AlertDescription::DecryptError => (
                 format!("the router does not know the authority of the certificate {own}"),
                 "use a certificate from the folder of the router".to_owned(),
             ),

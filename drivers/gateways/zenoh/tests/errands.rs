@@ -23,7 +23,7 @@ use self::common::{
 mod common;
 
 /// Longer than any errand lives without a sign of life.
-const LONG: Duration = Duration::from_millis(3_500);
+const LONG: Duration = Duration::from_millis(2_500);
 
 /// A goal far from the start, with y up. The other goal is the start.
 const GOAL: (f64, f64) = (1.4, -1.0);

@@ -142,7 +142,9 @@ fn drivers_robots_and_routers_that_die_are_missed_and_come_back() {
 
     // Without a router for a while, as if its machine were restarted.
     router.end();
+    first.line("lost the router");
     router.begin();
+    first.line("found a router");
     assert_eq!(next(&robots, true), boot);
     wait_for("an answer", || operator.json("amber/r1/info"));
     let call = format!("{DUMMY}/call");
@@ -450,6 +452,29 @@ fn operators_ask_for_the_seat() {
     assert_eq!(change()["waiting"][0]["who"], "bob");
     let error = bob.problem("amber/r1/seat/bob?action=steal");
     assert_eq!(error.kind, Kind::BadRequest);
+
+    // A request by hand that ends in vain does not win later.
+    alice.json("amber/r1/seat/alice?action=take").unwrap();
+    let mut take = amber_zenoh();
+    take.args([
+        "seat",
+        "--robot",
+        "r1",
+        "--operator",
+        "bob",
+        "--deadline",
+        "100ms",
+    ]);
+    take.args(["--connect", &router.endpoint, "take"]);
+    wait_for("a link in time", || {
+        alice.json("amber/r1/seat/alice?action=take").unwrap();
+        let output = take.output().unwrap();
+        assert!(!output.status.success());
+        let error = String::from_utf8(output.stderr).unwrap();
+        error.contains("alice keeps the seat of r1").then_some(())
+    });
+    let info = alice.json("amber/r1/seat/alice?action=release").unwrap();
+    assert_eq!(holder(&info), "nobody", "{info}");
 
     // By hand.
     let taken = seat(&router, "bob", &["take", "--deadline", "60s"]);

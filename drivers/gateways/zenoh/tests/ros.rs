@@ -12,7 +12,7 @@ use amber_client::WheelSpeeds;
 use amber_client::blocking::Client;
 use amber_proto::{DeviceMessage, roboclaw};
 use amber_ros2::attachment::Gid;
-use amber_ros2::messages::{LaserScan, Odometry, TfMessage, Twist};
+use amber_ros2::messages::{DiagnosticArray, LaserScan, Odometry, TfMessage, Twist};
 use amber_ros2::{Attachment, DataKey, EntityKind, RosMessage, Token, decode, encode};
 use amber_zenoh::problem::Kind;
 use serde_json::Value;
@@ -50,6 +50,7 @@ struct Teleop<'a> {
     operator: &'a Operator,
     key: String,
     sent: i64,
+    gid: Gid,
 }
 
 impl<'a> Teleop<'a> {
@@ -58,6 +59,7 @@ impl<'a> Teleop<'a> {
             operator,
             key: key::<Twist>(&format!("/{robot}/cmd_vel")),
             sent: 0,
+            gid: Gid([9; 16]),
         }
     }
 
@@ -67,15 +69,25 @@ impl<'a> Teleop<'a> {
 
     /// A command of this age, with so many bytes of its attachment.
     fn send(&mut self, forward_m_s: f64, age_ms: u64, attached: usize) {
+        let age = Duration::from_millis(age_ms);
+        self.put(forward_m_s, |now| now - age, attached);
+    }
+
+    /// A command with another time.
+    fn send_at(&mut self, forward_m_s: f64, at: impl Fn(Duration) -> Duration) {
+        self.put(forward_m_s, at, 33);
+    }
+
+    fn put(&mut self, forward_m_s: f64, at: impl Fn(Duration) -> Duration, attached: usize) {
         let mut twist = Twist::default();
         twist.linear.x = forward_m_s;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let sent = now - Duration::from_millis(age_ms);
+        let sent = at(now);
         self.sent += 1;
         let attachment = Attachment {
             sequence: self.sent,
             source_ns: sent.as_nanos().try_into().unwrap(),
-            gid: Gid([9; 16]),
+            gid: self.gid,
         };
         let put = (self.operator.session).put(self.key.clone(), encode(&twist));
         let attachment = attachment.encode()[..attached].to_vec();
@@ -192,6 +204,50 @@ fn a_robot_is_a_node_that_obeys_like_any_operator() {
     // A killed robot is no node any more.
     robot.signal("KILL");
     assert!(next(&tokens, false).starts_with("@ros2_lv/0/"));
+}
+
+#[test]
+fn clocks_that_differ_are_understood_or_refused_and_always_said() {
+    let router = Router::start();
+    let (_mediator, address) = dummy_mediator();
+    let folder = tempfile::tempdir().unwrap();
+    let robot = robot("r1", ROS, folder.path(), &address, &router);
+    let desk = Operator::new(&router, "desk");
+    let info = || wait_for("facts", || desk.json("amber/r1/info"));
+    let counted = |name: &str| info()["counters"][name].as_u64().unwrap_or(0);
+    // The clock of this node is behind: after a moment, the robot knows that and obeys.
+    let mut behind = Teleop::new(&desk, "r1");
+    wait_for("an order", || {
+        behind.send(0.1, 700, 33);
+        (counted("orders") > 0).then_some(())
+    });
+    robot.line("the clock of a ROS 2 node is 0.7 s behind that of the robot");
+    let clock = |info: &Value| info["clocks"]["/r1/cmd_vel"].as_i64().unwrap_or(0);
+    assert!((-1_000..=-700).contains(&clock(&info())), "{}", info());
+    let listed = common::fleet(&router, &[]);
+    assert!(clock(&listed["robots"][0]["info"]) < -600, "{listed}");
+    let states = attached::<DiagnosticArray>(&desk, "/diagnostics");
+    wait_for("the diagnosis", || {
+        let (_, array) = states.recv_timeout(PATIENCE).unwrap();
+        let state = array
+            .status
+            .into_iter()
+            .find(|it| it.name == "r1: clocks")?;
+        state
+            .message
+            .contains("behind that of the robot")
+            .then_some(())
+    });
+    // That of another one is ahead.
+    let orders = counted("orders");
+    let mut ahead = Teleop::new(&desk, "r1");
+    ahead.gid = Gid([8; 16]);
+    ahead.send_at(0.1, |now| now + Duration::from_millis(900));
+    wait_for("a refusal", || {
+        (counted("ros_dropped_future") == 1).then_some(())
+    });
+    assert_eq!(counted("orders"), orders);
+    assert!(clock(&info()) > 300, "{}", info());
 }
 
 #[test]
