@@ -151,6 +151,9 @@ pub const CLOCK_TROUBLE: Duration = Duration::from_millis(300);
 /// Publishers of commands whose clocks are remembered.
 pub const MAX_CLOCKS: usize = 32;
 
+/// For so long, `/diagnostics` shows that a goal was refused: until a person has looked.
+pub const GOAL_SHOWN: Duration = Duration::from_secs(30);
+
 /// How often a node of ROS 2 reports the state of its devices: the rate that diagnostic tools
 /// expect.
 pub const DIAGNOSTICS_PERIOD: Duration = Duration::from_secs(1);

@@ -34,6 +34,7 @@ use self::clocks::Clocks;
 use self::control::{Control, Input};
 use self::door::{Door, MakeQuestion, Question};
 use self::feed::{Feed, unix_ns};
+use self::goals::Goals;
 use self::outbox::{Asker, Fact, Out, Outbox};
 use self::ros::Ros;
 use crate::certificate;
@@ -51,6 +52,7 @@ mod clocks;
 mod control;
 mod door;
 mod feed;
+mod goals;
 mod operators;
 pub mod orders;
 mod outbox;
@@ -107,7 +109,9 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
     let (shown_operators, operators) = watch::channel(Vec::new());
     let (shown_seats, seats) = watch::channel(BTreeMap::new());
     let (stop_control, stopped) = watch::channel(false);
+    let goals = Goals::default();
     let control = Control {
+        goals: goals.clone(),
         controls: config.controls,
         devices: config.devices.clone(),
         stopped,
@@ -131,6 +135,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         operators,
         seats,
         clocks: Clocks::default(),
+        goals,
         has_mediator: false,
         devices: BTreeMap::new(),
         events: None,
@@ -180,6 +185,7 @@ struct Desk {
     operators: watch::Receiver<Vec<OperatorInfo>>,
     seats: watch::Receiver<BTreeMap<i32, SeatInfo>>,
     clocks: Clocks,
+    goals: Goals,
     has_mediator: bool,
     devices: BTreeMap<Device, Shown>,
     events: Option<AbortHandle>,
@@ -256,6 +262,7 @@ impl Desk {
             outbox: self.outbox.clone(),
             counters: self.counters.clone(),
             clocks: self.clocks.clone(),
+            goals: self.goals.clone(),
         };
         Some(tokio::spawn(ros.run()).abort_handle())
     }

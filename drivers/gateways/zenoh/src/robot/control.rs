@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::goals::Goals;
 use super::operators::{Job, Operators};
 use super::orders::{Accepted, Action, Orders, Program};
 use super::outbox::{Asker, Fact, Out, Outbox, Permit};
@@ -21,7 +22,7 @@ use crate::config::Controls;
 use crate::counters::Counters;
 use crate::health::{OperatorInfo, SeatInfo};
 use crate::keys::Address;
-use crate::names::Name;
+use crate::names::{Name, ROS_OPERATOR};
 use crate::problem::{Kind, Problem};
 use crate::quota::Place;
 use crate::stamp::OrderStamp;
@@ -70,6 +71,8 @@ pub(super) struct Control {
     pub(super) operators: watch::Sender<Vec<OperatorInfo>>,
     /// The operators who may take the seat from another operator.
     pub(super) may_force: Vec<Name>,
+    /// For the goals of ROS 2 nodes.
+    pub(super) goals: Goals,
     /// The occupied seats, for subscribers.
     pub(super) seats: watch::Sender<BTreeMap<i32, SeatInfo>>,
 }
@@ -149,6 +152,14 @@ impl Control {
             instance: incoming.stamp.map_or(0, |stamp| stamp.instance),
         };
         let accepted = orders.handle(now, &incoming.address, incoming.stamp, incoming.message);
+        let is_goal = program.who.as_str() == ROS_OPERATOR
+            && device == self.controls.robot.targets
+            && incoming.asker.is_none();
+        match &accepted {
+            Err(problem) if is_goal => self.goals.refused(&problem.message),
+            Ok(_) if is_goal => self.goals.accepted(),
+            _ => {}
+        }
         // The replaced motion stops first.
         perform(orders, clients, now);
         let given = match accepted {

@@ -27,6 +27,7 @@ use self::node::Node;
 use self::sources::Source;
 use super::clocks::Clocks;
 use super::control::Input;
+use super::goals::Goals;
 use super::orders::Program;
 use super::outbox::Outbox;
 use crate::config::Config;
@@ -58,6 +59,7 @@ pub(super) struct Ros {
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
     pub(super) clocks: Clocks,
+    pub(super) goals: Goals,
 }
 
 /// The state that all sources share.
@@ -70,6 +72,7 @@ struct Shared {
     /// The topics with subscribers.
     interest: watch::Receiver<Interest>,
     clocks: Clocks,
+    goals: Goals,
     /// The newest pose on the map, and its time.
     found: watch::Sender<Option<(Instant, MapPose)>>,
 }
@@ -95,6 +98,7 @@ impl Ros {
             drivers: self.drivers,
             interest: interests,
             clocks: self.clocks,
+            goals: self.goals,
             found: watch::channel(None).0,
         });
         let program = Program {

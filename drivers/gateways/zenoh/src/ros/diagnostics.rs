@@ -9,12 +9,14 @@ use super::clock::in_words;
 use crate::health::{Health, State};
 
 /// The states of all devices of a robot. `None`: the mediator does not answer. `clocks` has the topics
-/// with commands from a clock that does not agree, with the milliseconds that it is ahead.
+/// with commands from a clock that does not agree, with the milliseconds that it is ahead. `refused` is
+/// why the last goal was refused, if that was a moment ago.
 #[must_use]
 pub fn array(
     robot: &str,
     devices: Option<&BTreeMap<Device, Health>>,
     clocks: &BTreeMap<String, i64>,
+    refused: Option<&str>,
     stamp_ns: u64,
 ) -> DiagnosticArray {
     let mediator = DiagnosticStatus {
@@ -34,10 +36,27 @@ pub fn array(
     let devices = devices.map(|(device, health)| status(robot, *device, health));
     DiagnosticArray {
         header: Header::new(stamp_ns, ""),
-        status: [mediator, clock(robot, clocks)]
+        status: [mediator, clock(robot, clocks), goals(robot, refused)]
             .into_iter()
             .chain(devices)
             .collect(),
+    }
+}
+
+fn goals(robot: &str, refused: Option<&str>) -> DiagnosticStatus {
+    DiagnosticStatus {
+        level: if refused.is_some() {
+            Level::WARN
+        } else {
+            Level::OK
+        },
+        name: format!("{robot}: goals"),
+        message: match refused {
+            Some(why) => format!("a goal is not carried out: {why}"),
+            None => "no goal was refused".to_owned(),
+        },
+        hardware_id: robot.to_owned(),
+        values: Vec::new(),
     }
 }
 
@@ -118,20 +137,29 @@ mod tests {
                 "its driver does not run",
             ),
         ] {
-            let array = array("r1", Some(&[(hokuyo, health)].into()), &BTreeMap::new(), 7);
-            let [mediator, clocks, found] = &array.status[..] else {
+            let array = array(
+                "r1",
+                Some(&[(hokuyo, health)].into()),
+                &BTreeMap::new(),
+                None,
+                7,
+            );
+            let [mediator, clocks, goals, found] = &array.status[..] else {
                 panic!("{array:?}");
             };
             assert_eq!((mediator.level, found.level), (Level::OK, level));
-            assert_eq!(clocks.level, Level::OK);
+            assert_eq!((clocks.level, goals.level), (Level::OK, Level::OK));
             assert_eq!(found.name, "r1: hokuyo:0");
             assert_eq!(found.message, message);
             assert_eq!(found.values[0].value, "check the cable");
             assert_eq!(found.values[1].value, "3");
         }
         let clocks = [("/r1/cmd_vel".to_owned(), -700)].into();
-        let stale = array("r1", None, &clocks, 7);
-        assert_eq!(stale.status.len(), 2);
+        let stale = array("r1", None, &clocks, Some("occupied by bob"), 7);
+        assert_eq!(stale.status.len(), 3);
+        let goal = &stale.status[2];
+        assert_eq!((goal.level, goal.name.as_str()), (Level::WARN, "r1: goals"));
+        assert!(goal.message.ends_with("occupied by bob"));
         assert_eq!(stale.status[0].level, Level::STALE);
         let clock = &stale.status[1];
         assert_eq!(

@@ -1,6 +1,6 @@
 //! A robot in the layout of `zenoh-bridge-ros2dds`, alone and together with that of `rmw_zenoh`.
 
-use amber_ros2::messages::{Header, Pose, PoseStamped};
+use amber_ros2::messages::Pose;
 use amber_ros2::{BridgeEndpoint, BridgeToken, Qos};
 use zenoh::time::{NTP64, Timestamp};
 

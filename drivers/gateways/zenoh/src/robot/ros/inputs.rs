@@ -19,6 +19,7 @@ use zenoh::time::Timestamp;
 use super::super::clocks::Clocks;
 use super::super::control::{Incoming, Input};
 use super::super::feed::unix_ns;
+use super::super::goals::Goals;
 use super::super::orders::Program;
 use super::super::outbox::{Asker, Out, Outbox, Permit};
 use super::super::vigil::Sender;
@@ -59,6 +60,7 @@ struct Door {
     orders: Arc<Semaphore>,
     start: Instant,
     clocks: Clocks,
+    goals: Goals,
     program: Program,
     asking: Asking,
     sequence: Mutex<u64>,
@@ -74,6 +76,7 @@ impl Inputs {
             orders: Arc::new(Semaphore::new(MAX_ORDERS)),
             start: Instant::now(),
             clocks: self.shared.clocks.clone(),
+            goals: self.shared.goals.clone(),
             program: self.program.clone(),
             asking: self.asking.clone(),
             sequence: Mutex::new(0),
@@ -224,6 +227,9 @@ impl Door {
             }
             Err(dropped) => {
                 self.counters.count(dropped.counter());
+                if inbox.is_for_goals() {
+                    self.goals.refused(&dropped.to_string());
+                }
                 tracing::debug!(key = %sample.key_expr(), "dropped: {dropped}");
             }
         }

@@ -383,6 +383,7 @@ async fn health(shared: &Shared) -> Result<(), Error> {
                 name,
                 devices.as_ref(),
                 &shared.clocks.all(),
+                shared.goals.last().as_deref(),
                 unix_ns(),
             ));
         }
