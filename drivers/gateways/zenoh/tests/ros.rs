@@ -479,8 +479,15 @@ fn other_peoples_nodes_see_read_and_drive_the_robot() {
     // Who comes late gets what does not change.
     let late = ["late", "/tf_static", "tf2_msgs/msg/TFMessage"];
     let map = ["/r1/map", "nav_msgs/msg/OccupancyGrid"];
-    let late: Vec<_> = late.into_iter().chain(map).collect();
+    let shape = ["/r1/robot_description", "std_msgs/msg/String"];
+    let late: Vec<_> = late.into_iter().chain(map).chain(shape).collect();
     let late = peer(&router, &late).unwrap();
+    let urdf = late["/r1/robot_description"]["last"]["data"].as_str();
+    let urdf = urdf.unwrap_or_else(|| panic!("{late}"));
+    assert!(
+        urdf.contains("<robot") && urdf.contains("base_link"),
+        "{urdf}"
+    );
     let fixed = late["/tf_static"]["last"]["transforms"].as_array().unwrap();
     let frames = fixed
         .iter()

@@ -1,6 +1,6 @@
 //! A robot in the layout of `zenoh-bridge-ros2dds`, alone and together with that of `rmw_zenoh`.
 
-use amber_ros2::messages::Pose;
+use amber_ros2::messages::{Path, Pose};
 use amber_ros2::{BridgeEndpoint, BridgeToken, Qos};
 use zenoh::time::{NTP64, Timestamp};
 
@@ -169,9 +169,23 @@ fn nodes_behind_a_bridge_and_nodes_with_rmw_zenoh_share_a_robot() {
         header: Header::new(0, "map"),
         pose: Pose::flat(1.4, -1.0, 0.0),
     };
-    let goal = desk.session.put("r1/goal_pose", encode(&goal));
-    goal.wait().unwrap();
-    wait_for("motion to the goal", moves);
+    let (_plan, plans) = bare::<Path>(&desk, "r1/plan");
+    let goal = encode(&goal);
+    wait_for("motion to the goal", || {
+        // On a busy machine, a sign of life may come too late.
+        let put = desk.session.put("r1/goal_pose", goal.clone());
+        put.wait().unwrap();
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(5) && moves().is_none() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        moves()
+    });
+    // The plan ends there, with y up.
+    let plan = plans.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(plan.header.frame_id, "map");
+    let end = plan.poses.last().unwrap().pose.position;
+    assert!((end.x - 1.4).hypot(end.y + 1.0) < 0.3, "{end:?}");
     assert_eq!(programs().len(), 1);
     for token in node {
         token.undeclare().wait().unwrap();
