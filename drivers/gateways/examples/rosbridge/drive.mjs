@@ -43,25 +43,25 @@ const drive = (speed) =>
     angular: { x: 0, y: 0, z: 0 },
   });
 
-// A command is valid for half a second, so repeat it.
-const repeat = setInterval(() => drive(SPEED_M_S), 100);
+// The way counts from the first odometry: the robot must not drive before.
 const odometry = topic("/odom", "nav_msgs/Odometry", { throttle_rate: 100 });
 let begin;
 let way_m = 0;
+let waiting = () => {};
 /** Waits for odometry that fulfils a condition. */
 const until = (holds) =>
   new Promise((resolve) => {
-    const take = (message) => {
-      const { x, y } = message.pose.pose.position;
-      begin ??= { x, y };
-      way_m = Math.hypot(x - begin.x, y - begin.y);
-      if (holds(message.twist.twist.linear.x)) {
-        odometry.unsubscribe(take);
-        resolve();
-      }
-    };
-    odometry.subscribe(take);
+    waiting = (speed) => holds(speed) && resolve();
   });
+odometry.subscribe((message) => {
+  const { x, y } = message.pose.pose.position;
+  begin ??= { x, y };
+  way_m = Math.hypot(x - begin.x, y - begin.y);
+  waiting(message.twist.twist.linear.x);
+});
+await until(() => true);
+// A command is valid for half a second, so repeat it.
+const repeat = setInterval(() => drive(SPEED_M_S), 100);
 await until(() => way_m >= DISTANCE_M);
 clearInterval(repeat);
 drive(0);
