@@ -23,6 +23,12 @@ const TURN_RAD_S: f64 = 0.02;
 const SPEED_PART: f64 = 0.03;
 const TURN_PART: f64 = 0.05;
 
+/// The longest gap between two measurements in which the speeds are taken to change evenly. A busy
+/// machine measures this rarely; after a longer gap, what happened in between is unknown.
+const BRIDGED: Duration = Duration::from_secs(2);
+/// The time between two speeds that fill a gap: less than [`Motion`] takes for a gap.
+const FILLED_EVERY: Duration = Duration::from_millis(250);
+
 /// The pose, and how certain it is.
 #[derive(Clone, Debug)]
 pub(super) struct Odometry {
@@ -31,6 +37,7 @@ pub(super) struct Odometry {
     /// The pose at the start of `motion`.
     base: Pose,
     last: Option<Duration>,
+    wheels: Wheels,
     twist: Twist,
     /// Of x, y and heading.
     covariance: [[f64; 3]; 3],
@@ -44,6 +51,7 @@ impl Odometry {
             motion: Motion::new(drive),
             base: Pose::default(),
             last: None,
+            wheels: Wheels::default(),
             twist: Twist::STOP,
             covariance: [[0.0; 3]; 3],
         }
@@ -66,11 +74,35 @@ impl Odometry {
             return false;
         }
         if let Some(last) = self.last {
+            self.fill(last, time, wheels);
             self.spread(last, time);
         }
         self.last = Some(time);
+        self.wheels = wheels;
         self.twist = self.drive.twist(wheels);
         true
+    }
+
+    /// Fills a gap between two measurements that is not too long.
+    fn fill(&mut self, last: Duration, time: Duration, wheels: Wheels) {
+        let gap = time - last;
+        if gap > BRIDGED {
+            return;
+        }
+        let before = self.wheels;
+        let mut since = FILLED_EVERY;
+        while since < gap {
+            let part = since.div_duration_f64(gap);
+            let between = |before: f64, after: f64| before + (after - before) * part;
+            let speeds = Wheels {
+                front_left_m_s: between(before.front_left_m_s, wheels.front_left_m_s),
+                front_right_m_s: between(before.front_right_m_s, wheels.front_right_m_s),
+                rear_left_m_s: between(before.rear_left_m_s, wheels.rear_left_m_s),
+                rear_right_m_s: between(before.rear_right_m_s, wheels.rear_right_m_s),
+            };
+            self.motion.handle_wheels(last + since, speeds);
+            since += FILLED_EVERY;
+        }
     }
 
     /// The pose at the last measurement.
@@ -182,6 +214,27 @@ mod tests {
         assert_eq!(odometry.message(0).unwrap(), before);
         // Turning to the right is negative.
         assert!(before.heading() < -0.5, "{before:?}");
+    }
+
+    #[test]
+    fn the_way_in_a_gap_of_a_busy_machine_counts_and_that_in_a_long_one_does_not() {
+        for (gap_ms, way_m) in [(700, 0.28), (1_900, 0.76), (5_000, 0.2)] {
+            let mut odometry = Odometry::new(SkidSteer::default());
+            drive(&mut odometry, 0, 1, 0.4, 0.4);
+            let end = Duration::from_millis(gap_ms);
+            assert!(odometry.handle_wheels(end, Wheels::sides(0.4, 0.4)));
+            let message = odometry.message(0).unwrap();
+            assert!(
+                (message.x() - way_m).abs() < 1e-9,
+                "{gap_ms} ms: {}",
+                message.x()
+            );
+        }
+        // The speeds change evenly.
+        let mut odometry = Odometry::new(SkidSteer::default());
+        drive(&mut odometry, 0, 1, 0.4, 0.4);
+        assert!(odometry.handle_wheels(Duration::from_secs(1), Wheels::default()));
+        assert!((odometry.message(0).unwrap().x() - 0.2).abs() < 1e-9);
     }
 
     #[test]
