@@ -110,6 +110,7 @@ impl Settings {
     fn set_robot(&mut self, robot: Setup) {
         self.config.mount = robot.collision.laser;
         self.config.track_m = robot.collision.drive.track_m;
+        self.config.large_rooms = robot.collision.large_rooms;
         self.robot = robot;
     }
 

@@ -197,6 +197,7 @@ impl Course {
             collision: collision::Config {
                 drive: self.setup.collision.drive,
                 outline,
+                large_rooms: self.setup.collision.large_rooms,
                 ..usual.collision
             },
             planner: planner::Config {

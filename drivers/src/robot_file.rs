@@ -69,6 +69,8 @@ pub(crate) struct RobotFile {
     pub(crate) wheel_base_mm: Option<f64>,
     /// Drive backwards only into areas that the laser has seen or where the robot has been.
     pub(crate) look_before_reversing: Option<bool>,
+    /// The rooms are larger than the range of the laser: drive also where it has never seen anything.
+    pub(crate) large_rooms: Option<bool>,
     /// The maximum speed of a wheel.
     pub(crate) max_speed_mm_s: Option<f64>,
 }
@@ -101,7 +103,8 @@ impl RobotFile {
             laser_left_mm laser_height_mm laser_angle_deg scan_turn_ms camera_offset_mm
             camera_left_mm camera_height_mm camera_angle_deg camera_tilt_deg imu_offset_mm
             imu_left_mm imu_height_mm imu_angle_deg length_mm width_mm height_mm track_mm
-            wheel_radius_mm wheel_distance_mm wheel_base_mm look_before_reversing max_speed_mm_s)
+            wheel_radius_mm wheel_distance_mm wheel_base_mm look_before_reversing
+            large_rooms max_speed_mm_s)
     }
 
     /// How drivers use the robot, with these wheels unless others are named.
@@ -136,6 +139,7 @@ impl RobotFile {
                     half_width_m: shape.width() / 2.0,
                 },
                 reverses_blindly: !shape.looks_before_reversing(),
+                large_rooms: shape.large_rooms(),
                 ..collision::Config::new(Pose {
                     at: Point::new(laser.x(), laser.y()),
                     heading: laser.yaw(),
@@ -199,6 +203,7 @@ impl RobotFile {
                 [("imu_angle_deg", self.imu_angle_deg), ("", None)],
             )?,
             looks_before_reversing: Some(self.look_before_reversing.unwrap_or(false)),
+            large_rooms: self.large_rooms,
             roles: self.roles()?,
         })
     }
@@ -303,6 +308,7 @@ impl From<&Shape> for RobotFile {
             height_mm: mm(shape.height),
             track_mm: mm(shape.track),
             look_before_reversing: shape.looks_before_reversing,
+            large_rooms: shape.large_rooms,
             max_speed_mm_s: mm(shape.max_wheel_speed),
             ..Self::default()
         }

@@ -62,6 +62,9 @@ pub struct RobotOptions {
     /// Drive backwards only into areas that the laser has seen or where the robot has been
     #[arg(long)]
     pub look_before_reversing: bool,
+    /// Drive also where the laser has never seen anything: the rooms are larger than its range
+    #[arg(long)]
+    pub large_rooms: bool,
     /// Maximum speed of a wheel [default: 1200]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
@@ -159,6 +162,7 @@ impl RobotOptions {
             width_mm: self.width_mm,
             track_mm: self.track_mm,
             look_before_reversing: self.look_before_reversing.then_some(true),
+            large_rooms: self.large_rooms.then_some(true),
             max_speed_mm_s: self.max_speed_mm_s,
             ..RobotFile::default()
         }

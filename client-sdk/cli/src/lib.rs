@@ -34,6 +34,7 @@ mod file;
 mod goto;
 mod halt;
 mod lease;
+mod location;
 mod logs;
 mod map;
 mod metrics;
@@ -147,6 +148,8 @@ pub enum Verb {
     /// Drive to a point on the map, around obstacles
     #[command(after_help = goto::HELP)]
     Goto(goto::Options),
+    /// Tell the robot where it is
+    Location(location::Options),
     /// Stop devices, and keep them from moving until the halt is released
     #[command(after_help = halt::HELP)]
     Halt(halt::Options),
@@ -280,6 +283,10 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
         Verb::Goto(options) => {
             let options = options.checked()?;
             goto::run(session.client().await?, options, json).await
+        }
+        Verb::Location(options) => {
+            let options = options.checked()?;
+            location::run(session.client().await?, options, json).await
         }
         Verb::Halt(options) => halt::run(session.client().await?, &options, json).await,
         Verb::Map(options) => map::run(session, options, json).await,

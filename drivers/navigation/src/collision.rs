@@ -27,7 +27,8 @@
 //!   laser does not look there. It may leave an obstacle slowly, and where it has no room for a turn.
 //! - **Momentum.** The same law for the *measured* motion with hard braking: if a new command would
 //!   be free but the old motion ends in an obstacle, the wheels stop first.
-//! - **Sources.** Old scans slow the robot down and then stop it; so do old commands.
+//! - **Sources.** Old scans slow the robot down and then stop it; so do old commands, and a laser that
+//!   sees nothing although it should, see [`crate::sight`].
 //! - **Stuck and bump.** See [`Watch`].
 //!
 //! Call the `handle_*` functions when data arrives, and [`Monitor::step`] at each command and at
@@ -59,6 +60,7 @@ use self::retreat::{Kind, Margins, Surroundings};
 use crate::kinematics::{Twist, Wheels};
 use crate::odometry::Odometry;
 use crate::scan::{Echo, Scan};
+use crate::sight::{Pace, Sight, View};
 
 /// The speed of the fastest wheel while the robot leaves a narrow place. Slower than what has
 /// momentum, and fast enough for the motors.
@@ -73,6 +75,8 @@ const MIN_USEFUL_BEAMS: f64 = 0.3;
 pub struct Counters {
     /// Scans with too few valid beams.
     pub useless_scans: u64,
+    /// Scans in which the laser saw nothing although it should have.
+    pub blind_scans: u64,
     /// Scans that were older than the one before.
     pub late_scans: u64,
     /// Commands with invalid speeds.
@@ -86,7 +90,10 @@ pub struct Monitor {
     odometry: Odometry,
     obstacles: Obstacles,
     looked: Looked,
+    sight: Sight,
     scanned: Option<Duration>,
+    /// When the last scan was measured, blind ones included.
+    heard: Option<Duration>,
     command: Option<(Duration, Wheels)>,
     /// Whether the command is a careful one, see [`Monitor::handle_careful_command`].
     is_careful: bool,
@@ -104,7 +111,9 @@ impl Monitor {
             odometry: Odometry::new(config.drive),
             obstacles: Obstacles::default(),
             looked: Looked::default(),
+            sight: Sight::new(config.large_rooms),
             scanned: None,
+            heard: None,
             command: None,
             is_careful: false,
             sent: Wheels::STOP,
@@ -115,15 +124,23 @@ impl Monitor {
 
     /// A scan has arrived.
     pub fn handle_scan(&mut self, scan: &Scan) {
-        let useful = scan.beams.iter().filter(|beam| beam.echo != Echo::Invalid);
-        if (useful.count() as f64) < MIN_USEFUL_BEAMS * scan.beams.len() as f64
-            || scan.beams.is_empty()
-        {
+        if scan.beams.is_empty() {
             self.counters.useless_scans += 1;
             return;
         }
-        if self.scanned.is_some_and(|last| scan.end() <= last) {
+        if self.heard.is_some_and(|last| scan.end() <= last) {
             self.counters.late_scans += 1;
+            return;
+        }
+        let view = (self.sight).look(scan, self.config.laser, &self.odometry);
+        let useful = scan.beams.iter().filter(|beam| beam.echo != Echo::Invalid);
+        if (useful.count() as f64) < MIN_USEFUL_BEAMS * scan.beams.len() as f64 {
+            self.counters.useless_scans += 1;
+            return;
+        }
+        self.heard = Some(scan.end());
+        if view == View::Blind {
+            self.counters.blind_scans += 1;
             return;
         }
         let Config { laser, memory, .. } = self.config;
@@ -211,6 +228,7 @@ impl Monitor {
     pub fn forget(&mut self) {
         self.obstacles.clear();
         self.looked.clear();
+        self.sight.forget();
         self.scanned = None;
     }
 
@@ -218,6 +236,12 @@ impl Monitor {
     #[must_use]
     pub fn scanned(&self) -> Option<Duration> {
         self.scanned
+    }
+
+    /// Whether the laser has seen nothing for so long, although it should, that the robot stands.
+    #[must_use]
+    pub fn is_blind(&self, now: Duration) -> bool {
+        self.sight.pace(now) == Pace::Stop
     }
 
     /// Counters of ignored input.
@@ -287,9 +311,12 @@ impl Monitor {
         if speed_m_s == 0.0 {
             return stop(Reason::Idle);
         }
-        let Some(scanned) = self.scanned else {
+        if self.is_blind(now) {
+            return stop(Reason::Blind);
+        }
+        if self.scanned.is_none() {
             return stop(Reason::NoScan);
-        };
+        }
         let twist = self.config.drive.twist(wheels);
         if let Some(trouble) = self.watch.trouble(now, twist) {
             return stop(match trouble {
@@ -340,7 +367,8 @@ impl Monitor {
         }
         let (scale, reason) = [
             approach,
-            (self.scan_factor(now, scanned), Reason::ScanTimeout),
+            (self.scan_factor(now), Reason::ScanTimeout),
+            (self.blind_factor(now, speed_m_s), Reason::Blind),
             (self.limit(&near, twist), Reason::Limit),
             (self.reverse(twist), Reason::Reverse),
             (self.lateral(twist), Reason::Lateral),

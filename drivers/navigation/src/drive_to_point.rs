@@ -364,8 +364,14 @@ impl DriveToPoint {
     /// The speeds for the wheels now.
     pub fn step(&mut self, now: Duration) -> Decision {
         let pose = self.tracker.pose(now, self.monitor.odometry());
+        let is_blind = self.monitor.is_blind(now);
         let (state, twist) = match pose {
             _ if self.next.is_empty() => (State::Idle, Twist::STOP),
+            // The targets stay until the laser sees again.
+            Tracked::At(_) if is_blind => {
+                self.progress.0 = now;
+                (State::Blocked, Twist::STOP)
+            }
             Tracked::At(pose) => self.drive(now, pose),
             Tracked::Unknown => (State::NoPose, Twist::STOP),
             Tracked::Jumped => (State::PoseJumped, Twist::STOP),
@@ -391,7 +397,10 @@ impl DriveToPoint {
         } else {
             self.monitor.handle_command(now, wheels);
         }
-        let decision = self.monitor.step(now);
+        let mut decision = self.monitor.step(now);
+        if is_blind && decision.reason == Reason::Idle {
+            decision.reason = Reason::Blind;
+        }
         let wants_to_move = twist != Twist::STOP;
         let is_blocked = wants_to_move && decision.wheels == Wheels::STOP;
         if !is_blocked {

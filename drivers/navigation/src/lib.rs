@@ -6,6 +6,7 @@
 //!
 //! - [`grid`]: occupancy grids and distance fields, shared by everything that plans or localizes.
 //! - [`kinematics`], [`odometry`], [`scan`], [`mod@deskew`]: wheels and scans.
+//! - [`sight`]: whether the laser sees anything.
 //! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: the pose of the robot.
@@ -31,6 +32,7 @@ pub mod pose_tracker;
 pub mod pursuit;
 pub mod random;
 pub mod scan;
+pub mod sight;
 pub mod slam;
 pub mod trajectory;
 pub mod wire;

@@ -30,6 +30,7 @@ pub mod particles;
 pub mod refine;
 
 use std::collections::VecDeque;
+use std::f64::consts::FRAC_PI_8;
 use std::time::Duration;
 
 use amber_map::{Point, Pose, wrap};
@@ -48,6 +49,7 @@ use crate::likelihood::{Likelihood, match_of};
 use crate::odometry::Odometry;
 use crate::random::gaussian;
 use crate::scan::Scan;
+use crate::sight::{Pace, Sight, View};
 
 /// Scans that wait for odometry; the oldest is dropped.
 const MAX_SCANS: usize = 4;
@@ -88,6 +90,10 @@ const FITTED_SIGMA_M: f64 = 0.01;
 const FITTED_SIGMA_RAD: f64 = 0.01;
 /// One particle in this many is placed near a pose that another system has measured.
 const MEASURED_ONE_IN: usize = 10;
+/// After a hint, other poses are searched only after so many updates. The robot may also be this far
+/// from it.
+const HINT_UPDATES: u32 = 20;
+const HINT_REACH_M: f64 = 0.3;
 /// The covariance of an estimate is at least this: 1 mm and 0.06 degrees.
 const MIN_VARIANCE: [f64; 3] = [1e-6, 1e-6, 1e-6];
 
@@ -111,6 +117,17 @@ pub struct Estimate {
     pub decided: bool,
 }
 
+/// Where the robot is, as somebody says, with standard deviations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hint {
+    /// The pose.
+    pub pose: Pose,
+    /// The error of the position in metres.
+    pub sigma_m: f64,
+    /// The error of the heading in radians.
+    pub sigma_rad: f64,
+}
+
 /// Counts of events since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -120,7 +137,7 @@ pub struct Counters {
     pub scans_dropped: u64,
     /// Scans dropped because a later one was used before.
     pub scans_late: u64,
-    /// Scans with too few valid beams.
+    /// Scans with too few valid beams, and those of a blind laser.
     pub scans_blind: u64,
     /// Scans used without complete odometry.
     pub scans_without_odometry: u64,
@@ -143,6 +160,10 @@ pub struct Location {
     blurred: Likelihood,
     odometry: Odometry,
     scans: VecDeque<Scan>,
+    /// For so many updates, only poses near the hint count.
+    hinted: u32,
+    sight: Sight,
+    view: View,
     filter: Filter,
     biases: Biases,
     /// The time of the particles.
@@ -167,6 +188,9 @@ impl Location {
                 ..SkidSteer::default()
             }),
             scans: VecDeque::new(),
+            hinted: 0,
+            sight: Sight::new(config.large_rooms),
+            view: View::Clear,
             filter: Filter::everywhere(&map, config.size, &mut random),
             biases: Biases::new(&map.walls),
             filter_time: None,
@@ -223,6 +247,36 @@ impl Location {
             .collect();
         self.filter.resample(&near, &mut self.random);
         self.counters.poses += 1;
+    }
+
+    /// Somebody says where the robot is. The pose is known when the next scans agree. `false` if the
+    /// robot cannot be there or nearby; then nothing changes.
+    pub fn handle_hint(&mut self, hint: Hint) -> bool {
+        let Hint {
+            pose,
+            sigma_m,
+            sigma_rad,
+        } = hint;
+        let reach_m = sigma_m.max(HINT_REACH_M);
+        let around = (0..=16).map(|index| match index {
+            0 => pose.at,
+            _ => {
+                let way = Point::new(reach_m, 0.0);
+                pose.at.plus(way.turned(f64::from(index) * FRAC_PI_8))
+            }
+        });
+        let is_free = |at| self.map.free.is_free(&self.map.field, at);
+        if !around.into_iter().any(is_free) {
+            return false;
+        }
+        self.filter
+            .place(pose, sigma_m, sigma_rad, &mut self.random);
+        self.filter_time = None;
+        self.agreeing = 0;
+        self.match_average = 0.0;
+        self.hinted = HINT_UPDATES;
+        self.estimate = None;
+        true
     }
 
     /// Stores a scan.
@@ -283,6 +337,15 @@ impl Location {
         })
     }
 
+    /// What the last scan shows. [`View::Blind`] only after a while.
+    #[must_use]
+    pub fn view(&self, now: Duration) -> View {
+        match (self.view, self.sight.pace(now)) {
+            (View::Blind, Pace::Free | Pace::Crawl) => View::Clear,
+            (view, _) => view,
+        }
+    }
+
     /// All particles; their weights sum up to 1.
     #[must_use]
     pub fn particles(&self) -> &[Particle] {
@@ -315,8 +378,9 @@ impl Location {
 
     fn use_scan(&mut self, scan: &Scan) -> Option<Estimate> {
         let time = scan.middle();
+        self.view = (self.sight).look(scan, self.config.mount, &self.odometry);
         let points = self.points(scan);
-        if points.len() < self.config.min_beams {
+        if self.view == View::Blind || points.len() < self.config.min_beams {
             self.counters.scans_blind += 1;
             return None;
         }
@@ -540,7 +604,8 @@ impl Location {
             .collect();
         // While the map explains most of a scan, other poses that explain more of it are no reason to
         // search: a closed door looks like a wall, and another room may have one there.
-        if !self.is_decided() || self.match_average < SEARCH_MATCH {
+        self.hinted = self.hinted.saturating_sub(1);
+        if self.hinted == 0 && (!self.is_decided() || self.match_average < SEARCH_MATCH) {
             let search = self.config.search;
             let sigma_m = self.config.sharp.sigma_m;
             let laser = self.config.mount.at;

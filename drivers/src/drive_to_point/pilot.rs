@@ -351,6 +351,9 @@ impl Pilot for ToPoint {
     }
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
+        if self.reason == Reason::Blind {
+            return Some(self.reason.to_string().into());
+        }
         let text = match self.logic.state() {
             State::NoPose => "the pose is unknown",
             State::PoseJumped => "the pose has jumped; the robot waits until it is reliable again",

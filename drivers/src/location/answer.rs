@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use amber_driver::devices::location as message;
 use amber_map::{Map, Occupancy, Pose, ros_map};
+use amber_navigation::location::Hint;
 use amber_navigation::location::particles::Particle;
+use amber_navigation::sight::{self, View};
 use amber_proto::limits::MAX_PART;
 use amber_values::MapPose;
 use prost::Message;
@@ -30,6 +32,9 @@ const MAX_MAP: usize = MAX_PART - 64;
 /// An unknown position is reported after this time: a search takes less than a second.
 const SEARCH: Duration = Duration::from_secs(3);
 
+/// The scans are useless, because the robot is in a room that is larger than the range of its laser.
+const OPEN: &str = "the position is unknown: no wall is within the range of the laser";
+
 /// The pose for clients: all zero while there is no estimate.
 ///
 /// The quality falls while scans or wheel speeds are missing. `unix_ms` is the time now.
@@ -50,6 +55,35 @@ pub(crate) fn pose(report: &Report, now: Duration, unix_ms: i64) -> message::Loc
         ..estimate.pose.into()
     }
     .into()
+}
+
+/// The uncertainty of a place that somebody names, unless it is given.
+const HINT_SIGMA_M: f64 = 0.25;
+const HINT_SIGMA_RAD: f64 = 0.26;
+
+/// Where somebody says the robot is.
+///
+/// # Errors
+/// A number is invalid; the text says which.
+pub(crate) fn hint(known: &message::KnownPose) -> Result<Hint, String> {
+    let sigma_m = known.sigma.unwrap_or(HINT_SIGMA_M);
+    let sigma_rad = known.sigma_alfa.unwrap_or(HINT_SIGMA_RAD);
+    let places = [known.x, known.y, known.alfa];
+    // Farther away than any map, a coordinate loses its centimetres.
+    if !places.iter().all(|value| value.abs() <= 1e6) {
+        return Err("x, y and alfa must be numbers of at most a million".into());
+    }
+    for (name, sigma, most) in [("sigma", sigma_m, 10.0), ("sigma_alfa", sigma_rad, 3.2)] {
+        if !(0.0..=most).contains(&sigma) {
+            return Err(format!("{name} must be a number from 0 to {most}"));
+        }
+    }
+    let map = MapPose::new(known.x, known.y, known.alfa);
+    Ok(Hint {
+        pose: map.into(),
+        sigma_m: sigma_m.max(0.02),
+        sigma_rad: sigma_rad.max(0.02),
+    })
 }
 
 /// The factor for the quality: 1 while all data are fresh.
@@ -170,8 +204,13 @@ pub(crate) fn trouble(
     if !report.has_map {
         return Some(map.unwrap_or("no map").to_owned());
     }
-    if silent(report.last_scan) {
+    if silent(report.last_heard.max(report.last_scan)) {
         return Some(scans.to_owned());
+    }
+    match report.view {
+        Some(View::Blind) => return Some(sight::BLIND.to_owned()),
+        Some(View::Open) if silent(report.last_scan) => return Some(OPEN.to_owned()),
+        Some(View::Clear | View::Open) | None => {}
     }
     if silent(report.last_wheels) {
         return Some(wheels.to_owned());
@@ -307,12 +346,47 @@ mod tests {
     }
 
     #[test]
+    fn a_known_pose_changes_its_frame_and_is_checked() {
+        let known = message::KnownPose {
+            x: 1.0,
+            y: 2.0,
+            alfa: FRAC_PI_2,
+            sigma: None,
+            sigma_alfa: Some(0.1),
+        };
+        let found = hint(&known).unwrap();
+        assert_eq!(found.pose.at, Point::new(1.0, -2.0));
+        assert!((found.pose.heading + FRAC_PI_2).abs() < 1e-9);
+        assert_eq!((found.sigma_m, found.sigma_rad), (0.25, 0.1));
+        for (x, sigma, part) in [
+            (f64::NAN, None, "at most a million"),
+            (1e308, None, "at most a million"),
+            (1.0, Some(-1.0), "sigma must"),
+            (1.0, Some(f64::NAN), "sigma must"),
+        ] {
+            let why = hint(&message::KnownPose { x, sigma, ..known }).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
     fn the_reason_is_the_first_thing_to_repair() {
         let reason = |report: &Report, now| trouble(report, ms(now), None, "scans", "wheels");
         assert_eq!(reason(&report(), 10_100), None);
         assert_eq!(reason(&report(), 11_045).as_deref(), Some("wheels"));
         assert_eq!(reason(&report(), 11_100).as_deref(), Some("scans"));
         assert_eq!(reason(&Report::default(), 0).as_deref(), Some("no map"));
+        for (view, expected) in [(View::Blind, sight::BLIND), (View::Open, OPEN)] {
+            let useless = Report {
+                last_heard: Some(ms(11_900)),
+                last_wheels: Some(ms(11_900)),
+                view: Some(view),
+                ..report()
+            };
+            assert_eq!(reason(&useless, 12_000).as_deref(), Some(expected));
+            // The laser was unplugged after that.
+            assert_eq!(reason(&useless, 13_000).as_deref(), Some("scans"));
+        }
         let mut lost = report();
         lost.estimate.as_mut().unwrap().decided = false;
         lost.undecided_since = Some(ms(7_000));

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use amber_driver::client::proxy::{Hokuyo, Roboclaw};
 use amber_driver::client::{Client, Scan, WheelSpeeds};
 use amber_driver::devices::location::{
-    Location, LocationServiceDriver, LocationServiceLink, Map, Particles, PosesData, Quality,
+    KnownPose, Location, LocationServiceDriver, LocationServiceLink, Map, Particles, PosesData,
+    Quality,
 };
 use amber_driver::{Outcome, Reply, SendError, now};
 use amber_navigation::scan::Scan as PlaneScan;
+use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -62,6 +64,7 @@ struct Problems {
     external: Option<String>,
 }
 
+const NOT_READY: &str = "the driver is not ready: try again";
 const NO_MAP: &str = "no map: start the driver with --map FILE, or upload a map";
 
 impl Problems {
@@ -272,6 +275,27 @@ impl LocationServiceDriver for LocationDriver {
             }
         });
         // Finished tasks leave their results here.
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    async fn set_pose(&mut self, known: KnownPose, outcome: Outcome) {
+        let Some(engine) = self.engine.clone() else {
+            return outcome.refuse(NOT_READY);
+        };
+        let hint = match answer::hint(&known) {
+            Ok(hint) => hint,
+            Err(why) => return outcome.refuse(&why),
+        };
+        // The filter may be busy.
+        self.tasks.spawn(async move {
+            let (reply, done) = oneshot::channel();
+            engine.deliver(Input::Hint(hint, reply)).await;
+            match done.await {
+                Ok(Ok(())) => outcome.done(),
+                Ok(Err(why)) => outcome.refuse(&why),
+                Err(_) => outcome.refuse(NOT_READY),
+            }
+        });
         while self.tasks.try_join_next().is_some() {}
     }
 

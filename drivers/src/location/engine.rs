@@ -10,9 +10,9 @@ use amber_driver::Reply;
 use amber_driver::devices::location as message;
 use amber_map::Pose;
 use amber_navigation::kinematics::Wheels;
-use amber_navigation::location::LocationMap;
+use amber_navigation::location::{Hint, LocationMap};
 use amber_navigation::scan::Scan;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
 use super::answer;
@@ -39,6 +39,8 @@ pub(crate) enum Input {
         sigma_rad: f64,
     },
     Particles(Reply<message::Particles>),
+    /// Somebody says where the robot is, and wants to know whether that is possible.
+    Hint(Hint, oneshot::Sender<Result<(), String>>),
 }
 
 /// The driver's handle to the thread. Dropping all clones ends the thread.
@@ -144,6 +146,10 @@ fn take(tracker: &mut Tracker, input: Input) {
             sigma_m,
             sigma_rad,
         } => tracker.handle_external(time, pose, sigma_m, sigma_rad),
+        Input::Hint(hint, reply) => {
+            // Whoever asked may be gone.
+            let _ = reply.send(tracker.handle_hint(hint));
+        }
         Input::Particles(reply) => reply.send(answer::particles(tracker.particles())),
     }
 }

@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use amber_map::Pose;
+use amber_map::{MapPose, Pose};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::particles::Particle;
-use amber_navigation::location::{Config, Counters, Estimate, Location, LocationMap};
+use amber_navigation::location::{Config, Counters, Estimate, Hint, Location, LocationMap};
 use amber_navigation::scan::Scan;
+use amber_navigation::sight::View;
 
 /// The filter, if there is a map.
 #[derive(Debug)]
@@ -20,7 +21,9 @@ pub(crate) struct Tracker {
     /// The counts of the filters of earlier maps.
     before: Counts,
     last_scan: Option<Duration>,
+    last_heard: Option<Duration>,
     last_wheels: Option<Duration>,
+    view: Option<View>,
     injected: f64,
     undecided_since: Option<Duration>,
 }
@@ -44,8 +47,12 @@ pub(crate) struct Report {
     pub undecided_since: Option<Duration>,
     /// When the last scan arrived that was used.
     pub last_scan: Option<Duration>,
+    /// The time of the last scan, of any use.
+    pub last_heard: Option<Duration>,
     /// The time of the last wheel speeds.
     pub last_wheels: Option<Duration>,
+    /// What the last scan shows.
+    pub view: Option<View>,
     pub particles: usize,
     /// The part of the particles that the search has added in the last update.
     pub injected: f64,
@@ -60,7 +67,9 @@ impl Tracker {
             counts: Counts::default(),
             before: Counts::default(),
             last_scan: None,
+            last_heard: None,
             last_wheels: None,
+            view: None,
             injected: 0.0,
             undecided_since: None,
         }
@@ -74,6 +83,7 @@ impl Tracker {
     }
 
     pub(crate) fn handle_scan(&mut self, scan: Scan) {
+        self.last_heard = self.last_heard.max(Some(scan.end()));
         if let Some(location) = &mut self.location {
             location.handle_scan(scan);
         }
@@ -99,6 +109,22 @@ impl Tracker {
         }
     }
 
+    /// Somebody says where the robot is.
+    pub(crate) fn handle_hint(&mut self, hint: Hint) -> Result<(), String> {
+        let Some(location) = &mut self.location else {
+            return Err("there is no map, so a place on it means nothing".into());
+        };
+        if !location.handle_hint(hint) {
+            let at = MapPose::from(hint.pose);
+            return Err(format!(
+                "the robot cannot be at ({:.2} m, {:.2} m): there is a wall, or it is outside of the map; \
+                 y points down",
+                at.x_m, at.y_m
+            ));
+        }
+        Ok(())
+    }
+
     /// When [`Tracker::update`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.location.as_ref()?.next_timeout()
@@ -121,6 +147,7 @@ impl Tracker {
                 false => self.undecided_since.or(Some(now)),
             };
         }
+        self.view = Some(location.view(now));
         let counters = location.counters();
         self.counts = Counts {
             scans: self.before.scans + counters.scans,
@@ -135,7 +162,9 @@ impl Tracker {
             estimate: self.location.as_ref().and_then(Location::estimate),
             undecided_since: self.undecided_since,
             last_scan: self.last_scan,
+            last_heard: self.last_heard,
             last_wheels: self.last_wheels,
+            view: self.view,
             particles: self.particles().len(),
             injected: self.injected,
             counts: self.counts,

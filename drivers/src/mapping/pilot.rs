@@ -8,7 +8,9 @@ use amber_driver::devices::mapping::{DriverMsg, Explore, MappingServiceLink};
 use amber_driver::{ClientId, Outcome};
 use amber_navigation::explore::Explorer;
 use amber_navigation::kinematics::Wheels;
+use amber_navigation::odometry::Odometry;
 use amber_navigation::pose_tracker::PoseReading;
+use amber_navigation::sight::{self, Pace, Sight};
 use amber_navigation::slam::Added;
 use amber_navigation::slam::recording::SURE_OVERLAP;
 use tokio::sync::watch;
@@ -40,6 +42,9 @@ pub(super) struct MapPilot {
     reports: watch::Receiver<Report>,
     board: Arc<Mutex<Board>>,
     scans: LastScans,
+    odometry: Odometry,
+    sight: Sight,
+    is_blind: bool,
     explorer: Option<Explorer>,
     /// The client for which the robot explores.
     owner: Option<ClientId>,
@@ -51,8 +56,12 @@ pub(super) struct MapPilot {
 
 impl MapPilot {
     pub(super) fn new(course: Course, mapper: Arc<Mapper>, board: Arc<Mutex<Board>>) -> Self {
+        let collision = course.setup.collision;
         Self {
             course,
+            odometry: Odometry::new(collision.drive),
+            sight: Sight::new(collision.large_rooms),
+            is_blind: false,
             reports: mapper.reports(),
             mapper,
             board,
@@ -168,7 +177,9 @@ impl Pilot for MapPilot {
                 if let Some(explorer) = &mut self.explorer {
                     explorer.handle_scan(&scan);
                 }
-                self.scans.add(&scan, self.course.mount());
+                let mount = self.course.mount();
+                self.sight.look(&scan, mount, &self.odometry);
+                self.scans.add(&scan, mount);
                 self.mapper.scan(scan);
             }
             Input::Wheels(_, _, speeds) if speeds.fastest_mm_s() > MAX_SPEED_MM_S => {
@@ -178,6 +189,7 @@ impl Pilot for MapPilot {
                 if let Some(explorer) = &mut self.explorer {
                     explorer.handle_wheels(time, wheels);
                 }
+                self.odometry.handle_wheels(time, wheels);
                 self.mapper.wheels(time, wheels);
             }
             Input::Imu(..) | Input::Pose(..) => {}
@@ -186,6 +198,7 @@ impl Pilot for MapPilot {
 
     fn step(&mut self, now: Duration) -> Wheels {
         self.take_report(now);
+        self.is_blind = self.sight.pace(now) == Pace::Stop;
         let Some(explorer) = &mut self.explorer else {
             return Wheels::STOP;
         };
@@ -214,6 +227,7 @@ impl Pilot for MapPilot {
     fn tell(&mut self, _now: Duration, _link: &MappingServiceLink) {}
 
     fn notice(&mut self, trouble: Option<&str>) {
+        let trouble = trouble.or(self.is_blind.then_some(sight::BLIND));
         let mut board = self.board();
         if board.trouble.as_deref() != trouble {
             board.trouble = trouble.map(str::to_owned);
@@ -221,7 +235,7 @@ impl Pilot for MapPilot {
     }
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
-        None
+        self.is_blind.then_some(sight::BLIND.into())
     }
 
     fn client(&self) -> Option<ClientId> {

@@ -114,9 +114,13 @@ impl Guard {
     /// The speeds for the wheels now.
     pub(crate) fn step(&mut self, now: Duration) -> Wheels {
         let decision = self.monitor.step(now);
-        if matches!(decision.reason, Reason::Stuck | Reason::Slip | Reason::Bump) {
+        if self.monitor.is_blind(now) {
+            self.trouble = Some((now, Reason::Blind));
+        } else if matches!(decision.reason, Reason::Stuck | Reason::Slip | Reason::Bump) {
             self.trouble = Some((now, decision.reason));
-        } else if (self.trouble).is_some_and(|(since, _)| now.saturating_sub(since) > TROUBLE) {
+        } else if (self.trouble).is_some_and(|(since, reason)| {
+            reason == Reason::Blind || now.saturating_sub(since) > TROUBLE
+        }) {
             self.trouble = None;
         }
         decision.wheels
@@ -246,6 +250,40 @@ mod tests {
         let guard = guard(4.0);
         assert!(guard.speeds(ms(2000)).is_some() && guard.scan(ms(2000)).is_some());
         assert!(guard.speeds(ms(2001)).is_none() && guard.scan(ms(2001)).is_none());
+    }
+
+    #[test]
+    fn a_laser_that_sees_nothing_stops_the_wheels_and_is_a_trouble_until_it_sees() {
+        let mut guard = guard(2.5);
+        let drive = |guard: &mut Guard, time, scan| {
+            guard.handle(ms(time), wheels(ms(time), WheelSpeeds::all(200)));
+            guard.handle(ms(time), scan);
+            let done = guard.drive(ms(time), Some(CLIENT), WheelSpeeds::all(200));
+            (guard.step(ms(time)).fastest_m_s(), done)
+        };
+        // No beam ends within 5 m.
+        let nothing = |time| wall(ms(time), 6.0);
+        assert_eq!(drive(&mut guard, 1100, nothing(1100)).0, 0.2);
+        for time in (1200..2100).step_by(100) {
+            drive(&mut guard, time, nothing(time)).1.unwrap();
+        }
+        assert!(guard.step(ms(2099)).fastest_m_s() <= 0.1);
+        let (speed_m_s, done) = drive(&mut guard, 2100, nothing(2100));
+        assert_eq!(speed_m_s, 0.0);
+        let why = done.unwrap_err().to_string();
+        assert!(why.contains("the laser sees nothing"), "{why}");
+        // Also at rest.
+        guard.handle_client_gone(ms(2200), CLIENT);
+        guard.step(ms(9000));
+        assert!(
+            guard
+                .trouble()
+                .unwrap()
+                .starts_with("the laser sees nothing")
+        );
+        let (speed_m_s, done) = drive(&mut guard, 9100, wall(ms(9100), 2.5));
+        assert_eq!((speed_m_s, done), (0.2, Ok(())));
+        assert_eq!(guard.trouble(), None);
     }
 
     #[test]

@@ -253,7 +253,12 @@ impl Pilot for Following {
         };
         monitor.handle_command(now, wheels);
         let decision = monitor.step(now);
-        self.reason = decision.reason;
+        let is_blind = monitor.is_blind(now);
+        self.reason = if is_blind {
+            Reason::Blind
+        } else {
+            decision.reason
+        };
         decision.wheels
     }
 
@@ -273,6 +278,7 @@ impl Pilot for Following {
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
         match (self.trajectory.state(), self.reason) {
+            (_, Reason::Blind) => Some(self.reason.to_string().into()),
             (State::WaitingForPose, _) => Some("there is no reliable pose".into()),
             (State::Running, Reason::Stuck | Reason::Slip | Reason::Bump) => {
                 Some(self.reason.to_string().into())

@@ -14,7 +14,7 @@ use amber_sim::world::{OUTLINE, STEP};
 
 use super::Course;
 use super::laser::Errors;
-use super::robot::{Event, LASER, Robot, Sensors, box_of, is_due};
+use super::robot::{Blindness, Event, LASER, Robot, Sensors, box_of, is_due};
 
 /// The period of the monitor.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -263,6 +263,61 @@ pub fn reaction(seed: u64) -> Duration {
     Duration::MAX
 }
 
+/// The result of [`blinded`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Blinded {
+    /// Contacts.
+    pub contacts: u64,
+    /// From the first scan without sight to the standing robot, in seconds; infinite if it never stands.
+    pub stop_s: f64,
+    /// How far the robot drove meanwhile.
+    pub way_m: f64,
+    /// Whether the monitor names the laser as the reason.
+    pub is_said: bool,
+    /// Whether the robot drives again when the laser sees.
+    pub goes_on: bool,
+}
+
+/// Drives towards a wall at 0.2 to 0.7 m/s when the laser sees nothing any more; the client goes on for
+/// eight seconds, and then the laser sees again.
+#[must_use]
+pub fn blinded(kind: Blindness, seed: u64) -> Blinded {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xb1);
+    let walls = box_of(Point::new(2.0, 0.0), 6.0, 3.0 + 2.0 * random.f64());
+    let start = Pose::new(0.0, random.f64() - 0.5, 0.6 * (random.f64() - 0.5));
+    let mut guarded = Guarded::new(&walls, start, seed, LASER);
+    let speed_m_s = 0.2 + 0.5 * random.f64();
+    let ahead = Some(Wheels::sides(speed_m_s, speed_m_s));
+    let begins = Duration::from_millis(1000 + random.u64(..3000));
+    let run = |guarded: &mut Guarded, time: Duration, stood: &mut Option<Duration>| {
+        let end = guarded.robot.now() + time;
+        while guarded.robot.now() < end {
+            guarded.step(ahead);
+            match guarded.is_moving() {
+                true => *stood = None,
+                false => *stood = stood.or(Some(guarded.robot.now())),
+            }
+        }
+    };
+    run(&mut guarded, begins, &mut None);
+    let (since, before_m) = (guarded.robot.now(), guarded.robot.world.travelled_m());
+    guarded.robot.blind = Some(kind);
+    let mut stood = None;
+    run(&mut guarded, Duration::from_secs(8), &mut stood);
+    let way_m = guarded.robot.world.travelled_m() - before_m;
+    let is_said = guarded.reasons.last().map(|it| it.1) == Some(Reason::Blind);
+    guarded.robot.blind = None;
+    run(&mut guarded, Duration::from_millis(500), &mut None);
+    let now = guarded.reasons.last().map(|it| it.1);
+    Blinded {
+        contacts: guarded.robot.world.contacts(),
+        stop_s: stood.map_or(f64::INFINITY, |stood| (stood - since).as_secs_f64()),
+        way_m,
+        is_said,
+        goes_on: now != Some(Reason::Blind),
+    }
+}
+
 /// The result of [`leave`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Left {
@@ -480,7 +535,7 @@ pub fn gate(offset_m: f64, seed: u64) -> (f64, u64) {
 /// One command and then silence: the time until the wheels are at rest.
 #[must_use]
 pub fn silence(seed: u64) -> Duration {
-    let walls = box_of(Point::default(), 20.0, 20.0);
+    let walls = box_of(Point::default(), 8.0, 8.0);
     let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     while guarded.robot.now() < Duration::from_secs(2) {
         guarded.step(Some(Wheels::sides(0.4, 0.4)));
@@ -495,7 +550,7 @@ pub fn silence(seed: u64) -> Duration {
 /// The laser is switched off at 0.4 m/s: the time until the command is zero.
 #[must_use]
 pub fn laser_off(seed: u64) -> Duration {
-    let walls = box_of(Point::default(), 20.0, 20.0);
+    let walls = box_of(Point::default(), 8.0, 8.0);
     let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     let command = Some(Wheels::sides(0.4, 0.4));
     while guarded.robot.now() < Duration::from_secs(2) {
@@ -512,7 +567,7 @@ pub fn laser_off(seed: u64) -> Duration {
 /// The wheels are blocked at 0.3 m/s: the time until the monitor reports it.
 #[must_use]
 pub fn stuck(seed: u64) -> Duration {
-    let walls = box_of(Point::default(), 20.0, 20.0);
+    let walls = box_of(Point::default(), 8.0, 8.0);
     let mut guarded = Guarded::new(&walls, Pose::default(), seed, LASER);
     let command = Some(Wheels::sides(0.3, 0.3));
     while guarded.robot.now() < Duration::from_secs(2) {

@@ -12,7 +12,7 @@ use amber_navigation::pose_tracker;
 use amber_navigation::trajectory::{self, Trajectory, Waypoint};
 use amber_sim::world::{OUTLINE, find_start};
 
-use super::robot::{Event, Robot, Sensors, box_of, is_due};
+use super::robot::{Blindness, Event, Robot, Sensors, box_of, is_due};
 
 /// How often the drivers decide.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -87,6 +87,8 @@ pub enum Incident {
     Kidnap(Duration, Pose),
     /// The scans end.
     LaserOff(Duration),
+    /// The laser sees nothing any more.
+    Blind(Duration, Blindness),
     /// The poses end.
     PoseOff(Duration),
     /// The targets are cleared.
@@ -251,6 +253,7 @@ impl Incident {
             Self::None => None,
             Self::Kidnap(at, _)
             | Self::LaserOff(at)
+            | Self::Blind(at, _)
             | Self::PoseOff(at)
             | Self::Cleared(at)
             | Self::Box(at, _)
@@ -463,6 +466,7 @@ impl Errand {
                 let _ = robot.world.place(pose);
             }
             Incident::LaserOff(_) => robot.laser_on = false,
+            Incident::Blind(_, blind) => robot.blind = Some(blind),
             Incident::PoseOff(_) => robot.pose_on = false,
             Incident::Cleared(_) => driver.set_targets(robot.now(), CLIENT, &[]),
             Incident::Box(_, ahead_m) => {

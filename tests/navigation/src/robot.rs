@@ -7,7 +7,7 @@ use amber_map::{Point, Pose, Segment, Walls, wrap};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::{Config, Location, LocationMap};
 use amber_navigation::pose_tracker::PoseReading;
-use amber_navigation::scan::Scan;
+use amber_navigation::scan::{Echo, Scan};
 use amber_sim::hokuyo::Sweep;
 use amber_sim::wheels::{Drive, metres_per_second, pulses_of};
 use amber_sim::world::{OUTLINE, STEP, StartError, World};
@@ -83,6 +83,33 @@ impl Sensors {
     }
 }
 
+/// How a laser sees nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blindness {
+    /// No beam has an echo: the laser is dead, or its window is covered.
+    NoEcho,
+    /// All beams end too near: something lies on the laser.
+    TooNear,
+    /// A single beam has an echo.
+    OneBeam,
+}
+
+impl Blindness {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::NoEcho, Self::TooNear, Self::OneBeam];
+
+    fn cover(self, scan: &mut Scan) {
+        let kept = scan.beams.len() / 3;
+        for (index, beam) in scan.beams.iter_mut().enumerate() {
+            beam.echo = match (self, beam.echo) {
+                (Self::OneBeam, echo) if index == kept => echo,
+                (Self::TooNear, _) => Echo::TooNear,
+                (Self::NoEcho | Self::OneBeam, _) => Echo::Nothing,
+            };
+        }
+    }
+}
+
 /// Input for the program under test.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -101,6 +128,8 @@ pub struct Robot {
     pub world: World,
     /// Whether scans arrive.
     pub laser_on: bool,
+    /// Whether the laser sees nothing.
+    pub blind: Option<Blindness>,
     /// Whether poses arrive.
     pub pose_on: bool,
     laser: Laser,
@@ -149,6 +178,7 @@ impl Robot {
         Ok(Self {
             world,
             laser_on: true,
+            blind: None,
             pose_on: true,
             laser,
             seen: None,
@@ -242,7 +272,10 @@ impl Robot {
                 let world = &self.world;
                 let pose_at = |time| world.pose_at(time);
                 let walls = self.seen.as_ref().unwrap_or(world.walls());
-                let scan = (self.laser).scan(walls, pose_at, sweep, &mut self.random);
+                let mut scan = (self.laser).scan(walls, pose_at, sweep, &mut self.random);
+                if let Some(blind) = self.blind {
+                    blind.cover(&mut scan);
+                }
                 if let Some(location) = &mut self.location {
                     location.handle_scan(scan.clone());
                 }

@@ -8,7 +8,7 @@ use amber_map::{Map, Point, Pose, Segment};
 use amber_navigation::drive_to_point::Target;
 use amber_scenarios::avoid::{self, Obstacle};
 use amber_scenarios::goto::{Closes, Door, Errand, Incident, follow, start_at, targets, tour};
-use amber_scenarios::robot::Sensors;
+use amber_scenarios::robot::{Blindness, Sensors};
 use amber_scenarios::routes;
 
 /// The walls of a map of the original laboratory as lines, if the maps are there.
@@ -63,6 +63,16 @@ fn silence_stops_the_wheels() {
     assert!(avoid::silence(1) <= ms(520));
     assert!(avoid::laser_off(1) <= ms(720));
     assert!(avoid::stuck(1) <= ms(1500));
+}
+
+#[test]
+fn a_laser_that_sees_nothing_stops_the_robot_until_it_sees() {
+    for kind in Blindness::ALL {
+        let run = avoid::blinded(kind, 1);
+        assert_eq!(run.contacts, 0, "{kind:?}: {run:?}");
+        assert!(run.stop_s <= 1.5 && run.is_said, "{kind:?}: {run:?}");
+        assert!(run.goes_on, "{kind:?}: {run:?}");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(super) struct Shown {
     imu: Option<Placed>,
     scan_turn_ms: Option<f64>,
     looks_before_reversing: bool,
+    large_rooms: bool,
     roles: Vec<Roled>,
     driven_by: Option<String>,
     halted_by: Option<String>,
@@ -71,6 +72,7 @@ impl Shown {
             imu: shape.imu.as_ref().map(Placed::new),
             scan_turn_ms: mm(shape.scan_turn),
             looks_before_reversing: shape.looks_before_reversing(),
+            large_rooms: shape.large_rooms(),
             roles: shape.roles.iter().map(role).collect(),
             driven_by,
             halted_by,
@@ -170,6 +172,11 @@ impl Human for Shown {
             ("camera", self.camera.as_ref().map(Placed::words)),
             ("motion sensors", self.imu.as_ref().map(Placed::words)),
             ("reverses", Some(reversing.to_owned())),
+            (
+                "rooms",
+                self.large_rooms
+                    .then(|| "larger than the range of the laser".to_owned()),
+            ),
             ("roles", (!roles.is_empty()).then(|| roles.join(", "))),
             ("driven by", Some(driven)),
         ])

@@ -256,6 +256,32 @@ class LocationService(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
+    def set_pose(
+        self,
+        x_m: float,
+        y_m: float,
+        alfa_rad: float,
+        sigma_m: float = 0.25,
+        sigma_alfa_rad: float = 0.26,
+    ) -> None:
+        """Tells where the robot is. The next scans must agree: a pose that does not explain them does not
+        become a known one, and the search goes on. The driver refuses without a map, and for a place
+        where the robot cannot be. Drivers of the original system ignore it.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``x_m``: Metres. In m.
+
+        ``y_m``: In m.
+
+        ``alfa_rad``: Heading in radians, clockwise. In rad.
+
+        ``sigma_m``: The standard deviation of the position; 0.25 if absent. In m, at
+        least 0.
+
+        ``sigma_alfa_rad``: The standard deviation of the heading; 0.26, or 15 degrees,
+        if absent. In rad, at least 0.
+        """
 
 class Maestro(PlainTyped):
     """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,

@@ -14,7 +14,7 @@ use amber_driver::devices::drive_to_point::{
 };
 use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::devices::location::{
-    self, LocationServiceDriver, LocationServiceLink, PosesData,
+    self, KnownPose, LocationServiceDriver, LocationServiceLink, PosesData,
 };
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
@@ -214,6 +214,10 @@ impl LocationServiceDriver for Positions {
 
     async fn upload_map(&mut self, _map: String, outcome: Outcome) {
         outcome.refuse("the foreign robot accepts no maps");
+    }
+
+    async fn set_pose(&mut self, _known: KnownPose, outcome: Outcome) {
+        outcome.refuse("the foreign robot finds its pose by itself");
     }
 }
 

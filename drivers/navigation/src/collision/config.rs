@@ -37,6 +37,9 @@ pub struct Config {
     pub limit_reverse_m_s: f64,
     /// Whether the robot also drives backwards to places that the laser has never seen.
     pub reverses_blindly: bool,
+    /// Whether the robot works in rooms that are larger than the range of its laser, so that it may
+    /// also drive where it has never had an echo.
+    pub large_rooms: bool,
     /// The limit of the sideways acceleration in curves, in m/s².
     pub lateral_m_s2: f64,
     /// Up to this age a scan allows full speed.
@@ -75,6 +78,7 @@ impl Config {
             limit_turn_rad_s: 1.0,
             limit_reverse_m_s: 0.15,
             reverses_blindly: false,
+            large_rooms: false,
             lateral_m_s2: 1.5,
             scan_fresh: Duration::from_millis(300),
             scan_timeout: Duration::from_millis(600),

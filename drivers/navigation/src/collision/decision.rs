@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::kinematics::Wheels;
+use crate::sight;
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +56,8 @@ pub enum Reason {
     Momentum,
     /// No scan has arrived yet.
     NoScan,
+    /// The laser sees nothing although it should.
+    Blind,
     /// The last scan is old.
     ScanTimeout,
     /// The last command is old.
@@ -81,6 +84,7 @@ impl fmt::Display for Reason {
             Self::Lateral => "speed limit in a curve",
             Self::Momentum => "braking before an obstacle",
             Self::NoScan => "no scan yet",
+            Self::Blind => sight::BLIND,
             Self::ScanTimeout => "no new scan",
             Self::CommandTimeout => "no new command",
             Self::Stuck => "the robot is stuck",

@@ -6,11 +6,14 @@ use amber_map::{Outline, Point, Pose};
 
 use super::{Config, Footprint, Monitor, Reason};
 use crate::kinematics::{Twist, Wheels};
+use crate::sight::Pace;
 
 /// An obstacle inside the margin ends the footprint this much before it.
 const GAP_M: f64 = 0.001;
 /// Slower wheels do not count as moving.
 pub(super) const CREEP_M_S: f64 = 0.02;
+/// The robot crawls this fast after its laser has seen nothing for a short time.
+const BLIND_M_S: f64 = 0.1;
 /// Slower wheels have no momentum to speak of.
 const MOMENTUM_M_S: f64 = 0.05;
 /// Backwards, the robot must know the place of its rear edge after so many steps...
@@ -151,13 +154,22 @@ impl Monitor {
             .any(|contact_s| contact_s * speed_m_s < stopping_m)
     }
 
-    pub(super) fn scan_factor(&self, now: Duration, scanned: Duration) -> f64 {
+    /// The laser has seen nothing for a short time, although it should.
+    pub(super) fn blind_factor(&self, now: Duration, speed_m_s: f64) -> f64 {
+        match self.sight.pace(now) {
+            Pace::Free => 1.0,
+            Pace::Crawl => (BLIND_M_S / speed_m_s).min(1.0),
+            Pace::Stop => 0.0,
+        }
+    }
+
+    pub(super) fn scan_factor(&self, now: Duration) -> f64 {
         let Config {
             scan_fresh,
             scan_timeout,
             ..
         } = self.config;
-        let age = now.saturating_sub(scanned);
+        let age = now.saturating_sub(self.heard.or(self.scanned).unwrap_or_default());
         if age <= scan_fresh {
             1.0
         } else if age >= scan_timeout {

@@ -51,6 +51,8 @@ fn monitor(view: impl Fn(f64) -> Option<f64>) -> Monitor {
 fn with(reverses_blindly: bool, view: impl Fn(f64) -> Option<f64>) -> Monitor {
     let mut monitor = Monitor::new(Config {
         reverses_blindly,
+        // Most of these rooms have a single wall or post.
+        large_rooms: true,
         ..Config::new(Pose::default())
     });
     monitor.handle_wheels(ms(1000), Wheels::STOP);
@@ -308,13 +310,49 @@ fn useless_late_and_invalid_input_is_counted() {
     monitor.handle_scan(&Scan::default());
     monitor.handle_scan(&scan_of(ms(900), |_| None));
     monitor.handle_command(ms(1000), Wheels::sides(f64::NAN, 0.0));
+    monitor.handle_scan(&scan_of(ms(1200), |_| None));
     let expected = Counters {
         useless_scans: 2,
+        blind_scans: 1,
         late_scans: 1,
         invalid_commands: 1,
     };
     assert_eq!(monitor.counters(), expected);
     assert_eq!(monitor.scanned(), Some(ms(1000)));
+}
+
+#[test]
+fn a_blind_laser_makes_the_robot_crawl_and_stop_until_it_sees_again() {
+    let mut monitor = monitor(wall_ahead(3.0));
+    for time in (1100..3000).step_by(100) {
+        monitor.handle_wheels(ms(time), Wheels::sides(0.3, 0.3));
+        monitor.handle_scan(&scan_of(ms(time), |_| None));
+        monitor.handle_command(ms(time), Wheels::sides(0.3, 0.3));
+        let decision = monitor.step(ms(time));
+        let speed_m_s = decision.wheels.fastest_m_s();
+        match time {
+            ..1400 => assert_eq!(speed_m_s, 0.3),
+            1400..2100 => assert!((speed_m_s - 0.1).abs() < 1e-9, "{decision:?}"),
+            _ => assert_eq!(decision, Decision::stop(Reason::Blind)),
+        }
+    }
+    assert!(monitor.is_blind(ms(2900)));
+    monitor.handle_scan(&scan_of(ms(3000), wall_ahead(2.0)));
+    monitor.handle_command(ms(3000), Wheels::sides(0.3, 0.3));
+    assert_eq!(monitor.step(ms(3000)).scale, 1.0);
+}
+
+#[test]
+fn a_laser_that_never_saw_anything_lets_the_robot_drive_only_in_large_rooms() {
+    for (large_rooms, reason) in [(false, Reason::Blind), (true, Reason::Free)] {
+        let mut monitor = Monitor::new(Config {
+            large_rooms,
+            ..Config::new(Pose::default())
+        });
+        monitor.handle_wheels(ms(1000), Wheels::STOP);
+        monitor.handle_scan(&scan_of(ms(1000), |_| None));
+        assert_eq!(decide(&mut monitor, 0.3, 0.3).reason, reason);
+    }
 }
 
 #[test]

@@ -35,7 +35,10 @@ fn driver() -> DriveToPoint {
         from: Point::new(1.0, -2.0),
         to: Point::new(1.0, 2.0),
     });
-    let mut driver = DriveToPoint::new(Config::new(Pose::default()), &walls).unwrap();
+    let mut config = Config::new(Pose::default());
+    // Its scans are empty.
+    config.collision.large_rooms = true;
+    let mut driver = DriveToPoint::new(config, &walls).unwrap();
     stand_at(&mut driver, 1000, Pose::default());
     driver
 }
@@ -180,4 +183,18 @@ fn a_robot_that_does_not_get_on_gives_up() {
     assert_eq!(driver.skipped_targets(), [(far, Skipped::NoProgress(5))]);
     assert!(driver.visited_targets().is_empty());
     assert!(now < 60_000, "{now}");
+}
+
+#[test]
+fn while_the_laser_sees_nothing_the_robot_waits_and_keeps_its_targets() {
+    let mut driver = DriveToPoint::new(Config::new(Pose::default()), &[]).unwrap();
+    stand_at(&mut driver, 1000, Pose::default());
+    let far = target(-1.5, 0.0);
+    driver.set_targets(ms(1500), CLIENT, &[far]);
+    for now in (1500..90_000).step_by(500) {
+        let state = stand_at(&mut driver, now, Pose::default());
+        assert_eq!(state, State::Blocked);
+    }
+    assert_eq!(driver.step(ms(90_000)), Decision::stop(Reason::Blind));
+    assert_eq!(driver.next_targets().collect::<Vec<_>>(), [far]);
 }

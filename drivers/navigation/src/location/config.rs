@@ -26,6 +26,8 @@ pub struct Config {
     pub min_range_m: f64,
     /// Beams longer than this are ignored, in metres. Default: 5.6.
     pub max_range_m: f64,
+    /// Whether the robot works in rooms that are larger than the range of its laser. Default: no.
+    pub large_rooms: bool,
     /// The number of beams that weigh particles. Default: 60.
     pub beams: usize,
     /// A scan with fewer valid beams is ignored. Default: 30.
@@ -65,6 +67,7 @@ impl Config {
             cell_m: 0.02,
             min_range_m: 0.05,
             max_range_m: 5.6,
+            large_rooms: false,
             beams: 60,
             min_beams: 30,
             fit_beams: 340,

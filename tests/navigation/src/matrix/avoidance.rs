@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Case, Maps, Measured};
 use crate::Course;
 use crate::avoid::{self, Clock, Obstacle};
+use crate::robot::Blindness;
 
 /// Sections 4.4 and 6.4 of the fact sheet.
 pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
@@ -68,6 +69,39 @@ pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
                 Measured {
                     text: format!("{:.3} s at most", worst.as_secs_f64()),
                     is_met: worst <= Duration::from_millis(limit_ms),
+                }
+            }),
+        );
+    }
+    for (name, kind) in [
+        ("laser without echoes, 0.2 to 0.7 m/s", Blindness::NoEcho),
+        (
+            "laser covered, all too near, 0.2 to 0.7 m/s",
+            Blindness::TooNear,
+        ),
+        (
+            "laser with a single beam, 0.2 to 0.7 m/s",
+            Blindness::OneBeam,
+        ),
+    ] {
+        case(
+            name.into(),
+            "no contact, stands in 1.5 s, says so, goes on when it sees",
+            350,
+            Box::new(move |seeds| {
+                let runs: Vec<_> = (0..seeds).map(|seed| avoid::blinded(kind, seed)).collect();
+                let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
+                let most =
+                    |value: fn(&avoid::Blinded) -> f64| runs.iter().map(value).fold(0.0, f64::max);
+                let (stop_s, way_m) = (most(|run| run.stop_s), most(|run| run.way_m));
+                let said = runs.iter().filter(|run| run.is_said).count();
+                let is_over = runs.iter().all(|run| run.is_said && run.goes_on);
+                Measured {
+                    text: format!(
+                        "{contacts} contacts, stands in {stop_s:.2} s after {way_m:.2} m at most, \
+                         {said} of {seeds} say so"
+                    ),
+                    is_met: contacts == 0 && stop_s <= 1.5 && is_over,
                 }
             }),
         );

@@ -9,7 +9,7 @@ use amber_navigation::planner::Planner;
 
 use super::{Case, Maps, Measured};
 use crate::goto::{Closes, Crossing, Door, Errand, Incident, Run, start_at, targets, tour};
-use crate::robot::Poses;
+use crate::robot::{Blindness, Poses};
 use crate::routes;
 
 /// The goals of an errand.
@@ -126,6 +126,15 @@ pub(super) fn add<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
             20,
             goal,
         );
+    }
+    for (name, blind) in [
+        ("flat, laser without echoes", Blindness::NoEcho),
+        ("flat, laser covered, all too near", Blindness::TooNear),
+        ("flat, laser with a single beam", Blindness::OneBeam),
+    ] {
+        let incident = Incident::Blind(at, blind);
+        let goal = stops("no contact, stops in 1.2 s", 1.2);
+        case(name, flat.clone().with(incident).until_s(14), 50, goal);
     }
     for (name, incident, goal) in [
         (
