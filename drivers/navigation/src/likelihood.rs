@@ -104,6 +104,61 @@ pub fn match_of(
     points.iter().map(part).sum::<f64>() / points.len() as f64
 }
 
+/// Beams that go this far through a wall are impossible.
+const THROUGH_M: f64 = 0.15;
+
+/// What a map says about a scan at a pose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// The part that it explains, see [`match_of`].
+    pub matching: f64,
+    /// The part that it forbids: beams that go through walls.
+    pub through: f64,
+}
+
+impl Verdict {
+    /// What speaks for the pose: 1 if all beams end at walls, and less than 0 if most go through walls.
+    #[must_use]
+    pub fn score(&self) -> f64 {
+        self.matching - self.through
+    }
+}
+
+/// What a map says about points at a pose. The points are in the frame of the robot, and `laser` is the
+/// position of the scanner in it.
+#[must_use]
+pub fn verdict_of(
+    field: &DistanceField,
+    pose: Pose,
+    laser: Point,
+    points: &[Point],
+    sigma_m: f64,
+) -> Verdict {
+    let on_map = |point: Point| pose.at.plus(point.turned(pose.heading));
+    let start = on_map(laser);
+    let count = points.len().max(1) as f64;
+    let mut sum = Verdict::default();
+    for point in points {
+        let end = on_map(*point);
+        let way = end.minus(start);
+        let length_m = way.length();
+        let crosses = |less_m: f64| {
+            let before = way.times((1.0 - less_m / length_m).max(0.0));
+            field.crosses_wall(start, start.plus(before))
+        };
+        let hit = gauss(field.distance_m(end), sigma_m);
+        if crosses(CROSSED_M) {
+            sum.through += f64::from(u8::from(crosses(THROUGH_M)));
+        } else {
+            sum.matching += hit;
+        }
+    }
+    Verdict {
+        matching: sum.matching / count,
+        through: sum.through / count,
+    }
+}
+
 fn gauss(distance_m: f64, sigma_m: f64) -> f64 {
     (-distance_m * distance_m / (2.0 * sigma_m * sigma_m)).exp()
 }

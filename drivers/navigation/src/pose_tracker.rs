@@ -17,8 +17,10 @@ pub struct Config {
     pub jump_m: f64,
     /// ...or turned by more than this, in radians.
     pub jump_rad: f64,
-    /// Poses with a lower quality (0 to 1) are ignored.
+    /// Poses with a lower quality (0 to 1) are ignored...
     pub min_quality: f64,
+    /// ...and after so many of them in a row, the pose is lost.
+    pub poor_poses: u32,
     /// After a jump, only poses with at least this quality count...
     pub sure_quality: f64,
     /// ...and so many of them must agree.
@@ -35,6 +37,7 @@ impl Default for Config {
             jump_m: 0.25,
             jump_rad: 15.0_f64.to_radians(),
             min_quality: 0.3,
+            poor_poses: 3,
             sure_quality: 0.8,
             sure_poses: 3,
             timeout: Duration::from_millis(600),
@@ -63,7 +66,7 @@ pub enum Tracked {
     Unknown,
     /// The pose has jumped, and is not sure again.
     Jumped,
-    /// The last pose is old.
+    /// The last pose is old, or those after it are poor.
     Lost,
 }
 
@@ -75,6 +78,8 @@ pub struct PoseTracker {
     anchor: Option<(Duration, Pose, Pose)>,
     /// Poses that agree with the anchor since the last jump.
     agreeing: u32,
+    /// Poor poses in a row, and the time of the last one.
+    poor: (u32, Duration),
     jumps: u64,
 }
 
@@ -86,6 +91,7 @@ impl PoseTracker {
             config,
             anchor: None,
             agreeing: 0,
+            poor: (0, Duration::ZERO),
             jumps: 0,
         }
     }
@@ -101,9 +107,17 @@ impl PoseTracker {
             .into_iter()
             .all(f64::is_finite);
         let is_late = self.anchor.is_some_and(|(last, ..)| time <= last);
-        if !valid || is_late || quality < self.config.min_quality {
+        if !valid || is_late {
             return;
         }
+        if quality < self.config.min_quality {
+            // The same pose may be sent again.
+            if time > self.poor.1 {
+                self.poor = (self.poor.0.saturating_add(1), time);
+            }
+            return;
+        }
+        self.poor.0 = 0;
         let reckoned = motion.pose_at(time);
         let Some((_, mapped, was)) = self.anchor else {
             self.anchor = Some((time, pose, reckoned));
@@ -136,7 +150,8 @@ impl PoseTracker {
         let Some((time, mapped, was)) = self.anchor else {
             return Tracked::Unknown;
         };
-        if now.saturating_sub(time) > self.config.timeout {
+        let is_poor = self.poor.0 >= self.config.poor_poses;
+        if is_poor || now.saturating_sub(time) > self.config.timeout {
             Tracked::Lost
         } else if self.agreeing < self.config.sure_poses {
             Tracked::Jumped
@@ -229,6 +244,18 @@ mod tests {
             assert_eq!(matches!(pose, Tracked::At(_)), sure, "{time}: {pose:?}");
         }
         assert_eq!(tracker.jumps(), 1);
+    }
+
+    #[test]
+    fn a_source_that_no_longer_knows_the_pose_is_believed_before_the_timeout() {
+        let (mut tracker, motion) = tracked();
+        for (time, is_known) in [(250, true), (300, true), (350, false)] {
+            tracker.handle_pose(reading(time, 1.0, 0.1), &motion);
+            let pose = tracker.pose(ms(time), &motion);
+            assert_eq!(matches!(pose, Tracked::At(_)), is_known, "{time}: {pose:?}");
+        }
+        tracker.handle_pose(reading(400, 1.16, 0.9), &motion);
+        assert!(matches!(tracker.pose(ms(400), &motion), Tracked::At(_)));
     }
 
     #[test]

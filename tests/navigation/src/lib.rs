@@ -26,6 +26,7 @@ mod noise;
 pub mod robot;
 pub mod routes;
 mod score;
+pub mod standing;
 mod vehicle;
 
 use std::time::Duration;
