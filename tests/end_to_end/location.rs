@@ -82,6 +82,26 @@ fn block_on<T>(run: impl Future<Output = T>) -> T {
 }
 
 #[test]
+fn a_person_tells_where_a_carried_robot_is() {
+    let located = Located::start();
+    let here = |x: &str, y: &str, degrees: &str| {
+        let words = ["location", "here", x, y, degrees, "--device", DEVICE];
+        located.robot.amber(&words)
+    };
+    block_on(async {
+        let client = Client::connect(located.robot.demo.address).await.unwrap();
+        let location = client.location(1);
+        located.found(&location).await;
+        assert!(located.robot.sim(&["place", "5.8,4.8,90"]));
+        // About is enough.
+        assert!(here("5.6", "4.9", "80"));
+        located.found(&location).await;
+        assert!(!here("100", "100", "0"), "outside of the map");
+        client.close().await;
+    });
+}
+
+#[test]
 fn the_pose_follows_a_robot_that_drives_through_the_flat() {
     let located = Located::start();
     let location = async || {
