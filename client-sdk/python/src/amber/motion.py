@@ -21,8 +21,10 @@ _LEASE_S, _LEASE_MIN_S, _LEASE_MAX_S = 2.0, 0.2, 10.0
 _NAME = 100
 #: The maximum number of clients that wait for a lease.
 _WAITING = 16
-#: A driver that learns so late that a lease has ended did not run at that time: its machine is busy. Its
-#: clients may be just as late, so they get another period, once.
+#: While there are leases, the driver looks at the clock this often.
+_TICK_S = 0.05
+#: A driver that looks so late did not run in between: its machine is busy. Its clients may be just as
+#: late, so their leases get another period, once.
 _LATE_S = 0.1
 #: The interval of news about refused commands, and of those about stops.
 _NEWS_S = 1.0
@@ -61,15 +63,11 @@ class _Lease:
     def keep(self, now: float) -> None:
         self.until, self.is_extended = now + self.period_s, False
 
-    def has_ended(self, now: float) -> bool:
-        """Whether it has ended. It is extended once if this driver is late itself."""
-        if self.until > now:
-            return False
-        if now - self.until > _LATE_S and not self.is_extended:
+    def extend(self, now: float) -> None:
+        """The driver was late. Extends the lease, once until the next sign of its client."""
+        if not self.is_extended:
             self.keep(now)
             self.is_extended = True
-            return False
-        return True
 
     def is_of(self, client: int | None) -> bool:
         return client is not None and client in (self.client, self.for_client)
@@ -97,6 +95,8 @@ class Control:
             self._halt = (halted_by, None)
         # The client of the last command that moves, and until when it holds.
         self._moving: tuple[int, float | None] | None = None
+        #: When the driver looks at the clock next, while there are leases.
+        self._tick: float | None = None
         self._stop: Stop | None = None
         self._news: list[tuple[int, str]] = []
         self._next_news: dict[int, float] = {}
@@ -114,6 +114,8 @@ class Control:
             refused = self._lease(now, client, for_client, extensions[motion.lease_request])
         elif not extensions[motion.get_motion_state]:
             return None
+        if self._tick is None and self._has_leases():
+            self._tick = now + _TICK_S
         state = motion.MotionState(
             yours=self._is_held_by(client, for_client),
             refused_for_holder=self._counts["holder"],
@@ -171,6 +173,8 @@ class Control:
     def next_timeout(self) -> float | None:
         """When :meth:`timeout` is due."""
         times = [it.until for it in self._waiting]
+        if self._tick is not None:
+            times.append(self._tick)
         if self._holder is not None:
             times.append(self._holder.until)
         if self._moving is not None and self._moving[1] is not None:
@@ -180,7 +184,10 @@ class Control:
     def timeout(self, now: float) -> None:
         """Ends what is due. Before this, all requests that have come by now must have been handled:
         one of them may keep a lease."""
-        self._waiting = [it for it in self._waiting if not it.has_ended(now)]
+        if self._tick is not None and now - self._tick > _LATE_S:
+            for lease in (*self._waiting, *([self._holder] if self._holder else [])):
+                lease.extend(now)
+        self._waiting = [it for it in self._waiting if it.until > now]
         if self._moving is not None:
             client, until = self._moving
             if until is not None and until <= now:
@@ -188,8 +195,12 @@ class Control:
                 why = f"stopped: the last command of client {client} is no longer valid"
                 self._say(now, _Report.STOPPED, why)
                 self._stop_now()
-        if self._holder is not None and self._holder.has_ended(now):
+        if self._holder is not None and self._holder.until <= now:
             self._end_lease(now, "did not keep its lease")
+        self._tick = now + _TICK_S if self._has_leases() else None
+
+    def _has_leases(self) -> bool:
+        return self._holder is not None or bool(self._waiting)
 
     def poll_stop(self) -> Stop | None:
         """What to do now."""

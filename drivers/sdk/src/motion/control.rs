@@ -20,8 +20,10 @@ use super::{Holder, Motion, StopCause};
 const MAX_WAITING: usize = 16;
 /// Why a lease ends whose holder has left.
 const IS_GONE: &str = "is gone";
-/// A driver that learns so late that a lease has ended did not run at that time: its machine is busy.
-/// Its clients may be just as late, so they get another period, once.
+/// While there are leases, the driver looks at the clock this often.
+const TICK: Duration = Duration::from_millis(50);
+/// A driver that looks so late did not run in between: its machine is busy. Its clients may be just as
+/// late, so their leases get another period, once.
 const LATE: Duration = Duration::from_millis(100);
 
 /// Lease, halt and expiry of one device.
@@ -32,6 +34,8 @@ pub(crate) struct Control {
     halt: Option<(String, Option<Instant>)>,
     /// Why the driver cannot move the device for anybody, if it said so.
     blocked: Option<String>,
+    /// When the driver looks at the clock next, while there are leases.
+    tick: Option<Instant>,
     /// The last command that moves, unless the device was stopped since.
     moving: Option<Moving>,
     stop: Option<Stop>,
@@ -133,18 +137,12 @@ impl Lease {
         self.is_extended = false;
     }
 
-    /// Whether it has ended. It is extended once if this driver is late itself.
-    fn has_ended(&mut self, now: Instant) -> bool {
-        if self.until > now {
-            return false;
-        }
-        let is_late = now.saturating_duration_since(self.until) > LATE;
-        if is_late && !self.is_extended {
+    /// The driver was late. Extends the lease, once until the next sign of its client.
+    fn extend(&mut self, now: Instant) {
+        if !self.is_extended {
             self.keep(now);
             self.is_extended = true;
-            return false;
         }
-        true
     }
 
     fn to_wire(&self, now: Instant) -> LeaseClient {
@@ -186,6 +184,9 @@ impl Control {
                 for_client,
             } => self.lease(now, client, for_client, request),
         };
+        if self.holder.is_some() || !self.waiting.is_empty() {
+            self.tick.get_or_insert(now + TICK);
+        }
         MotionState {
             holder: self.holder.as_ref().map(|it| it.to_wire(now)),
             waiting: self.waiting.iter().map(|it| it.to_wire(now)).collect(),
@@ -281,13 +282,20 @@ impl Control {
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let moving = self.moving.and_then(|moving| moving.until);
         let leases = self.holder.iter().chain(&self.waiting).map(|it| it.until);
-        leases.chain(moving).min()
+        leases.chain(moving).chain(self.tick).min()
     }
 
     /// Ends what is due. Before this, all requests that have come by now must have been handled: one
     /// of them may keep a lease.
     pub(crate) fn timeout(&mut self, now: Instant) {
-        self.waiting.retain_mut(|it| !it.has_ended(now));
+        if self
+            .tick
+            .is_some_and(|tick| now.saturating_duration_since(tick) > LATE)
+        {
+            let leases = self.holder.iter_mut().chain(&mut self.waiting);
+            leases.for_each(|it| it.extend(now));
+        }
+        self.waiting.retain(|it| it.until > now);
         if let Some(moving) = self.moving
             && moving.until.is_some_and(|until| until <= now)
         {
@@ -298,9 +306,11 @@ impl Control {
             });
             self.stop_now(StopCause::Expired);
         }
-        if self.holder.as_mut().is_some_and(|it| it.has_ended(now)) {
+        if self.holder.as_ref().is_some_and(|it| it.until <= now) {
             self.end_lease(now, "did not keep its lease");
         }
+        let has_leases = self.holder.is_some() || !self.waiting.is_empty();
+        self.tick = has_leases.then(|| now + TICK);
     }
 
     /// What to do now.
