@@ -93,8 +93,7 @@ fn a_person_tells_where_a_carried_robot_is() {
         let location = client.location(1);
         located.found(&location).await;
         assert!(located.robot.sim(&["place", "5.8,4.8,90"]));
-        // About is enough.
-        assert!(here("5.6", "4.9", "80"));
+        assert!(here("5.8", "4.8", "90"));
         located.found(&location).await;
         assert!(!here("100", "100", "0"), "outside of the map");
         client.close().await;
