@@ -1,4 +1,4 @@
-//! What waits for one page: a [`Mailbox`] with the newest frame of each [`Channel`]. PURE.
+//! What waits for one page: a mailbox with the newest frame of each [`Channel`]. PURE.
 
 use amber_proto::Device;
 pub use amber_web::outbox::{Frame, Room};
