@@ -1,13 +1,13 @@
 //! Whether the laser sees anything: tells a covered or dead laser from a large room. PURE.
 //!
 //! A beam without an echo is ambiguous: nothing is within range, or the laser is covered, or broken.
-//! A scan in which less than [`MIN_SHARE`] of the beams have an echo is *empty*. What was seen before
+//! A scan in which less than a tenth of the beams have an echo is *empty*. What was seen before
 //! tells what an empty scan means:
 //!
 //! - Most of its beams have an error, or end right in front of the laser: the laser is **blind**.
 //! - The walls of the last scan that was not empty should still be in view, but are not: **blind**.
 //! - These walls are out of range by now, or behind the robot: the room is **open**, and the robot
-//!   may go on. After [`OPEN_M`] it is blind, unless the room is known to be larger than the range.
+//!   may go on. After 5 m it is blind, unless the room is known to be larger than the range.
 //! - The laser has never seen anything: blind, unless the room is known to be that large.
 //!
 //! A blind laser stays blind until a scan is not empty, because driving on would only take the robot
