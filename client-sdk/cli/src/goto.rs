@@ -4,6 +4,7 @@
 //! therefore waits until the robot has arrived, and killing it also stops the robot.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
@@ -12,13 +13,16 @@ use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, note, print, print_over, print_text, show};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use super::end::End;
+use super::silence::Silence;
 use super::{lease, reason};
 
 pub(super) const HELP: &str = "\
 The y axis of the map points down. `amber call location pose` shows the pose of the robot. Ctrl-C
-and Ctrl-Z stop the robot.
+and Ctrl-Z stop the robot. It also stops when this program or its connection is interrupted for half
+a second, and goes on after it, unless that was more than 5 s or another program drives by then.
 
 Examples:
   amber goto 3.5 1
@@ -26,6 +30,13 @@ Examples:
 
 /// Who drives, for people.
 const NAME: &str = "amber goto";
+/// The command that takes over.
+const TAKE_OVER: &str = "amber goto --force";
+/// The trip goes on after an interruption of this time at most. After a longer one, people near the
+/// robot no longer expect it to move.
+const LONGEST_INTERRUPTION: Duration = Duration::from_secs(5);
+/// An answer about an order that has ended comes within this time, also on a busy computer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `amber goto`.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,21 +92,43 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     };
     let mut screen = Screen::new(json);
     let device = client.device(options.device);
-    let lease = lease::take(&device, NAME, options.force, "amber goto --force").await?;
-    let id = new_order_id();
-    let driven = tokio::select! {
-        driven = drive_there(&drive, id, target, &mut screen) => driven,
-        failure = lease.lost() => Err(failure),
-        () = end.wait() => Err(Failure::new("interrupted; the robot was stopped")),
-    };
-    screen.end()?;
-    if driven.is_err() {
+    let mut lease = lease::take(&device, NAME, options.force, TAKE_OVER).await?;
+    let driven = loop {
+        let id = new_order_id();
+        let mut silence = Silence::begin();
+        let driven = tokio::select! {
+            driven = drive_there(&drive, id, target, &mut screen, &mut silence) => driven,
+            failure = lease.lost() => Err(failure),
+            () = end.wait() => Err(Failure::new("interrupted; the robot was stopped")),
+        };
+        screen.end()?;
+        if driven.is_ok() {
+            break driven;
+        }
+        let was_late = was_interrupted(&drive, id).await;
         // Only the reason for the end matters. The driver also stops when this client leaves. This
         // stops nobody who has taken over.
         let _ = drive.cancel_order(id).await;
-    }
-    let at = driven?;
-    show(&at, json)
+        if !was_late || silence.longest() > LONGEST_INTERRUPTION {
+            break driven;
+        }
+        match lease::take(&device, NAME, false, TAKE_OVER).await {
+            Ok(again) => lease = again,
+            // The first failure says why the robot has stopped.
+            Err(_) => break driven,
+        }
+        note(format_args!(
+            "the robot has stopped, because nothing was heard from this program for a moment; it goes on"
+        ));
+    };
+    show(&driven?, json)
+}
+
+/// Whether the order ended because this program did not keep its lease in time, and nobody has taken
+/// that since.
+async fn was_interrupted(drive: &DriveToPoint, id: u64) -> bool {
+    let order = timeout(PATIENCE, drive.order(id)).await;
+    matches!(order, Ok(Ok(order)) if order.state() == OrderState::LeaseLost && order.ended_by.is_none())
 }
 
 /// Updates without a pose, one after the other, before the command says so: those of one second. On a
@@ -110,11 +143,13 @@ async fn drive_there(
     id: u64,
     target: Target,
     screen: &mut Screen,
+    silence: &mut Silence,
 ) -> Result<Arrival, Failure> {
     let device = drive.address();
     let (mut has_driven, mut lost) = (false, 0);
     let targets = [target];
     let end = drive.drive_as(id, &targets, |update| {
+        silence.heard();
         has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
         let failure = lost_pose(device, update).filter(|_| !has_driven);
         lost = if failure.is_some() { lost + 1 } else { 0 };
@@ -268,6 +303,8 @@ impl Human for Arrival {
 mod tests {
     use amber_client::fake::{Fake, Sent};
     use amber_proto::drive_to_point::{Configuration, DriverMsg, Location, Progress};
+    use amber_proto::motion::lease_request::Action;
+    use amber_proto::motion::{self, MotionState};
     use amber_proto::order::Order;
     use amber_proto::{DeviceMessage, MsgType};
     use prost::Message;
@@ -346,9 +383,9 @@ mod tests {
     async fn driven(published: Option<&[(State, Order)]>) -> Result<Arrival, Failure> {
         let (client, mut fake) = Fake::new();
         let drive = client.drive_to_point(0);
-        let mut screen = Screen::new(true);
+        let (mut screen, mut silence) = (Screen::new(true), Silence::begin());
         tokio::select! {
-            driven = drive_there(&drive, ID, TARGET, &mut screen) => driven,
+            driven = drive_there(&drive, ID, TARGET, &mut screen, &mut silence) => driven,
             () = play(&mut fake, published) => panic!("the client has ended"),
         }
     }
@@ -435,6 +472,83 @@ mod tests {
         let failure = driven(None).await.unwrap_err();
         let text = "drive-to-point:0 refused the request: its driver knows no orders with ids";
         assert_eq!(failure.text(), text);
+    }
+
+    /// A driver with leases. Its first order ends with a lost lease, the next one arrives. Returns
+    /// the number of orders.
+    async fn play_lost_lease(fake: &mut Fake, taken_by: Option<i32>, is_held: bool) -> usize {
+        let mut ids = Vec::new();
+        while let Some(sent) = fake.receive().await {
+            let asked = DriverMsg::decode(sent.bytes.clone()).unwrap();
+            let motion = motion::DriverMsg::decode(sent.bytes.clone()).unwrap();
+            if let Some(request) = motion.lease_request {
+                // Those who keep it learn nothing new.
+                let is_mine = request.action() != Action::Take || ids.is_empty() || !is_held;
+                let state = MotionState {
+                    yours: Some(is_mine),
+                    refused: (!is_mine).then(|| "a page holds the lease of this device".into()),
+                    ..MotionState::default()
+                };
+                let answer = motion::DriverMsg {
+                    motion_state: Some(state),
+                    ..motion::DriverMsg::data()
+                };
+                fake.answer(&sent, &answer.encode_to_vec()).await;
+                continue;
+            }
+            let mut answer = DriverMsg::data();
+            if let Some(go) = asked.go {
+                ids.push(go.id);
+                answer.order = Some(order(go.id, OrderState::Running, None));
+            } else if let Some(id) = asked.order_id.or(asked.cancel_id) {
+                answer.order = Some(match ids.len() {
+                    1 => Order {
+                        ended_by: taken_by,
+                        ..order(id, OrderState::LeaseLost, Some("the lease was lost"))
+                    },
+                    _ => order(id, OrderState::Arrived, None),
+                });
+            } else if asked.get_progress.is_some() {
+                answer.get_progress = Some(true);
+                answer.progress = Some(Progress::default());
+                answer.location = Some(Location::default());
+            } else {
+                continue;
+            }
+            fake.answer(&sent, &answer.encode_to_vec()).await;
+        }
+        ids.len()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trip_goes_on_after_a_moment_in_which_the_lease_was_not_kept() {
+        for (taken_by, is_held, arrives, orders) in [
+            (None, false, true, 2),
+            // Another program has driven since.
+            (Some(8), false, false, 1),
+            // Another program drives.
+            (None, true, false, 1),
+        ] {
+            let (client, mut fake) = Fake::new();
+            let options = Options {
+                x: 1.5,
+                y: -2.0,
+                radius: 0.2,
+                force: false,
+                device: DEVICE,
+            };
+            let trip = async {
+                let driven = run(&client, options, true).await;
+                client.close().await;
+                driven
+            };
+            let (driven, given) = tokio::join!(trip, play_lost_lease(&mut fake, taken_by, is_held));
+            assert_eq!((driven.is_ok(), given), (arrives, orders), "{driven:?}");
+            if let Err(failure) = driven {
+                let text = "drive-to-point:0 no longer has the target: the lease was lost";
+                assert_eq!(failure.text(), text);
+            }
+        }
     }
 
     #[test]

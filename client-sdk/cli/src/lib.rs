@@ -48,6 +48,7 @@ mod record;
 mod robot;
 mod scan;
 mod session;
+mod silence;
 mod status;
 #[cfg(feature = "top")]
 mod top;

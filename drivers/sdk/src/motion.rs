@@ -41,9 +41,13 @@ pub enum StopCause {
     Expired,
     /// The client that moved the device is gone.
     ClientGone,
-    /// The client that moved the device has lost the lease, or another client has taken it; how, as
-    /// a sentence.
-    LeaseLost(String),
+    /// The client that moved the device has lost the lease, or another client has taken it.
+    LeaseLost {
+        /// How, as a sentence.
+        how: String,
+        /// The client that has taken it; `None` if the lease was released or not kept.
+        to: Option<ClientId>,
+    },
     /// The device was halted.
     Halted {
         /// Who halted it, in words.
@@ -56,7 +60,7 @@ impl fmt::Display for StopCause {
         match self {
             Self::Expired => f.write_str("the command is no longer valid"),
             Self::ClientGone => f.write_str("the client is gone"),
-            Self::LeaseLost(how) => f.write_str(how),
+            Self::LeaseLost { how, .. } => f.write_str(how),
             Self::Halted { by } => write!(f, "the device was halted by {by}"),
         }
     }

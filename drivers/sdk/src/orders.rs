@@ -77,8 +77,13 @@ pub enum End {
     ClientLost,
     /// The device was halted: by whom, in words.
     Halted(String),
-    /// Its client has lost the lease: how, as a sentence.
-    LeaseLost(String),
+    /// Its client has lost the lease.
+    LeaseLost {
+        /// How, as a sentence.
+        why: String,
+        /// The client that has taken it, if one has.
+        to: Option<ClientId>,
+    },
 }
 
 impl End {
@@ -89,7 +94,7 @@ impl End {
             Self::Skipped(why)
             | Self::StoppedByRule(why)
             | Self::Refused(why)
-            | Self::LeaseLost(why) => why.clone(),
+            | Self::LeaseLost { why, .. } => why.clone(),
             Self::Replaced(by) => format!("replaced by {by}"),
             Self::Stopped(by) => format!("stopped by {by}"),
             Self::Cancelled(by) => format!("cancelled by {by}"),
@@ -102,6 +107,7 @@ impl End {
     pub fn by(&self) -> Option<ClientId> {
         match self {
             Self::Replaced(by) | Self::Stopped(by) | Self::Cancelled(by) => Some(by.client),
+            Self::LeaseLost { to, .. } => *to,
             _ => None,
         }
     }
@@ -111,7 +117,10 @@ impl End {
         match &origin.stop_cause {
             None => Self::Stopped(by),
             Some(StopCause::ClientGone) => Self::ClientLost,
-            Some(StopCause::LeaseLost(how)) => Self::LeaseLost(how.clone()),
+            Some(StopCause::LeaseLost { how, to }) => Self::LeaseLost {
+                why: how.clone(),
+                to: *to,
+            },
             Some(StopCause::Halted { by }) => Self::Halted(by.clone()),
             Some(cause @ StopCause::Expired) => Self::StoppedByRule(cause.to_string()),
         }
@@ -127,7 +136,7 @@ impl End {
             Self::Refused(_) => State::Refused,
             Self::ClientLost => State::ClientLost,
             Self::Halted(_) => State::Halted,
-            Self::LeaseLost(_) => State::LeaseLost,
+            Self::LeaseLost { .. } => State::LeaseLost,
         }
     }
 }
@@ -366,8 +375,19 @@ mod tests {
                 None,
             ),
             (
-                End::LeaseLost("a page holds the lease".into()),
+                End::LeaseLost {
+                    why: "a page holds the lease".into(),
+                    to: Some(B),
+                },
                 Some("a page holds the lease"),
+                Some(B),
+            ),
+            (
+                End::LeaseLost {
+                    why: "amber goto did not keep its lease".into(),
+                    to: None,
+                },
+                Some("amber goto did not keep its lease"),
                 None,
             ),
         ] {
@@ -448,8 +468,14 @@ mod tests {
                 End::Halted("a".into()),
             ),
             (
-                Some(StopCause::LeaseLost("b holds the lease".into())),
-                End::LeaseLost("b holds the lease".into()),
+                Some(StopCause::LeaseLost {
+                    how: "b holds the lease".into(),
+                    to: Some(B),
+                }),
+                End::LeaseLost {
+                    why: "b holds the lease".into(),
+                    to: Some(B),
+                },
             ),
             (
                 Some(StopCause::Expired),

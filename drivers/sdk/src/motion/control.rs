@@ -412,7 +412,11 @@ impl Control {
                 let new = lease();
                 if let Some(old) = self.holder.take() {
                     let text = format!("{} took the lease from {} by force", new.name, old.name);
-                    self.stop_motion_of(&old, StopCause::LeaseLost(text.clone()));
+                    let cause = StopCause::LeaseLost {
+                        how: text.clone(),
+                        to: Some(client),
+                    };
+                    self.stop_motion_of(&old, cause);
                     self.say_lease(now, || text);
                     self.holder = Some(new);
                 } else {
@@ -453,10 +457,10 @@ impl Control {
             .moving
             .is_some_and(|it| !it.client.is_some_and(|it| lease.is_of(it)))
         {
-            self.stop_now(StopCause::LeaseLost(format!(
-                "{} holds the lease",
-                lease.name
-            )));
+            self.stop_now(StopCause::LeaseLost {
+                how: format!("{} holds the lease", lease.name),
+                to: Some(lease.client),
+            });
         }
         self.say_lease(now, || format!("{} holds the lease", lease.name));
         self.holder = Some(lease);
@@ -469,7 +473,10 @@ impl Control {
         };
         let cause = match why {
             IS_GONE => StopCause::ClientGone,
-            _ => StopCause::LeaseLost(format!("{} {why}", old.name)),
+            _ => StopCause::LeaseLost {
+                how: format!("{} {why}", old.name),
+                to: None,
+            },
         };
         self.stop_motion_of(&old, cause);
         match self.waiting.pop_front() {

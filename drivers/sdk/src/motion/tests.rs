@@ -352,6 +352,13 @@ fn a_halted_device_refuses_motion_until_the_release() {
     assert_eq!(kinds, expected);
 }
 
+fn lease_lost(how: &str, to: Option<i32>) -> StopCause {
+    StopCause::LeaseLost {
+        how: how.into(),
+        to: to.map(ClientId),
+    }
+}
+
 #[test]
 fn a_stop_has_a_cause() {
     type Ends = fn(&mut Bench);
@@ -369,17 +376,17 @@ fn a_stop_has_a_cause() {
         (
             true,
             |bench| drop(bench.lease(7, Action::Release, "")),
-            StopCause::LeaseLost("a released the lease".into()),
+            lease_lost("a released the lease", None),
         ),
         (
             true,
             |bench| drop(bench.lease(9, Action::TakeByForce, "b")),
-            StopCause::LeaseLost("b took the lease from a by force".into()),
+            lease_lost("b took the lease from a by force", Some(9)),
         ),
         (
             false,
             |bench| drop(bench.lease(9, Action::Take, "b")),
-            StopCause::LeaseLost("b holds the lease".into()),
+            lease_lost("b holds the lease", Some(9)),
         ),
         (
             true,

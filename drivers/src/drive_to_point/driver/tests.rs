@@ -320,7 +320,12 @@ async fn each_way_to_end_an_order_has_its_state_and_reason() {
             "the device was halted by the operator",
             None,
         ),
-        (taken, OrderState::LeaseLost, "a page holds the lease", None),
+        (
+            taken,
+            OrderState::LeaseLost,
+            "a page holds the lease",
+            Some(8),
+        ),
     ] {
         check(async |fake| {
             order_of(fake, &go(100, &[3.0])).await;
