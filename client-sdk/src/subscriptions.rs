@@ -103,7 +103,7 @@ pub(crate) struct Delivery {
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     /// Ordered, so that simultaneous events have the same order in each run.
-    feeds: BTreeMap<FeedKey, Feed>,
+    feeds: BTreeMap<FeedKey, DeviceSubscription>,
     left: BTreeMap<FeedKey, Left>,
 }
 
@@ -125,7 +125,7 @@ struct Listener {
 
 /// The state of one subscription to a device.
 #[derive(Debug)]
-struct Feed {
+struct DeviceSubscription {
     listeners: Vec<Listener>,
     terms: Terms,
     /// Ends the last subscription, which may have had other terms.
@@ -210,7 +210,7 @@ impl Subscriptions {
             };
         }
         self.left.remove(&key);
-        let feed = Feed {
+        let feed = DeviceSubscription {
             listeners: vec![listener],
             state: asked(now, 0, terms.period),
             leave: terms.leave.clone(),
@@ -425,7 +425,7 @@ impl Subscriptions {
     }
 }
 
-impl Feed {
+impl DeviceSubscription {
     /// SUBSCRIBE was sent; counts the attempts without data.
     fn ask(&mut self, now: Instant, attempt: u32) {
         self.since = now;

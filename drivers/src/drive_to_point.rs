@@ -168,7 +168,7 @@ fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner
     if plans == Plans::Grid {
         return Ok(planner);
     }
-    let links = map.graph.links.len();
+    let links = map.graph.edges.len();
     let planner = planner.with_graph(map.graph);
     let planner = planner.map_err(|error| no_graph(error.to_string()))?;
     match planner.narrow_links() {
@@ -185,7 +185,7 @@ fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner
 mod tests {
     use std::fs;
 
-    use amber_map::{Graph, Layout, Link, Map, Occupancy, ros_map};
+    use amber_map::{Edge, Graph, Layout, Map, Occupancy, ros_map};
 
     use super::*;
 
@@ -225,7 +225,7 @@ mod tests {
         let mut narrow = Map::flat();
         narrow.graph = Graph {
             places: vec![narrow.nodes[1], narrow.nodes[3]],
-            links: vec![Link {
+            edges: vec![Edge {
                 from: 0,
                 to: 1,
                 cost: 1.0,

@@ -44,12 +44,12 @@ pub(super) fn read(bytes: &[u8]) -> Option<Capture> {
 }
 
 #[derive(Clone, Copy)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
         Some(match self {
@@ -68,17 +68,17 @@ impl Order {
 }
 
 /// The byte order of a pcap file, and the unit of its fractions in nanoseconds.
-fn classic(bytes: &[u8]) -> Option<(Order, u32)> {
+fn classic(bytes: &[u8]) -> Option<(ByteOrder, u32)> {
     match bytes.get(..4)? {
-        [0xd4, 0xc3, 0xb2, 0xa1] => Some((Order::Little, 1000)),
-        [0xa1, 0xb2, 0xc3, 0xd4] => Some((Order::Big, 1000)),
-        [0x4d, 0x3c, 0xb2, 0xa1] => Some((Order::Little, 1)),
-        [0xa1, 0xb2, 0x3c, 0x4d] => Some((Order::Big, 1)),
+        [0xd4, 0xc3, 0xb2, 0xa1] => Some((ByteOrder::Little, 1000)),
+        [0xa1, 0xb2, 0xc3, 0xd4] => Some((ByteOrder::Big, 1000)),
+        [0x4d, 0x3c, 0xb2, 0xa1] => Some((ByteOrder::Little, 1)),
+        [0xa1, 0xb2, 0x3c, 0x4d] => Some((ByteOrder::Big, 1)),
         _ => None,
     }
 }
 
-fn read_classic(bytes: &[u8], order: Order, unit: u32, capture: &mut Capture) {
+fn read_classic(bytes: &[u8], order: ByteOrder, unit: u32, capture: &mut Capture) {
     let Some(link) = order.u32(bytes, 20) else {
         return;
     };
@@ -107,13 +107,13 @@ fn read_classic(bytes: &[u8], order: Order, unit: u32, capture: &mut Capture) {
 type Interface = (u32, u64);
 
 fn read_ng(bytes: &[u8], capture: &mut Capture) {
-    let (mut at, mut order, mut interfaces) = (0, Order::Little, Vec::<Interface>::new());
+    let (mut at, mut order, mut interfaces) = (0, ByteOrder::Little, Vec::<Interface>::new());
     while at < bytes.len() {
         if bytes[at..].starts_with(&PCAPNG) {
             // A section header shows its byte order.
             order = match bytes.get(at + 8..at + 12) {
-                Some([0x1a, 0x2b, 0x3c, 0x4d]) => Order::Big,
-                _ => Order::Little,
+                Some([0x1a, 0x2b, 0x3c, 0x4d]) => ByteOrder::Big,
+                _ => ByteOrder::Little,
             };
             interfaces.clear();
         }
@@ -136,7 +136,7 @@ fn read_ng(bytes: &[u8], capture: &mut Capture) {
     }
 }
 
-fn interface(block: &[u8], order: Order) -> Option<Interface> {
+fn interface(block: &[u8], order: ByteOrder) -> Option<Interface> {
     let link = order.u16(block, 8)?;
     let mut units = 1_000_000;
     let mut at = 16;
@@ -153,7 +153,7 @@ fn interface(block: &[u8], order: Order) -> Option<Interface> {
 
 fn packet(
     block: &[u8],
-    order: Order,
+    order: ByteOrder,
     interfaces: &[Interface],
     capture: &mut Capture,
 ) -> Option<()> {

@@ -15,15 +15,15 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
+pub(crate) use self::held_key::{FASTEST_MM_S, SLOWEST_MM_S};
+use self::held_key::{HeldKey, Key, Wish};
 use self::keyboard::Keyboard;
-pub(crate) use self::pilot::{FASTEST_MM_S, SLOWEST_MM_S};
-use self::pilot::{Key, Pilot, Wish};
 use super::end::End;
 use super::lease;
 use super::reason::{self, Complaints};
 
+mod held_key;
 pub(crate) mod keyboard;
-mod pilot;
 
 pub(super) const HELP: &str = "\
 Keys:
@@ -290,16 +290,16 @@ async fn steer(
     speed_mm_s: i32,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut pilot = Pilot::new(speed_mm_s);
+    let mut held_key = HeldKey::new(speed_mm_s);
     let measured = Cell::new(None);
     let mut lost = std::pin::pin!(measure(roboclaw, &measured));
     let mut repeat = interval(REPEAT);
     let mut commanded = WheelSpeeds::STOP;
     let mut stops = 0;
     loop {
-        let released = pilot.next_timeout(now()).map(Instant::from_std);
+        let released = held_key.next_timeout(now()).map(Instant::from_std);
         let tick = tokio::select! {
-            key = keys.recv() => match key.map(|key| pilot.press(now(), key)) {
+            key = keys.recv() => match key.map(|key| held_key.press(now(), key)) {
                 Some(Wish::GoOn) => false,
                 // The terminal may have been closed.
                 Some(Wish::Quit) | None => return Ok(()),
@@ -308,7 +308,7 @@ async fn steer(
             _ = repeat.tick() => true,
             error = &mut lost => return Err(error.into()),
         };
-        let wanted = pilot.speeds(now());
+        let wanted = held_key.speeds(now());
         let changed = wanted != commanded;
         if changed && wanted == WheelSpeeds::STOP {
             stops = STOPS;
@@ -321,7 +321,7 @@ async fn steer(
             stops = stops.saturating_sub(1);
         }
         let measured = fresh(&measured, Instant::now()).map(|(speeds, _)| speeds);
-        show(&line(commanded, measured, pilot.speed_mm_s()))?;
+        show(&line(commanded, measured, held_key.speed_mm_s()))?;
     }
 }
 
@@ -386,7 +386,7 @@ mod tests {
     use amber_proto::roboclaw::DriverMsg;
     use prost::Message;
 
-    use super::pilot::{Direction, HELD_ONCE};
+    use super::held_key::{Direction, HELD_ONCE};
     use super::*;
     use amber_client::fake::Fake;
 

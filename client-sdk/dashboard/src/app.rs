@@ -18,10 +18,10 @@ use crate::feeds;
 use crate::frames::{self, Points};
 use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
-use crate::outbox::{Channel, Frame, Mailbox, ROOM};
+use crate::outbox::{Frame, Mailbox, ROOM, Subject};
 use crate::panel;
 use crate::parts::Parts;
-use crate::pilot::{self, Order, Pilots};
+use crate::pilot::{self, PageOrder, Pilots};
 
 /// The hub and its helpers.
 pub(crate) struct App {
@@ -134,8 +134,8 @@ impl App {
             }
             Input::Event(frame) => self.hub.handle_event(frame),
             Input::Measured(measured) => self.take(measured),
-            Input::Panel(device, channel, frames) => {
-                self.hub.show_panel(device, &channel, &frames);
+            Input::Panel(device, subject, frames) => {
+                self.hub.show_panel(device, &subject, &frames);
             }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::TripEnded(id, order, end) => self.hub.trip_ended(id, order, &end),
@@ -152,7 +152,7 @@ impl App {
                     .and_then(mount::laser)
                     .ok_or_else(feeds::unknown_mount);
                 let shown = frames::text(&frames::shape(shape));
-                self.hub.show(Channel::Shape, shown);
+                self.hub.show(Subject::Shape, shown);
             }
             Measured::Mapping(progress, drawn) => self.take_mapping(progress, drawn),
             Measured::Map(map) => {
@@ -176,14 +176,14 @@ impl App {
                 match (self.scene.scan(&self.mount), around) {
                     (Ok(places), _) => {
                         let shown = frames::scan(Points::ScanOnMap, &places);
-                        self.hub.show(Channel::Scan, shown);
+                        self.hub.show(Subject::Scan, shown);
                     }
                     (Err(_), Ok(scan)) => {
                         let at_start = amber_client::MapPose::new(0.0, 0.0, 0.0);
                         let mount = self.mount.clone().unwrap_or_default();
                         let places = amber_scene::scan_places(&scan, at_start, mount);
                         let shown = frames::scan(Points::ScanAroundRobot, &places);
-                        self.hub.show(Channel::Scan, shown);
+                        self.hub.show(Subject::Scan, shown);
                     }
                     (Err(_), Err(_)) => {}
                 }
@@ -200,15 +200,15 @@ impl App {
             }
             Measured::Wheels(speeds) => {
                 let shown = frames::text(&frames::wheels(speeds));
-                self.hub.show(Channel::Wheels, shown);
+                self.hub.show(Subject::Wheels, shown);
             }
             Measured::Imu(reading) => {
                 let shown = frames::text(&frames::imu(&reading));
-                self.hub.show(Channel::Imu, shown);
+                self.hub.show(Subject::Imu, shown);
             }
             Measured::Servos(angles) => {
                 let shown = frames::text(&frames::servos(&angles));
-                self.hub.show(Channel::Servos, shown);
+                self.hub.show(Subject::Servos, shown);
             }
         }
     }
@@ -236,10 +236,10 @@ impl App {
         let scene = Scene::of_growing(None, progress, "");
         let scan = scene.scan.as_deref().unwrap_or_default();
         let scan = frames::scan(Points::ScanOnMap, scan);
-        self.hub.show(Channel::Scan, scan);
+        self.hub.show(Subject::Scan, scan);
         self.hub.handle_path(&scene.drive);
         let pose = frames::text(&frames::pose(&scene.located));
-        self.hub.show(Channel::Pose, pose);
+        self.hub.show(Subject::Pose, pose);
         if !grew {
             self.show_particles();
         }
@@ -252,7 +252,7 @@ impl App {
             (Some(_), Some(drawn)) => drawn.clone(),
             (Some(_), None) => frames::text(&frames::map(&missing())),
         };
-        self.hub.show(Channel::Map, map);
+        self.hub.show(Subject::Map, map);
     }
 
     fn show_particles(&mut self) {
@@ -261,7 +261,7 @@ impl App {
             Some(_) => &[],
             None => self.scene.particles.get().as_deref().unwrap_or_default(),
         };
-        self.hub.show(Channel::Particles, frames::particles(all));
+        self.hub.show(Subject::Particles, frames::particles(all));
     }
 
     fn show_pose(&mut self) {
@@ -269,16 +269,16 @@ impl App {
             return;
         }
         let pose = frames::pose(&self.scene.located());
-        self.hub.show(Channel::Pose, frames::text(&pose));
+        self.hub.show(Subject::Pose, frames::text(&pose));
     }
 
     /// Performs all outputs of the hub.
     fn perform(&mut self) {
         while let Some(output) = self.hub.take() {
             match output {
-                Output::Show(id, channel, frame) => {
+                Output::Show(id, subject, frame) => {
                     if let Some(mailbox) = self.mailboxes.get(&id) {
-                        mailbox.change(|it| it.show(channel, frame));
+                        mailbox.change(|it| it.show(subject, frame));
                     }
                 }
                 Output::Line(id, frame) => {
@@ -298,21 +298,21 @@ impl App {
                     self.pilot(id).drive(device, speeds);
                 }
                 Output::Goal(ticket, device, target) => {
-                    self.order(ticket.viewer, Order::Goal(ticket, device, target));
+                    self.order(ticket.viewer, PageOrder::Goal(ticket, device, target));
                 }
                 Output::Explore(ticket, device) => {
-                    self.order(ticket.viewer, Order::Explore(ticket, device));
+                    self.order(ticket.viewer, PageOrder::Explore(ticket, device));
                 }
                 Output::Stop(id, device) if self.hub.parts().has_errands(device) => {
-                    self.order(id, Order::Stop(device));
+                    self.order(id, PageOrder::Stop(device));
                 }
                 Output::Stop(id, device) => self.pilot(id).stop(device),
-                Output::Halt(id, is_halted) => self.order(id, Order::Halt(is_halted)),
-                Output::TakeOver(id) => self.order(id, Order::TakeOver),
-                Output::EndErrand(id, device) => self.order(id, Order::EndErrand(device)),
+                Output::Halt(id, is_halted) => self.order(id, PageOrder::Halt(is_halted)),
+                Output::TakeOver(id) => self.order(id, PageOrder::TakeOver),
+                Output::EndErrand(id, device) => self.order(id, PageOrder::EndErrand(device)),
                 Output::Change(ticket, device, action) => self.change(ticket, device, action),
                 Output::Call(ticket, device, method, args, permission) => {
-                    let call = Order::Call(ticket, device, method, args, permission);
+                    let call = PageOrder::Call(ticket, device, method, args, permission);
                     self.order(ticket.viewer, call);
                 }
                 Output::Leave(id) => {
@@ -326,7 +326,7 @@ impl App {
         }
     }
 
-    fn order(&mut self, id: ViewerId, order: Order) {
+    fn order(&mut self, id: ViewerId, order: PageOrder) {
         if !self.pilot(id).order(order) {
             self.hub.notice(id, "dropped: too many pending requests");
         }

@@ -25,7 +25,7 @@ use crate::limits::{
     FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
     MOTION_LIFE,
 };
-use crate::outbox::{Channel, Frame};
+use crate::outbox::{Frame, Subject};
 use crate::parts::{Parts, is_up};
 
 mod said;
@@ -48,8 +48,8 @@ pub struct Ticket {
 /// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Show a frame to a page: the newest of its channel.
-    Show(ViewerId, Channel, Frame),
+    /// Show a frame to a page: the newest of its subject.
+    Show(ViewerId, Subject, Frame),
     /// Append a line to a page.
     Line(ViewerId, Frame),
     /// Begin asking the devices because a page is open, or end it.
@@ -113,7 +113,7 @@ pub struct Hub {
     /// The page for which the robot explores.
     explorer: Option<ViewerId>,
     /// The newest frames, for pages that come later.
-    newest: BTreeMap<Channel, Frame>,
+    newest: BTreeMap<Subject, Frame>,
     events: VecDeque<Frame>,
     outputs: VecDeque<Output>,
     seat_shown: Value,
@@ -243,7 +243,7 @@ impl Hub {
         self.outputs
             .extend(lines.map(|line| Output::Line(id, line)));
         let newest = self.newest.clone().into_iter();
-        let shown = newest.map(|(channel, frame)| Output::Show(id, channel, frame));
+        let shown = newest.map(|(subject, frame)| Output::Show(id, subject, frame));
         self.outputs.extend(shown);
         self.show_seat();
         Some(id)
@@ -424,13 +424,13 @@ impl Hub {
             }
             Err(why) => frames::Overview::missing(&self.mediator, why),
         };
-        self.show(Channel::Drivers, overview.frame());
+        self.show(Subject::Drivers, overview.frame());
     }
 
     /// The targets and the path, or the reason why they are unknown.
     pub fn handle_path(&mut self, drive: &Part<Drive>) {
         self.has_targets = drive.as_ref().is_ok_and(|drive| !drive.targets.is_empty());
-        self.show(Channel::Path, frames::text(&frames::path(drive)));
+        self.show(Subject::Path, frames::text(&frames::path(drive)));
     }
 
     /// The state of the map that is being made.
@@ -441,30 +441,30 @@ impl Hub {
         if explored && !self.explores {
             self.explorer = None;
         }
-        self.show(Channel::Mapping, frames::text(&frames::mapping(progress)));
+        self.show(Subject::Mapping, frames::text(&frames::mapping(progress)));
     }
 
     /// A measurement.
-    pub fn show(&mut self, channel: Channel, frame: Frame) {
-        if self.viewers.is_empty() || self.newest.get(&channel) == Some(&frame) {
+    pub fn show(&mut self, subject: Subject, frame: Frame) {
+        if self.viewers.is_empty() || self.newest.get(&subject) == Some(&frame) {
             return;
         }
         // Measurements that come often are not kept: the next one comes soon.
         let is_frequent = matches!(
-            channel,
-            Channel::Value(..) | Channel::Wheels | Channel::Imu | Channel::Servos
+            subject,
+            Subject::Value(..) | Subject::Wheels | Subject::Imu | Subject::Servos
         );
         if !is_frequent {
-            self.newest.insert(channel.clone(), frame.clone());
+            self.newest.insert(subject.clone(), frame.clone());
         }
         for &id in self.viewers.keys() {
-            let shown = Output::Show(id, channel.clone(), frame.clone());
+            let shown = Output::Show(id, subject.clone(), frame.clone());
             self.outputs.push_back(shown);
         }
     }
 
     /// Data of a device that has a panel.
-    pub fn show_panel(&mut self, device: Device, channel: &Channel, frames: &PanelFrame) {
+    pub fn show_panel(&mut self, device: Device, subject: &Subject, frames: &PanelFrame) {
         let key = (device.device_type.0, device.id.0);
         for (&id, viewer) in &self.viewers {
             if viewer.panels.contains(&key) {
@@ -472,7 +472,7 @@ impl Hub {
                     Role::Drive => &frames.drive,
                     Role::Look => &frames.look,
                 };
-                let shown = Output::Show(id, channel.clone(), frame.clone());
+                let shown = Output::Show(id, subject.clone(), frame.clone());
                 self.outputs.push_back(shown);
             }
         }
@@ -701,7 +701,7 @@ impl Hub {
         });
         if seat != self.seat_shown {
             self.seat_shown = seat.clone();
-            self.show(Channel::Seat, frames::text(&seat));
+            self.show(Subject::Seat, frames::text(&seat));
         }
     }
 

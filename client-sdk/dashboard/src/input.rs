@@ -13,7 +13,7 @@ use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
-use crate::outbox::{Channel, Frame, Mailbox};
+use crate::outbox::{Frame, Mailbox, Subject};
 use amber_web::Role;
 
 /// An input of the hub.
@@ -38,7 +38,7 @@ pub(crate) enum Input {
     /// A measurement.
     Measured(Measured),
     /// Data of a device with a panel.
-    Panel(Device, Channel, PanelFrame),
+    Panel(Device, Subject, PanelFrame),
     /// The answer to a request of a page.
     Answer(Ticket, Result<Value, String>),
     /// The order of a page for a driver with targets has ended.

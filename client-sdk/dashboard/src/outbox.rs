@@ -1,4 +1,4 @@
-//! What waits for one page: a mailbox with the newest frame of each [`Channel`]. PURE.
+//! What waits for one page: a mailbox with the newest frame of each [`Subject`]. PURE.
 
 use amber_proto::Device;
 pub use amber_web::outbox::{Frame, Room};
@@ -6,7 +6,7 @@ pub use amber_web::outbox::{Frame, Room};
 use crate::limits::{MAX_LINE_BYTES, MAX_LINES};
 
 /// The frames that wait for one page.
-pub(crate) type Mailbox = amber_web::mailbox::Mailbox<Channel>;
+pub(crate) type Mailbox = amber_web::mailbox::Mailbox<Subject>;
 
 /// How many lines may wait for one page.
 pub(crate) const ROOM: Room = Room {
@@ -14,9 +14,9 @@ pub(crate) const ROOM: Room = Room {
     line_bytes: MAX_LINE_BYTES,
 };
 
-/// The subject of a frame: of each channel, only the newest frame waits.
+/// The subject of a frame: of each subject, only the newest frame waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Channel {
+pub enum Subject {
     /// The mediator and its drivers.
     Drivers,
     /// The page that drives.

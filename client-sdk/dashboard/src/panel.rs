@@ -21,7 +21,7 @@ use crate::frames::{self, state_name};
 use crate::hub::{PanelFrame, Permission};
 use crate::input::Input;
 use crate::limits::{DRIVERS_PERIOD, MAX_VALUE, PANEL_PERIOD, PANEL_POLL};
-use crate::outbox::Channel;
+use crate::outbox::Subject;
 
 /// Lines of the log that a panel shows: they fill its place.
 const LINES: u32 = 30;
@@ -92,8 +92,8 @@ impl Panel {
                 .as_object_mut()
                 .map(|driver| driver.remove("command"));
             let look = about(&driver);
-            let channel = Channel::About(self.device.into());
-            self.send(channel, PanelFrame { drive, look }).await;
+            let subject = Subject::About(self.device.into());
+            self.send(subject, PanelFrame { drive, look }).await;
         }
     }
 
@@ -217,12 +217,12 @@ impl Panel {
                 "error": "the value is too large for a panel",
             });
         }
-        let channel = Channel::Value(self.device.into(), name.clone());
-        self.send(channel, frames::text(&shown).into()).await;
+        let subject = Subject::Value(self.device.into(), name.clone());
+        self.send(subject, frames::text(&shown).into()).await;
     }
 
-    async fn send(&self, channel: Channel, frames: PanelFrame) {
-        let input = Input::Panel(self.device, channel, frames);
+    async fn send(&self, subject: Subject, frames: PanelFrame) {
+        let input = Input::Panel(self.device, subject, frames);
         let _ = self.inputs.send(input).await;
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Pilots {
 pub(crate) struct Handle {
     /// Only the newest motion matters.
     motion: watch::Sender<Option<Motion>>,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<PageOrder>,
 }
 
 /// Wheel speeds of a page.
@@ -61,7 +61,7 @@ struct Motion {
 type Motions = watch::Receiver<Option<Motion>>;
 
 /// An order of a page for a device.
-pub(crate) enum Order {
+pub(crate) enum PageOrder {
     /// Drive to a target.
     Goal(Ticket, Device, Target),
     /// Explore.
@@ -152,7 +152,7 @@ impl Handle {
     }
 
     /// Forwards an order; `false` if it is dropped because too many wait.
-    pub(crate) fn order(&self, order: Order) -> bool {
+    pub(crate) fn order(&self, order: PageOrder) -> bool {
         self.orders.try_send(order).is_ok()
     }
 }
@@ -171,7 +171,7 @@ struct Pilot {
 }
 
 impl Pilot {
-    async fn run(self, mediator: String, motions: Motions, orders: mpsc::Receiver<Order>) {
+    async fn run(self, mediator: String, motions: Motions, orders: mpsc::Receiver<PageOrder>) {
         let client = match Client::connect(&mediator).await {
             Ok(client) => client,
             Err(error) => return self.notice(error.to_string()).await,
@@ -196,7 +196,7 @@ impl Pilot {
         client: &Client,
         leases: &mut Leases,
         mut motions: Motions,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<PageOrder>,
     ) {
         let mut orders_open = true;
         loop {
@@ -222,7 +222,7 @@ impl Pilot {
             }
         }
         while let Ok(order) = orders.try_recv() {
-            if let Order::EndErrand(_) | Order::Stop(_) = order {
+            if let PageOrder::EndErrand(_) | PageOrder::Stop(_) = order {
                 self.perform(client, leases, order).await;
             }
         }
@@ -291,9 +291,9 @@ impl Pilot {
         }
     }
 
-    async fn perform(&self, client: &Client, leases: &mut Leases, order: Order) {
+    async fn perform(&self, client: &Client, leases: &mut Leases, order: PageOrder) {
         match order {
-            Order::Goal(ticket, device, target) => {
+            PageOrder::Goal(ticket, device, target) => {
                 match leases.claim(client, device, Use::Errand).await {
                     Ok(()) => self.begin_trip(client, ticket, device, target),
                     Err(error) => {
@@ -303,22 +303,22 @@ impl Pilot {
                     }
                 }
             }
-            Order::Explore(ticket, device) => {
+            PageOrder::Explore(ticket, device) => {
                 let begun = self.explore(client, leases, device).await;
                 let answer = begun.map(|()| Value::Null);
                 let answer = answer.map_err(|error| in_words(&error));
                 self.answer(ticket, answer).await;
             }
-            Order::EndErrand(device) => {
+            PageOrder::EndErrand(device) => {
                 // What drivers do for other programs is no business of this page.
                 if let Err(error) = leases.claim(client, device, Use::Command).await {
                     return self.refused(&error).await;
                 }
                 self.end_errand(client, leases, device).await;
             }
-            Order::Stop(device) => self.end_errand(client, leases, device).await,
-            Order::Halt(is_halted) => self.halt(client, is_halted),
-            Order::TakeOver => {
+            PageOrder::Stop(device) => self.end_errand(client, leases, device).await,
+            PageOrder::Halt(is_halted) => self.halt(client, is_halted),
+            PageOrder::TakeOver => {
                 leases.by_force_until = Some(Instant::now() + TAKE_OVER_TIME);
                 let device = leases.denied.or(self.parts.wheels);
                 if let Some(device) = device
@@ -327,7 +327,7 @@ impl Pilot {
                     self.refused(&error).await;
                 }
             }
-            Order::Call(ticket, device, method, args, permission) => {
+            PageOrder::Call(ticket, device, method, args, permission) => {
                 let Ok(permit) = self.calls.clone().try_acquire_owned() else {
                     let why = "too many pending requests".to_owned();
                     return self.answer(ticket, Err(why)).await;

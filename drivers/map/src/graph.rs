@@ -8,12 +8,12 @@ pub struct Graph {
     /// The positions of all nodes, also of those at gates.
     pub places: Vec<Point>,
     /// The links that are open. Each has one direction.
-    pub links: Vec<Link>,
+    pub edges: Vec<Edge>,
 }
 
 /// A link from one place to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct Edge {
     /// The index of the place where it begins.
     pub from: usize,
     /// The index of the place where it ends.

@@ -44,7 +44,7 @@ pub use field::{DistanceField, MAX_DISTANCE_M};
 pub use file::{MapFile, MapFileError};
 pub use free::FreeSpace;
 pub use geometry::{Point, Pose, Segment, wrap};
-pub use graph::{Graph, Link};
+pub use graph::{Edge, Graph};
 pub use grid::{Cell, GridError, Layout, MAX_CELLS, Occupancy};
 pub use map::{BUILT_IN, Map, MapError};
 pub use outline::Outline;

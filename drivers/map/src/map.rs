@@ -12,7 +12,7 @@ use amber_values::MapPose;
 use serde::Deserialize;
 
 use crate::geometry::{Point, Pose, Segment};
-use crate::graph::{Graph, Link};
+use crate::graph::{Edge, Graph};
 
 /// The maps included in the program: their names and their `.roson` text.
 ///
@@ -178,15 +178,18 @@ fn graph(nodes: Vec<Node>, links: &[NodeLink]) -> Result<Graph, MapError> {
         let length_m = places[to].minus(places[from]).length();
         let cost = link.cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         let cost = cost.unwrap_or(length_m);
-        (from != to).then_some(Link { from, to, cost })
+        (from != to).then_some(Edge { from, to, cost })
     });
-    let links: Vec<Link> = links.collect();
+    let links: Vec<Edge> = links.collect();
     if links.len() > MAX_LINKS {
         return Err(MapError::TooManyLinks(links.len()));
     }
     match links.is_empty() {
         true => Ok(Graph::default()),
-        false => Ok(Graph { places, links }),
+        false => Ok(Graph {
+            places,
+            edges: links,
+        }),
     }
 }
 
@@ -394,8 +397,8 @@ mod tests {
         assert_eq!(map.nodes.len(), 2);
         let places: Vec<f64> = map.graph.places.iter().map(|at| at.x).collect();
         assert_eq!(places, [0.5, 1.5, 3.5]);
-        let link = |from, to, cost| Link { from, to, cost };
-        assert_eq!(map.graph.links, [link(0, 1, 1.0), link(1, 2, 7.5)]);
+        let link = |from, to, cost| Edge { from, to, cost };
+        assert_eq!(map.graph.edges, [link(0, 1, 1.0), link(1, 2, 7.5)]);
         assert_eq!(Map::parse(&map.to_roson()).unwrap(), map);
     }
 

@@ -51,7 +51,7 @@ impl Map {
                 "position": place(*node),
             })
         });
-        let links = self.graph.links.iter().map(|link| {
+        let links = self.graph.edges.iter().map(|link| {
             json!({
                 "type": "node-nodes", "nodeFromId": node_id(link.from + 1),
                 "nodeToId": node_id(link.to + 1), "cost": rounded(link.cost), "blocked": 0.0,

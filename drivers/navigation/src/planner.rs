@@ -149,7 +149,7 @@ impl Planner {
     /// # Errors
     /// The graph has no links.
     pub fn with_graph(self, graph: Graph) -> Result<Self, NoGraph> {
-        match graph.links.is_empty() {
+        match graph.edges.is_empty() {
             true => Err(NoGraph),
             false => Ok(Self {
                 graph: Some(graph),
@@ -168,7 +168,7 @@ impl Planner {
                 let (from, to) = (graph.places[link.from], graph.places[link.to]);
                 clearances.line_cost(from, to).is_none()
             };
-            graph.links.iter().filter(is_free).count()
+            graph.edges.iter().filter(is_free).count()
         })
     }
 

@@ -22,7 +22,7 @@ use super::answer::{self, Growth, Saved};
 use super::board::Board;
 use super::files::{Files, Folder};
 use super::mapper::Mapper;
-use super::pilot::{MapPilot, Order, lock};
+use super::pilot::{MapPilot, Request, lock};
 use super::{Course, Settings};
 use crate::described::setup_once;
 use crate::desk::Desk;
@@ -47,7 +47,7 @@ pub(super) struct MapDriver {
     location: Device,
     /// `Some` from the start on.
     link: Option<MappingServiceLink>,
-    desk: Desk<Order>,
+    desk: Desk<Request>,
     map: Option<Map>,
     /// The number of the last map.
     number: u32,
@@ -293,7 +293,7 @@ impl MappingServiceDriver for MapDriver {
 
     async fn explore(&mut self, explore: Explore, outcome: Outcome) {
         if self.growing().is_some() {
-            self.desk.request(Order::Explore(outcome, explore)).await;
+            self.desk.request(Request::Explore(outcome, explore)).await;
         } else if explore.on == Some(false) {
             outcome.done();
         } else {
@@ -355,7 +355,7 @@ impl MappingServiceDriver for MapDriver {
         if self.growing().is_some_and(|map| map.client == Some(client)) {
             self.end().await;
         } else {
-            self.desk.request(Order::ClientGone(client)).await;
+            self.desk.request(Request::ClientGone(client)).await;
         }
     }
 

@@ -30,7 +30,7 @@ const NOTE_PERIOD: Duration = Duration::from_millis(100);
 
 /// A request for the task that owns the wheels.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum Request {
     Explore(Outcome, Explore),
     ClientGone(ClientId),
 }
@@ -151,22 +151,22 @@ pub(super) fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 }
 
 impl Pilot for MapPilot {
-    type Request = Order;
+    type Request = Request;
     type Message = DriverMsg;
     type Link = MappingServiceLink;
 
-    fn request(&mut self, _now: Duration, _link: &MappingServiceLink, order: Order) {
-        match order {
-            Order::Explore(outcome, wanted) if wanted.on == Some(false) => {
+    fn request(&mut self, _now: Duration, _link: &MappingServiceLink, request: Request) {
+        match request {
+            Request::Explore(outcome, wanted) if wanted.on == Some(false) => {
                 self.stop_exploring();
                 outcome.done();
             }
-            Order::Explore(outcome, wanted) => {
+            Request::Explore(outcome, wanted) => {
                 let done = self.explore(outcome.client(), &wanted);
                 finish(outcome, done.err().as_deref());
             }
-            Order::ClientGone(client) if self.owner == Some(client) => self.stop_exploring(),
-            Order::ClientGone(_) => {}
+            Request::ClientGone(client) if self.owner == Some(client) => self.stop_exploring(),
+            Request::ClientGone(_) => {}
         }
     }
 

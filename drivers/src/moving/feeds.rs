@@ -42,7 +42,7 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// An input, with the time of the measurement.
 #[derive(Debug)]
-pub(crate) enum Feed {
+pub(crate) enum SensorEvent {
     /// The connection to the devices.
     Connected(Client),
     Scan(Instant, Scan),
@@ -59,16 +59,21 @@ pub(crate) fn follow(
     own: Client,
     devices_of: Option<String>,
     devices: Devices,
-) -> mpsc::Receiver<Feed> {
+) -> mpsc::Receiver<SensorEvent> {
     let (feeds, received) = mpsc::channel(MAX_WAITING);
     let feeds = Sink {
         feeds,
         dropped: Arc::default(),
     };
     tokio::spawn(async move {
-        let failed = |error: Error| feeds.offer(Feed::Failed(Source::Wheels, error.to_string()));
+        let failed =
+            |error: Error| feeds.offer(SensorEvent::Failed(Source::Wheels, error.to_string()));
         let client = sources::client(&own, devices_of.as_deref(), failed).await;
-        if feeds.send(Feed::Connected(client.clone())).await.is_err() {
+        if feeds
+            .send(SensorEvent::Connected(client.clone()))
+            .await
+            .is_err()
+        {
             return;
         }
         let wheels = Roboclaw::new(client.device(devices.wheels));
@@ -106,13 +111,13 @@ async fn until_ended(task: impl Future<Output = ()>, feeds: Sink) {
 /// The queue into which the tasks put their inputs.
 #[derive(Clone)]
 struct Sink {
-    feeds: mpsc::Sender<Feed>,
+    feeds: mpsc::Sender<SensorEvent>,
     dropped: Arc<AtomicU64>,
 }
 
 impl Sink {
     /// Forwards an input, unless the receiver is overloaded or has ended.
-    fn offer(&self, feed: Feed) {
+    fn offer(&self, feed: SensorEvent) {
         if let Err(TrySendError::Full(_)) = self.feeds.try_send(feed) {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             if dropped.is_power_of_two() {
@@ -125,7 +130,7 @@ impl Sink {
     }
 
     /// Forwards an input; waits while the receiver is busy.
-    async fn send(&self, feed: Feed) -> Result<(), Ended> {
+    async fn send(&self, feed: SensorEvent) -> Result<(), Ended> {
         self.feeds.send(feed).await.map_err(|_| Ended)
     }
 
@@ -138,8 +143,8 @@ async fn follow_wheels(wheels: Roboclaw, feeds: Sink) {
     let wheels = wheels.with_deadline(WHEELS_DEADLINE);
     let take = |answer: Result<(Instant, WheelSpeeds), Error>| {
         feeds.offer(match answer {
-            Ok((time, speeds)) => Feed::Wheels(time, speeds),
-            Err(error) => Feed::Failed(Source::Wheels, error.to_string()),
+            Ok((time, speeds)) => SensorEvent::Wheels(time, speeds),
+            Err(error) => SensorEvent::Failed(Source::Wheels, error.to_string()),
         });
     };
     sources::watch_wheels(wheels, WHEELS_PERIOD, take).await;
@@ -151,9 +156,9 @@ async fn follow_scans(laser: Hokuyo, feeds: Sink) {
         feeds.offer(match scan {
             Ok(scan) => {
                 let age = clock.age(scan.timestamp_ms(), SystemTime::now());
-                Feed::Scan(before(now(), age), scan)
+                SensorEvent::Scan(before(now(), age), scan)
             }
-            Err(error) => Feed::Failed(Source::Scans, error.to_string()),
+            Err(error) => SensorEvent::Failed(Source::Scans, error.to_string()),
         });
     };
     sources::watch_scans(laser, take).await;
@@ -179,7 +184,7 @@ trait Publisher: Send + Sync + 'static {
     fn ask(&self) -> impl Future<Output = client::Result<Self::Data>> + Send;
     fn data(published: Self::Published) -> Self::Data;
     /// With the time of the measurement.
-    fn feed(data: Self::Data, clock: &mut RobotClock) -> Feed;
+    fn feed(data: Self::Data, clock: &mut RobotClock) -> SensorEvent;
 }
 
 impl Publisher for LocationService {
@@ -200,9 +205,9 @@ impl Publisher for LocationService {
         published.current_location
     }
 
-    fn feed(pose: MapPose, clock: &mut RobotClock) -> Feed {
+    fn feed(pose: MapPose, clock: &mut RobotClock) -> SensorEvent {
         let age = clock.age(pose.timestamp_ms, SystemTime::now());
-        Feed::Pose(before(now(), age), pose)
+        SensorEvent::Pose(before(now(), age), pose)
     }
 }
 
@@ -234,14 +239,14 @@ impl Publisher for NineDof {
         published
     }
 
-    fn feed(reading: ImuReading, _: &mut RobotClock) -> Feed {
-        Feed::Imu(now(), reading)
+    fn feed(reading: ImuReading, _: &mut RobotClock) -> SensorEvent {
+        SensorEvent::Imu(now(), reading)
     }
 }
 
 /// Forwards the published data of a device. While it publishes nothing, sends requests.
 async fn follow_publisher<P: Publisher>(device: P, feeds: Sink) -> Followed {
-    let failed = |error: client::Error| Feed::Failed(P::SOURCE, error.to_string());
+    let failed = |error: client::Error| SensorEvent::Failed(P::SOURCE, error.to_string());
     let mut clock = RobotClock::default();
     loop {
         let mut published = match device.subscribe().await {

@@ -15,7 +15,7 @@ use amber_values::WheelSpeeds;
 use tokio::sync::mpsc;
 
 use super::convert;
-use super::feeds::{Feed, follow};
+use super::feeds::{SensorEvent, follow};
 use super::lease::{Kept, follow_lease};
 use super::links::{Links, Source};
 use super::pilot::{Input, Pilot};
@@ -39,7 +39,7 @@ pub(crate) struct Robot<P> {
     pilot: P,
     setup: Setup,
     links: Links,
-    feeds: mpsc::Receiver<Feed>,
+    feeds: mpsc::Receiver<SensorEvent>,
     wheels: Option<Roboclaw>,
     /// The lease of the wheels.
     lease: Kept,
@@ -96,33 +96,33 @@ impl<P: Pilot> Robot<P> {
         self.due = self.due.min(self.decided + MIN_PERIOD);
     }
 
-    fn handle(&mut self, feed: Feed) {
+    fn handle(&mut self, feed: SensorEvent) {
         let now = self.since_start(now());
         let (source, input) = match feed {
-            Feed::Connected(client) => {
+            SensorEvent::Connected(client) => {
                 let wheels = Roboclaw::new(client.device(self.setup.devices.wheels));
                 let wheels = wheels.with_deadline(SEND_DEADLINE);
                 self.wheels = Some(wheels.with_validity(VALIDITY));
                 return;
             }
-            Feed::Failed(source, error) => return self.links.failed(source, error),
-            Feed::Scan(time, scan) => {
+            SensorEvent::Failed(source, error) => return self.links.failed(source, error),
+            SensorEvent::Scan(time, scan) => {
                 let end = self.since_start(time);
                 let read = scan::Scan::from_values(&scan, end, self.setup.scan_turn);
                 self.decide_soon();
                 (Source::Scans, Some(Input::Scan(read, scan)))
             }
-            Feed::Wheels(time, speeds) => {
+            SensorEvent::Wheels(time, speeds) => {
                 let time = self.since_start(time);
                 let input = Input::Wheels(time, Wheels::from(speeds), speeds);
                 (Source::Wheels, Some(input))
             }
-            Feed::Imu(time, reading) => {
+            SensorEvent::Imu(time, reading) => {
                 let time = self.since_start(time);
                 let input = convert::imu(&reading).map(|imu| Input::Imu(time, imu));
                 (Source::Imu, input)
             }
-            Feed::Pose(time, pose) => {
+            SensorEvent::Pose(time, pose) => {
                 let read = convert::pose(pose, self.since_start(time));
                 (Source::Poses, read.map(|read| Input::Pose(read, pose)))
             }

@@ -137,7 +137,7 @@ fn one_page_drives_and_the_others_see_it() {
     let (one, other) = (bench.page(Role::Drive), bench.page(Role::Drive));
     let outputs = bench.say(one, &AHEAD);
     let seat = outputs.iter().find_map(|output| match output {
-        Output::Show(id, Channel::Seat, Frame::Text(text)) if *id == other => Some(text.clone()),
+        Output::Show(id, Subject::Seat, Frame::Text(text)) if *id == other => Some(text.clone()),
         _ => None,
     });
     let seat: Value = serde_json::from_str(&seat.unwrap()).unwrap();
@@ -447,8 +447,8 @@ fn a_panel_is_watched_once_for_all_pages() {
     let again = [Output::Unwatch(dummy), Output::Watch(dummy)];
     assert_eq!(bench.say(other, &open), again);
     let frame = Frame::Text("value".into());
-    let channel = Channel::About(dummy.into());
-    bench.hub.show_panel(dummy, &channel, &frame.clone().into());
+    let subject = Subject::About(dummy.into());
+    bench.hub.show_panel(dummy, &subject, &frame.clone().into());
     assert_eq!(bench.outputs().len(), 2);
     let close = Said::Close {
         device: "dummy:0".into(),
@@ -468,13 +468,13 @@ fn a_panel_is_watched_once_for_all_pages() {
 fn a_page_that_comes_later_sees_what_is_known() {
     let mut bench = Bench::robot();
     bench.page(Role::Look);
-    bench.hub.show(Channel::Map, Frame::Text("the map".into()));
+    bench.hub.show(Subject::Map, Frame::Text("the map".into()));
     bench.hub.handle_event(Frame::Text("an event".into()));
     bench.outputs();
     let late = bench.hub.open(Role::Look, "b".into()).unwrap();
     let outputs = bench.outputs();
     assert!(told(&outputs, late).ends_with("an event"));
-    let map = Output::Show(late, Channel::Map, Frame::Text("the map".into()));
+    let map = Output::Show(late, Subject::Map, Frame::Text("the map".into()));
     assert!(outputs.contains(&map));
 }
 
@@ -586,9 +586,9 @@ fn view_only_pages_see_no_command_lines() {
         drive: Frame::Text("secret".into()),
         look: Frame::Text("none".into()),
     };
-    let channel = Channel::About(dummy.into());
-    bench.hub.show_panel(dummy, &channel, &frames);
-    let shown = |id, text: &str| Output::Show(id, channel.clone(), Frame::Text(text.into()));
+    let subject = Subject::About(dummy.into());
+    bench.hub.show_panel(dummy, &subject, &frames);
+    let shown = |id, text: &str| Output::Show(id, subject.clone(), Frame::Text(text.into()));
     assert_eq!(
         bench.outputs(),
         [shown(driving, "secret"), shown(looking, "none")]

@@ -79,13 +79,13 @@ struct Published {
     message_id: u32,
     time_s: f64,
     accepted: Duration,
-    /// The number of the last complete message that was [`Order::Far`].
+    /// The number of the last complete message that was [`Arrival::Far`].
     far: Option<u32>,
 }
 
 /// The number of a message, compared with that of the last accepted one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Order {
+enum Arrival {
     Next,
     Old,
     /// Another message must follow it before it is believed: one forged message must not change the
@@ -94,20 +94,20 @@ enum Order {
 }
 
 impl Published {
-    fn order(&self, message_id: u32, time_s: f64) -> Order {
+    fn order(&self, message_id: u32, time_s: f64) -> Arrival {
         let ahead = message_id.wrapping_sub(self.message_id);
         let behind = self.message_id.wrapping_sub(message_id);
         if (1..=MAX_AHEAD).contains(&ahead) {
-            Order::Next
+            Arrival::Next
         } else if behind > MAX_BEHIND && time_s > self.time_s {
-            Order::Far
+            Arrival::Far
         } else {
             // Messages from before a restart may still arrive: their time is earlier.
-            Order::Old
+            Arrival::Old
         }
     }
 
-    /// Whether a complete message that is [`Order::Far`] follows another such message.
+    /// Whether a complete message that is [`Arrival::Far`] follows another such message.
     fn has_restarted(&mut self, message_id: u32) -> bool {
         let last = self.far.replace(message_id);
         last.is_some_and(|last| (1..=MAX_BEHIND).contains(&message_id.wrapping_sub(last)))
@@ -144,7 +144,7 @@ impl Reassembly {
             return Outcome::Dropped(Drop::Age);
         }
         let order = self.order(source, frame);
-        if order == Order::Old {
+        if order == Arrival::Old {
             return Outcome::Dropped(Drop::Old);
         }
         let at = match self.position(source, frame) {
@@ -159,7 +159,7 @@ impl Reassembly {
             Ok(()) if self.open[at].missing > 0 => Outcome::Incomplete,
             Ok(()) => {
                 let message = self.open.remove(at).message;
-                if order == Order::Far && !self.has_restarted(source, &message) {
+                if order == Arrival::Far && !self.has_restarted(source, &message) {
                     return Outcome::Dropped(Drop::Old);
                 }
                 self.publish(now, source, &message);
@@ -193,13 +193,13 @@ impl Reassembly {
         self.open.iter().map(Open::cost).sum()
     }
 
-    fn order(&self, source: IpAddr, frame: &Frame<'_>) -> Order {
+    fn order(&self, source: IpAddr, frame: &Frame<'_>) -> Arrival {
         if frame.message_id == 0 {
-            return Order::Next;
+            return Arrival::Next;
         }
         let key = (source, frame.name.to_owned());
         let published = self.published.get(&key);
-        published.map_or(Order::Next, |it| it.order(frame.message_id, frame.time_s))
+        published.map_or(Arrival::Next, |it| it.order(frame.message_id, frame.time_s))
     }
 
     fn has_restarted(&mut self, source: IpAddr, message: &Message) -> bool {

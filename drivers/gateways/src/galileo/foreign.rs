@@ -48,7 +48,7 @@ impl fmt::Debug for Config {
 #[derive(Debug)]
 pub struct Foreign {
     config: Config,
-    channels: Vec<Channel>,
+    sessions: Vec<TopicSession>,
     controls: Controls<ClientId>,
     /// The repeated motion, and its next time.
     motion: Option<(Twist, Duration)>,
@@ -59,7 +59,7 @@ const REPEAT: Duration = Duration::from_millis(100);
 
 /// A session of one topic.
 #[derive(Debug)]
-struct Channel {
+struct TopicSession {
     path: &'static str,
     socket: Socket,
     state: State,
@@ -101,7 +101,7 @@ impl Foreign {
             (config.scanner, SCAN),
         ];
         let wanted = paths.into_iter().filter(|(device, _)| device.is_some());
-        let channel = |((_, path), number): ((Option<Device>, &'static str), u32)| Channel {
+        let session = |((_, path), number): ((Option<Device>, &'static str), u32)| TopicSession {
             path,
             socket: Socket(number),
             state: State::Waiting {
@@ -110,7 +110,7 @@ impl Foreign {
             failures: 0,
         };
         Self {
-            channels: wanted.zip(first..).map(channel).collect(),
+            sessions: wanted.zip(first..).map(session).collect(),
             config,
             controls: Controls::new(Seat::Exclusive),
             motion: None,
@@ -143,14 +143,14 @@ impl Foreign {
     /// Whether this is the robot, at one of its sockets.
     #[must_use]
     pub fn knows(&self, socket: Socket, from: SocketAddr) -> bool {
-        from == self.config.robot && self.channels.iter().any(|it| it.socket == socket)
+        from == self.config.robot && self.sessions.iter().any(|it| it.socket == socket)
     }
 
     /// A datagram of the robot.
     pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
         let (robot, from) = (self.config.robot, datagram.from);
-        let Some(channel) = self
-            .channels
+        let Some(session) = self
+            .sessions
             .iter_mut()
             .find(|it| it.socket == datagram.socket)
         else {
@@ -161,14 +161,14 @@ impl Foreign {
         }
         let State::Open {
             id, ref mut heard, ..
-        } = channel.state
+        } = session.state
         else {
-            match (&channel.state, decode_reply(datagram.bytes)) {
-                (State::Connecting { .. }, Some(Some(id))) => channel.open(now, id),
+            match (&session.state, decode_reply(datagram.bytes)) {
+                (State::Connecting { .. }, Some(Some(id))) => session.open(now, id),
                 (State::Connecting { .. }, Some(None)) => {
                     out.tally
                         .dropped(now.elapsed, "the robot refuses the session", from);
-                    channel.fail(now, out);
+                    session.fail(now, out);
                 }
                 _ => out.tally.bad(now.elapsed, "unexpected datagram", from),
             }
@@ -178,10 +178,10 @@ impl Foreign {
             Ok(Frame::Session { id: its, op }) if its == id => {
                 *heard = now.elapsed;
                 match op {
-                    Op::Ping => channel.send(robot, id, Op::Pong, out),
-                    Op::Close => channel.fail(now, out),
+                    Op::Ping => session.send(robot, id, Op::Pong, out),
+                    Op::Close => session.fail(now, out),
                     Op::Text(text) => {
-                        let path = channel.path;
+                        let path = session.path;
                         self.report(now, path, text, out);
                     }
                     Op::Pong => {}
@@ -219,9 +219,9 @@ impl Foreign {
     /// Performs everything that is due.
     pub fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
         let (robot, token) = (self.config.robot, &self.config.token);
-        for channel in &mut self.channels {
-            if channel.due() <= now.elapsed {
-                channel.advance(now, robot, token, out);
+        for session in &mut self.sessions {
+            if session.due() <= now.elapsed {
+                session.advance(now, robot, token, out);
             }
         }
         self.drive(now, out);
@@ -235,9 +235,9 @@ impl Foreign {
     /// When [`Foreign::handle_timeout`] is due.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
-        let channels = self.channels.iter().map(Channel::due);
+        let sessions = self.sessions.iter().map(TopicSession::due);
         let motion = self.motion.map(|(_, due)| due);
-        channels.chain(motion).chain(self.controls.next_due()).min()
+        sessions.chain(motion).chain(self.controls.next_due()).min()
     }
 
     /// Stops the robot, and ends all sessions.
@@ -245,11 +245,11 @@ impl Foreign {
         if self.motion.is_some() {
             self.send_motion(now, Twist::STOP, out);
         }
-        for channel in &mut self.channels {
-            if let State::Open { id, .. } = channel.state {
-                channel.send(self.config.robot, id, Op::Close, out);
+        for session in &mut self.sessions {
+            if let State::Open { id, .. } = session.state {
+                session.send(self.config.robot, id, Op::Close, out);
             }
-            channel.state = State::Waiting {
+            session.state = State::Waiting {
                 until: Duration::MAX,
             };
         }
@@ -258,10 +258,10 @@ impl Foreign {
     /// Its open sessions, for the status.
     #[must_use]
     pub fn sessions(&self, now: Now) -> Vec<SessionReport> {
-        let report = |channel: &Channel| match channel.state {
+        let report = |session: &TopicSession| match session.state {
             State::Open { opened, heard, .. } => Some(SessionReport {
                 address: self.config.robot,
-                purpose: format!("foreign robot: {}", channel.path),
+                purpose: format!("foreign robot: {}", session.path),
                 age: now.since(opened),
                 silence: now.since(heard),
                 user: None,
@@ -269,7 +269,7 @@ impl Foreign {
             }),
             _ => None,
         };
-        self.channels.iter().filter_map(report).collect()
+        self.sessions.iter().filter_map(report).collect()
     }
 
     /// Sends the motion commands that are due.
@@ -284,14 +284,14 @@ impl Foreign {
     fn send_motion(&mut self, now: Now, twist: Twist, out: &mut Outbox) {
         self.motion = (twist != Twist::STOP).then_some((twist, now.elapsed + REPEAT));
         let text = mapping::twist(twist);
-        let mut channels = self.channels.iter();
-        let channel = channels.find(|it| it.path == CMD_VEL);
-        let open = channel.and_then(|channel| match channel.state {
-            State::Open { id, .. } => Some((channel, id)),
+        let mut sessions = self.sessions.iter();
+        let session = sessions.find(|it| it.path == CMD_VEL);
+        let open = session.and_then(|session| match session.state {
+            State::Open { id, .. } => Some((session, id)),
             _ => None,
         });
         match open {
-            Some((channel, id)) => channel.send(self.config.robot, id, Op::Text(&text), out),
+            Some((session, id)) => session.send(self.config.robot, id, Op::Text(&text), out),
             None => {
                 let robot = self.config.robot;
                 out.tally
@@ -329,7 +329,7 @@ impl Foreign {
     }
 }
 
-impl Channel {
+impl TopicSession {
     fn open(&mut self, now: Now, id: SessionId) {
         self.failures = 0;
         self.state = State::Open {

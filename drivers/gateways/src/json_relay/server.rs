@@ -306,7 +306,7 @@ impl Server {
         let source = source.ok_or("image from a client that is no robot")?;
         if self.settings.passthrough {
             let datagram = Datagrams::from([Bytes::from(message.encode())]);
-            self.forward(now, &datagram, Order::AsTheyCome, out);
+            self.forward(now, &datagram, ImageOrder::AsTheyCome, out);
         }
         let image = match message {
             Message::ImageData { image, timestamp } => Some(Image::whole(image, timestamp)),
@@ -333,7 +333,7 @@ impl Server {
         if !self.settings.passthrough {
             let messages = image.messages().into_iter();
             let datagrams = messages.map(|message| message.encode().into()).collect();
-            self.forward(now, &datagrams, Order::WholeImages, out);
+            self.forward(now, &datagrams, ImageOrder::WholeImages, out);
         }
         let file = image.decode().map_err(|_| "image is not base64")?;
         let timestamp = image.timestamps.first().copied().unwrap_or_default();
@@ -371,7 +371,7 @@ impl Server {
     }
 
     /// Sends an image to all controls.
-    fn forward(&mut self, now: Now, datagrams: &Datagrams, order: Order, out: &mut Outbox) {
+    fn forward(&mut self, now: Now, datagrams: &Datagrams, order: ImageOrder, out: &mut Outbox) {
         let size = datagrams.iter().map(Bytes::len).sum::<usize>();
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         for ((role, _), client) in &mut self.clients {
@@ -385,12 +385,12 @@ impl Server {
                 continue;
             }
             match order {
-                Order::AsTheyCome => {
+                ImageOrder::AsTheyCome => {
                     for datagram in datagrams {
                         out.send(SOCKET, address, datagram.clone());
                     }
                 }
-                Order::WholeImages => {
+                ImageOrder::WholeImages => {
                     if client.pacing.push(datagrams.clone()) {
                         out.tally
                             .dropped(now.elapsed, "image replaced by a newer one", address);
@@ -453,7 +453,7 @@ impl Server {
 
 /// How the datagrams of images are sent.
 #[derive(Clone, Copy)]
-enum Order {
+enum ImageOrder {
     AsTheyCome,
     WholeImages,
 }
@@ -558,7 +558,7 @@ impl Machine for Server {
             Ok(messages) => {
                 let messages = messages.iter();
                 let datagrams = messages.map(|message| message.encode().into()).collect();
-                self.forward(now, &datagrams, Order::WholeImages, out);
+                self.forward(now, &datagrams, ImageOrder::WholeImages, out);
             }
             Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
         }

@@ -98,7 +98,7 @@ impl Clearances<'_> {
     fn join(&self, graph: &Graph, first: &[Access], last: &[Access]) -> Option<Vec<Point>> {
         let cost = |cost: f64| (cost * COST_PER_M).round() as u64;
         let mut links = vec![Vec::new(); graph.places.len()];
-        for link in &graph.links {
+        for link in &graph.edges {
             let (from, to) = (graph.places[link.from], graph.places[link.to]);
             if self.line_cost(from, to).is_some() {
                 links[link.from].push(*link);
@@ -146,7 +146,7 @@ impl Clearances<'_> {
 
 #[cfg(test)]
 mod tests {
-    use amber_map::{Link, Map, MapPose, Pose};
+    use amber_map::{Edge, Map, MapPose, Pose};
 
     use super::super::{Config, NoGraph, Planner};
     use super::*;
@@ -206,14 +206,14 @@ mod tests {
     #[test]
     fn links_have_a_direction() {
         // Three nodes in the hall.
-        let link = |from, to| Link {
+        let link = |from, to| Edge {
             from,
             to,
             cost: 1.0,
         };
         let graph = Graph {
             places: vec![at(1.4, 2.3), at(3.5, 2.6), at(5.5, 2.3)],
-            links: vec![link(0, 1), link(1, 2)],
+            edges: vec![link(0, 1), link(1, 2)],
         };
         let planner = flat();
         let clearances = Clearances::new(&planner, &[]);
@@ -236,7 +236,7 @@ mod tests {
             let gone = graph.places.iter().position(|place| *place == at(x, y));
             let gone = gone.unwrap();
             graph
-                .links
+                .edges
                 .retain(|link| link.from != gone && link.to != gone);
             graph.places[gone] = at(-50.0, -50.0);
         }
@@ -255,7 +255,7 @@ mod tests {
         // Two nodes that are far from everything, and two in one room.
         let graph = |places: [(f64, f64); 2]| Graph {
             places: places.map(|(x, y)| at(x, y)).to_vec(),
-            links: vec![Link {
+            edges: vec![Edge {
                 from: 0,
                 to: 1,
                 cost: 1.0,

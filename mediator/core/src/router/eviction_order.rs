@@ -9,15 +9,15 @@ const NO_SLOT: u32 = u32::MAX;
 /// The neighbours of each entry in its list. Each list is a ring: the last entry precedes the
 /// first.
 #[derive(Debug, Default)]
-pub(super) struct Links(Vec<Link>);
+pub(super) struct Links(Vec<Neighbours>);
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Neighbours {
     before: u32,
     after: u32,
 }
 
-impl Link {
+impl Neighbours {
     const NONE: Self = Self {
         before: NO_SLOT,
         after: NO_SLOT,
@@ -35,13 +35,16 @@ impl<const N: usize> Default for EvictionOrder<N> {
 }
 
 impl Links {
-    fn get(&self, slot: u32) -> Link {
-        self.0.get(slot as usize).copied().unwrap_or(Link::NONE)
+    fn get(&self, slot: u32) -> Neighbours {
+        self.0
+            .get(slot as usize)
+            .copied()
+            .unwrap_or(Neighbours::NONE)
     }
 
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.0.len() * size_of::<Link>()
+        self.0.len() * size_of::<Neighbours>()
     }
 
     /// Makes `after` the successor of `before`.
@@ -60,7 +63,7 @@ impl<const N: usize> EvictionOrder<N> {
         }
         self.remove(links, slot);
         if links.0.len() <= slot as usize {
-            links.0.resize(slot as usize + 1, Link::NONE);
+            links.0.resize(slot as usize + 1, Neighbours::NONE);
         }
         let front = self.0[line];
         if front == NO_SLOT {
@@ -74,7 +77,7 @@ impl<const N: usize> EvictionOrder<N> {
 
     /// Removes an entry, if it is in this order.
     pub(super) fn remove(&mut self, links: &mut Links, slot: u32) {
-        let Link { before, after } = links.get(slot);
+        let Neighbours { before, after } = links.get(slot);
         if after == NO_SLOT {
             return;
         }
@@ -82,7 +85,7 @@ impl<const N: usize> EvictionOrder<N> {
             *front = if after == slot { NO_SLOT } else { after };
         }
         links.join(before, after);
-        links.0[slot as usize] = Link::NONE;
+        links.0[slot as usize] = Neighbours::NONE;
     }
 
     /// The first entry of each list that has one, with the number of the list.

@@ -53,12 +53,12 @@ pub(in crate::queue) enum Most {
 pub(super) struct Group<K, T> {
     /// Members with frames, and members that had frames in this round.
     members: Map<K, Member<T>>,
-    order: Order<K>,
+    schedule: Schedule<K>,
 }
 
 /// Everything about a group but its members.
 #[derive(Debug)]
-struct Order<K> {
+struct Schedule<K> {
     /// Members without frames, and some that have new frames since.
     idle: Vec<K>,
     turns: Turns<K>,
@@ -113,7 +113,7 @@ impl<K, T> Default for Group<K, T> {
     fn default() -> Self {
         Self {
             members: Map::default(),
-            order: Order {
+            schedule: Schedule {
                 idle: Vec::new(),
                 turns: Turns {
                     round: 0,
@@ -133,11 +133,11 @@ impl<K, T> Default for Group<K, T> {
 
 impl<K, T> Holds for Group<K, T> {
     fn frames(&self) -> usize {
-        self.order.frames
+        self.schedule.frames
     }
 
     fn bytes(&self) -> usize {
-        self.order.bytes
+        self.schedule.bytes
     }
 
     fn shrink(&mut self) {
@@ -156,24 +156,24 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             of: T::default(),
         });
         if member.turn.is_none() {
-            member.turn = Some(self.order.turns.join(key, end, member.served));
+            member.turn = Some(self.schedule.turns.join(key, end, member.served));
             member.first = client;
         }
-        self.order.change(key, member, add);
+        self.schedule.change(key, member, add);
         self.tidy();
     }
 
     /// Takes a frame from the member whose turn it is, and ends the turn.
     pub(super) fn next<R>(&mut self, take: impl FnOnce(&mut T) -> Option<R>) -> Option<(K, R)> {
-        if self.order.frames == 0 {
+        if self.schedule.frames == 0 {
             return None;
         }
         loop {
-            let (ticket, key) = match self.order.turns.this.pop_front() {
+            let (ticket, key) = match self.schedule.turns.this.pop_front() {
                 Some(entry) => entry,
                 None => self.next_round()?,
             };
-            let turns = &mut self.order.turns;
+            let turns = &mut self.schedule.turns;
             let member = self.members.get_mut(&key);
             let Some(member) = member.filter(|member| member.turn == Some(ticket)) else {
                 turns.left_over -= 1;
@@ -182,7 +182,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             member.served = Some(turns.round);
             // It has no entry now. If it has frames left, it gets another.
             member.turn = None;
-            let taken = self.order.change(key, member, take);
+            let taken = self.schedule.change(key, member, take);
             self.tidy();
             return Some((key, taken?));
         }
@@ -194,9 +194,9 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
         most: Most,
         take: impl FnOnce(&mut T) -> Option<R>,
     ) -> Option<R> {
-        let (until_frames, until_bytes) = (self.order.frames / 2, self.order.bytes / 2);
+        let (until_frames, until_bytes) = (self.schedule.frames / 2, self.schedule.bytes / 2);
         let rank = || Ranking::new(&self.members, until_frames, until_bytes);
-        let ranking = self.order.ranking.get_or_insert_with(rank);
+        let ranking = self.schedule.ranking.get_or_insert_with(rank);
         let longest = match most {
             Most::Frames => ranking.by_frames.last(),
             Most::Bytes => ranking.by_bytes.last(),
@@ -208,14 +208,14 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
     /// Changes a member, and removes its turn if it becomes empty.
     pub(super) fn change<R>(&mut self, key: K, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let member = self.members.get_mut(&key)?;
-        let result = self.order.change(key, member, change);
+        let result = self.schedule.change(key, member, change);
         self.tidy();
         Some(result)
     }
 
     /// Begins the next round and takes its first turn.
     fn next_round(&mut self) -> Option<(Ticket, K)> {
-        let turns = &mut self.order.turns;
+        let turns = &mut self.schedule.turns;
         // All entries are in the next round, including stale ones.
         let waiting = turns.next.len() - turns.left_over;
         mem::swap(&mut turns.this, &mut turns.next);
@@ -227,7 +227,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
     }
 
     fn forget_idle(&mut self) {
-        for key in self.order.idle.drain(..) {
+        for key in self.schedule.idle.drain(..) {
             match self.members.get_mut(&key) {
                 Some(member) if member.of.frames() > 0 => member.is_listed_idle = false,
                 _ => drop(self.members.remove(&key)),
@@ -237,10 +237,10 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
 
     /// Removes stale entries before they outnumber the others.
     fn tidy(&mut self) {
-        if self.order.idle.len() > IDLE {
+        if self.schedule.idle.len() > IDLE {
             self.forget_idle();
         }
-        let turns = &mut self.order.turns;
+        let turns = &mut self.schedule.turns;
         if 2 * turns.left_over <= turns.this.len() + turns.next.len() + LEFT_OVER {
             return;
         }
@@ -255,7 +255,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
     }
 }
 
-impl<K: Copy + Ord> Order<K> {
+impl<K: Copy + Ord> Schedule<K> {
     /// Changes a member, and removes its turn if it becomes empty.
     fn change<T: Holds, R>(
         &mut self,
@@ -376,7 +376,7 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
             next,
             left_over,
             ..
-        } = &self.order.turns;
+        } = &self.schedule.turns;
         let is_own = |(ticket, key): &&(Ticket, K)| {
             self.members
                 .get(key)
@@ -395,21 +395,21 @@ impl<K: Copy + Ord + Hash, T: Holds> Group<K, T> {
                 && (member.of.frames() > 0 || member.is_listed_idle)
         }));
         assert_eq!(
-            self.order.frames,
+            self.schedule.frames,
             waiting().map(|member| member.of.frames()).sum::<usize>()
         );
         assert_eq!(
-            self.order.bytes,
+            self.schedule.bytes,
             waiting().map(|member| member.of.bytes()).sum::<usize>()
         );
-        if let Some(ranking) = &self.order.ranking {
+        if let Some(ranking) = &self.schedule.ranking {
             assert_eq!(
                 (ranking.by_frames.len(), ranking.by_bytes.len()),
                 (own, own)
             );
         }
         assert!(
-            self.order.idle.len() <= IDLE + 1
+            self.schedule.idle.len() <= IDLE + 1
                 && 2 * left_over <= this.len() + next.len() + LEFT_OVER
         );
     }

@@ -45,7 +45,7 @@ pub(super) enum Wish {
 
 /// Tracks which key is held.
 #[derive(Clone, Debug)]
-pub(super) struct Pilot {
+pub(super) struct HeldKey {
     speed_mm_s: i32,
     held: Option<Held>,
 }
@@ -56,7 +56,7 @@ struct Held {
     until: Instant,
 }
 
-impl Pilot {
+impl HeldKey {
     pub(super) fn new(speed_mm_s: i32) -> Self {
         Self {
             speed_mm_s,
@@ -124,64 +124,64 @@ mod tests {
     #[test]
     fn a_key_that_does_not_come_again_is_released() {
         let start = Instant::now();
-        let mut pilot = Pilot::new(200);
-        assert_eq!(pilot.speeds(start), WheelSpeeds::STOP);
-        pilot.press(start, AHEAD);
-        assert_eq!(pilot.next_timeout(start), Some(start + HELD_ONCE));
-        assert_eq!(pilot.speeds(start + 499 * MS), WheelSpeeds::all(200));
-        assert_eq!(pilot.speeds(start + 500 * MS), WheelSpeeds::STOP);
-        assert_eq!(pilot.next_timeout(start + 500 * MS), None);
+        let mut held_key = HeldKey::new(200);
+        assert_eq!(held_key.speeds(start), WheelSpeeds::STOP);
+        held_key.press(start, AHEAD);
+        assert_eq!(held_key.next_timeout(start), Some(start + HELD_ONCE));
+        assert_eq!(held_key.speeds(start + 499 * MS), WheelSpeeds::all(200));
+        assert_eq!(held_key.speeds(start + 500 * MS), WheelSpeeds::STOP);
+        assert_eq!(held_key.next_timeout(start + 500 * MS), None);
     }
 
     #[test]
     fn a_key_that_is_held_is_released_sooner_after_it_came_last() {
         let start = Instant::now();
-        let mut pilot = Pilot::new(200);
+        let mut held_key = HeldKey::new(200);
         for ms in [0, 450, 480, 510, 540] {
-            pilot.press(start + ms * MS, AHEAD);
+            held_key.press(start + ms * MS, AHEAD);
         }
-        assert_eq!(pilot.speeds(start + 839 * MS), WheelSpeeds::all(200));
-        assert_eq!(pilot.speeds(start + 840 * MS), WheelSpeeds::STOP);
+        assert_eq!(held_key.speeds(start + 839 * MS), WheelSpeeds::all(200));
+        assert_eq!(held_key.speeds(start + 840 * MS), WheelSpeeds::STOP);
     }
 
     #[test]
     fn two_presses_in_a_row_never_hold_shorter_than_one() {
         let start = Instant::now();
-        let mut pilot = Pilot::new(200);
-        pilot.press(start, AHEAD);
-        pilot.press(start + 10 * MS, AHEAD);
-        assert_eq!(pilot.speeds(start + 499 * MS), WheelSpeeds::all(200));
+        let mut held_key = HeldKey::new(200);
+        held_key.press(start, AHEAD);
+        held_key.press(start + 10 * MS, AHEAD);
+        assert_eq!(held_key.speeds(start + 499 * MS), WheelSpeeds::all(200));
     }
 
     #[test]
     fn the_last_direction_counts() {
         let now = Instant::now();
-        let mut pilot = Pilot::new(200);
+        let mut held_key = HeldKey::new(200);
         for (direction, speeds) in [
             (Direction::Forward, WheelSpeeds::all(200)),
             (Direction::Back, WheelSpeeds::all(-200)),
             (Direction::Left, WheelSpeeds::sides(-100, 100)),
             (Direction::Right, WheelSpeeds::sides(100, -100)),
         ] {
-            pilot.press(now, Key::Go(direction));
-            assert_eq!(pilot.speeds(now), speeds);
+            held_key.press(now, Key::Go(direction));
+            assert_eq!(held_key.speeds(now), speeds);
             // Nothing is left of the direction before.
-            assert_eq!(pilot.next_timeout(now), Some(now + HELD_ONCE));
+            assert_eq!(held_key.next_timeout(now), Some(now + HELD_ONCE));
         }
-        assert_eq!(pilot.press(now, Key::Stop), Wish::GoOn);
-        assert_eq!(pilot.speeds(now), WheelSpeeds::STOP);
-        assert_eq!(pilot.press(now, Key::Quit), Wish::Quit);
+        assert_eq!(held_key.press(now, Key::Stop), Wish::GoOn);
+        assert_eq!(held_key.speeds(now), WheelSpeeds::STOP);
+        assert_eq!(held_key.press(now, Key::Quit), Wish::Quit);
     }
 
     #[test]
     fn speed_has_limits() {
         let now = Instant::now();
-        let mut pilot = Pilot::new(200);
+        let mut held_key = HeldKey::new(200);
         for (key, limit) in [(Key::Slower, SLOWEST_MM_S), (Key::Faster, FASTEST_MM_S)] {
             for _ in 0..100 {
-                pilot.press(now, key);
+                held_key.press(now, key);
             }
-            assert_eq!(pilot.speed_mm_s(), limit);
+            assert_eq!(held_key.speed_mm_s(), limit);
         }
     }
 }
