@@ -5,20 +5,19 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use amber_harness::PATIENCE;
+use amber_harness::Program;
 use amber_proto::mediator::{self, DriverState, Reply, Request, reply, request};
 use amber_proto::{Device, DeviceMessage, Frame, HeaderBytes, MsgType, SynNum};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use prost::Message;
 use tempfile::TempDir;
-
-/// Longer than any operation takes, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub const AMBER: &str = env!("CARGO_BIN_EXE_amber");
 
@@ -119,9 +118,8 @@ pub fn rust_examples() -> PathBuf {
 
 /// A running `amber mediator`, or another command that prints its address.
 pub struct Mediator {
-    child: Child,
+    program: Program,
     pub address: SocketAddr,
-    output: Arc<Mutex<Vec<String>>>,
 }
 
 impl Mediator {
@@ -148,41 +146,18 @@ impl Mediator {
 
     /// Starts any command that prints `listening on ADDRESS`.
     pub fn run(mut command: Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = Arc::new(Mutex::new(Vec::new()));
-        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let collect = |stream: Box<dyn std::io::Read + Send>| {
-            let output = output.clone();
-            thread::spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    output.lock().unwrap().push(line);
-                }
-            })
-        };
-        collect(Box::new(stdout));
-        collect(Box::new(stderr));
-        let mut mediator = Self {
-            child,
-            address: ([0, 0, 0, 0], 0).into(),
-            output,
-        };
-        let line = mediator.wait_for_line("listening on ");
-        mediator.address = line.trim_start_matches("listening on ").parse().unwrap();
-        mediator
+        let program = Program::start(&mut command).unwrap();
+        let address = program.after("listening on ").unwrap().parse().unwrap();
+        Self { program, address }
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.program.pid()
     }
 
     /// The output so far, on both streams.
     pub fn output(&self) -> Vec<String> {
-        self.output.lock().unwrap().clone()
+        self.program.output()
     }
 
     /// Waits until the drivers of the simulated robot have found their devices.
@@ -201,24 +176,15 @@ impl Mediator {
 
     #[track_caller]
     pub fn wait_for_line_with(&self, texts: &[&str]) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        let fits = |line: &String| texts.iter().all(|text| line.contains(text));
-        loop {
-            if let Some(line) = self.output().into_iter().find(fits) {
-                return line;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "no line with {texts:?} in:\n{}",
-                self.output().join("\n")
-            );
-            thread::sleep(Duration::from_millis(5));
+        match self.program.line_with(texts) {
+            Ok(line) => line,
+            Err(error) => panic!("{error}"),
         }
     }
 
     /// Waits until it exits.
     pub fn wait(&mut self) -> ExitStatus {
-        wait_for("the end of the mediator", || self.child.try_wait().unwrap())
+        self.program.wait().unwrap()
     }
 
     pub fn peer(&self) -> Peer {
@@ -307,7 +273,7 @@ impl Mediator {
 
 impl Drop for Mediator {
     fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+        if self.program.try_wait().is_ok_and(|status| status.is_none()) {
             signal(self.pid(), Signal::SIGTERM);
             self.wait();
         }

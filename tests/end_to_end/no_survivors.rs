@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use amber_chaos::process::{Marked, marked};
+use amber_harness::processes::{Marked, marked};
 use amber_proto::mediator::change_driver::Action;
 use amber_proto::mediator::{ChangeDriver, DriverState, request};
 use nix::fcntl::{FcntlArg, fcntl};

@@ -135,7 +135,7 @@ pub struct Counters {
     pub scans: u64,
     /// Scans dropped because too many waited.
     pub scans_dropped: u64,
-    /// Scans dropped because a later one was used before.
+    /// Scans dropped because a later one was used before, or somebody has since said where the robot is.
     pub scans_late: u64,
     /// Scans with too few valid beams, and those of a blind laser.
     pub scans_blind: u64,
@@ -162,6 +162,8 @@ pub struct Location {
     scans: VecDeque<Scan>,
     /// For so many updates, only poses near the hint count.
     hinted: u32,
+    /// The time of the last hint: older scans may show another place.
+    hinted_at: Duration,
     sight: Sight,
     view: View,
     filter: Filter,
@@ -189,6 +191,7 @@ impl Location {
             }),
             scans: VecDeque::new(),
             hinted: 0,
+            hinted_at: Duration::ZERO,
             sight: Sight::new(config.large_rooms),
             view: View::Clear,
             filter: Filter::everywhere(&map, config.size, &mut random),
@@ -251,7 +254,7 @@ impl Location {
 
     /// Somebody says where the robot is. The pose is known when the next scans agree. `false` if the
     /// robot cannot be there or nearby; then nothing changes.
-    pub fn handle_hint(&mut self, hint: Hint) -> bool {
+    pub fn handle_hint(&mut self, time: Duration, hint: Hint) -> bool {
         let Hint {
             pose,
             sigma_m,
@@ -275,6 +278,7 @@ impl Location {
         self.agreeing = 0;
         self.match_average = 0.0;
         self.hinted = HINT_UPDATES;
+        self.hinted_at = time;
         self.estimate = None;
         true
     }
@@ -308,7 +312,8 @@ impl Location {
             return None;
         }
         let scan = self.scans.pop_front()?;
-        if self.estimate.is_some_and(|last| scan.middle() <= last.time) {
+        let is_old = self.estimate.is_some_and(|last| scan.middle() <= last.time);
+        if is_old || scan.start < self.hinted_at {
             self.counters.scans_late += 1;
             return None;
         }

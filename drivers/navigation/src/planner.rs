@@ -164,7 +164,7 @@ impl Planner {
         let clearances = Clearances::new(self, &[]);
         let graph = self.graph.as_ref();
         graph.map_or(0, |graph| {
-            let is_free = |link: &&amber_map::Link| {
+            let is_free = |link: &&amber_map::Edge| {
                 let (from, to) = (graph.places[link.from], graph.places[link.to]);
                 clearances.line_cost(from, to).is_none()
             };

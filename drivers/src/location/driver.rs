@@ -286,10 +286,11 @@ impl LocationServiceDriver for LocationDriver {
             Ok(hint) => hint,
             Err(why) => return outcome.refuse(&why),
         };
+        let time = engine.now();
         // The filter may be busy.
         self.tasks.spawn(async move {
             let (reply, done) = oneshot::channel();
-            engine.deliver(Input::Hint(hint, reply)).await;
+            engine.deliver(Input::Hint { time, hint, reply }).await;
             match done.await {
                 Ok(Ok(())) => outcome.done(),
                 Ok(Err(why)) => outcome.refuse(&why),

@@ -40,7 +40,11 @@ pub(crate) enum Input {
     },
     Particles(Reply<message::Particles>),
     /// Somebody says where the robot is, and wants to know whether that is possible.
-    Hint(Hint, oneshot::Sender<Result<(), String>>),
+    Hint {
+        time: Duration,
+        hint: Hint,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 /// The driver's handle to the thread. Dropping all clones ends the thread.
@@ -146,9 +150,9 @@ fn take(tracker: &mut Tracker, input: Input) {
             sigma_m,
             sigma_rad,
         } => tracker.handle_external(time, pose, sigma_m, sigma_rad),
-        Input::Hint(hint, reply) => {
+        Input::Hint { time, hint, reply } => {
             // Whoever asked may be gone.
-            let _ = reply.send(tracker.handle_hint(hint));
+            let _ = reply.send(tracker.handle_hint(time, hint));
         }
         Input::Particles(reply) => reply.send(answer::particles(tracker.particles())),
     }

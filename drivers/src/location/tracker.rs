@@ -110,11 +110,11 @@ impl Tracker {
     }
 
     /// Somebody says where the robot is.
-    pub(crate) fn handle_hint(&mut self, hint: Hint) -> Result<(), String> {
+    pub(crate) fn handle_hint(&mut self, time: Duration, hint: Hint) -> Result<(), String> {
         let Some(location) = &mut self.location else {
             return Err("there is no map, so a place on it means nothing".into());
         };
-        if !location.handle_hint(hint) {
+        if !location.handle_hint(time, hint) {
             let at = MapPose::from(hint.pose);
             return Err(format!(
                 "the robot cannot be at ({:.2} m, {:.2} m): there is a wall, or it is outside of the map; \

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use amber_harness::{PATIENCE, wait_for};
 use amber_proto::mediator::{self, reply, request};
 use amber_proto::{Device, Frame, MsgType};
 use anyhow::{Context, bail};
 use nix::sys::socket::{MsgFlags, recv};
 
 use crate::net::Namespace;
-use crate::site::{PATIENCE, Site, wait_for};
+use crate::site::Site;
 use crate::wire::{self, FromMediator};
 
 /// A client.

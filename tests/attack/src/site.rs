@@ -1,26 +1,21 @@
 //! A mediator with its drivers, as a real process. IO.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use amber_chaos::process::{Marked, marked};
-use anyhow::{Context, ensure};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use amber_harness::processes::{self, Marked, marked};
+use amber_harness::{Program, wait_for, within};
+use anyhow::ensure;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::net::{DefaultBuffers, Namespace};
-
-/// Longer than any step of an attack takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The name of the mark in the environment of all processes of a site.
 const MARK: &str = "AMBER_ATTACK_SITE";
@@ -49,8 +44,7 @@ pub struct Site {
     programs: Programs,
     folder: TempDir,
     mark: String,
-    mediator: Child,
-    log: Arc<Mutex<Vec<String>>>,
+    mediator: Program,
     /// Where the mediator listens.
     pub addresses: Vec<SocketAddr>,
 }
@@ -90,22 +84,17 @@ impl Site {
             .default_buffers
             .then(DefaultBuffers::set)
             .transpose()?;
-        let mut mediator = match place.network {
+        let mediator = Program::of(match place.network {
             Some(network) => network.run(spawn)?,
             None => spawn()?,
-        };
-        let (stdout, stderr) = (mediator.stdout.take(), mediator.stderr.take());
-        let log = Arc::new(Mutex::new(Vec::new()));
+        });
         let mut site = Self {
             programs: programs.clone(),
             folder,
             mark,
             mediator,
-            log,
             addresses: Vec::new(),
         };
-        site.collect(stdout.context("no stdout")?);
-        site.collect(stderr.context("no stderr")?);
         let listening = wait_for("the mediator to listen", || {
             ensure!(
                 site.mediator.try_wait()?.is_none(),
@@ -126,20 +115,6 @@ impl Site {
         Ok(site)
     }
 
-    fn collect(&self, stream: impl Read + Send + 'static) {
-        let log = self.log.clone();
-        thread::spawn(move || {
-            let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
-            for line in lines {
-                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-                // Some attacks fill the log; the beginning is what is looked for.
-                if log.len() < 10_000 {
-                    log.push(String::from_utf8_lossy(&line).into_owned());
-                }
-            }
-        });
-    }
-
     /// Where it listens first.
     pub fn address(&self) -> SocketAddr {
         self.addresses[0]
@@ -147,8 +122,7 @@ impl Site {
 
     /// What the mediator has printed.
     pub fn log(&self) -> String {
-        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.join("\n")
+        self.mediator.output().join("\n")
     }
 
     /// The folder of the configuration.
@@ -158,7 +132,7 @@ impl Site {
 
     /// The process of the mediator.
     pub fn pid(&self) -> u32 {
-        self.mediator.id()
+        self.mediator.pid()
     }
 
     /// Replaces the configuration; a reload makes it count.
@@ -174,7 +148,7 @@ impl Site {
     /// # Errors
     /// It has ended.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        Ok(kill(Pid::from_raw(self.pid().cast_signed()), signal)?)
+        self.mediator.signal(signal)
     }
 
     /// How the mediator ended, when it does so in time.
@@ -182,7 +156,7 @@ impl Site {
     /// # Errors
     /// The system does not say.
     pub fn ended_within(&mut self, time: Duration) -> anyhow::Result<Option<ExitStatus>> {
-        within(time, || Ok(self.mediator.try_wait()?))
+        self.mediator.ended_within(time)
     }
 
     /// All processes that it has started, and that run; the mediator is not among them.
@@ -217,7 +191,7 @@ fn end_marked(mark: &str) {
     let _ = within(Duration::from_secs(3), || {
         let left = marked(mark);
         for process in &left {
-            let _ = amber_chaos::process::signal(process.pid, mark, Signal::SIGKILL);
+            let _ = processes::signal(process.pid, mark, Signal::SIGKILL);
         }
         Ok(left.is_empty().then_some(()))
     });
@@ -228,9 +202,8 @@ impl Drop for Site {
         if let Ok(None) = self.mediator.try_wait() {
             let _ = self.signal(Signal::SIGTERM);
             if let Ok(None) | Err(_) = self.ended_within(Duration::from_secs(5)) {
-                let _ = self.mediator.kill();
+                self.mediator.kill();
             }
-            let _ = self.mediator.wait();
         }
         end_marked(&self.mark);
     }
@@ -254,35 +227,4 @@ fn listens(config: &str) -> usize {
         .lines()
         .find(|line| line.trim_start().starts_with("listen"));
     line.map_or(1, |line| line.matches('"').count() / 2)
-}
-
-/// Asks until the answer is there.
-///
-/// # Errors
-/// It does not come, or asking fails.
-pub fn wait_for<T>(
-    what: &str,
-    ask: impl FnMut() -> anyhow::Result<Option<T>>,
-) -> anyhow::Result<T> {
-    within(PATIENCE, ask)?.with_context(|| format!("waited {PATIENCE:?} in vain for {what}"))
-}
-
-/// Asks until the answer is there, or the time is over.
-///
-/// # Errors
-/// Asking fails.
-pub fn within<T>(
-    time: Duration,
-    mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
-) -> anyhow::Result<Option<T>> {
-    let deadline = Instant::now() + time;
-    loop {
-        if let Some(answer) = ask()? {
-            return Ok(Some(answer));
-        }
-        if Instant::now() >= deadline {
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
 }

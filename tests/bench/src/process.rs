@@ -1,15 +1,16 @@
 //! The processes under test, and their resource usage. IO.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use amber_harness::Program;
+use amber_harness::processes::children;
+use amber_harness::usage::cpu_of;
+use anyhow::{Context, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempPath;
 
@@ -24,7 +25,7 @@ pub struct Programs {
 
 /// A running candidate with its drivers, until it is dropped.
 pub struct Running {
-    child: Child,
+    program: Program,
     /// The address on which it listens.
     pub address: SocketAddr,
 }
@@ -79,17 +80,9 @@ impl Programs {
     /// It does not start.
     pub fn start(&self, candidate: Candidate, setting: &Setting<'_>) -> anyhow::Result<Running> {
         let (mut command, _config) = self.command(candidate, setting)?;
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let stdout = child.stdout.take().context("no stdout")?;
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on ");
-        let Some(address) = address.and_then(|address| address.parse().ok()) else {
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!("{command:?} said {line:?}");
-        };
-        Ok(Running { child, address })
+        let program = Program::of(command.stdout(Stdio::piped()).spawn()?);
+        let address = program.after("listening on ")?.parse()?;
+        Ok(Running { program, address })
     }
 
     /// The command, and its configuration file as long as it is needed.
@@ -157,7 +150,7 @@ fn display(path: &Path) -> anyhow::Result<String> {
 impl Running {
     /// The id of its process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.program.pid()
     }
 
     /// Moves its drivers to the first allowed core, as soon as they run.
@@ -170,13 +163,9 @@ impl Running {
         first.set(cores_of(&allowed).next().context("no core")?)?;
         let until = Instant::now() + Duration::from_secs(3);
         loop {
-            let drivers: Vec<u32> = children_of(self.pid())
-                .filter(|pid| {
-                    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-                    name.is_ok_and(|name| name.starts_with("bench-"))
-                })
-                .collect();
-            for pid in &drivers {
+            let mut drivers = children(&[self.pid()]);
+            drivers.retain(|(_, name)| name.starts_with("bench-"));
+            for (pid, _) in &drivers {
                 sched_setaffinity(Pid::from_raw(*pid as i32), &first)?;
             }
             if !drivers.is_empty() {
@@ -188,30 +177,8 @@ impl Running {
     }
 }
 
-/// The processes whose parent is this one.
-fn children_of(pid: u32) -> impl Iterator<Item = u32> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(move |child| status(*child, "PPid:") == Some(f64::from(pid)))
-}
-
 fn cores_of(set: &CpuSet) -> impl DoubleEndedIterator<Item = usize> {
     (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false))
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = kill(Pid::from_raw(self.pid() as i32), Signal::SIGTERM);
-        let until = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < until {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Keeps this thread and its children on one core until it is dropped.
@@ -273,34 +240,4 @@ impl CpuMeter {
     pub fn elapsed(&self) -> Duration {
         cpu_of(self.pid).saturating_sub(self.start)
     }
-}
-
-/// The CPU time of all threads of a process, in nanoseconds.
-fn cpu_of(pid: u32) -> Duration {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let nanoseconds = (tasks.into_iter().flatten().flatten())
-        .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
-        .filter_map(|text| text.split_whitespace().next()?.parse::<u64>().ok())
-        .sum();
-    Duration::from_nanos(nanoseconds)
-}
-
-/// Resident memory in bytes.
-pub fn memory_of(pid: u32) -> f64 {
-    1024.0 * status(pid, "VmRSS:").unwrap_or(f64::NAN)
-}
-
-/// How often the threads of a process went to sleep, which equals the number of wake-ups.
-pub fn sleeps_of(pid: u32) -> f64 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    (tasks.into_iter().flatten().flatten())
-        .filter_map(|task| task.file_name().to_str()?.parse().ok())
-        .filter_map(|task| status(task, "voluntary_ctxt_switches:"))
-        .sum()
-}
-
-fn status(pid: u32, key: &str) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.split_whitespace().next()?.parse().ok()
 }

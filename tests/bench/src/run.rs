@@ -4,13 +4,14 @@ use std::io::{IsTerminal, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use amber_harness::usage::{memory_of, sleeps_of};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::fairness::{self, FLOODED};
 use crate::goals::{Cores, FAN_OUTS, FLOODS, ROUND_TRIPS, flood_name};
 use crate::load::{self, Flood, Seen};
-use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting, memory_of, sleeps_of};
+use crate::process::{CpuMeter, OnOneCore, Programs, Running, Setting};
 use crate::results::{Candidate, Results};
 use crate::samples::median;
 
@@ -292,7 +293,7 @@ impl Bench {
         };
         let running = self.start(candidate, &setting)?;
         self.flooded(&running, 10, Flood::Window(8), 64)?;
-        let resident = memory_of(running.pid()) / 1e6;
+        let resident = memory(&running)? / 1e6;
         self.results.add(load, "resident_mb", candidate, resident);
         Ok(())
     }
@@ -310,9 +311,9 @@ impl Bench {
         };
         let running = self.start(candidate, &setting)?;
         load::newcomers(running.address, 100)?;
-        let before = memory_of(running.pid());
+        let before = memory(&running)?;
         load::newcomers(running.address, 100 + count)?;
-        let each = (memory_of(running.pid()) - before) / f64::from(count);
+        let each = (memory(&running)? - before) / f64::from(count);
         self.results.add(load, "bytes_per_client", candidate, each);
         Ok(())
     }
@@ -351,7 +352,7 @@ impl Bench {
         let before = sleeps_of(running.pid());
         let cpu = CpuMeter::start(running.pid());
         std::thread::sleep(Duration::from_secs_f64(time));
-        let wakeups = (sleeps_of(running.pid()) - before) / time;
+        let wakeups = (sleeps_of(running.pid()) - before) as f64 / time;
         let percent = 100.0 * cpu.elapsed().as_secs_f64() / time;
         self.results.add(load, "wakeups_per_s", candidate, wakeups);
         self.results.add(load, "cpu_percent", candidate, percent);
@@ -494,6 +495,12 @@ impl Bench {
     fn at(&self, load: &str, candidate: Candidate) {
         progress(&format!("round {}: {load}, {candidate}", self.round));
     }
+}
+
+/// The resident memory in bytes.
+fn memory(running: &Running) -> anyhow::Result<f64> {
+    let bytes = memory_of(running.pid()).context("the candidate has ended")?;
+    Ok(bytes as f64)
 }
 
 /// Shows the progress on the terminal.

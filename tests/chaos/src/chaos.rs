@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
+use amber_harness::usage::{self, Footprint};
+use amber_harness::wait_for;
 use amber_proto::Device;
 use anyhow::{Context, anyhow};
 
@@ -14,8 +16,7 @@ use crate::accounts;
 use crate::clients::{Outcome, Promise, Worker, echo, sdk};
 use crate::fleet::{self, Changing, DUMMIES, ECHO, VICTIM_ECHOES, WHEELS};
 use crate::mischief::Mischief;
-use crate::process::{self, Footprint};
-use crate::site::{Site, wait_for};
+use crate::site::Site;
 use crate::trouble::Trouble;
 
 /// The maximum growth of resident memory since each fault has occurred once. The allocator does not
@@ -84,7 +85,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<Report> {
         )
     };
     let (before, after, outcomes) = result.map_err(explain)?;
-    let dropped_by_system = process::dropped_by_system(run.site.address);
+    let dropped_by_system = usage::dropped_by_system(run.site.address);
     if let Err(error) = run.site.end() {
         run.broken.push(format!("{error:#}"));
     }
@@ -218,7 +219,7 @@ impl Run {
             broken.push(format!("left behind: {:?}", self.site.strays(&drivers)));
         }
         // Datagrams dropped by the system cannot be answered.
-        let excused = process::dropped_by_system(self.site.address);
+        let excused = usage::dropped_by_system(self.site.address);
         broken.extend(Outcome::broken(outcomes, excused));
         for device in VICTIM_ECHOES {
             let lost = lost_by_clients_of(outcomes, device);

@@ -16,7 +16,7 @@
 //! - [`clients`] are the clients to which promises apply. [`ledger`] records the outcome of their
 //!   requests.
 //! - [`trouble`] lists the faults, [`mischief`] injects them.
-//! - [`process`] reads system data, [`accounts`] checks counters, [`slope`] fits a line.
+//! - [`accounts`] checks counters, [`slope`] fits a line.
 //!
 //! Everything random comes from one seed. A seed reproduces the same faults, but not their exact
 //! times, because real processes vary.
@@ -29,14 +29,10 @@ pub mod clients;
 pub mod fleet;
 pub mod ledger;
 pub mod mischief;
-pub mod process;
 pub mod site;
 pub mod slope;
 pub mod soak;
 pub mod trouble;
-
-/// Longer than any operation takes, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Parses a duration such as `90s`, `30m` or `2h`. (The parser of the command line has no minutes.)
 ///

@@ -4,7 +4,7 @@
 //! datagrams, and the next ones wait for its reply. Faster senders fill the socket buffer, and the
 //! system then drops datagrams of all clients before they reach the mediator. The promises do not
 //! cover that, so it is avoided here. If the system drops datagrams anyway,
-//! `process::dropped_by_system` counts them.
+//! `amber_harness::usage::dropped_by_system` counts them.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -50,7 +50,7 @@ impl<'a> Mischief<'a> {
         let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         sink.connect(site.address)?;
         let address = sink.local_addr()?.to_string();
-        let id = crate::site::wait_for("the sink to be known", || {
+        let id = amber_harness::wait_for("the sink to be known", || {
             // The other thread may have stopped the driver, or evicted new clients.
             sink.send(&frame(BABBLER, &padded(32)))?;
             let clients = control.mediator().clients()?;

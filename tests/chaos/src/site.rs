@@ -1,26 +1,26 @@
 //! A mediator, its drivers and a simulated robot: real processes. IO.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
+use amber_harness::processes::{self, Marked};
+use amber_harness::usage::{Footprint, footprint};
+use amber_harness::{PATIENCE, Program, wait_for};
 use amber_proto::mediator::{Driver, DriverState};
 use amber_sim::robot;
 use anyhow::{Context, bail, ensure};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::process::{self, Footprint, Marked};
-use crate::{PATIENCE, accounts, fleet};
+use crate::{accounts, fleet};
 
-/// The number of log lines to keep.
+/// The number of log lines that a failure shows.
 const LOG_LINES: usize = 200;
 
 /// The name of the environment variable that marks all processes of a site.
@@ -32,12 +32,11 @@ pub struct Site {
     folder: TempDir,
     mark: String,
     places: HashMap<String, String>,
-    robot: Child,
-    mediator: Child,
+    robot: Program,
+    mediator: Program,
     /// The address of the mediator.
     pub address: SocketAddr,
     started: Instant,
-    log: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Site {
@@ -56,47 +55,26 @@ impl Site {
         let mut command = Command::new(amber);
         command.env(MARK, &name).current_dir(folder.path());
         command.args(["sim", "--until-eof", "--dir", "sim"]);
-        let mut robot = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let places = places(&mut robot, folder.path())?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let robot = Program::of(command.stderr(Stdio::null()).spawn()?);
+        let places = places(&robot, folder.path())?;
 
         fs::write(folder.path().join("amber.toml"), config(&places))?;
         let mut command = Command::new(amber);
         command.env(MARK, &name).current_dir(folder.path());
         command.args(["mediator", "-c", "amber.toml", "--listen", "127.0.0.1:0"]);
-        let mut mediator = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let log = Arc::new(Mutex::new(VecDeque::new()));
-        let stderr = mediator.stderr.take().context("no stderr")?;
-        let kept = log.clone();
-        thread::spawn(move || keep_last_lines(stderr, &kept));
-        let mut line = String::new();
-        let stdout = mediator.stdout.take().context("no stdout")?;
-        BufReader::new(stdout).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on ");
-        let site = Self {
+        let mediator = Program::start(&mut command)?;
+        let address = mediator.after("listening on ")?.parse()?;
+        Ok(Self {
             amber: amber.to_owned(),
             folder,
             mark,
             places,
             robot,
             mediator,
-            address: address.map_or(Ok(([0; 4], 0).into()), str::parse)?,
+            address,
             started: Instant::now(),
-            log,
-        };
-        ensure!(
-            address.is_some(),
-            "the mediator did not start:\n{}",
-            site.log()
-        );
-        Ok(site)
+        })
     }
 
     /// The folder of this site.
@@ -106,7 +84,7 @@ impl Site {
 
     /// The process id of the mediator.
     pub fn pid(&self) -> u32 {
-        self.mediator.id()
+        self.mediator.pid()
     }
 
     /// Its minimum uptime.
@@ -116,9 +94,7 @@ impl Site {
 
     /// The last lines of its log.
     pub fn log(&self) -> String {
-        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.iter()
-            .fold(String::new(), |all, line| all + line + "\n")
+        self.mediator.last_lines(LOG_LINES).join("\n")
     }
 
     /// A client without a deadline.
@@ -165,7 +141,7 @@ impl Site {
 
     /// Sends a signal to a driver process. Returns false if it has already ended.
     pub fn signal(&self, pid: u32, signal: Signal) -> bool {
-        process::signal(pid, &self.mark, signal)
+        processes::signal(pid, &self.mark, signal)
     }
 
     /// Starts all drivers that are down or given up, and waits until all are up.
@@ -215,8 +191,7 @@ impl Site {
     /// # Errors
     /// It has ended.
     pub fn footprint(&self) -> anyhow::Result<Footprint> {
-        process::footprint(self.pid())
-            .with_context(|| format!("the mediator has ended:\n{}", self.log()))
+        footprint(self.pid()).with_context(|| format!("the mediator has ended:\n{}", self.log()))
     }
 
     /// Processes without a running driver: not the mediator, its guard or the robot, and not in the
@@ -224,8 +199,8 @@ impl Site {
     pub fn strays(&self, drivers: &[Driver]) -> Vec<Marked> {
         let mut groups: Vec<u32> = drivers.iter().filter_map(|driver| driver.pid).collect();
         groups.push(0);
-        let own = [self.pid(), self.robot.id()];
-        process::marked(&self.mark)
+        let own = [self.pid(), self.robot.pid()];
+        processes::marked(&self.mark)
             .into_iter()
             .filter(|p| !own.contains(&p.pid) && !groups.contains(&p.group))
             .filter(|p| !p.command.ends_with(" guard"))
@@ -250,70 +225,24 @@ impl Site {
     pub fn end(mut self) -> anyhow::Result<()> {
         self.check_alive()?;
         ensure!(self.signal(self.pid(), Signal::SIGTERM));
-        let status = wait_for("the end of the mediator", || {
-            Ok(self.mediator.try_wait()?)
-        })?;
+        let status = self.mediator.wait()?;
         ensure!(status.success(), "the mediator: {status}\n{}", self.log());
-        drop(self.robot.stdin.take());
-        wait_for("the end of the robot", || Ok(self.robot.try_wait()?))?;
-        let left = || process::marked(&self.mark);
+        self.robot.close_input();
+        self.robot.wait()?;
+        let left = || processes::marked(&self.mark);
         // The guard ends last.
         wait_for("no process", || Ok(left().is_empty().then_some(())))
             .with_context(|| format!("left behind: {:?}", left()))
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        // After `end` there are no children left.
-        for child in [&mut self.mediator, &mut self.robot] {
-            if let Ok(None) = child.try_wait() {
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-        }
-    }
-}
-
-/// Polls until there is a result.
-///
-/// # Errors
-/// There is no result in time, or polling fails.
-pub fn wait_for<T>(
-    what: &str,
-    mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
-) -> anyhow::Result<T> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(answer) = ask()? {
-            return Ok(answer);
-        }
-        ensure!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// The locations of the devices of a robot, once all exist.
-fn places(robot: &mut Child, folder: &Path) -> anyhow::Result<HashMap<String, String>> {
-    let mut places = HashMap::new();
-    let stdout = robot.stdout.take().context("no stdout")?;
-    let mut lines = BufReader::new(stdout).lines();
-    while !robot::Device::built_in().all(|device| places.contains_key(device.name())) {
-        let line = lines.next().context("the robot has ended")??;
-        if let Some((name, place)) = line.split_once(' ') {
-            let place = folder.join(place).display().to_string();
-            places.insert(name.to_owned(), place);
-        }
-    }
-    Ok(places)
-}
-
-fn keep_last_lines(stream: impl Read, kept: &Mutex<VecDeque<String>>) {
-    for line in BufReader::new(stream).lines().map_while(Result::ok) {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == LOG_LINES {
-            kept.pop_front();
-        }
-        kept.push_back(line);
-    }
+fn places(robot: &Program, folder: &Path) -> anyhow::Result<HashMap<String, String>> {
+    let devices = robot::Device::built_in();
+    let places = devices.map(|device| {
+        let place = robot.after(&format!("{} ", device.name()))?;
+        let place = folder.join(place).display().to_string();
+        anyhow::Ok((device.name().to_owned(), place))
+    });
+    places.collect()
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use amber_client::blocking::Client;
 use amber_client::{Result, Sensors};
 use amber_core::counters::{Count, Counters};
+use amber_harness::usage::{self, Footprint};
+use amber_harness::wait_for;
 use amber_proto::{Device, MsgType};
 use nix::sys::signal::Signal;
 
@@ -22,8 +24,7 @@ use crate::accounts;
 use crate::clients::echo::{self, frame};
 use crate::clients::{Outcome, Promise, Worker, sdk};
 use crate::fleet::{self, DUMMIES, ECHO, LASER};
-use crate::process::{self, Footprint};
-use crate::site::{Site, wait_for};
+use crate::site::Site;
 use crate::slope::Slope;
 
 /// The leak check ignores the first minutes, in which pages are touched for the first time and
@@ -115,7 +116,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<Report> {
     let last = site.footprint()?;
     let outcomes: anyhow::Result<Vec<_>> = workers.into_iter().map(Worker::outcome).collect();
     let outcomes = outcomes?;
-    let excused = process::dropped_by_system(site.address);
+    let excused = usage::dropped_by_system(site.address);
     broken.extend(Outcome::broken(&outcomes, excused));
     let drivers = control.mediator().drivers()?;
     broken.extend(accounts::unharmed(&drivers, &unharmed()));

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use amber_client::{Client, Event};
+use amber_harness::Program;
 use amber_proto::{Device, DeviceType};
 use amber_zenoh::fleet::{Fleet, look};
 use amber_zenoh::health::{Health, State};
@@ -22,7 +23,6 @@ use zenoh::sample::SampleKind;
 use crate::clock::monotonic_ns;
 use crate::figures::Fault;
 use crate::measure::{PATIENCE, wait_for_scans, wait_until_listed};
-use crate::process::Process;
 use crate::site::{Programs, Site, index_of, robot_name};
 use crate::watch::Tally;
 use crate::ways::{Listening, Way, Ways, zenoh_failed};
@@ -64,7 +64,7 @@ struct Watch {
     tally: Tally,
     _subscribers: Vec<Subscriber<()>>,
     _tasks: JoinSet<()>,
-    _local: Process,
+    _local: Program,
 }
 
 /// Causes all faults, one after the other, and repairs each.
@@ -101,10 +101,10 @@ pub(crate) async fn all(
     });
 
     let began = watch.begin();
-    site.robots[1].zenoh.signal(Signal::SIGSTOP);
+    site.robots[1].zenoh.signal(Signal::SIGSTOP)?;
     let noticed = watch.notices(began, 1, &ROBOT_GONE).await?;
     let repaired = watch.begin();
-    site.robots[1].zenoh.signal(Signal::SIGCONT);
+    site.robots[1].zenoh.signal(Signal::SIGCONT)?;
     faults.push(Fault {
         what: "`amber-zenoh` of a robot frozen",
         notice_s: FROZEN_S,
@@ -181,7 +181,7 @@ impl Watch {
             .map(|id| programs.remote_driver(&robot_name(id + 1), id, &site.endpoint))
             .collect();
         let mut local = programs.mediator("local", "127.0.0.1:0", &drivers)?;
-        let client = Client::connect(local.first_line("listening on ")?).await?;
+        let client = Client::connect(local.after("listening on ")?).await?;
         let mut tasks = JoinSet::new();
         for robot in 0..FAR {
             tasks.spawn(watch_far(client.clone(), robot, sender.clone()));

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use amber_harness::usage::shared_memory_of;
 use amber_terminal::Human;
 use amber_zenoh::limits::ORDER_AGE;
 use anyhow::{Context, bail, ensure};
@@ -22,7 +23,6 @@ use crate::motion::{Act, Motion, read, seconds, speeds};
 use crate::net::{Networks, OPERATOR};
 use crate::samples::Times;
 use crate::site::{Programs, Robot, Site, robot_name};
-use crate::usage::memory_of;
 use crate::watch::Tally;
 use crate::ways::{Listening, Mediators, Orders, Way, Ways};
 use crate::wire::{Conditions, Wire};
@@ -224,7 +224,7 @@ impl Trial {
         let name = robot_name(1);
         let robot = networks.robot.run(|| {
             let mut mediator = programs.logging_mediator(&name, &log)?;
-            let address = mediator.first_line("listening on ")?;
+            let address = mediator.after("listening on ")?;
             Ok(Robot {
                 zenoh: programs.robot(&name, &address, &endpoint)?,
                 name,
@@ -403,7 +403,7 @@ impl Trial {
 
     /// The memory of the robot's `amber-zenoh`, and of the router.
     fn memory_mb(&self) -> (f64, f64) {
-        let of = |pid| memory_of(&[pid]).0 as f64 / 1e6;
+        let of = |pid| shared_memory_of(&[pid]).0 as f64 / 1e6;
         (
             of(self.site.robots[0].zenoh.pid()),
             of(self.site.router.pid()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use amber_harness::usage::shared_memory_of;
 use amber_zenoh::fleet::{Fleet, devices, look};
 use amber_zenoh::health::State;
 use anyhow::{bail, ensure};
@@ -15,7 +16,7 @@ use crate::figures::{Commands, Presence, Ratios, Report, RouterCost, Usage, WayF
 use crate::raw::link;
 use crate::samples::Samples;
 use crate::site::{Programs, Role, Site};
-use crate::usage::{Reading, memory_of};
+use crate::usage::Reading;
 use crate::watch::Tally;
 use crate::ways::{Listening, Mediators, Way, Ways, zenoh_failed};
 
@@ -223,7 +224,7 @@ async fn measure_ways(site: &Site, ways: &mut Ways, plan: &Plan) -> anyhow::Resu
         .enumerate()
         .map(|(at, ((_, what), pids))| {
             let (used, time) = idle.since(&before, pids);
-            let (rss, pss) = memory_of(pids);
+            let (rss, pss) = shared_memory_of(pids);
             Usage {
                 what,
                 processes: pids.len(),

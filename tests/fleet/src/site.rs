@@ -4,10 +4,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use amber_harness::Program;
+use amber_harness::processes::children;
 use anyhow::{Context, ensure};
 
-use crate::process::{Process, end};
-use crate::usage::children;
+use crate::process::{end, start};
 
 /// The name of the process that ends the drivers of a mediator that was killed.
 const GUARD: &str = "driver-guard";
@@ -27,8 +28,8 @@ pub(crate) struct Robot {
     pub(crate) name: String,
     /// The address of its mediator.
     pub(crate) address: String,
-    pub(crate) mediator: Process,
-    pub(crate) zenoh: Process,
+    pub(crate) mediator: Program,
+    pub(crate) zenoh: Program,
 }
 
 /// A router and the robots.
@@ -36,10 +37,10 @@ pub(crate) struct Robot {
 pub(crate) struct Site {
     /// How the router is reached.
     pub(crate) endpoint: String,
-    pub(crate) router: Process,
+    pub(crate) router: Program,
     pub(crate) robots: Vec<Robot>,
     /// A raw peer for each robot.
-    pub(crate) raw: Vec<Process>,
+    pub(crate) raw: Vec<Program>,
 }
 
 /// The role of a process.
@@ -82,14 +83,14 @@ impl Programs {
         Ok(programs)
     }
 
-    fn start(&self, program: &Path, words: &[&str], name: &str) -> anyhow::Result<Process> {
+    fn start(&self, program: &Path, words: &[&str], name: &str) -> anyhow::Result<Program> {
         let mut command = Command::new(program);
         command.args(words);
-        Process::start(command, name, self.logs.as_deref())
+        start(command, name, self.logs.as_deref())
     }
 
     /// Starts a router.
-    pub(crate) fn router(&self, endpoint: &str) -> anyhow::Result<Process> {
+    pub(crate) fn router(&self, endpoint: &str) -> anyhow::Result<Program> {
         self.start(
             &self.amber_zenoh,
             &["router", "--listen", endpoint],
@@ -103,7 +104,7 @@ impl Programs {
         name: &str,
         listen: &str,
         drivers: &[String],
-    ) -> anyhow::Result<Process> {
+    ) -> anyhow::Result<Program> {
         let mut words = vec!["mediator", "--listen", listen];
         for driver in drivers {
             words.extend(["--driver", driver]);
@@ -112,13 +113,13 @@ impl Programs {
     }
 
     /// Starts the mediator of a robot.
-    pub(crate) fn robot_mediator(&self, name: &str, listen: &str) -> anyhow::Result<Process> {
+    pub(crate) fn robot_mediator(&self, name: &str, listen: &str) -> anyhow::Result<Program> {
         let driver = format!("hokuyo:0,roboclaw:0='{}' driver", self.this.display());
         self.mediator(name, listen, &[driver])
     }
 
     /// The same; the driver writes all commands to a file.
-    pub(crate) fn logging_mediator(&self, name: &str, log: &Path) -> anyhow::Result<Process> {
+    pub(crate) fn logging_mediator(&self, name: &str, log: &Path) -> anyhow::Result<Program> {
         let driver = format!(
             "hokuyo:0,roboclaw:0='{}' driver '{}'",
             self.this.display(),
@@ -133,7 +134,7 @@ impl Programs {
         name: &str,
         mediator: &str,
         router: &str,
-    ) -> anyhow::Result<Process> {
+    ) -> anyhow::Result<Program> {
         let words = [
             "robot",
             "--name",
@@ -170,7 +171,7 @@ impl Site {
             anyhow::Ok((name, mediator))
         });
         for (name, mut mediator) in mediators.collect::<anyhow::Result<Vec<_>>>()? {
-            let address = mediator.first_line("listening on ")?;
+            let address = mediator.after("listening on ")?;
             let zenoh = programs.robot(&name, &address, &site.endpoint)?;
             site.robots.push(Robot {
                 name,
@@ -198,7 +199,7 @@ impl Site {
         match role {
             Role::Router => vec![self.router.pid()],
             Role::AmberZenoh => self.robots.iter().map(|it| it.zenoh.pid()).collect(),
-            Role::Raw => self.raw.iter().map(Process::pid).collect(),
+            Role::Raw => self.raw.iter().map(Program::pid).collect(),
             Role::Mediator => {
                 let guards = children(&mediators).into_iter().filter(|it| it.1 == GUARD);
                 let guards: Vec<_> = guards.map(|it| it.0).collect();

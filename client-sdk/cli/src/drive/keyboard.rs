@@ -7,7 +7,7 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::terminal;
 use tokio::sync::mpsc;
 
-use super::pilot::{Direction, Key};
+use super::held_key::{Direction, Key};
 
 /// A terminal that reports each key at once and does not show it. Dropping this restores
 /// the terminal.

@@ -107,6 +107,46 @@ fn late_and_surplus_scans_are_counted() {
 }
 
 #[test]
+fn a_hint_moves_the_robot_and_scans_from_before_it_do_not_count() {
+    let elsewhere = Pose::new(5.8, -4.8, -90_f64.to_radians());
+    let hint = |at| Hint {
+        pose: Pose { at, ..elsewhere },
+        sigma_m: 0.3,
+        sigma_rad: 0.3,
+    };
+    let mut location = placed();
+    at_rest(&mut location, 0);
+    at_rest(&mut location, 9000);
+    location.handle_scan(scan(100, START));
+    assert!(location.update(ms(200)).is_some());
+
+    // Outside of the map, so nothing changes.
+    let before = location.estimate();
+    assert!(!location.handle_hint(ms(250), hint(Point::new(100.0, 100.0))));
+    assert_eq!(location.estimate(), before);
+
+    // About there: the robot stands 0.2 m away. A scan from before still waits.
+    location.handle_scan(scan(240, START));
+    let near = elsewhere.at.plus(Point::new(-0.2, 0.1));
+    assert!(location.handle_hint(ms(250), hint(near)));
+    assert_eq!(location.estimate(), None);
+    assert_eq!(location.update(ms(400)), None);
+    assert_eq!(location.counters().scans_late, 1);
+    let scans = (1..=30).map(|number| 300 + 100 * number);
+    for time_ms in scans {
+        location.handle_scan(scan(time_ms, elsewhere));
+        location.update(ms(time_ms + 50));
+    }
+    let found = location.estimate().unwrap();
+    let error_m = found.pose.at.minus(elsewhere.at).length();
+    assert!(
+        error_m < 0.05 && found.quality > 0.6,
+        "{error_m} m, {}",
+        found.quality
+    );
+}
+
+#[test]
 fn a_scan_without_echoes_changes_nothing() {
     let mut location = placed();
     let before = location.estimate();

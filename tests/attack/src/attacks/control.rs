@@ -4,12 +4,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_chaos::process::footprint;
+use amber_harness::usage::footprint;
+use amber_harness::within;
 use amber_proto::mediator::{SetLogLevel, reply, request};
 use amber_proto::{Device, DeviceType, MsgType};
 
 use crate::peer::{Peer, Probe};
-use crate::site::{Site, SiteOptions, within};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 

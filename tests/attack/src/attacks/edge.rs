@@ -8,13 +8,14 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use amber_harness::wait_for;
 use amber_proto::{Device, DeviceType, MsgType};
 use anyhow::Context as _;
 
 use super::forged;
 use crate::net::{Namespace, Networks};
 use crate::peer::Peer;
-use crate::site::{Site, SiteOptions, wait_for};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use amber_harness::{PATIENCE, wait_for, within};
 use amber_proto::{Device, DeviceType, MsgType};
 use anyhow::ensure;
 
 use crate::net::{Namespace, Networks};
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{PATIENCE, Site, SiteOptions, wait_for, within};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire;
 

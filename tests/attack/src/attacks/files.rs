@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use amber_chaos::process::footprint;
+use amber_harness::usage::footprint;
+use amber_harness::within;
 use amber_proto::mediator::{Reload, refusal::Reason, reply, request};
 use amber_proto::{Device, DeviceType};
 use anyhow::{Context as _, ensure};
@@ -16,7 +17,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
 use crate::peer::{Peer, Probe};
-use crate::site::{Programs, Site, SiteOptions, within};
+use crate::site::{Programs, Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 
 /// See the [module](self).

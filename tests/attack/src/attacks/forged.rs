@@ -5,13 +5,14 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
 
+use amber_harness::wait_for;
 use amber_proto::mediator::{DriverState, change_driver::Action, request};
 use amber_proto::{Device, DeviceType};
 use nix::net::if_::if_nametoindex;
 
 use crate::net::Networks;
 use crate::peer::{self, Peer};
-use crate::site::{Site, SiteOptions, wait_for};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 

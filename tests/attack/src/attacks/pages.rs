@@ -10,13 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use amber_harness::wait_for;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 use crate::driver::unix_ms;
 use crate::net::{Namespace, Networks};
-use crate::site::{Programs, Site, SiteOptions, wait_for};
+use crate::site::{Programs, Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 
 /// See the [module](self).

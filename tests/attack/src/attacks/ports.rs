@@ -6,11 +6,12 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use amber_harness::wait_for;
 use amber_proto::{Device, DeviceType, Frame, MsgType};
 use nix::sys::socket::{MsgFlags, recv};
 
 use crate::peer::Peer;
-use crate::site::{Site, SiteOptions, wait_for};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use amber_chaos::process::Marked;
+use amber_harness::processes::Marked;
+use amber_harness::{wait_for, within};
 use amber_proto::mediator::{DriverState, change_driver::Action};
 use amber_proto::{Device, DeviceType};
 use anyhow::{Context as _, ensure};
@@ -11,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::peer::Peer;
-use crate::site::{Site, SiteOptions, wait_for, within};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen};
 use crate::wire;
 

@@ -118,7 +118,7 @@ fn subscribe(networks: &Networks, own: IpAddr) -> anyhow::Result<Peer> {
     // It proves its address, so that the stream is not cut.
     peer.statistics()?;
     let subscribe = wire::to(PUBLISHER, &wire::kind(MsgType::Subscribe));
-    crate::site::wait_for("a publication", || {
+    amber_harness::wait_for("a publication", || {
         peer.send(&subscribe);
         Ok(peer.receive(Duration::from_millis(200)))
     })?;

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_chaos::process::footprint;
+use amber_harness::usage::footprint;
+use amber_harness::{PATIENCE, wait_for, within};
 use amber_proto::mediator::{ListClients, request};
 use amber_proto::{Device, DeviceType, MsgType};
 use anyhow::{Context as _, bail, ensure};
 
 use crate::net::{Forger, Networks};
 use crate::peer::{Measured, Peer, Probe};
-use crate::site::{PATIENCE, Site, SiteOptions, wait_for, within};
+use crate::site::{Site, SiteOptions};
 use crate::suite::{Attack, Context, Seen, median_of};
 use crate::wire::{self, FromMediator};
 

@@ -11,10 +11,9 @@
 #![allow(clippy::print_stdout)] // What a program is for.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,13 +22,12 @@ use std::time::{Duration, Instant};
 use amber_bench::process::CpuMeter;
 use amber_client::values::Target;
 use amber_client::{Client, LocationService, WheelSpeeds};
+use amber_harness::Program;
 use amber_map::{MapPose, Pose};
 use amber_proto::{Device, DeviceType};
 use amber_scenarios::office_floor;
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::Serialize;
 
 /// Measure the driver `location` on an office floor of 50 m x 36 m
@@ -310,7 +308,7 @@ fn spent(file: &Path) -> Duration {
 
 /// A running `amber demo`, until it is dropped.
 struct Demo {
-    child: Child,
+    _program: Program,
     address: SocketAddr,
 }
 
@@ -327,32 +325,12 @@ impl Demo {
         command.args(["demo", "--port", "0", "--dir"]).arg(folder);
         command.arg("--map").arg(map);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        let mut lines = BufReader::new(child.stdout.take().context("no stdout")?).lines();
-        let mut listening = None;
-        for line in lines.by_ref().map_while(Result::ok) {
-            if let Some(address) = line.strip_prefix("listening on ") {
-                listening = address.parse().ok();
-                break;
-            }
-        }
-        // It goes on writing, and must not wait for a reader.
-        thread::spawn(move || lines.for_each(drop));
-        match listening {
-            Some(address) => Ok(Self { child, address }),
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                bail!("{command:?} does not listen")
-            }
-        }
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
-        let _ = self.child.wait();
+        let program = Program::of(command.spawn()?);
+        let address = program.after("listening on ")?.parse()?;
+        Ok(Self {
+            _program: program,
+            address,
+        })
     }
 }
 

@@ -4,12 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use amber_harness::PATIENCE;
 use amber_proto::{Device, Frame, HeaderBytes};
 
 use anyhow::ensure;
 
 use super::{Outcome, Pace, Promise, Worker, is_told};
-use crate::PATIENCE;
 
 /// The maximum number of requests in flight.
 const WINDOW: u64 = 8;

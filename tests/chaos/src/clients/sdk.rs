@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use amber_client::blocking::Client;
 use amber_client::{Error, Result};
+use amber_harness::PATIENCE;
 use amber_proto::Device;
 use amber_reflect::Schemas;
 use amber_reflect::arguments::Given;
@@ -12,7 +13,6 @@ use amber_schema::{Harmless, Kind};
 use bytes::Bytes;
 
 use super::{Outcome, Pace, Promise, Worker, is_told};
-use crate::PATIENCE;
 
 /// Sets a text and reads it back, repeatedly.
 pub fn dummy(mediator: SocketAddr, id: i32, promise: Promise, per_second: f64) -> Worker {

@@ -22,13 +22,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_client::blocking::Client;
+use amber_harness::Program;
 use amber_proto::gateway::GatewayStatus;
 use anyhow::Context;
 use serde::Serialize;
 
 use self::programs::{Images, Page, Sessions, receive_clouds, receiver, send_telemetry};
 pub(crate) use self::scans::scanners;
-use super::{Mediator, start};
+use super::start;
 
 const SESSIONS: usize = 64;
 const PAGES: usize = 10;
@@ -259,12 +260,12 @@ fn status_of_all(client: &Client) -> anyhow::Result<Vec<Counters>> {
 struct Processes(Vec<u32>);
 
 impl Processes {
-    fn find(mediator: &Mediator) -> anyhow::Result<Self> {
+    fn find(mediator: &Program) -> anyhow::Result<Self> {
         let output = Command::new("ps")
             .args(["-e", "-o", "pid=,ppid=,args="])
             .output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mediator = mediator.0.id().to_string();
+        let mediator = mediator.pid().to_string();
         let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|it| it.split_whitespace().collect())

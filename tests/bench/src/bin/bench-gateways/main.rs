@@ -21,7 +21,7 @@ mod ways;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,9 @@ use amber_bench::samples::Samples;
 use amber_client::blocking::Client;
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::{Devices, Outcome, Reply};
+use amber_harness::Program;
 use amber_proto::roboclaw::MotorsSpeed;
 use amber_proto::{Device, DeviceType};
-use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
 
@@ -166,17 +166,6 @@ struct Times {
     lost: usize,
 }
 
-/// A mediator until it is dropped.
-struct Mediator(Child);
-
-impl Drop for Mediator {
-    fn drop(&mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.0.id() as i32);
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
-        let _ = self.0.wait();
-    }
-}
-
 /// The load alone; its losses are an error.
 fn measure_load(options: &Options) -> anyhow::Result<ExitCode> {
     let rows = load::measure(&amber(options)?, options.duration)?;
@@ -198,19 +187,12 @@ fn amber(options: &Options) -> anyhow::Result<PathBuf> {
 }
 
 /// Starts a mediator with these drivers: DEVICE=COMMAND.
-fn start(amber: &Path, drivers: &[String]) -> anyhow::Result<(Mediator, SocketAddr)> {
+fn start(amber: &Path, drivers: &[String]) -> anyhow::Result<(Program, SocketAddr)> {
     let mut command = Command::new(amber);
     command.args(["mediator", "--listen", "127.0.0.1:0", "--log", "error"]);
     command.args(drivers.iter().flat_map(|driver| ["--driver", driver]));
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let stdout = child.stdout.take().context("no stdout")?;
-    let mediator = Mediator(child);
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line)?;
-    let address = (line.trim())
-        .strip_prefix("listening on ")
-        .context("the mediator does not start")?
-        .parse()?;
+    let mediator = Program::of(command.stdout(Stdio::piped()).spawn()?);
+    let address = mediator.after("listening on ")?.parse()?;
     Ok((mediator, address))
 }
 

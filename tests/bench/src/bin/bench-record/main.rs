@@ -15,22 +15,22 @@ mod stall;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_bench::load::{self, Flood, Seen};
 use amber_bench::process::{CpuMeter, Programs, Setting};
 use amber_bench::results::Candidate;
+use amber_harness::Program;
 use amber_record::{Entry, Messages};
 use anyhow::{Context, ensure};
 use clap::Parser;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -250,8 +250,7 @@ fn flood(options: &Options, to: SocketAddr, pid: u32, duration: Duration) -> any
 
 /// A running `amber record`.
 struct Recorder {
-    child: Child,
-    lines: BufReader<ChildStdout>,
+    program: Program,
     cpu: CpuMeter,
 }
 
@@ -276,23 +275,18 @@ impl Recorder {
             .arg(path)
             .args(more)
             .args(options.compress.then_some("--compress"));
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let cpu = CpuMeter::start(child.id());
-        let mut lines = BufReader::new(child.stdout.take().context("no stdout")?);
-        let mut line = String::new();
-        lines.read_line(&mut line)?;
-        ensure!(line.contains("started"), "the recorder said {line:?}");
-        Ok(Self { child, lines, cpu })
+        let program = Program::of(command.stdout(Stdio::piped()).spawn()?);
+        let cpu = CpuMeter::start(program.pid());
+        program.line_with(&["started"])?;
+        Ok(Self { program, cpu })
     }
 
-    fn finish(mut self) -> anyhow::Result<Value> {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT)?;
-        let mut report = Value::Null;
-        for line in self.lines.lines() {
-            report = serde_json::from_str(&line?)?;
-        }
-        ensure!(self.child.wait()?.success(), "the recorder failed");
-        Ok(report)
+    fn finish(self) -> anyhow::Result<Value> {
+        self.program.signal(Signal::SIGINT)?;
+        let (status, lines) = self.program.finish()?;
+        ensure!(status.success(), "the recorder failed");
+        let report = lines.last().context("the recorder printed nothing")?;
+        Ok(serde_json::from_str(report)?)
     }
 }
 
