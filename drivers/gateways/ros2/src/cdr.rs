@@ -163,7 +163,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(u8, i8, u32, i32, f32, f64);
+numbers!(u8, i8, u16, i16, u32, i32, f32, f64);
 
 impl Cdr for bool {
     const MIN_BYTES: usize = 1;

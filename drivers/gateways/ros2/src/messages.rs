@@ -6,9 +6,7 @@
 
 use std::fmt;
 
-use crate::cdr::{Cdr, CdrError, Reader, Writer};
-use crate::types::{Kind, RosMessage, RosType};
-
+mod actions;
 mod diagnostics;
 mod geometry;
 mod navigation;
@@ -16,19 +14,43 @@ mod sensors;
 #[cfg(test)]
 mod tests;
 
+pub use actions::{
+    CancelGoalRequest, CancelGoalResponse, GetResultRequest, GetResultResponse, GoalId, GoalInfo,
+    GoalStatus, GoalStatusArray, NavigateFeedback, NavigateFeedbackMessage, NavigateGoal,
+    NavigateResult, SendGoalRequest, SendGoalResponse, TimeSpan, TrackedFeedback,
+    TrackedFeedbackMessage,
+};
 pub use diagnostics::{DiagnosticArray, DiagnosticStatus, KeyValue, Level};
 pub use geometry::{
     Point, Pose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Quaternion, TfMessage,
     Transform, TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
 };
-pub use navigation::{MapMetaData, OccupancyGrid, Odometry, Path};
+pub use navigation::{MapMetaData, OccupancyGrid, Odometry, Path, SaveMapRequest, SaveMapResponse};
 pub use sensors::{BatteryState, Imu, JointState, LaserScan, MagneticField};
 
 /// Defines a message: its fields, how CDR carries them, and in tests what ROS calls it.
 macro_rules! message {
     (
         $(#[$docs:meta])*
-        $name:ident = $package:literal $ros_name:literal {
+        $name:ident = $package:literal $ros_name:literal { $($fields:tt)* }
+    ) => {
+        $crate::messages::message! {
+            @ (concat!($package, "/msg/", $ros_name)) $(#[$docs])* $name { $($fields)* }
+        }
+    };
+    // A part of an action or service, such as "nav2_msgs/action/NavigateToPose_Goal".
+    (
+        $(#[$docs:meta])*
+        $name:ident = $full_name:literal { $($fields:tt)* }
+    ) => {
+        $crate::messages::message! {
+            @ ($full_name) $(#[$docs])* $name { $($fields)* }
+        }
+    };
+    (
+        @ ($full_name:expr)
+        $(#[$docs:meta])*
+        $name:ident {
             $($(#[$field_docs:meta])* $field:ident: $type:ty,)*
         }
     ) => {
@@ -59,7 +81,7 @@ macro_rules! message {
                         <$type as $crate::messages::tests::Described>::describe(all),
                     ),)*
                 ];
-                all.add(concat!($package, "/msg/", $ros_name), fields)
+                all.add($full_name, fields)
             }
         }
     };
@@ -68,11 +90,18 @@ macro_rules! message {
 /// Makes messages those of topics, with the hashes of their definitions.
 macro_rules! topics {
     ($($name:ident = $package:literal $ros_name:literal $hash:literal;)*) => {
+        $($crate::messages::typed! { Message $package $ros_name $hash: $name })*
+    };
+}
+
+/// Gives messages a type: both halves of a service have the same.
+macro_rules! typed {
+    ($kind:ident $package:literal $ros_name:literal $hash:literal: $($name:ident)*) => {
         $(
-            impl RosMessage for $name {
-                const TYPE: RosType = RosType {
+            impl $crate::types::RosMessage for $name {
+                const TYPE: $crate::types::RosType = $crate::types::RosType {
                     package: $package,
-                    kind: Kind::Message,
+                    kind: $crate::types::Kind::$kind,
                     name: $ros_name,
                     hash: $hash,
                 };
@@ -81,7 +110,7 @@ macro_rules! topics {
     };
 }
 
-use message;
+use {message, typed};
 
 // Those of Jazzy and Kilted.
 topics! {
@@ -117,13 +146,10 @@ topics! {
         "5a8a36efb05fb25070fa0fb3810290c0e6cd4862b54a8fb975a1ee8dc55a333e";
 }
 
-/// The service of requests without arguments.
-const TRIGGER: RosType = RosType {
-    package: "std_srvs",
-    kind: Kind::Service,
-    name: "Trigger",
-    hash: "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f",
-};
+typed! {
+    Service "std_srvs" "Trigger" "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f":
+    TriggerRequest TriggerResponse
+}
 
 message! {
     /// A time.
@@ -185,53 +211,23 @@ impl Header {
     }
 }
 
-/// The request of `std_srvs/srv/Trigger`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TriggerRequest;
-
-impl RosMessage for TriggerRequest {
-    const TYPE: RosType = TRIGGER;
-}
-
-/// CDR has no empty messages: this is one byte.
-impl Cdr for TriggerRequest {
-    const MIN_BYTES: usize = 1;
-
-    fn write(&self, to: &mut Writer) {
-        0u8.write(to);
-    }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, CdrError> {
-        u8::read(from).map(|_| Self)
+message! {
+    /// The request of `std_srvs/srv/Trigger`. CDR has no empty messages: this is one byte.
+    #[derive(Copy, Eq)]
+    TriggerRequest = "std_srvs/srv/Trigger_Request" {
+        /// Nothing.
+        structure_needs_at_least_one_member: u8,
     }
 }
 
-/// The reply of `std_srvs/srv/Trigger`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TriggerResponse {
-    /// Whether it was done.
-    pub success: bool,
-    /// The result, for people.
-    pub message: String,
-}
-
-impl RosMessage for TriggerResponse {
-    const TYPE: RosType = TRIGGER;
-}
-
-impl Cdr for TriggerResponse {
-    const MIN_BYTES: usize = 5;
-
-    fn write(&self, to: &mut Writer) {
-        self.success.write(to);
-        self.message.write(to);
-    }
-
-    fn read(from: &mut Reader<'_>) -> Result<Self, CdrError> {
-        Ok(Self {
-            success: Cdr::read(from)?,
-            message: Cdr::read(from)?,
-        })
+message! {
+    /// The reply of `std_srvs/srv/Trigger`.
+    #[derive(Eq)]
+    TriggerResponse = "std_srvs/srv/Trigger_Response" {
+        /// Whether it was done.
+        success: bool,
+        /// The result, for people.
+        message: String,
     }
 }
 

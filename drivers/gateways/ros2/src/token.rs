@@ -89,7 +89,9 @@ impl EntityKind {
         Self::Client,
     ];
 
-    pub(crate) fn code(self) -> &'static str {
+    /// Its name in tokens, such as `MP`.
+    #[must_use]
+    pub fn code(self) -> &'static str {
         match self {
             Self::Publisher => "MP",
             Self::Subscription => "MS",

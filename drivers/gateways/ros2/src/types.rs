@@ -32,6 +32,8 @@ pub enum Kind {
     Message,
     /// A service.
     Service,
+    /// A topic or service of an action.
+    Action,
 }
 
 impl RosType {
@@ -60,6 +62,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Message => "msg",
             Self::Service => "srv",
+            Self::Action => "action",
         })
     }
 }

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::cdr::{decode, encode};
+use crate::types::RosMessage;
 
 /// The type of a field, as the type descriptions of ROS have it.
 #[derive(Clone, Debug)]
@@ -25,7 +26,9 @@ pub(crate) trait Described {
 
 const NESTED: u32 = 1;
 const ARRAY: u32 = 48;
+const BOUNDED: u32 = 96;
 const SEQUENCE: u32 = 144;
+const INT64: u32 = 8;
 
 impl Definitions {
     pub(crate) fn add(&mut self, name: &str, fields: Vec<(String, FieldType)>) -> FieldType {
@@ -85,6 +88,8 @@ macro_rules! plain {
 plain! {
     i8 = 2;
     u8 = 3;
+    i16 = 4;
+    u16 = 5;
     i32 = 6;
     u32 = 7;
     f32 = 10;
@@ -129,6 +134,64 @@ fn check_hash<M: RosMessage + Described>() {
     let name = M::describe(&mut all).nested;
     assert_eq!(name, M::TYPE.to_string());
     assert_eq!(all.hash(&name), M::TYPE.hash, "{name}");
+}
+
+/// A service consists of its halves, and of an event for those who watch it.
+#[track_caller]
+fn check_service<Q: RosMessage + Described, R: RosMessage + Described>() {
+    let mut all = Definitions::default();
+    let name = Q::TYPE.to_string();
+    assert_eq!((&R::TYPE, R::TYPE.hash), (&Q::TYPE, Q::TYPE.hash));
+    let (request, response) = (Q::describe(&mut all), R::describe(&mut all));
+    assert_eq!(request.nested, format!("{name}_Request"));
+    assert_eq!(response.nested, format!("{name}_Response"));
+    let number = |id| FieldType {
+        id,
+        capacity: 0,
+        nested: String::new(),
+    };
+    let event_info = vec![
+        ("event_type".to_owned(), u8::describe(&mut all)),
+        ("stamp".to_owned(), Time::describe(&mut all)),
+        ("client_gid".to_owned(), <[u8; 16]>::describe(&mut all)),
+        ("sequence_number".to_owned(), number(INT64)),
+    ];
+    let event_info = all.add("service_msgs/msg/ServiceEventInfo", event_info);
+    let at_most_one = |it: &FieldType| FieldType {
+        id: it.id + BOUNDED,
+        capacity: 1,
+        nested: it.nested.clone(),
+    };
+    let event = vec![
+        ("info".to_owned(), event_info),
+        ("request".to_owned(), at_most_one(&request)),
+        ("response".to_owned(), at_most_one(&response)),
+    ];
+    let event = all.add(&format!("{name}_Event"), event);
+    let parts = vec![
+        ("request_message".to_owned(), request),
+        ("response_message".to_owned(), response),
+        ("event_message".to_owned(), event),
+    ];
+    all.add(&name, parts);
+    assert_eq!(all.hash(&name), Q::TYPE.hash, "{name}");
+}
+
+#[test]
+fn the_fields_of_services_and_actions_are_those_of_ros() {
+    check_service::<TriggerRequest, TriggerResponse>();
+    check_service::<SaveMapRequest, SaveMapResponse>();
+    check_service::<CancelGoalRequest, CancelGoalResponse>();
+    check_service::<SendGoalRequest, SendGoalResponse>();
+    check_service::<GetResultRequest, GetResultResponse>();
+    check_hash::<GoalStatusArray>();
+    check_hash::<NavigateFeedbackMessage>();
+    check_hash::<TrackedFeedbackMessage>();
+    let dds_name = SendGoalRequest::TYPE.dds_name();
+    assert_eq!(
+        dds_name,
+        "nav2_msgs::action::dds_::NavigateToPose_SendGoal_"
+    );
 }
 
 #[test]
@@ -182,8 +245,9 @@ fn services_have_the_bytes_of_a_real_node() {
     // The padding of others is anything.
     let other = "00 01 00 00 01 aa bb cc 03 00 00 00 6f 6b 00";
     assert_eq!(decode(&unhex(other)), Ok(response));
-    assert_eq!(encode(&TriggerRequest), unhex("00 01 00 00 00"));
-    assert_eq!(decode(&unhex("00 01 00 00 00")), Ok(TriggerRequest));
+    let request = TriggerRequest::default();
+    assert_eq!(encode(&request), unhex("00 01 00 00 00"));
+    assert_eq!(decode(&unhex("00 01 00 00 00")), Ok(request));
 }
 
 /// Where fields begin and how long messages are, as measured with nodes of ROS 2.
@@ -439,6 +503,9 @@ proptest! {
             let _ = decode::<OccupancyGrid>(payload);
             let _ = decode::<TwistStamped>(payload);
             let _ = decode::<BatteryState>(payload);
+            let _ = decode::<SendGoalRequest>(payload);
+            let _ = decode::<CancelGoalRequest>(payload);
+            let _ = decode::<SaveMapRequest>(payload);
         }
     }
 
