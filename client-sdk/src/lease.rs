@@ -18,6 +18,7 @@ mod claims;
 mod errand;
 
 pub use claims::{Claims, Use};
+pub use errand::over as errand_over;
 
 /// How often the lease is kept in one period: some datagrams get lost.
 const KEEPS_PER_PERIOD: u32 = 4;

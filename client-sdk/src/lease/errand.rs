@@ -19,8 +19,12 @@ pub(super) fn has_known_end(device: Device) -> bool {
     )
 }
 
-/// Resolves when nothing is left of the errand of a device. Call it after the command.
-pub(super) async fn over(device: &Proxy) {
+/// Resolves when nothing is left of the errand of a device: a `drive-to-point`, a
+/// `pid-follow-trajectory` or a `mapping`. Call it after the command. For other devices, it never
+/// resolves.
+///
+/// Dropping the future stops nothing.
+pub async fn over(device: &Proxy) {
     loop {
         sleep(PERIOD).await;
         if let Ok(true) = is_over(device).await {

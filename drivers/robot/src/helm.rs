@@ -97,6 +97,12 @@ impl Helm {
         errands.any(|running| (running.user, running.errand) == (user, errand))
     }
 
+    /// Whether this errand is one of any user.
+    #[must_use]
+    pub fn is_running(&self, errand: Errand) -> bool {
+        self.errands.iter().any(|running| running.errand == errand)
+    }
+
     /// Whether this user has errands.
     #[must_use]
     pub fn has_errands(&self, user: User) -> bool {

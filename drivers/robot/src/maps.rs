@@ -25,6 +25,19 @@ const PROGRESS_DEADLINE: Duration = Duration::from_millis(300);
 const CELL_M: f64 = 0.05;
 const BORDER_M: f64 = 0.5;
 
+/// The name of a map for which a program has none.
+const USUAL_NAME: &str = "map";
+
+/// The name of a map to save. Programs of ROS name a file, such as `file:///maps/lab`; the folder is
+/// that of the driver.
+#[must_use]
+pub fn name_of(url: &str) -> &str {
+    match url.rsplit('/').next() {
+        None | Some("") => USUAL_NAME,
+        Some(name) => name,
+    }
+}
+
 /// Forwards each new map: the grid, or the reason why a map is invalid. `take` returns whether it was
 /// forwarded; otherwise it comes again.
 pub async fn watch(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
+use amber_proto::location::KnownPose;
 use amber_proto::{Device, DeviceType};
 pub use amber_scene::trip::TripEnd;
 use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
@@ -160,6 +161,8 @@ pub enum Order {
     Halt(bool),
     /// Save the map that is being made under this name; [`News::Saved`] follows with this number.
     SaveMap(Device, u32, String),
+    /// The robot is here: for the location driver.
+    Here(Device, KnownPose),
     /// New targets for DriveToPoint, as a trip of which [`News::Trip`] tells.
     Trip(Device, Trip, Vec<Target>),
     /// Ends this trip, and no other one.

@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 
 use crate::robot::{News, Trip, TripEnd, TripNews, User};
 
-/// The trips that run.
-pub(crate) struct Trips {
+/// The trips of one user that run.
+#[derive(Debug)]
+pub struct Trips {
     user: User,
     /// Who drives, for people.
     name: String,
@@ -21,7 +22,9 @@ pub(crate) struct Trips {
 }
 
 impl Trips {
-    pub(crate) fn new(user: User, name: String, news: mpsc::Sender<News>) -> Self {
+    /// No trip runs. `name` says to people who drives.
+    #[must_use]
+    pub fn new(user: User, name: String, news: mpsc::Sender<News>) -> Self {
         Self {
             user,
             name,
@@ -31,13 +34,7 @@ impl Trips {
     }
 
     /// Drives to targets. The news tell how it goes, and always how it ends.
-    pub(crate) fn begin(
-        &mut self,
-        client: &Client,
-        device: Device,
-        number: Trip,
-        targets: Vec<Target>,
-    ) {
+    pub fn begin(&mut self, client: &Client, device: Device, number: Trip, targets: Vec<Target>) {
         self.running.retain(|_, (_, trip)| !trip.is_over());
         let (trip, mut driving) = trip::Trip::new(DriveToPoint::new(client.device(device)));
         self.running.insert(number, (device, trip));
@@ -63,20 +60,20 @@ impl Trips {
     }
 
     /// Tells why a trip does not begin.
-    pub(crate) async fn refuse(&self, number: Trip, why: String) {
+    pub async fn refuse(&self, number: Trip, why: String) {
         let ended = TripNews::Ended(TripEnd::Refused(why));
         let _ = (self.news.send(News::Trip(self.user, number, ended))).await;
     }
 
     /// Ends a trip. Its end comes as that of any other.
-    pub(crate) fn cancel(&self, number: Trip) {
+    pub fn cancel(&self, number: Trip) {
         if let Some((_, trip)) = self.running.get(&number) {
             trip.cancel();
         }
     }
 
     /// The user commands something else of a device: a trip that has not begun there does not begin.
-    pub(crate) fn supersede(&self, device: Device) {
+    pub fn supersede(&self, device: Device) {
         for (of, trip) in self.running.values() {
             if *of == device {
                 trip.supersede();

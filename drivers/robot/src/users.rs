@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use amber_client::lease::{Claims, Terms, Use};
-use amber_client::proxy::{CollisionAvoidance, DriveToPoint, MappingService, Roboclaw};
+use amber_client::proxy::{
+    CollisionAvoidance, DriveToPoint, LocationService, MappingService, Roboclaw,
+};
 use amber_client::{Client, Error, Proxy};
 use amber_proto::mapping::SaveMap;
 use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
@@ -327,6 +329,10 @@ impl Task {
                 }
             }
             Order::SaveMap(device, number, name) => self.save_map(client, device, number, name),
+            Order::Here(device, known) => {
+                let driver = LocationService::new(self.without_waiting(client, device));
+                self.report(device, driver.set_pose(known).await);
+            }
             Order::Trip(device, trip, targets) => {
                 self.trips.supersede(device);
                 match self.claimed(client, claims, device, Use::Errand).await {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use amber_map::{Cell, Layout, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
+use amber_proto::location::KnownPose;
+use amber_robot::here;
 use amber_values::scan::VALID_MM;
 use amber_values::{ImuReading, MapPose, Scan, Target};
 use serde_json::{Value, json};
@@ -57,12 +59,7 @@ pub fn twist(msg: &Value) -> Result<Twist, String> {
 /// # Errors
 /// The frame is not that of the map, or a coordinate is not a number.
 pub fn goal(msg: &Value) -> Result<Target, String> {
-    let frame = msg.pointer("/header/frame_id").and_then(Value::as_str);
-    if let Some(frame) = frame
-        && !["", MAP].contains(&frame.trim_start_matches('/'))
-    {
-        return Err(format!("frame \"{frame}\" is unknown, use \"{MAP}\""));
-    }
+    check_frame(msg)?;
     if msg.pointer("/pose/position").is_none() {
         return Err("pose.position is missing".into());
     }
@@ -72,6 +69,43 @@ pub fn goal(msg: &Value) -> Result<Target, String> {
         y_m: -number(msg, &["pose", "position", "y"])?,
         radius_m: GOAL_RADIUS_M,
     })
+}
+
+/// Reads a `geometry_msgs/PoseWithCovarianceStamped` in the frame of the map: where the robot is.
+///
+/// # Errors
+/// The frame is not that of the map, or something is not a number.
+pub fn here(msg: &Value) -> Result<KnownPose, String> {
+    check_frame(msg)?;
+    if msg.pointer("/pose/pose/position").is_none() {
+        return Err("pose.pose.position is missing".into());
+    }
+    let member = |path: &[&str]| number(msg, &[&["pose", "pose"], path].concat());
+    let turned = |name| member(&["orientation", name]);
+    let [x, y, z, w] = ["x", "y", "z", "w"].map(turned);
+    let (x, y, z, w) = (x?, y?, z?, w?);
+    // The turn about z. Without an orientation it is 0.
+    let heading = (2.0 * (w * z + x * y)).atan2(1.0 - 2.0 * (y * y + z * z));
+    let mut covariance = [0.0; 36];
+    if let Some(told) = msg.pointer("/pose/covariance") {
+        let told = told.as_array().map(|told| told.iter().map(Value::as_f64));
+        let told: Option<Vec<f64>> = told.and_then(Iterator::collect);
+        let told = told.and_then(|told| told.try_into().ok());
+        covariance = told.ok_or("pose.covariance is not a list of 36 numbers")?;
+    }
+    let place = [member(&["position", "x"])?, member(&["position", "y"])?];
+    let pose = Pose::new(place[0], place[1], heading);
+    here::known_pose(pose.into(), &covariance).map_err(|error| error.to_string())
+}
+
+fn check_frame(msg: &Value) -> Result<(), String> {
+    let frame = msg.pointer("/header/frame_id").and_then(Value::as_str);
+    match frame {
+        Some(frame) if !["", MAP].contains(&frame.trim_start_matches('/')) => {
+            Err(format!("frame \"{frame}\" is unknown, use \"{MAP}\""))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A `sensor_msgs/LaserScan`. Where the scanner saw nothing or reports an error, the range is
@@ -325,6 +359,38 @@ mod tests {
         }
         assert!(goal(&msg("odom")).unwrap_err().contains("use \"map\""));
         assert_eq!(goal(&json!({})).unwrap_err(), "pose.position is missing");
+    }
+
+    #[test]
+    fn a_known_pose_is_on_the_map_with_y_down() {
+        let msg = json!({"header": {"frame_id": "map"}, "pose": {
+            "pose": {"position": {"x": 1.5, "y": -2}, "orientation": {"z": 1, "w": 0}},
+            "covariance": vec![0.25; 36]}});
+        let known = here(&msg).unwrap();
+        assert_eq!((known.x, known.y, known.sigma), (1.5, 2.0, Some(0.5)));
+        assert!((known.alfa.abs() - std::f64::consts::PI).abs() < 1e-9);
+        let left =
+            json!({"pose": {"pose": {"position": {}, "orientation": {"z": 0.5, "w": 0.866}}}});
+        let left = here(&left).unwrap();
+        assert!((left.alfa.to_degrees() + 60.0).abs() < 0.1, "{left:?}");
+        assert_eq!((left.sigma, left.sigma_alfa), (None, None));
+        for (msg, expected) in [
+            (json!({}), "pose.pose.position is missing"),
+            (
+                json!({"header": {"frame_id": "odom"}}),
+                "frame \"odom\" is unknown, use \"map\"",
+            ),
+            (
+                json!({"pose": {"pose": {"position": {"x": "1"}}}}),
+                "pose.pose.position.x is not a number",
+            ),
+            (
+                json!({"pose": {"pose": {"position": {}}, "covariance": [1]}}),
+                "pose.covariance is not a list of 36 numbers",
+            ),
+        ] {
+            assert_eq!(here(&msg).unwrap_err(), expected);
+        }
     }
 
     #[test]

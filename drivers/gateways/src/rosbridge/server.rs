@@ -194,6 +194,12 @@ impl Server {
                 out.order(user, Order::Targets(targets, vec![target]));
                 self.end_trips(now, user, "replaced", ANOTHER);
             }
+            Effect::Here(known) => {
+                if !client.orders.take(now.elapsed) {
+                    return Err("too many messages");
+                }
+                out.order(user, Order::Here(robot.location, known));
+            }
             Effect::SaveMap(number, name) => {
                 if client.orders.take(now.elapsed) {
                     out.order(user, Order::SaveMap(robot.mapping, number, name));

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_navigation::kinematics::Twist;
+use amber_proto::location::KnownPose;
+use amber_robot::maps;
 use amber_robot::robot::{Trip, TripEnd, TripNews};
 use amber_values::Target;
 use bytes::Bytes;
@@ -26,8 +28,6 @@ pub const MAX_TOPICS: usize = 32;
 pub const MAX_REPLIES: usize = 64;
 /// Maps of one client that are being saved.
 const MAX_SAVES: usize = 4;
-/// The name of a map for which the client has none.
-const USUAL_MAP: &str = "map";
 /// The longest queue of a subscription: five seconds of scans.
 pub const MAX_QUEUE: usize = 50;
 
@@ -84,6 +84,8 @@ pub enum Effect {
     Trip(Trip, Target),
     /// End this trip.
     CancelTrip(Trip),
+    /// The robot is here.
+    Here(KnownPose),
     /// Stop, and forget the goal.
     Stop,
     /// Halt everything that moves, or release the halt.
@@ -100,7 +102,7 @@ impl Effect {
         match self {
             Self::Drive(twist) => (twist.forward_m_s, twist.turn_rad_s) != (0.0, 0.0),
             Self::Goal(_) | Self::Trip(..) => true,
-            Self::Stop | Self::SaveMap(..) | Self::CancelTrip(_) => false,
+            Self::Stop | Self::Here(_) | Self::SaveMap(..) | Self::CancelTrip(_) => false,
             Self::Halt(is_halted) => !is_halted,
         }
     }
@@ -289,6 +291,7 @@ impl Session {
         let effect = match topics::find(topic).next() {
             Some(Channel::In(Input::Twist)) => messages::twist(msg).map(Effect::Drive),
             Some(Channel::In(Input::Goal)) => messages::goal(msg).map(Effect::Goal),
+            Some(Channel::In(Input::Here)) => messages::here(msg).map(Effect::Here),
             _ => Err(no_topic(topic, "publish on")),
         };
         effect.map_err(|problem| self.refuse(id.clone(), format!("{topic}: {problem}")))
@@ -427,11 +430,8 @@ impl Session {
         service: String,
         args: &Value,
     ) -> Result<Effect, Problem> {
-        // Programs of ROS name a file; the folder is that of the driver.
         let url = args.get("map_url").or_else(|| args.get(1));
-        let url = url.and_then(Value::as_str).unwrap_or("");
-        let name = url.rsplit('/').next().unwrap_or(url);
-        let name = if name.is_empty() { USUAL_MAP } else { name };
+        let name = maps::name_of(url.and_then(Value::as_str).unwrap_or(""));
         if self.saves.len() >= MAX_SAVES {
             self.reply(Response::ServiceResponse {
                 values: format!("{MAX_SAVES} maps are being saved: wait for them").into(),

@@ -18,6 +18,8 @@ pub enum Input {
     Twist,
     /// A target.
     Goal,
+    /// The pose of the robot, as the client knows it.
+    Here,
 }
 
 /// The data that clients subscribe to.
@@ -90,6 +92,7 @@ impl Channel {
         match self {
             Self::In(Input::Twist) => "geometry_msgs/msg/Twist",
             Self::In(Input::Goal) => "geometry_msgs/msg/PoseStamped",
+            Self::In(Input::Here) => "geometry_msgs/msg/PoseWithCovarianceStamped",
             Self::Out(output) => output.kind(),
         }
     }
@@ -188,11 +191,12 @@ pub struct Offer {
 /// Names without the leading slash. The first type of a name is the one that clients are told; the
 /// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
 /// default.
-const TOPICS: [(&str, Channel); 15] = [
+const TOPICS: [(&str, Channel); 16] = [
     ("cmd_vel", Channel::In(Input::Twist)),
     ("goal", Channel::In(Input::Goal)),
     ("goal_pose", Channel::In(Input::Goal)),
     ("move_base_simple/goal", Channel::In(Input::Goal)),
+    ("initialpose", Channel::In(Input::Here)),
     ("scan", Channel::Out(Output::Scan)),
     ("odom", Channel::Out(Output::Odometry)),
     ("imu", Channel::Out(Output::Imu)),

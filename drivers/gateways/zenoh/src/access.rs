@@ -459,6 +459,16 @@ mod tests {
             keys.collect::<String>()
         };
         assert!(puts("alice").contains("7/r1/cmd_vel/**"));
+        for name in ["initialpose", "map_saver/save_map", "navigate_to_pose"] {
+            assert!(puts("alice").contains(&format!("7/r1/{name}/**")), "{name}");
+        }
+        // The robot sees the clients of its action.
+        let sees = rules
+            .iter()
+            .find(|it| it["id"] == "r2-sees-drivers")
+            .unwrap();
+        let client = "@ros2_lv/7/*/*/*/SC/*/*/*/%lab%r2%navigate_to_pose%_action%send_goal/**";
+        assert!(sees["key_exprs"].to_string().contains(client), "{sees}");
         assert!(!puts("alice").contains("lab"));
         assert!(puts("r2").contains("7/lab/r2/**") && !puts("r2").contains("7/r1"));
         let mut ids: Vec<_> = rules.iter().map(|rule| rule["id"].to_string()).collect();

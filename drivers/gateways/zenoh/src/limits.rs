@@ -28,6 +28,20 @@ pub const MAX_QUESTIONS: usize = 256;
 /// Queries that wait for their answers: those of all operators ([`MAX_CALLS`]).
 pub const MAX_QUERIES: usize = MAX_OPERATORS * MAX_CALLS;
 
+/// Reports about trips that wait for the thread that decides about orders. Progress is dropped, ends
+/// wait.
+pub const MAX_NEWS: usize = 64;
+
+/// Goals of the action `navigate_to_pose` that have no result yet. A new one replaces the last one, whose
+/// result comes within a second.
+pub const MAX_GOALS: usize = 8;
+
+/// Goals whose results are kept for clients that ask for them late.
+pub const MAX_RESULTS: usize = 16;
+
+/// How long saving a map may take.
+pub const SAVE_DEADLINE: Duration = Duration::from_secs(60);
+
 /// Messages of one operator that wait for the mediator.
 pub const MAX_JOBS: usize = 64;
 

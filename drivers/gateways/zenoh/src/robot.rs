@@ -23,6 +23,7 @@ use std::time::Duration;
 use amber_client::{Client, Event};
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
+use amber_robot::robot::{Trip, TripNews};
 use amber_scene::mount;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -110,7 +111,10 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
     let (shown_seats, seats) = watch::channel(BTreeMap::new());
     let (stop_control, stopped) = watch::channel(false);
     let goals = Goals::default();
+    let (shown_trips, trips) = mpsc::unbounded_channel();
     let control = Control {
+        trips: shown_trips,
+        inputs: inputs.clone(),
         goals: goals.clone(),
         controls: config.controls,
         devices: config.devices.clone(),
@@ -136,6 +140,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         seats,
         clocks: Clocks::default(),
         goals,
+        trips: Some(trips),
         has_mediator: false,
         devices: BTreeMap::new(),
         events: None,
@@ -186,6 +191,8 @@ struct Desk {
     seats: watch::Receiver<BTreeMap<i32, SeatInfo>>,
     clocks: Clocks,
     goals: Goals,
+    /// For the node of ROS 2.
+    trips: Option<mpsc::UnboundedReceiver<(Trip, TripNews)>>,
     has_mediator: bool,
     devices: BTreeMap<Device, Shown>,
     events: Option<AbortHandle>,
@@ -247,7 +254,7 @@ impl Desk {
 
     /// Starts the node of ROS 2, if the robot is one.
     fn ros(
-        &self,
+        &mut self,
         drivers: &watch::Receiver<Option<Vec<Driver>>>,
         inputs: mpsc::UnboundedSender<Input>,
     ) -> Option<AbortHandle> {
@@ -263,6 +270,7 @@ impl Desk {
             counters: self.counters.clone(),
             clocks: self.clocks.clone(),
             goals: self.goals.clone(),
+            trips: self.trips.take()?,
         };
         Some(tokio::spawn(ros.run()).abort_handle())
     }

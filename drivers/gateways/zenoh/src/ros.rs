@@ -7,6 +7,7 @@
 //!
 //! The crate `amber_ros2` has the formats; `robot` publishes and subscribes, in one or more layouts.
 
+pub mod actions;
 pub mod clock;
 pub mod config;
 pub mod convert;

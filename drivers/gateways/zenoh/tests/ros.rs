@@ -263,7 +263,7 @@ fn clocks_that_differ_are_understood_or_refused_and_always_said() {
     };
     let put = (desk.session).put(key::<PoseStamped>("/r1/goal_pose"), encode(&goal));
     put.attachment(attachment.encode().to_vec()).wait().unwrap();
-    robot.line("a goal of ROS 2 is not carried out: goals must be in the frame map");
+    robot.line("a goal of ROS 2 is not carried out: the pose must be in the frame map");
     wait_for("the diagnosis", || {
         let (_, array) = states.recv_timeout(PATIENCE).unwrap();
         let state = array.status.into_iter().find(|it| it.name == "r1: goals")?;

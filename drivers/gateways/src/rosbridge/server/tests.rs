@@ -1,5 +1,6 @@
 //! Clients on a virtual clock.
 
+use amber_proto::location::KnownPose;
 use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 use serde_json::json;
 
@@ -191,6 +192,34 @@ fn a_goal_ends_when_its_client_falls_silent() {
     assert_eq!(world.say(1, set).len(), 1);
     assert_eq!(world.link(1, Link::Silent), [targets(0, Vec::new())]);
     assert_eq!(world.link(1, Link::Silent), []);
+}
+
+#[test]
+fn a_client_says_where_the_robot_is_while_another_one_drives() {
+    let mut world = World::new();
+    world.link(1, Link::Connected);
+    world.link(2, Link::Connected);
+    world.drive(1, 0.2);
+    let mut covariance = vec![0.0; 36];
+    covariance[0] = 0.25;
+    covariance[7] = 0.25;
+    let msg = json!({"header": {"frame_id": "map"}, "pose": {
+        "pose": {"position": {"x": 1, "y": -2}, "orientation": {"w": 1}},
+        "covariance": covariance}});
+    let set = json!({"op": "publish", "topic": "/initialpose", "msg": msg});
+    let known = KnownPose {
+        x: 1.0,
+        y: 2.0,
+        alfa: 0.0,
+        sigma: Some(0.5),
+        sigma_alfa: None,
+    };
+    let here = Output::Order(User(1), Order::Here(robot().location, known));
+    assert_eq!(world.say(2, set), [here]);
+    let elsewhere = json!({"op": "publish", "topic": "/initialpose", "id": "1",
+        "msg": {"header": {"frame_id": "odom"}}});
+    let told = status(&world.say(2, elsewhere));
+    assert_eq!(told, "/initialpose: frame \"odom\" is unknown, use \"map\"");
 }
 
 #[test]

@@ -32,8 +32,22 @@ impl Default for RosTable {
     }
 }
 
-/// The topics by which a robot is driven.
-const DRIVING: [&str; 3] = ["cmd_vel", "goal_pose", "stop"];
+/// The topics, services and actions of those who drive a robot.
+const DRIVING: [&str; 6] = [
+    "cmd_vel",
+    "goal_pose",
+    "initialpose",
+    "stop",
+    "map_saver/save_map",
+    "navigate_to_pose",
+];
+/// What sets the robot in motion until its sender is gone: the kind of the token of a sender, and the
+/// name.
+const MOVING: [(&str, &str); 3] = [
+    ("MP", "cmd_vel"),
+    ("MP", "goal_pose"),
+    ("SC", "navigate_to_pose/_action/send_goal"),
+];
 /// Those that may be shared by all robots.
 const SHARED: [&str; 3] = ["tf", "tf_static", "diagnostics"];
 /// The token of a bridge: it says nothing about robots.
@@ -222,12 +236,16 @@ impl<'a> RosRobot<'a> {
     /// The tokens of those who publish commands for it.
     fn publishers(&self, layout: Layout) -> Vec<String> {
         let (domain, namespace) = (self.ros.domain, self.mangled(layout));
-        let all = DRIVING.into_iter();
-        all.map(|topic| match layout {
+        let all = MOVING.into_iter();
+        all.map(|(kind, topic)| match layout {
             Layout::RmwZenoh => {
-                format!("@ros2_lv/{domain}/*/*/*/MP/*/*/*/{namespace}%{topic}/**")
+                let topic = topic.replace('/', "%");
+                format!("@ros2_lv/{domain}/*/*/*/{kind}/*/*/*/{namespace}%{topic}/**")
             }
-            Layout::Ros2dds => format!("{BRIDGE}/MP/{namespace}{topic}/**"),
+            Layout::Ros2dds => {
+                let topic = topic.replace('/', "§");
+                format!("{BRIDGE}/{kind}/{namespace}{topic}/**")
+            }
         })
         .collect()
     }

@@ -9,19 +9,22 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use amber_proto::Device;
+use amber_robot::robot::{News, Order, Trip, TripEnd, TripNews};
+use amber_values::Target;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::goals::Goals;
-use super::operators::{Job, Operators};
+use super::operators::{Forwarded, Job, Operators, Reports};
 use super::orders::{Accepted, Action, Orders, Program};
-use super::outbox::{Asker, Fact, Out, Outbox, Permit};
+use super::outbox::{Asker, Caller, Fact, Out, Outbox, Permit};
 use super::seats::SeatRequest;
 use crate::config::Controls;
 use crate::counters::Counters;
 use crate::health::{OperatorInfo, SeatInfo};
 use crate::keys::Address;
+use crate::limits::MAX_NEWS;
 use crate::names::{Name, ROS_OPERATOR};
 use crate::problem::{Kind, Problem};
 use crate::quota::Place;
@@ -36,12 +39,28 @@ pub(super) enum Input {
     Seat(SeatRequest, Option<Program>, Asker),
     /// A question that cannot be read.
     Refuse(Problem, Asker),
+    /// A program makes a trip.
+    Travel(Travel),
+    /// A program ends a trip.
+    CancelTrip(Program, Trip),
+    /// An errand of a device with this number is over.
+    ErrandEnded(Device, u64),
     /// A program gives a sign of life, since this time. Its stamp, if it has sent it by itself.
     Signed(Program, Instant, Option<OrderStamp>, Option<Place>),
     /// An operator's program has a token.
     Announced(Program),
     /// It has none any more.
     Gone(Program),
+}
+
+/// A way to a target, of whose progress and end the trips of [`Control`] tell.
+pub(super) struct Travel {
+    pub(super) program: Program,
+    pub(super) device: Device,
+    pub(super) trip: Trip,
+    pub(super) target: Target,
+    /// Bounds those that wait.
+    pub(super) _permit: Permit,
 }
 
 /// A message for a device.
@@ -52,7 +71,7 @@ pub(super) struct Incoming {
     /// How long to wait for the answer.
     pub(super) deadline: Duration,
     /// The receiver of the answer; `None` if the message was put.
-    pub(super) asker: Option<Asker>,
+    pub(super) asker: Option<Caller>,
     /// Bounds the messages without an asker.
     pub(super) _permit: Option<Permit>,
 }
@@ -75,6 +94,11 @@ pub(super) struct Control {
     pub(super) goals: Goals,
     /// The occupied seats, for subscribers.
     pub(super) seats: watch::Sender<BTreeMap<i32, SeatInfo>>,
+    /// How trips go. Unbounded, because an end is never dropped and nothing here waits: some messages
+    /// per second, for a task that only forwards them.
+    pub(super) trips: mpsc::UnboundedSender<(Trip, TripNews)>,
+    /// Hears of the ends of errands.
+    pub(super) inputs: mpsc::UnboundedSender<Input>,
 }
 
 impl Control {
@@ -91,6 +115,7 @@ impl Control {
 
     async fn run(self, mut inputs: mpsc::UnboundedReceiver<Input>) {
         let start = Instant::now();
+        let (report, mut news) = mpsc::channel(MAX_NEWS);
         let mut stopped = self.stopped.clone();
         let mut orders = Orders::new(self.controls, self.devices.clone());
         orders = orders.with_force(self.may_force.clone());
@@ -99,6 +124,10 @@ impl Control {
             self.controls.seat,
             self.outbox.clone(),
             self.counters.clone(),
+            Reports {
+                news: report,
+                inputs: self.inputs.clone(),
+            },
         );
         loop {
             let due = orders.next_due().map(|due| start + due);
@@ -108,17 +137,20 @@ impl Control {
                     Some(input) => self.take(start.elapsed(), &mut orders, &mut clients, input),
                     None => break,
                 },
+                Some(news) = news.recv() => self.take_news(&mut orders, news),
                 () = wait_until(due) => {}
             }
             let now = start.elapsed();
             orders.handle_timeout(now);
-            perform(&mut orders, &mut clients, now);
+            self.perform(&mut orders, &mut clients, now);
             self.show(&orders);
             self.show_seats(orders.take_changed_seats(now));
         }
         let now = start.elapsed();
         orders.stop(now);
-        perform(&mut orders, &mut clients, now);
+        self.perform(&mut orders, &mut clients, now);
+        // Nobody waits to report anything any more.
+        drop(news);
         clients.end().await;
     }
 
@@ -130,16 +162,30 @@ impl Control {
                     Some(program) => orders.seat(now, program, request),
                     None => Ok(orders.seat_info(now, request)),
                 };
-                perform(orders, clients, now);
+                self.perform(orders, clients, now);
                 return match told {
                     Ok(info) => {
                         let facts = vec![(asker.key.clone(), Fact::json(&info))];
                         self.outbox.send(Out::Facts(asker, facts));
                     }
-                    Err(problem) => self.refuse(Some(asker), problem),
+                    Err(problem) => self.refuse(Some(asker.into()), problem),
                 };
             }
-            Input::Refuse(problem, asker) => return self.refuse(Some(asker), problem),
+            Input::Refuse(problem, asker) => return self.refuse(Some(asker.into()), problem),
+            Input::Travel(travel) => {
+                let Travel { program, trip, .. } = &travel;
+                let (device, target) = (travel.device, travel.target);
+                match orders.travel(now, program, device, *trip, target) {
+                    Ok(()) => self.counters.count("orders"),
+                    Err(problem) => {
+                        self.end_trip(*trip, problem.message.clone());
+                        self.refuse(None, problem);
+                    }
+                }
+                return;
+            }
+            Input::CancelTrip(program, trip) => return orders.cancel_trip(&program, trip),
+            Input::ErrandEnded(device, number) => return orders.errand_ended(device, number),
             Input::Signed(program, since, stamp, _permit) => {
                 return orders.signed(now, &program, since.elapsed(), stamp);
             }
@@ -161,7 +207,7 @@ impl Control {
             _ => {}
         }
         // The replaced motion stops first.
-        perform(orders, clients, now);
+        self.perform(orders, clients, now);
         let given = match accepted {
             Ok(Accepted::Done) => {
                 self.counters.count("orders");
@@ -175,15 +221,17 @@ impl Control {
                 }
                 return;
             }
-            Ok(Accepted::Ask(user, message)) => match incoming.asker {
-                Some(asker) => {
-                    clients.give(user, Job::Ask(device, message, incoming.deadline, asker))
+            Ok(Accepted::Ask(user, message)) => {
+                let message = self.forwarded(orders, device, message);
+                match incoming.asker {
+                    Some(asker) => clients.give(user, Job::Ask(message, incoming.deadline, asker)),
+                    // It was put, so it needs no answer.
+                    None => clients.give(user, Job::Tell(message, None)),
                 }
-                // It was put, so it needs no answer.
-                None => clients.give(user, Job::Tell(device, message, None)),
-            },
+            }
             Ok(Accepted::Tell(user, message)) => {
-                clients.give(user, Job::Tell(device, message, incoming.asker))
+                let message = self.forwarded(orders, device, message);
+                clients.give(user, Job::Tell(message, incoming.asker))
             }
             Err(problem) => return self.refuse(incoming.asker, problem),
         };
@@ -193,7 +241,7 @@ impl Control {
                 let problem = Problem::new(Kind::Busy, "too many messages wait for the mediator");
                 let asker = match *job {
                     Job::Ask(.., asker) => Some(asker),
-                    Job::Tell(.., asker) => asker,
+                    Job::Tell(_, asker) => asker,
                     Job::Order(_) => None,
                 };
                 self.refuse(asker, problem);
@@ -201,7 +249,32 @@ impl Control {
         }
     }
 
-    fn refuse(&self, asker: Option<Asker>, problem: Problem) {
+    fn forwarded(&self, orders: &Orders, device: Device, message: Bytes) -> Forwarded {
+        Forwarded {
+            device,
+            message,
+            errand: orders.errand_of(device),
+        }
+    }
+
+    fn take_news(&self, orders: &mut Orders, news: News) {
+        // The other news are for gateways.
+        if let News::Trip(_, trip, news) = news {
+            if matches!(news, TripNews::Ended(_)) {
+                orders.trip_ended(trip);
+            }
+            // The task ends when the robot leaves.
+            let _ = self.trips.send((trip, news));
+        }
+    }
+
+    /// A trip that does not begin also has an end.
+    fn end_trip(&self, trip: Trip, why: String) {
+        let ended = TripNews::Ended(TripEnd::Refused(why));
+        let _ = self.trips.send((trip, ended));
+    }
+
+    fn refuse(&self, asker: Option<Caller>, problem: Problem) {
         self.counters.count(match problem.kind {
             Kind::Occupied => "refused_occupied",
             Kind::Late => "refused_late",
@@ -243,16 +316,26 @@ impl Control {
             has_changed
         });
     }
-}
 
-fn perform(orders: &mut Orders, clients: &mut Operators, now: Duration) {
-    while let Some(action) = orders.poll(now) {
-        match action {
-            Action::Open(user) => clients.open(user, orders.name_of(user)),
-            Action::Close(user) => clients.close(user),
-            Action::Move(user, order) => clients.order(user, order),
-            Action::Abandon(user) => {
-                clients.abandoned(&orders.name_of(user));
+    fn perform(&self, orders: &mut Orders, clients: &mut Operators, now: Duration) {
+        while let Some(action) = orders.poll(now) {
+            match action {
+                Action::Open(user) => clients.open(user, orders.name_of(user)),
+                Action::Close(user) => clients.close(user),
+                Action::Move(user, order) => {
+                    let trip = match &order {
+                        Order::Trip(_, trip, _) => Some(*trip),
+                        _ => None,
+                    };
+                    let is_given = clients.order(user, order);
+                    if let Some(trip) = trip.filter(|_| !is_given) {
+                        orders.trip_ended(trip);
+                        self.end_trip(trip, "too many messages wait for the mediator".to_owned());
+                    }
+                }
+                Action::Abandon(user) => {
+                    clients.abandoned(&orders.name_of(user));
+                }
             }
         }
     }

@@ -77,7 +77,7 @@ impl Door {
             stamp,
             message,
             deadline: deadline.min(MAX_DEADLINE),
-            asker: Some(asker),
+            asker: Some(asker.into()),
             _permit: None,
         })));
     }

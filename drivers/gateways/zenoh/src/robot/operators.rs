@@ -7,23 +7,25 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use amber_client::lease::{Claims, Terms, Use};
+use amber_client::lease::{Claims, Terms, Use, errand_over};
 use amber_client::proxy::{CollisionAvoidance, DriveToPoint, Roboclaw};
 use amber_client::{Client, Error, Proxy};
 use amber_proto::{Device, DeviceType, DriverMsg};
 use amber_robot::controls::Seat;
 use amber_robot::limits::{LEASE_PERIOD, MOTION_LIFE, SEAT_HOLD, TELL_AGAIN};
 use amber_robot::motion::{self, Motion};
-use amber_robot::robot::{Order, User};
+use amber_robot::robot::{News, Order, User};
+use amber_robot::trips::Trips;
 use amber_scene::moving;
 use amber_values::WheelSpeeds;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, sleep_until, timeout};
 
-use super::outbox::{Asker, Out, Outbox};
+use super::control::Input;
+use super::outbox::{Caller, Out, Outbox};
 use crate::counters::Counters;
 use crate::limits::{LAST_WORDS, MAX_CALLS, MAX_JOBS, MOTION_DEADLINE, RETRY};
 use crate::problem::{Kind, Problem};
@@ -34,18 +36,36 @@ pub(super) struct Operators {
     seat: Seat,
     outbox: Outbox,
     counters: Counters,
+    reports: Reports,
     handles: HashMap<User, Handle>,
     tasks: JoinSet<()>,
+}
+
+/// Where the clients report what happens.
+#[derive(Clone)]
+pub(super) struct Reports {
+    /// How trips go.
+    pub(super) news: mpsc::Sender<News>,
+    /// The ends of other errands.
+    pub(super) inputs: mpsc::UnboundedSender<Input>,
 }
 
 /// A request of an operator to a device, other than motion.
 pub(super) enum Job {
     /// An answer.
-    Ask(Device, Bytes, Duration, Asker),
+    Ask(Forwarded, Duration, Caller),
     /// Nothing. The query, if there is one, is answered when the message is sent.
-    Tell(Device, Bytes, Option<Asker>),
+    Tell(Forwarded, Option<Caller>),
     /// Something that goes on by itself.
     Order(Order),
+}
+
+/// A message for a device.
+pub(super) struct Forwarded {
+    pub(super) device: Device,
+    pub(super) message: Bytes,
+    /// The number of its errand, if it begins one.
+    pub(super) errand: Option<u64>,
 }
 
 struct Handle {
@@ -80,8 +100,15 @@ impl Refusals {
 
 impl Operators {
     /// If all operators may drive at the same time, they take no leases: the newest command counts.
-    pub(super) fn new(mediator: String, seat: Seat, outbox: Outbox, counters: Counters) -> Self {
+    pub(super) fn new(
+        mediator: String,
+        seat: Seat,
+        outbox: Outbox,
+        counters: Counters,
+        reports: Reports,
+    ) -> Self {
         Self {
+            reports,
             mediator,
             seat,
             outbox,
@@ -97,6 +124,9 @@ impl Operators {
         let (jobs, received) = mpsc::channel(MAX_JOBS);
         let refusals = Refusals::default();
         let task = Task {
+            trips: Trips::new(user, name.clone(), self.reports.news.clone()),
+            ends: HashMap::new(),
+            inputs: self.reports.inputs.clone(),
             name,
             seat: self.seat,
             refusals: refusals.clone(),
@@ -132,21 +162,20 @@ impl Operators {
         self.handles.remove(&user);
     }
 
-    /// A motion, or the end of an errand.
-    pub(super) fn order(&self, user: User, order: Order) {
+    /// A motion, a trip, or the end of an errand; `false` if it is dropped.
+    pub(super) fn order(&self, user: User, order: Order) -> bool {
         let Some(handle) = self.handles.get(&user) else {
-            return;
+            return false;
         };
-        match order {
-            Order::Drive(device, speeds) => {
-                handle.motion.send_replace(Some((device, speeds)));
-            }
-            order => {
-                if handle.jobs.try_send(Job::Order(order)).is_err() {
-                    self.counters.count("orders_dropped_busy");
-                }
-            }
+        if let Order::Drive(device, speeds) = order {
+            handle.motion.send_replace(Some((device, speeds)));
+            return true;
         }
+        let is_given = handle.jobs.try_send(Job::Order(order)).is_ok();
+        if !is_given {
+            self.counters.count("orders_dropped_busy");
+        }
+        is_given
     }
 
     /// Forwards a job; returns it if too many wait.
@@ -177,14 +206,24 @@ struct Task {
     outbox: Outbox,
     counters: Counters,
     calls: Arc<Semaphore>,
+    trips: Trips,
+    /// The tasks that wait for the ends of errands.
+    ends: HashMap<Device, AbortHandle>,
+    inputs: mpsc::UnboundedSender<Input>,
 }
 
 /// The newest motion of an operator.
 type Motions = watch::Receiver<Option<(Device, WheelSpeeds)>>;
 
 impl Task {
-    async fn run(self, mut motions: Motions, mut jobs: mpsc::Receiver<Job>) {
+    async fn run(mut self, mut motions: Motions, mut jobs: mpsc::Receiver<Job>) {
         let Some(client) = self.connected(&motions).await else {
+            while let Ok(job) = jobs.try_recv() {
+                if let Job::Order(Order::Trip(_, trip, _)) = job {
+                    let why = "the mediator cannot be reached".to_owned();
+                    self.trips.refuse(trip, why).await;
+                }
+            }
             return;
         };
         let terms = Terms::new(self.name.clone()).with_period(LEASE_PERIOD);
@@ -209,6 +248,7 @@ impl Task {
         while let Ok(job) = jobs.try_recv() {
             self.perform(&client, &mut claims, job).await;
         }
+        self.ends.values().for_each(AbortHandle::abort);
         client.close().await;
     }
 
@@ -276,15 +316,23 @@ impl Task {
 
     /// Takes the lease for a message that begins an errand.
     async fn may_send(
-        &self,
+        &mut self,
         client: &Client,
         claims: &mut Claims,
-        device: Device,
-        message: &Bytes,
+        forwarded: &Forwarded,
     ) -> Result<(), Error> {
-        match motion::of(device, Device::MEDIATOR, message) {
-            Ok(Motion::Begin(_)) => self.may_move(client, claims, device, Use::Errand).await,
+        let device = forwarded.device;
+        match motion::of(device, Device::MEDIATOR, &forwarded.message) {
+            Ok(Motion::Begin(_)) => {
+                self.trips.supersede(device);
+                self.may_move(client, claims, device, Use::Errand).await?;
+                if let Some(number) = forwarded.errand {
+                    self.watch_end(client, device, number);
+                }
+                Ok(())
+            }
             Ok(Motion::End(_)) => {
+                self.trips.supersede(device);
                 claims.release(device);
                 Ok(())
             }
@@ -292,12 +340,26 @@ impl Task {
         }
     }
 
-    async fn perform(&self, client: &Client, claims: &mut Claims, job: Job) {
+    /// Reports when the robot has arrived, so that it does not count as driven any more.
+    fn watch_end(&mut self, client: &Client, device: Device, number: u64) {
+        let (proxy, inputs) = (client.device(device), self.inputs.clone());
+        let task = tokio::spawn(async move {
+            errand_over(&proxy).await;
+            let _ = inputs.send(Input::ErrandEnded(device, number));
+        });
+        if let Some(before) = self.ends.insert(device, task.abort_handle()) {
+            before.abort();
+        }
+        self.ends.retain(|_, task| !task.is_finished());
+    }
+
+    async fn perform(&mut self, client: &Client, claims: &mut Claims, job: Job) {
         match job {
             Job::Order(Order::Drive(device, speeds)) => {
                 self.send_speeds(client, device, speeds).await;
             }
             Job::Order(Order::Stop(device)) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+                self.trips.supersede(device);
                 let driver = DriveToPoint::new(self.without_waiting(client, device));
                 self.report(device, &driver.stop().await);
                 claims.release(device);
@@ -307,6 +369,7 @@ impl Task {
             }
             Job::Order(Order::Halt(is_halted)) => self.halt(client, is_halted),
             Job::Order(Order::Targets(device, targets)) => {
+                self.trips.supersede(device);
                 // The end of an errand: the targets of others are no business of this operator.
                 let may = match targets.is_empty() {
                     true => !claims.is_denied(device),
@@ -323,13 +386,24 @@ impl Task {
                     claims.release(device);
                 }
             }
-            // Operators name their orders themselves, and save maps, in messages of their own.
-            Job::Order(Order::Trip(..) | Order::CancelTrip(_) | Order::SaveMap(..)) => {}
+            Job::Order(Order::Trip(device, trip, targets)) => {
+                self.trips.supersede(device);
+                match self.may_move(client, claims, device, Use::Errand).await {
+                    Ok(()) => self.trips.begin(client, device, trip, targets),
+                    Err(error) => self.trips.refuse(trip, error.to_string()).await,
+                }
+            }
+            Job::Order(Order::CancelTrip(trip)) => self.trips.cancel(trip),
+            // Operators save maps and say where the robot is in messages of their own.
+            Job::Order(Order::Here(..) | Order::SaveMap(..)) => {}
             Job::Order(Order::Message(device, message)) => {
                 self.report(device, &client.device(device).send_raw(message).await);
             }
-            Job::Tell(device, message, asker) => {
-                let may = self.may_send(client, claims, device, &message).await;
+            Job::Tell(forwarded, asker) => {
+                let may = self.may_send(client, claims, &forwarded).await;
+                let Forwarded {
+                    device, message, ..
+                } = forwarded;
                 let proxy = self.without_waiting(client, device);
                 let sent = match may {
                     Ok(()) => proxy.command_raw(message).await,
@@ -343,16 +417,19 @@ impl Task {
                     });
                 }
             }
-            Job::Ask(device, message, deadline, asker) => {
+            Job::Ask(forwarded, deadline, asker) => {
                 let Ok(permit) = self.calls.clone().try_acquire_owned() else {
                     let problem = format!("more than {MAX_CALLS} requests wait for their answers");
                     let problem = Problem::new(Kind::Busy, problem);
                     return self.outbox.send(Out::Refuse(asker, problem));
                 };
-                if let Err(error) = self.may_send(client, claims, device, &message).await {
+                if let Err(error) = self.may_send(client, claims, &forwarded).await {
                     let problem = Problem::from(&error);
                     return self.outbox.send(Out::Refuse(asker, problem));
                 }
+                let Forwarded {
+                    device, message, ..
+                } = forwarded;
                 let proxy = client.device(device).with_deadline(deadline);
                 let outbox = self.outbox.clone();
                 tokio::spawn(async move {

@@ -23,6 +23,7 @@ use amber_values::WheelSpeeds;
 use bytes::Bytes;
 use prost::Message;
 
+use self::errands::Errands;
 use super::seats::{SeatAction, SeatRequest, Seats, occupied};
 use crate::config::Controls;
 use crate::health::SeatInfo;
@@ -33,6 +34,8 @@ use crate::limits::{
 use crate::names::{Name, ROS_OPERATOR};
 use crate::problem::{Kind, Problem};
 use crate::stamp::OrderStamp;
+
+mod errands;
 
 /// The operators and the seat of the robot.
 #[derive(Debug)]
@@ -47,6 +50,7 @@ pub struct Orders {
     operators: BTreeMap<Program, Operator>,
     last_user: u32,
     actions: VecDeque<Action>,
+    errands: Errands,
 }
 
 /// A program of an operator.
@@ -116,6 +120,7 @@ impl Orders {
             operators: BTreeMap::new(),
             last_user: 0,
             actions: VecDeque::new(),
+            errands: Errands::default(),
         }
     }
 
@@ -138,12 +143,7 @@ impl Orders {
         message: Bytes,
     ) -> Result<Accepted, Problem> {
         let (device, wheels) = (address.device, self.controls.robot.wheels);
-        let is_shown = self.devices.is_empty() || self.devices.contains(&device);
-        // The mediator lets programs of its own machine start and stop drivers, and this is one.
-        if !is_shown || device.device_type == DeviceType::MEDIATOR {
-            let problem = format!("the fleet does not see {device}");
-            return Err(Problem::new(Kind::NoSuchDevice, problem));
-        }
+        self.check_shown(device)?;
         let asks = has_answer(&message, address.way)?;
         let motion = motion::of(device, wheels, &message)
             .map_err(|_| Problem::new(Kind::BadRequest, format!("invalid message for {device}")))?;
@@ -192,6 +192,7 @@ impl Orders {
                 self.check_seat(now, robot, &address.who)?;
                 let begun = self.helm.begin(now, user, errand);
                 begun.map_err(|_| self.occupied(now, robot))?;
+                self.number_errand(device);
                 Some(message)
             }
             // A stop is always allowed.
@@ -208,6 +209,18 @@ impl Orders {
             Some(rest) if asks => Accepted::Ask(user, rest),
             Some(rest) => Accepted::Tell(user, rest),
         })
+    }
+
+    fn check_shown(&self, device: Device) -> Result<(), Problem> {
+        let is_shown = self.devices.is_empty() || self.devices.contains(&device);
+        // The mediator lets programs of its own machine start and stop drivers, and this is one.
+        match is_shown && device.device_type != DeviceType::MEDIATOR {
+            true => Ok(()),
+            false => {
+                let problem = format!("the fleet does not see {device}");
+                Err(Problem::new(Kind::NoSuchDevice, problem))
+            }
+        }
     }
 
     /// An operator's program has a token, so its end will be noticed. It is admitted immediately,

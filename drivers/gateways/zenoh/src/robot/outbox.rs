@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use amber_ros2::attachment::LENGTH;
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use zenoh::bytes::Encoding;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::qos::CongestionControl;
@@ -24,9 +24,9 @@ use crate::quota::Place;
 /// changes when drivers do.
 pub(super) enum Out {
     /// The answer of a device.
-    Answer(Asker, Bytes),
+    Answer(Caller, Bytes),
     /// The reason why there is no answer.
-    Refuse(Asker, Problem),
+    Refuse(Caller, Problem),
     /// The reply of a service of ROS 2, with its attachment if the client expects one.
     RosReply(Asker, Vec<u8>, Option<[u8; LENGTH]>),
     /// Facts about the robot, with their keys.
@@ -47,6 +47,20 @@ pub(super) enum Out {
 pub(super) enum Fact {
     Json(String),
     Protobuf(Vec<u8>),
+}
+
+/// The receiver of the answer of a device.
+pub(super) enum Caller {
+    /// A program in the fleet.
+    Query(Asker),
+    /// A task of the robot.
+    Task(oneshot::Sender<Result<Bytes, Problem>>),
+}
+
+impl From<Asker> for Caller {
+    fn from(asker: Asker) -> Self {
+        Self::Query(asker)
+    }
 }
 
 /// A query that waits for its answer.
@@ -79,8 +93,13 @@ impl Outbox {
     }
 
     pub(super) fn send(&self, out: Out) {
-        // The thread ends last.
-        let _ = self.0.send(out);
+        // No link is in the way to a task, which may be gone.
+        match out {
+            Out::Answer(Caller::Task(task), answer) => drop(task.send(Ok(answer))),
+            Out::Refuse(Caller::Task(task), problem) => drop(task.send(Err(problem))),
+            // The thread ends last.
+            out => drop(self.0.send(out)),
+        }
     }
 }
 
@@ -88,17 +107,18 @@ fn run(session: &Session, counters: &Counters, outs: &Receiver<Out>) {
     let mut tokens: HashMap<String, LivelinessToken> = HashMap::new();
     while let Ok(out) = outs.recv() {
         let (name, sent) = match out {
-            Out::Answer(asker, answer) => {
+            Out::Answer(Caller::Query(asker), answer) => {
                 let reply = asker.query.reply(&asker.key, answer.to_vec());
                 let reply = reply.encoding(Encoding::APPLICATION_PROTOBUF);
                 ("answers", reply.wait())
             }
-            Out::Refuse(asker, problem) => {
+            Out::Refuse(Caller::Query(asker), problem) => {
                 let text = serde_json::to_string(&problem).unwrap_or_default();
                 let reply = asker.query.reply_err(text);
                 let reply = reply.encoding(Encoding::APPLICATION_JSON);
                 ("refusals", reply.wait())
             }
+            Out::Answer(Caller::Task(_), _) | Out::Refuse(Caller::Task(_), _) => continue,
             Out::RosReply(asker, payload, attachment) => {
                 let reply = asker.query.reply(&asker.key, payload);
                 let reply = reply.encoding(Encoding::APPLICATION_CDR);

@@ -3,6 +3,7 @@
 //! ```text
 //!   devices --> sources: one task for each --> publishers --> Zenoh     (node: each layout)
 //!   cmd_vel, goal_pose, stop --> inputs --> control, as one operator
+//!   navigate_to_pose --> navigate: its goals are trips of this operator
 //! ```
 //!
 //! A source queries its device only while one of its topics has subscribers. Commands go to the
@@ -16,7 +17,7 @@ use amber_client::Client;
 use amber_client::values::MapPose;
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
-use amber_robot::robot::Robot;
+use amber_robot::robot::{Robot, Trip, TripNews};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use zenoh::Session;
@@ -40,8 +41,10 @@ use crate::ros::topics::{Topic, TopicSet};
 
 mod asking;
 mod inputs;
+mod navigate;
 mod node;
 mod plans;
+mod services;
 mod sources;
 
 /// The inputs of the node.
@@ -60,6 +63,8 @@ pub(super) struct Ros {
     pub(super) counters: Counters,
     pub(super) clocks: Clocks,
     pub(super) goals: Goals,
+    /// How the goals of the action go.
+    pub(super) trips: mpsc::UnboundedReceiver<(Trip, TripNews)>,
 }
 
 /// The state that all sources share.
@@ -116,7 +121,7 @@ impl Ros {
             counters: self.counters,
         };
         // These live until the robot leaves.
-        let _declared = inputs.declare().await?;
+        let _declared = inputs.declare(self.trips).await?;
         let mut running = Running::default();
         running
             .1

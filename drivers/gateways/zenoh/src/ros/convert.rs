@@ -10,7 +10,8 @@ use amber_foxglove::EvenScan;
 use amber_map::{Cell, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist as Motion, Wheels};
 use amber_navigation::odometry::Odometry as WheelOdometry;
-use amber_proto::location::{Covariance, Quality};
+use amber_proto::location::{Covariance, KnownPose, Quality};
+use amber_robot::here;
 use amber_ros2::messages::{
     Header, Imu, JointState, LaserScan, MagneticField, MapMetaData, OccupancyGrid, Odometry, Path,
     Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Time, Transform,
@@ -366,7 +367,7 @@ pub enum Refusal {
     #[error("the command comes from the future: the clocks do not agree")]
     Future,
     /// It is in another frame than the map.
-    #[error("goals must be in the frame {expected}, not in '{found}'")]
+    #[error("the pose must be in the frame {expected}, not in '{found}'")]
     Frame {
         /// That of the map.
         expected: String,
@@ -402,18 +403,35 @@ pub fn stamp_ns(command: &TwistStamped) -> Option<u64> {
 /// # Errors
 /// It is in another frame than the map, or a number is not finite.
 pub fn goal(goal: &PoseStamped, frames: &Frames) -> Result<Target, Refusal> {
-    let found = goal.header.frame_id.trim_start_matches('/');
-    if found != frames.map {
-        return Err(Refusal::Frame {
-            expected: frames.map.clone(),
-            found: found.to_owned(),
-        });
-    }
+    check_frame(&goal.header, frames)?;
     let place = goal.pose.position;
     match place.x.is_finite() && place.y.is_finite() {
         // The map of Amber has y down.
         true => Ok(Target::new(place.x, 0.0 - place.y)),
         false => Err(Refusal::NotFinite),
+    }
+}
+
+/// The pose of the robot as a node knows it, for the location driver.
+///
+/// # Errors
+/// It is in another frame than the map, or a number is not finite.
+pub fn here(known: &PoseWithCovarianceStamped, frames: &Frames) -> Result<KnownPose, Refusal> {
+    check_frame(&known.header, frames)?;
+    let PoseWithCovariance { pose, covariance } = known.pose;
+    let place = Pose::new(pose.position.x, pose.position.y, pose.orientation.yaw());
+    let mut all = [0.0; 36];
+    all.copy_from_slice(covariance.as_flattened());
+    here::known_pose(place.into(), &all).map_err(|_| Refusal::NotFinite)
+}
+
+fn check_frame(header: &Header, frames: &Frames) -> Result<(), Refusal> {
+    match header.frame_id.trim_start_matches('/') {
+        found if found == frames.map => Ok(()),
+        found => Err(Refusal::Frame {
+            expected: frames.map.clone(),
+            found: found.to_owned(),
+        }),
     }
 }
 
@@ -435,7 +453,9 @@ fn transform(place: Pose, parent: &str, child: &str, stamp_ns: u64) -> Transform
     }
 }
 
-fn ros_pose(pose: Pose) -> RosPose {
+/// A pose on the floor.
+#[must_use]
+pub fn ros_pose(pose: Pose) -> RosPose {
     RosPose::flat(pose.at.x, pose.at.y, pose.heading)
 }
 

@@ -48,21 +48,26 @@ impl Layout {
         }
     }
 
-    /// The key expression of the tokens of those who publish a topic.
+    /// The key expression of the tokens of those who publish a topic, or call a service.
     ///
     /// A node with `rmw_zenoh` has its own tokens. The nodes behind a bridge share one:
     /// it goes with the last of them, and with the bridge.
     #[must_use]
-    pub fn publishers(self, config: &RosConfig, topic: Topic) -> String {
+    pub fn senders(self, config: &RosConfig, topic: Topic) -> String {
         let name = config.name(topic);
+        let kind = match topic {
+            Topic::SendGoal => EntityKind::Client,
+            _ => EntityKind::Publisher,
+        };
+        let kind = kind.code();
         match self {
             Self::RmwZenoh => {
                 let name = name.replace('/', "%");
-                format!("@ros2_lv/{}/*/*/*/MP/*/*/*/{name}/**", config.domain)
+                format!("@ros2_lv/{}/*/*/*/{kind}/*/*/*/{name}/**", config.domain)
             }
             Self::Ros2dds => {
                 let name = ros2dds::name_part(&name).expect("a checked name");
-                format!("@/*/@ros2_lv/MP/{name}/**")
+                format!("@/*/@ros2_lv/{kind}/{name}/**")
             }
         }
     }
@@ -156,7 +161,10 @@ mod tests {
     #[test]
     fn publishers_are_found_by_their_tokens() {
         let config = config("namespace = '/lab/r1'");
-        let publishers = |layout: Layout| layout.publishers(&config, Topic::CmdVel);
+        let publishers = |layout: Layout| layout.senders(&config, Topic::CmdVel);
+        let clients = Layout::RmwZenoh.senders(&config, Topic::SendGoal);
+        let action = "%lab%r1%navigate_to_pose%_action%send_goal";
+        assert_eq!(clients, format!("@ros2_lv/0/*/*/*/SC/*/*/*/{action}/**"));
         let rmw_zenoh = "@ros2_lv/0/*/*/*/MP/*/*/*/%lab%r1%cmd_vel/**";
         assert_eq!(publishers(Layout::RmwZenoh), rmw_zenoh);
         let ros2dds = publishers(Layout::Ros2dds);

@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use amber_navigation::kinematics::Twist as Motion;
-use amber_proto::{Device, DeviceMessage, drive_to_point, roboclaw};
+use amber_proto::{Device, DeviceMessage, drive_to_point, location, mapping, roboclaw};
+use amber_robot::maps;
 use amber_robot::robot::Robot;
 use amber_ros2::attachment::{AttachmentError, Gid};
-use amber_ros2::messages::{PoseStamped, Twist, TwistStamped};
+use amber_ros2::messages::{
+    PoseStamped, PoseWithCovarianceStamped, SaveMapRequest, Twist, TwistStamped,
+};
 use amber_ros2::{Attachment, CdrError, RosMessage, RosType, decode};
 use amber_values::{Row, Target, WheelSpeeds};
 use bytes::Bytes;
@@ -31,6 +34,8 @@ pub enum Wish {
     TwistStamped,
     /// `goal_pose`.
     Goal,
+    /// `initialpose`.
+    Here,
 }
 
 /// The metadata of a message.
@@ -116,7 +121,9 @@ impl Wish {
         let stamped =
             has_stamped.then_some((Topic::CmdVel, Self::TwistStamped, TwistStamped::TYPE));
         let goal = Some((Topic::GoalPose, Self::Goal, PoseStamped::TYPE));
-        let all = [plain, stamped, goal].into_iter().flatten();
+        let here = PoseWithCovarianceStamped::TYPE;
+        let here = Some((Topic::InitialPose, Self::Here, here));
+        let all = [plain, stamped, goal, here].into_iter().flatten();
         all.filter(|(topic, ..)| config.topics.contains(*topic))
             .collect()
     }
@@ -154,6 +161,12 @@ impl Inbox {
     #[must_use]
     pub fn is_for_goals(&self) -> bool {
         self.wish == Wish::Goal
+    }
+
+    /// Whether its messages say where the robot is.
+    #[must_use]
+    pub fn is_for_poses(&self) -> bool {
+        self.wish == Wish::Here
     }
 
     /// The publisher of the last message, if it has named itself.
@@ -226,6 +239,15 @@ impl Inbox {
                     message: targets(&[goal]),
                 }
             }
+            Wish::Here => {
+                let known = decode::<PoseWithCovarianceStamped>(payload)?;
+                let mut message = location::DriverMsg::data();
+                message.set_pose = Some(convert::here(&known, &self.config.frames)?);
+                Command {
+                    device: self.robot.location,
+                    message: message.encode_to_vec().into(),
+                }
+            }
         };
         self.last = number.or(self.last);
         Ok(command)
@@ -241,6 +263,38 @@ impl Inbox {
             device: self.robot.wheels,
             message: wheels(speeds.ok_or(convert::Refusal::NotFinite)?),
         })
+    }
+}
+
+/// The message that saves the map that is being made, under the name in a request.
+#[must_use]
+pub fn save_map(robot: &Robot, request: &SaveMapRequest) -> Command {
+    let mut message = mapping::DriverMsg::data();
+    // The answer is asked for: the number is that of the client that asks.
+    message.syn_num = Some(1);
+    message.save_map = Some(mapping::SaveMap {
+        name: Some(maps::name_of(&request.map_url).to_owned()),
+        // As the map savers of ROS.
+        replace: Some(true),
+        ..mapping::SaveMap::default()
+    });
+    Command {
+        device: robot.mapping,
+        message: message.encode_to_vec().into(),
+    }
+}
+
+/// The answer of the driver to [`save_map`].
+///
+/// # Errors
+/// The reason why the map is not saved.
+pub fn saved(answer: Bytes) -> Result<(), String> {
+    let answer = mapping::DriverMsg::decode(answer);
+    let answer = answer.map_err(|_| "the answer of the driver cannot be read".to_owned())?;
+    match (answer.saved_map, answer.save_refused) {
+        (Some(_), _) => Ok(()),
+        (None, Some(why)) => Err(why),
+        (None, None) => Err("the driver does not save maps".to_owned()),
     }
 }
 
@@ -450,11 +504,11 @@ mod tests {
             let all = Wish::all(layout, &inbox(Wish::Twist, table).config);
             all.into_iter().map(|(_, wish, _)| wish).collect::<Vec<_>>()
         };
-        use Wish::{Goal, Twist, TwistStamped};
+        use Wish::{Goal, Here, Twist, TwistStamped};
         let stamped = "stamped_cmd_vel = true";
-        assert_eq!(wishes(Layout::Ros2dds, ""), [Twist, Goal]);
-        assert_eq!(wishes(Layout::Ros2dds, stamped), [TwistStamped, Goal]);
-        let both = [Twist, TwistStamped, Goal];
+        assert_eq!(wishes(Layout::Ros2dds, ""), [Twist, Goal, Here]);
+        assert_eq!(wishes(Layout::Ros2dds, stamped), [TwistStamped, Goal, Here]);
+        let both = [Twist, TwistStamped, Goal, Here];
         assert_eq!(wishes(Layout::RmwZenoh, stamped), both);
         assert_eq!(wishes(Layout::Ros2dds, "topics = ['goal_pose']"), [Goal]);
     }
@@ -508,13 +562,70 @@ mod tests {
         assert_eq!(speeds(&wheels), WheelSpeeds::STOP);
     }
 
+    #[test]
+    fn a_node_says_where_the_robot_is() {
+        let mut inbox = inbox(Wish::Here, "");
+        let known = |frame: &str, x: f64| {
+            let mut known = PoseWithCovarianceStamped {
+                header: Header::new(0, frame),
+                ..PoseWithCovarianceStamped::default()
+            };
+            known.pose.pose = Pose::flat(x, -2.0, 0.5);
+            (known.pose.covariance[0][0], known.pose.covariance[1][1]) = (0.25, 0.25);
+            encode(&known)
+        };
+        let mut read = |payload: &[u8]| {
+            let attachment = attachment(1, 9_000);
+            let read = inbox.read(NOW, NOW_NS, attached(&attachment), payload);
+            inbox.last = None;
+            read
+        };
+        let command = read(&known("map", 1.0)).unwrap();
+        assert_eq!(command.device, Controls::default().robot.location);
+        let sent = location::DriverMsg::decode(command.message).unwrap();
+        let pose = sent.set_pose.unwrap();
+        // The map of Amber has y down.
+        assert_eq!((pose.x, pose.y, pose.sigma), (1.0, 2.0, Some(0.5)));
+        assert!((pose.alfa + 0.5).abs() < 1e-9 && pose.sigma_alfa.is_none());
+        let dropped = |read: Result<Command, Dropped>| read.unwrap_err().counter();
+        assert_eq!(dropped(read(&known("r1/odom", 1.0))), "ros_dropped_frame");
+        assert_eq!(
+            dropped(read(&known("map", f64::NAN))),
+            "ros_dropped_not_finite"
+        );
+    }
+
+    #[test]
+    fn a_map_is_saved_under_the_name_of_the_file() {
+        let robot = Controls::default().robot;
+        for (url, name) in [("file:///tmp/lab", "lab"), ("lab", "lab"), ("", "map")] {
+            let request = SaveMapRequest {
+                map_url: url.to_owned(),
+                ..SaveMapRequest::default()
+            };
+            let command = save_map(&robot, &request);
+            let sent = mapping::DriverMsg::decode(command.message).unwrap();
+            assert_eq!(sent.save_map.unwrap().name(), name);
+        }
+        let mut answer = mapping::DriverMsg::data();
+        let mut read = |change: &dyn Fn(&mut mapping::DriverMsg)| {
+            change(&mut answer);
+            saved(answer.encode_to_vec().into())
+        };
+        assert!(read(&|_| {}).unwrap_err().contains("does not save maps"));
+        let refused = read(&|it| it.save_refused = Some("there is no map".to_owned()));
+        assert_eq!(refused.unwrap_err(), "there is no map");
+        assert_eq!(read(&|it| it.saved_map = Some(Default::default())), Ok(()));
+        assert!(saved(Bytes::from_static(b"\xff")).is_err());
+    }
+
     proptest! {
         #[test]
         fn no_bytes_cause_a_panic(
             attachment in prop::option::of(prop::collection::vec(any::<u8>(), 0..40)),
             payload in prop::collection::vec(any::<u8>(), 0..120),
         ) {
-            for wish in [Wish::Twist, Wish::TwistStamped, Wish::Goal] {
+            for wish in [Wish::Twist, Wish::TwistStamped, Wish::Goal, Wish::Here] {
                 let attached = Envelope::Attachment(attachment.as_deref());
                 let _ = inbox(wish, "").read(NOW, NOW_NS, attached, &payload);
                 let _ = inbox(wish, "").read(NOW, NOW_NS, Envelope::Stamp(None), &payload);

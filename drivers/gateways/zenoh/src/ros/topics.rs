@@ -1,11 +1,9 @@
 //! The topics and services of the node. PURE.
 
-use amber_ros2::messages::{
-    DiagnosticArray, Imu, JointState, LaserScan, MagneticField, OccupancyGrid, Odometry, Path,
-    PoseStamped, PoseWithCovarianceStamped, Text, TfMessage, TriggerRequest, Twist, TwistStamped,
-};
-use amber_ros2::{Qos, RosMessage, RosType};
+use amber_ros2::Qos;
 use serde::Deserialize;
+
+use super::layout::Layout;
 
 /// A topic or service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -39,8 +37,31 @@ pub enum Topic {
     CmdVel,
     /// The commanded target.
     GoalPose,
+    /// The pose of the robot, as a node knows it.
+    #[serde(rename = "initialpose")]
+    InitialPose,
     /// Service: stops the robot.
     Stop,
+    /// Service: saves the map that is being made.
+    #[serde(rename = "map_saver/save_map")]
+    SaveMap,
+    /// Action: drives to a pose. It consists of the services and topics below.
+    NavigateToPose,
+    /// Its service for new goals.
+    #[serde(skip)]
+    SendGoal,
+    /// Its service to cancel goals.
+    #[serde(skip)]
+    CancelGoal,
+    /// Its service for results.
+    #[serde(skip)]
+    GetResult,
+    /// Its topic of progress.
+    #[serde(skip)]
+    Feedback,
+    /// Its topic of the states of goals.
+    #[serde(skip)]
+    Status,
 }
 
 /// Several topics.
@@ -48,8 +69,8 @@ pub enum Topic {
 pub struct TopicSet(u32);
 
 impl Topic {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
+    /// All of them, without the parts of actions.
+    pub const ALL: [Self; 18] = [
         Self::Scan,
         Self::Odom,
         Self::Tf,
@@ -64,7 +85,10 @@ impl Topic {
         Self::Diagnostics,
         Self::CmdVel,
         Self::GoalPose,
+        Self::InitialPose,
         Self::Stop,
+        Self::SaveMap,
+        Self::NavigateToPose,
     ];
 
     /// The name without a namespace.
@@ -85,29 +109,22 @@ impl Topic {
             Self::Diagnostics => "diagnostics",
             Self::CmdVel => "cmd_vel",
             Self::GoalPose => "goal_pose",
+            Self::InitialPose => "initialpose",
             Self::Stop => "stop",
+            Self::SaveMap => "map_saver/save_map",
+            Self::NavigateToPose => "navigate_to_pose",
+            Self::SendGoal => "navigate_to_pose/_action/send_goal",
+            Self::CancelGoal => "navigate_to_pose/_action/cancel_goal",
+            Self::GetResult => "navigate_to_pose/_action/get_result",
+            Self::Feedback => "navigate_to_pose/_action/feedback",
+            Self::Status => "navigate_to_pose/_action/status",
         }
     }
 
-    /// The types. A motion may have a header or not.
+    /// Whether nodes of a layout find it. The clients of actions need nodes with `rmw_zenoh`.
     #[must_use]
-    pub fn types(self) -> Vec<RosType> {
-        match self {
-            Self::Scan => vec![LaserScan::TYPE],
-            Self::Odom => vec![Odometry::TYPE],
-            Self::Tf | Self::TfStatic => vec![TfMessage::TYPE],
-            Self::JointStates => vec![JointState::TYPE],
-            Self::Imu => vec![Imu::TYPE],
-            Self::Mag => vec![MagneticField::TYPE],
-            Self::Pose => vec![PoseWithCovarianceStamped::TYPE],
-            Self::Map => vec![OccupancyGrid::TYPE],
-            Self::RobotDescription => vec![Text::TYPE],
-            Self::Plan => vec![Path::TYPE],
-            Self::Diagnostics => vec![DiagnosticArray::TYPE],
-            Self::CmdVel => vec![Twist::TYPE, TwistStamped::TYPE],
-            Self::GoalPose => vec![PoseStamped::TYPE],
-            Self::Stop => vec![TriggerRequest::TYPE],
-        }
+    pub fn is_in(self, layout: Layout) -> bool {
+        layout == Layout::RmwZenoh || !self.name().contains("/_action/")
     }
 
     /// The quality of service that peers expect.
@@ -115,16 +132,10 @@ impl Topic {
     pub fn qos(self) -> Qos {
         match self {
             Self::Scan | Self::Imu | Self::Mag => Qos::SENSOR_DATA,
-            Self::TfStatic | Self::Map | Self::RobotDescription => Qos::LATCHED,
+            Self::TfStatic | Self::Map | Self::RobotDescription | Self::Status => Qos::LATCHED,
             Self::Tf => Qos::DEFAULT.with_depth(100),
             _ => Qos::DEFAULT,
         }
-    }
-
-    /// Whether programs send it to the robot.
-    #[must_use]
-    pub fn is_input(self) -> bool {
-        matches!(self, Self::CmdVel | Self::GoalPose | Self::Stop)
     }
 }
 

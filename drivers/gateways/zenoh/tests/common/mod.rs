@@ -20,6 +20,7 @@ use zenoh::sample::SampleKind;
 use zenoh::{Config, Session, Wait};
 
 pub(crate) mod link;
+pub(crate) mod world;
 
 /// Longer than any operation takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,6 @@
 use amber_proto::{drive_to_point, dummy, roboclaw};
-use amber_values::WheelSpeeds;
+use amber_robot::robot::Trip;
+use amber_values::{Target, WheelSpeeds};
 
 use super::*;
 
@@ -212,6 +213,96 @@ fn an_errand_ends_soon_after_the_last_sign_of_life() {
             dummy::DriverMsg::data(),
         );
     }
+}
+
+/// A trip of ROS, or of another operator.
+fn travel(world: &mut World, who: &str, trip: u64) -> Result<(), Kind> {
+    let (now, program) = (world.now, program(who));
+    let target = Target::new(1.0, 2.0);
+    let begun = (world.orders).travel(now, &program, DRIVER, Trip(trip), target);
+    begun.map_err(|problem| problem.kind)
+}
+
+fn driven(world: &World) -> Vec<bool> {
+    world.orders.operators().iter().map(|(_, it)| *it).collect()
+}
+
+#[test]
+fn a_trip_obeys_the_rules_of_errands() {
+    let mut world = World::new();
+    let trip = |number| Order::Trip(DRIVER, Trip(number), vec![Target::new(1.0, 2.0)]);
+    assert_eq!(world.drive("alice", 1, GO), Ok(Accepted::Done));
+    assert_eq!(travel(&mut world, "ros", 1), Err(Kind::Occupied));
+    world.advance_ms(2_000);
+    assert_eq!(travel(&mut world, "ros", 2), Ok(()));
+    assert_eq!(world.drive("alice", 2, GO), Err(Kind::Occupied));
+    let begun = world.advance_ms(1_499);
+    assert!(
+        begun.contains(&(2_000, Action::Move(User(2), trip(2)))),
+        "{begun:?}"
+    );
+    assert_eq!(driven(&world), [false, true]);
+    // Without signs of life, it ends.
+    let ended = world.advance_ms(1);
+    let end = Action::Move(User(2), Order::Targets(DRIVER, Vec::new()));
+    assert!(
+        ended.contains(&(3_500, Action::Abandon(User(2)))),
+        "{ended:?}"
+    );
+    assert!(ended.contains(&(3_500, end)), "{ended:?}");
+
+    // A motion of the same operator ends it, too.
+    assert_eq!(travel(&mut world, "ros", 3), Ok(()));
+    world.advance_ms(0);
+    assert_eq!(world.drive("ros", 1, GO), Ok(Accepted::Done));
+    let end = Action::Move(User(2), Order::Targets(DRIVER, Vec::new()));
+    assert_eq!(world.advance_ms(0)[0].1, end);
+    let hidden = Device::new(DeviceType::MEDIATOR, 0);
+    let target = Target::new(1.0, 2.0);
+    let refused = (world.orders).travel(world.now, &program("ros"), hidden, Trip(4), target);
+    assert_eq!(refused.unwrap_err().kind, Kind::NoSuchDevice);
+}
+
+#[test]
+fn an_errand_that_is_over_needs_no_sign_of_life() {
+    let mut world = World::new();
+    assert_eq!(travel(&mut world, "ros", 1), Ok(()));
+    assert_eq!(travel(&mut world, "ros", 2), Ok(()));
+    // Only the end of the newest one counts.
+    world.orders.trip_ended(Trip(1));
+    assert_eq!(driven(&world), [true]);
+    world.orders.trip_ended(Trip(2));
+    assert_eq!(driven(&world), [false]);
+    let quiet = world.advance_ms(5_000);
+    let abandons = |(_, it): &(u64, Action)| matches!(it, Action::Abandon(_));
+    assert!(!quiet.iter().any(abandons), "{quiet:?}");
+
+    // The same for messages with targets. A trip that is over ends nothing else.
+    assert_eq!(travel(&mut world, "ros", 3), Ok(()));
+    let set = |world: &mut World, sequence| {
+        let sent = world.send("ros", sequence, Way::Drive, DRIVER, targets(1));
+        assert!(sent.is_ok(), "{sent:?}");
+        world.orders.errand_of(DRIVER).unwrap()
+    };
+    let first = set(&mut world, 1);
+    world.orders.trip_ended(Trip(3));
+    assert_eq!(driven(&world), [true]);
+    let second = set(&mut world, 2);
+    world.orders.errand_ended(DRIVER, first);
+    assert_eq!(driven(&world), [true]);
+    world.orders.errand_ended(DRIVER, second);
+    assert_eq!(driven(&world), [false]);
+    assert_eq!(world.orders.errand_of(DRIVER), None);
+    // A trip is cancelled by its number.
+    assert_eq!(travel(&mut world, "ros", 5), Ok(()));
+    world.advance_ms(0);
+    world.orders.cancel_trip(&program("ros"), Trip(5));
+    world.orders.cancel_trip(&program("bob"), Trip(5));
+    let cancel = Action::Move(User(1), Order::CancelTrip(Trip(5)));
+    assert_eq!(
+        world.advance_ms(0),
+        [(world.now.as_millis() as u64, cancel)]
+    );
 }
 
 #[test]

@@ -4,15 +4,18 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use amber_ros2::messages::{TriggerRequest, TriggerResponse};
-use amber_ros2::{Attachment, EntityKind, RosMessage, encode};
-use tokio::sync::{Semaphore, mpsc};
+use amber_robot::robot::{Trip, TripNews};
+use amber_ros2::messages::{SaveMapRequest, SaveMapResponse, TriggerRequest, TriggerResponse};
+use amber_ros2::{EntityKind, decode};
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 use zenoh::Session;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
-use zenoh::query::{Query, Queryable};
 use zenoh::sample::{Sample, SampleKind};
 use zenoh::time::Timestamp;
 
@@ -21,15 +24,18 @@ use super::super::control::{Incoming, Input};
 use super::super::feed::unix_ns;
 use super::super::goals::Goals;
 use super::super::orders::Program;
-use super::super::outbox::{Asker, Out, Outbox, Permit};
+use super::super::outbox::{Caller, Outbox, Permit};
 use super::super::vigil::Sender;
 use super::Shared;
 use super::asking::Asking;
+use super::navigate::Navigate;
+use super::services::{Service, Services};
 use crate::counters::Counters;
 use crate::keys::{Address, Way};
-use crate::limits::{DEADLINE, MAX_ORDERS, MAX_QUESTIONS, MAX_ROS_DRIVERS};
+use crate::limits::{DEADLINE, MAX_ORDERS, MAX_ROS_DRIVERS, SAVE_DEADLINE};
+use crate::problem::Problem;
 use crate::ros::layout::Layout;
-use crate::ros::orders::{Command, Envelope, Inbox, Wish, stop};
+use crate::ros::orders::{Command, Envelope, Inbox, Wish, save_map, saved, stop};
 use crate::ros::topics::Topic;
 use crate::stamp::OrderStamp;
 
@@ -50,24 +56,35 @@ pub(super) struct Inputs {
 pub(super) struct Declared {
     _tokens: Vec<LivelinessToken>,
     _subscribers: Vec<Subscriber<()>>,
-    _queryables: Vec<Queryable<()>>,
+    _services: Vec<Service>,
+    action: Option<AbortHandle>,
+}
+
+impl Drop for Declared {
+    fn drop(&mut self) {
+        self.action.iter().for_each(AbortHandle::abort);
+    }
 }
 
 /// The channel to the thread that decides about orders.
-struct Door {
+pub(super) struct Door {
     inputs: mpsc::UnboundedSender<Input>,
-    counters: Counters,
+    pub(super) counters: Counters,
     orders: Arc<Semaphore>,
     start: Instant,
     clocks: Clocks,
     goals: Goals,
-    program: Program,
-    asking: Asking,
+    pub(super) program: Program,
+    pub(super) asking: Asking,
     sequence: Mutex<u64>,
 }
 
 impl Inputs {
-    pub(super) async fn declare(self) -> Result<Declared, zenoh::Error> {
+    /// `trips` tells how the goals of the action go.
+    pub(super) async fn declare(
+        self,
+        trips: mpsc::UnboundedReceiver<(Trip, TripNews)>,
+    ) -> Result<Declared, zenoh::Error> {
         let mut declared = Declared::default();
         let shared = &self.shared;
         let door = Arc::new(Door {
@@ -81,17 +98,32 @@ impl Inputs {
             asking: self.asking.clone(),
             sequence: Mutex::new(0),
         });
+        let services = Services {
+            shared: shared.clone(),
+            session: self.session.clone(),
+            outbox: self.outbox.clone(),
+            counters: self.counters.clone(),
+        };
         // All layouts together: their nodes are one operator.
         let tokens = Arc::new(Mutex::new(HashSet::new()));
         for &layout in &shared.config.layouts {
             self.subscribe(&mut declared, &door, layout).await?;
             if shared.has(Topic::Stop) {
-                self.serve(&mut declared, &door, layout).await?;
+                let service = self.serve_stop(&services, &door, layout).await?;
+                declared._services.push(service);
             }
-            if shared.has(Topic::CmdVel) || shared.has(Topic::GoalPose) {
-                self.watch_drivers(&mut declared, &door, &tokens, layout)
-                    .await?;
+            if shared.has(Topic::SaveMap) {
+                let service = self.serve_maps(&services, &door, layout).await?;
+                declared._services.push(service);
             }
+            self.watch_drivers(&mut declared, &door, &tokens, layout)
+                .await?;
+        }
+        let has_action = shared.has(Topic::NavigateToPose);
+        if has_action && shared.config.layouts.contains(&Layout::RmwZenoh) {
+            let goals = self.shared.goals.clone();
+            let action = Navigate::declare(&services, &door, goals, trips).await?;
+            declared.action = Some(tokio::spawn(action.run()).abort_handle());
         }
         Ok(declared)
     }
@@ -118,63 +150,62 @@ impl Inputs {
     }
 
     /// The service that stops the robot.
-    async fn serve(
+    async fn serve_stop(
         &self,
-        declared: &mut Declared,
+        services: &Services,
         door: &Arc<Door>,
         layout: Layout,
-    ) -> Result<(), zenoh::Error> {
-        let (topic, ros_type) = (Topic::Stop, TriggerRequest::TYPE);
-        let key = layout.key(&self.shared.config, topic, &ros_type);
+    ) -> Result<Service, zenoh::Error> {
         let robot = *self.shared.devices();
-        let (door, outbox) = (door.clone(), self.outbox.clone());
-        let waiting = Arc::new(Semaphore::new(MAX_QUESTIONS));
-        let reply_key = key.clone();
-        let callback = move |query: Query| {
-            let attachment = match layout {
-                Layout::RmwZenoh => {
-                    let bytes = query.attachment().map(|bytes| bytes.to_bytes());
-                    let request = bytes.and_then(|bytes| Attachment::decode(&bytes).ok());
-                    let Some(request) = request else {
-                        return door.counters.count("ros_dropped_attachment");
-                    };
-                    // The number and the identity of a reply are those of the request.
-                    let source_ns = i64::try_from(unix_ns()).unwrap_or(i64::MAX);
-                    let reply = Attachment {
-                        source_ns,
-                        ..request
-                    };
-                    Some(reply.encode())
-                }
-                // A bridge knows by the query to which request the reply belongs.
-                Layout::Ros2dds => None,
-            };
+        let door = door.clone();
+        let stops = services.serve::<TriggerRequest>(layout, Topic::Stop, move |call| {
+            // Also without room for a reply.
             for command in stop(&robot) {
                 door.command(command);
             }
-            let Ok(permit) = waiting.clone().try_acquire_owned() else {
-                return door.counters.count("queries_dropped_busy");
+            if let Some(reply) = call.reply() {
+                reply.send(&TriggerResponse {
+                    success: true,
+                    message: String::new(),
+                });
+            }
+        });
+        stops.await
+    }
+
+    /// The service that saves the map.
+    async fn serve_maps(
+        &self,
+        services: &Services,
+        door: &Arc<Door>,
+        layout: Layout,
+    ) -> Result<Service, zenoh::Error> {
+        let robot = *self.shared.devices();
+        let (door, runtime) = (door.clone(), Handle::current());
+        let saves = services.serve::<SaveMapRequest>(layout, Topic::SaveMap, move |call| {
+            let Ok(request) = decode::<SaveMapRequest>(&call.payload) else {
+                return door.counters.count("ros_dropped_unreadable");
             };
-            let asker = Asker {
-                query,
-                key: reply_key.clone(),
-                _permit: Permit::Other(permit),
+            let Some(reply) = call.reply() else {
+                return;
             };
-            let response = TriggerResponse {
-                success: true,
-                message: String::new(),
-            };
-            outbox.send(Out::RosReply(asker, encode(&response), attachment));
-        };
-        let queryable = (self.session.declare_queryable(key))
-            // Clients of ROS ask only services that say so.
-            .complete(true)
-            .callback(callback);
-        declared._queryables.push(queryable.await?);
-        let kind = EntityKind::Service;
-        let token = self.shared.node.announce(layout, kind, topic, &ros_type);
-        declared._tokens.push(token.await?);
-        Ok(())
+            let answer = door.ask(save_map(&robot, &request), SAVE_DEADLINE);
+            // The driver writes files.
+            runtime.spawn(async move {
+                let saved = match answer.await {
+                    Ok(Ok(answer)) => saved(answer),
+                    Ok(Err(problem)) => Err(problem.to_string()),
+                    Err(_) => Err("too many messages wait".to_owned()),
+                };
+                if let Err(why) = &saved {
+                    tracing::warn!("a map is not saved for a node of ROS 2: {why}");
+                }
+                reply.send(&SaveMapResponse {
+                    result: saved.is_ok(),
+                });
+            });
+        });
+        saves.await
     }
 
     /// Nodes that drive have tokens, or their bridge has. When the last of them is gone, their
@@ -187,14 +218,21 @@ impl Inputs {
         tokens: &Arc<Mutex<HashSet<String>>>,
         layout: Layout,
     ) -> Result<(), zenoh::Error> {
-        for topic in [Topic::CmdVel, Topic::GoalPose] {
-            let key = layout.publishers(&self.shared.config, topic);
+        for topic in [Topic::CmdVel, Topic::GoalPose, Topic::SendGoal] {
+            let is_wanted = match topic {
+                Topic::SendGoal => self.shared.has(Topic::NavigateToPose),
+                _ => self.shared.has(topic),
+            };
+            if !is_wanted || !topic.is_in(layout) {
+                continue;
+            }
+            let key = layout.senders(&self.shared.config, topic);
             let (tokens, door) = (tokens.clone(), door.clone());
             let watched = (self.session.liveliness())
                 .declare_subscriber(key)
                 .history(true)
                 .callback(move |sample| {
-                    if topic == Topic::GoalPose {
+                    if topic != Topic::CmdVel {
                         door.author(layout, &sample);
                     }
                     door.watch(&tokens, &sample);
@@ -230,14 +268,41 @@ impl Door {
                 if inbox.is_for_goals() {
                     self.goals.refused(&dropped.to_string());
                 }
+                if inbox.is_for_poses() {
+                    tracing::warn!("an initialpose of ROS 2 is ignored: {dropped}");
+                }
                 tracing::debug!(key = %sample.key_expr(), "dropped: {dropped}");
             }
         }
     }
 
     fn command(&self, command: Command) {
-        let Ok(permit) = self.orders.clone().try_acquire_owned() else {
-            return self.counters.count("orders_dropped_busy");
+        self.give(command, DEADLINE, None);
+    }
+
+    /// Sends a request, and returns its answer. Without room, there is none.
+    fn ask(
+        &self,
+        command: Command,
+        deadline: Duration,
+    ) -> oneshot::Receiver<Result<Bytes, Problem>> {
+        let (answer, answered) = oneshot::channel();
+        self.give(command, deadline, Some(Caller::Task(answer)));
+        answered
+    }
+
+    /// Room for an order.
+    pub(super) fn permit(&self) -> Option<Permit> {
+        let permit = self.orders.clone().try_acquire_owned();
+        if permit.is_err() {
+            self.counters.count("orders_dropped_busy");
+        }
+        permit.ok().map(Permit::Other)
+    }
+
+    fn give(&self, command: Command, deadline: Duration, asker: Option<Caller>) {
+        let Some(permit) = self.permit() else {
+            return;
         };
         let Program { who, instance } = self.program.clone();
         let address = Address {
@@ -258,9 +323,9 @@ impl Door {
             address,
             stamp: Some(stamp),
             message: command.message,
-            deadline: DEADLINE,
-            asker: None,
-            _permit: Some(Permit::Other(permit)),
+            deadline,
+            asker,
+            _permit: Some(permit),
         })));
     }
 
@@ -293,7 +358,7 @@ impl Door {
         }
     }
 
-    fn send(&self, input: Input) {
+    pub(super) fn send(&self, input: Input) {
         // The thread ends when the robot leaves.
         let _ = self.inputs.send(input);
     }

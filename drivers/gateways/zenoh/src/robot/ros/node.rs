@@ -111,7 +111,9 @@ impl Node {
     ) -> Result<Publisher<M>, zenoh::Error> {
         let mut routes = Vec::new();
         for layout in &self.config.layouts {
-            routes.push(self.route::<M>(*layout, topic).await?);
+            if topic.is_in(*layout) {
+                routes.push(self.route::<M>(*layout, topic).await?);
+            }
         }
         Ok(Publisher {
             routes,
