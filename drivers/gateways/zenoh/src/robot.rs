@@ -24,7 +24,6 @@ use amber_client::{Client, Event};
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
 use amber_robot::robot::{Trip, TripNews};
-use amber_scene::mount;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -59,6 +58,7 @@ pub mod orders;
 mod outbox;
 mod ros;
 pub mod seats;
+mod shape;
 pub mod vigil;
 
 /// The reason why a robot is not in the fleet.
@@ -83,20 +83,42 @@ impl From<zenoh::Error> for RobotError {
 
 /// Brings a robot into the fleet until `stop` resolves. Then all motions of operators stop.
 ///
+/// If the robot gets another shape, it leaves the fleet, and comes back with this one.
+///
 /// # Errors
 /// The configuration is invalid, or Zenoh fails. Missing routers and mediators are not errors.
 pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), RobotError> {
     let mut stop = pin!(stop);
+    while let Ended::Shape = run_with_shape(config.clone(), &mut stop).await? {
+        tracing::info!("the robot has another shape: it leaves the fleet, and comes back");
+    }
+    Ok(())
+}
+
+/// The reason why a robot has left the fleet.
+enum Ended {
+    Stopped,
+    /// It has another shape.
+    Shape,
+}
+
+async fn run_with_shape(
+    config: Config,
+    mut stop: impl Future<Output = ()> + Unpin,
+) -> Result<Ended, RobotError> {
     let started = async {
         let session = session::open(&config.link).await?;
-        Ok::<_, RobotError>((session, connected(&config.mediator).await))
+        let client = connected(&config.mediator).await;
+        let shape = shape::first(&client).await;
+        Ok::<_, RobotError>((session, client, shape))
     };
-    let (session, client) = tokio::select! {
+    let (session, client, shape) = tokio::select! {
         started = started => started?,
-        () = &mut stop => return Ok(()),
+        () = &mut stop => return Ok(Ended::Stopped),
     };
-    let config = match mount::shape(&client).await {
-        Some(shape) => config.with_shape(&shape),
+    let other = shape::other(config.clone(), client.clone(), shape.clone());
+    let config = match &shape {
+        Some(shape) => config.with_shape(shape),
         None => config,
     };
     let mut watchers = Watchers(Vec::new());
@@ -145,7 +167,14 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
         devices: BTreeMap::new(),
         events: None,
     };
-    let served = desk.serve(inputs, stop).await;
+    let mut why = Ended::Stopped;
+    let ended = async {
+        tokio::select! {
+            () = stop => {}
+            () = other => why = Ended::Shape,
+        }
+    };
+    let served = desk.serve(inputs, pin!(ended)).await;
     // First the wheels stop, then the tokens go.
     stop_control.send_replace(true);
     let ended = tokio::task::spawn_blocking(move || {
@@ -158,7 +187,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), R
     }
     drop(watchers);
     session.close().await?;
-    served
+    served.map(|()| why)
 }
 
 /// The tasks that write to the log what changes in the link. They end with this.
