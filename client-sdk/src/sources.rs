@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::DeviceType;
+use amber_proto::hokuyo::Scanner;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::{Client, Error, Hokuyo, Roboclaw, RoboclawSpeedUpdates, Scan, WheelSpeeds};
@@ -20,6 +21,13 @@ const SILENCE_OF_WHEELS: Duration = Duration::from_millis(300);
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The time between two requests after an error.
 const RETRY: Duration = Duration::from_millis(250);
+/// The time between two requests for the description of a scanner: another one may be plugged in.
+const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
+/// The same while it does not answer. Drivers of the original system never do.
+const DESCRIBE_AGAIN: Duration = Duration::from_secs(60);
+/// The first requests without an answer are repeated sooner: the scanner may be starting.
+const DESCRIBE_SOON: Duration = Duration::from_secs(1);
+const SOON_TIMES: u32 = 10;
 /// If even the measurement with the smallest delay seems older than this, the clocks disagree.
 const MAX_AGE_MS: i64 = 1_000;
 /// The time in which at least one measurement comes without delay.
@@ -73,6 +81,33 @@ pub async fn watch_scans(scanner: Hokuyo, mut take: impl FnMut(Result<Scan, Erro
             take(answer);
             sleep(wait).await;
         }
+    }
+}
+
+/// Asks a scanner now and then what it can measure, and forwards each change. A scanner that does not
+/// tell is asked less often.
+pub async fn watch_scanner(scanner: Hokuyo, mut take: impl FnMut(Scanner)) {
+    let (mut last, mut failures) = (None, 0);
+    loop {
+        let wait = match scanner.scanner().await {
+            Ok(told) => {
+                failures = 0;
+                if last.as_ref() != Some(&told) {
+                    last = Some(told.clone());
+                    take(told);
+                }
+                DESCRIBE_EVERY
+            }
+            Err(Error::Closed { .. }) => return,
+            Err(_) => {
+                failures += 1;
+                match failures <= SOON_TIMES {
+                    true => DESCRIBE_SOON,
+                    false => DESCRIBE_AGAIN,
+                }
+            }
+        };
+        sleep(wait).await;
     }
 }
 

@@ -12,6 +12,8 @@
 //!   driver sends no reply (never an old scan) and publishes nothing.
 //! - While at least one client is subscribed, the scanner sends continuously. All subscribers get
 //!   the same message, at most one per `publish_ms`.
+//! - The driver describes the scanner as it describes itself: limits, angles and times. While no
+//!   scanner is connected, it refuses.
 //! - The laser is off until a client requests a scan, and again `laser_idle_ms` after the last
 //!   request or subscription. The first scan then takes slightly longer.
 
@@ -27,6 +29,7 @@ use self::logic::{Angles, Settings};
 use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
+pub mod description;
 pub mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;

@@ -24,6 +24,7 @@ use clap::Subcommand;
 
 use self::options::{OptionsError, rejected};
 
+pub mod battery;
 pub mod collision_avoidance;
 pub mod connection;
 mod described;
@@ -79,6 +80,8 @@ macro_rules! built_in {
 }
 
 built_in! {
+    /// The battery of the robot, as another device measures it (device type 13)
+    Battery: battery,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
     /// The same for programs that support only the RoboClaw

@@ -10,7 +10,7 @@ use std::thread;
 
 use nix::sys::signal::Signal;
 
-use crate::common::{AMBER, Mediator, ready_demo, root, signal, wait_for};
+use crate::common::{AMBER, Mediator, demo_with, ready_demo, root, signal, wait_for};
 
 #[path = "../../mediator/src/cli/documented/pages.rs"]
 mod pages;
@@ -98,7 +98,10 @@ fn every_command_that_only_reads_works() {
     let left = without_rows(&rows, words);
     assert!(left.len() > 50, "only {} commands would be run", left.len());
 
-    let (demo, devices) = ready_demo();
+    // The pages also read the battery.
+    let (demo, devices) = demo_with("battery:0=amber driver battery");
+    demo.wait_until_ready();
+    demo.wait_for_line("up driver=battery:0");
     for device in ["location", "drive-to-point"] {
         demo.wait_for_line(&format!("up driver={device}:0"));
     }

@@ -61,6 +61,7 @@ mod robot;
 mod rosbridge;
 mod routing;
 mod sdk;
+mod sensors;
 mod service;
 mod shape;
 mod streams;

@@ -118,7 +118,7 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
             "from 100 to 20000 mA*h",
         ),
         (&["watch", "211", "--help"], "The voltage of one cell"),
-        (&["describe", "211"], "battery (device type 211)"),
+        (&["describe", "211"], "gauge (device type 211)"),
         (&["describe", "211", "--as", "proto"], "service Battery {"),
         (&["describe", "211", "--json"], "\"set-capacity\""),
         (&["complete", "--", "call", "211", "s"], "set-capacity\t"),
@@ -133,22 +133,19 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
     }
     // So does its name.
     for (words, expected) in [
-        (&["call", "battery", "charge"][..], "87.5 %"),
-        (&["call", "Battery:0", "charge"], "87.5 %"),
-        (&["call", "battery", "--help"], "How full the battery is"),
-        (&["describe", "battery"], "battery (device type 211)"),
-        (&["status", "battery"], "211:0"),
-        (&["logs", "battery"], "up"),
-        (&["bench", "battery", "-s", "0.1"], "211:0"),
-        (&["complete", "--", "restart", "bat"], "battery"),
+        (&["call", "gauge", "charge"][..], "87.5 %"),
+        (&["call", "Gauge:0", "charge"], "87.5 %"),
+        (&["call", "gauge", "--help"], "How full the battery is"),
+        (&["describe", "gauge"], "gauge (device type 211)"),
+        (&["status", "gauge"], "211:0"),
+        (&["logs", "gauge"], "up"),
+        (&["bench", "gauge", "-s", "0.1"], "211:0"),
+        (&["complete", "--", "restart", "gau"], "gauge"),
         (
-            &["complete", "--", "bench", "--svg", "f.svg", "bat"],
-            "battery",
+            &["complete", "--", "bench", "--svg", "f.svg", "gau"],
+            "gauge",
         ),
-        (
-            &["complete", "--", "call", "battery", "s"],
-            "set-capacity\t",
-        ),
+        (&["complete", "--", "call", "gauge", "s"], "set-capacity\t"),
         (
             &[
                 "complete",
@@ -156,14 +153,14 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
                 "call",
                 "--timeout",
                 "2",
-                "battery",
+                "gauge",
                 "set-capacity",
                 "",
             ],
             "capacity=",
         ),
         (
-            &["complete", "--", "watch", "battery", "voltages", ""],
+            &["complete", "--", "watch", "gauge", "voltages", ""],
             "period=",
         ),
     ] {
@@ -171,11 +168,8 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
         assert!(code == 0 && out.contains(expected), "{words:?}: {out}");
     }
     for (words, why) in [
-        (
-            ["call", "batery:0", "charge"],
-            "unknown device type 'batery'",
-        ),
-        (["call", "battery:x", "charge"], "'x'"),
+        (["call", "gaug:0", "charge"], "unknown device type 'gaug'"),
+        (["call", "gauge:x", "charge"], "'x'"),
     ] {
         let (code, out) = amber(&words);
         assert!(code == 2 && out.contains(why), "{words:?}: {out}");
@@ -204,7 +198,7 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
     assert!(code == 0 && !out.contains("FAIL"), "{out}");
 
     // A recording has the description, and answers in its place.
-    let mut recorder = mediator.amber(&["record", "battery", "-o", "b.mcap", "--for", "2s"]);
+    let mut recorder = mediator.amber(&["record", "gauge", "-o", "b.mcap", "--for", "2s"]);
     let mut recorder = recorder.current_dir(folder.path()).spawn().unwrap();
     while recorder.try_wait().unwrap().is_none() {
         assert_eq!(call(&["charge"]).0, 0);
@@ -216,10 +210,10 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
         command.env("AMBER_MEDIATOR", "127.0.0.1:1").args(words);
         run(&mut command, &folder)
     };
-    let (code, out) = nowhere(&["export", "b.mcap", "battery", "--csv"]);
+    let (code, out) = nowhere(&["export", "b.mcap", "gauge", "--csv"]);
     assert!(code == 0 && out.contains("87.5"), "{out}");
-    let (code, out) = nowhere(&["complete", "--", "export", "b.mcap", "--csv", "bat"]);
-    assert_eq!((code, out.as_str()), (0, "battery\t\n"));
+    let (code, out) = nowhere(&["complete", "--", "export", "b.mcap", "--csv", "gau"]);
+    assert_eq!((code, out.as_str()), (0, "gauge\t\n"));
     let mut player = Command::new(AMBER);
     player.args([
         "play",
@@ -227,21 +221,21 @@ fn a_device_of_a_user_needs_its_description_and_its_driver() {
         "--listen",
         "127.0.0.1:0",
         "--devices",
-        "battery",
+        "gauge",
     ]);
     player.current_dir(folder.path());
     let player = Mediator::run(player);
     player.wait_for_state("211:0", DriverState::Up);
     let played = |words: &[&str]| run(&mut player.amber(words), &folder);
-    let (code, out) = played(&["call", "--timeout", "30", "battery", "charge", "--json"]);
+    let (code, out) = played(&["call", "--timeout", "30", "gauge", "charge", "--json"]);
     assert!(
         code == 0 && out.contains("87.5") && out.contains("2500"),
         "{out}"
     );
-    let (code, out) = played(&["call", "battery", "set-capacity", "300"]);
+    let (code, out) = played(&["call", "gauge", "set-capacity", "300"]);
     assert!(code != 0 && out.contains("this is a recording"), "{out}");
     wait_for("a completion from the recording", || {
-        let completed = played(&["complete", "--", "call", "battery", "c"]);
+        let completed = played(&["complete", "--", "call", "gauge", "c"]);
         (completed == charge).then_some(())
     });
 }

@@ -164,7 +164,7 @@ extend amber.DriverMsg {
 }
 // A battery gauge.
 service Battery {
-  option (amber.device) = { type: 211 name: "battery" };
+  option (amber.device) = { type: 211 name: "gauge" };
   // How full the battery is.
   rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
     option (amber.ask) = { flag: "get_charge" answer: "charge" };
@@ -199,17 +199,14 @@ service Battery {
         };
         assert_eq!(names(Some("hokuyo:1"), &[]), ["hokuyo"]);
         assert_eq!(names(Some("4"), std::slice::from_ref(&file)), ["hokuyo"]);
-        assert_eq!(
-            names(Some("211:3"), std::slice::from_ref(&file)),
-            ["battery"]
-        );
-        assert_eq!(names(None, std::slice::from_ref(&file)), ["battery"]);
+        assert_eq!(names(Some("211:3"), std::slice::from_ref(&file)), ["gauge"]);
+        assert_eq!(names(None, std::slice::from_ref(&file)), ["gauge"]);
         assert_eq!(names(None, &[]).len(), DeviceType::NAMES.len());
 
         let battery = found(None, &[file]).unwrap().remove(0);
         let shown = One(battery).human();
         for words in [
-            "battery (device type 211)",
+            "gauge (device type 211)",
             "A battery gauge.",
             "charge  double  %",
         ] {

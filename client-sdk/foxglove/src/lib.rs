@@ -38,7 +38,6 @@ mod schema;
 mod shapes;
 
 pub use converter::{Converter, Published};
-pub use scan::EvenScan;
 pub use schema::Schema;
 
 /// The messages, by the public schemas.

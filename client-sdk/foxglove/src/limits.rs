@@ -7,9 +7,6 @@ pub(crate) const MAX_AGE_NS: u64 = 5_000_000_000;
 /// How far in the future the time of a device may be: its clock ticks in milliseconds.
 pub(crate) const MAX_EARLY_NS: u64 = 5_000_000;
 
-/// The distances of one scan whose angles have unequal steps: 0.05 degrees for a full turn.
-pub(crate) const MAX_RANGES: usize = 7_200;
-
 /// The cells of a grid: 100 m by 100 m with cells of 50 mm. They are 8 MB.
 pub(crate) const MAX_GRID_CELLS: usize = 4_000_000;
 

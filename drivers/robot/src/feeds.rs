@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amber_client::error::{Error, Unavailability};
-use amber_client::proxy::{DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot};
-use amber_client::sources::{self, watch_scans, watch_wheels};
+use amber_client::proxy::{
+    Battery, DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
+};
+use amber_client::sources::{self, watch_scanner, watch_scans, watch_wheels};
 use amber_client::{Client, Subscription};
 use amber_map::Pose;
 use amber_navigation::kinematics::Twist;
@@ -117,7 +119,13 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                     sink.offer(device, Measurement::Scan(scan));
                 }
             };
-            watch_scans(scanner, take).await;
+            let told = |told| {
+                sink.offer(device, Measurement::Scanner(Box::new(told)));
+            };
+            tokio::select! {
+                () = watch_scans(scanner.clone(), take) => {}
+                () = watch_scanner(scanner, told) => {}
+            }
         }
         Topic::Wheels(device) => follow_wheels(&client, device, &sink).await,
         Topic::Odometry(wheels) => follow_odometry(&client, wheels, &sink).await,
@@ -142,6 +150,17 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 if let Ok(mut readings) = imu.readings(IMU_PERIOD, sensors).await {
                     while let Some(update) = readings.next().await {
                         sink.offer(device, Measurement::Imu(update.message));
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
+        Topic::Battery(device) => {
+            let battery = Battery::new(client.device(device));
+            loop {
+                if let Ok(mut states) = battery.state_updates().await {
+                    while let Some(update) = states.next().await {
+                        sink.offer(device, Measurement::Battery(update.message));
                     }
                 }
                 sleep(RETRY).await;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
+use amber_proto::battery_state::BatteryState;
+use amber_proto::hokuyo::Scanner;
 use amber_proto::location::KnownPose;
 use amber_proto::{Device, DeviceType};
 pub use amber_scene::trip::TripEnd;
@@ -25,6 +27,8 @@ pub struct Robot {
     pub targets: Device,
     /// The driver that makes maps.
     pub mapping: Device,
+    /// The battery.
+    pub battery: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
 }
@@ -40,6 +44,7 @@ impl Robot {
             imu: Device::new(DeviceType::NINEDOF, 0),
             targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
             mapping: Device::new(DeviceType::MAPPING, 0),
+            battery: Device::new(DeviceType::BATTERY, 0),
             drive,
         }
     }
@@ -81,7 +86,7 @@ pub struct MapDevices {
 /// A measurement of a device that a program watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// The scans of a laser scanner: [`Measurement::Scan`].
+    /// The scans of a laser scanner: [`Measurement::Scan`], and [`Measurement::Scanner`].
     Scans(Device),
     /// The measured speeds of the wheels, every 50 ms: [`Measurement::Wheels`].
     Wheels(Device),
@@ -92,6 +97,8 @@ pub enum Topic {
     Pose(Device),
     /// The motion sensors, every 50 ms: [`Measurement::Imu`].
     Imu(Device),
+    /// The battery, once a second: [`Measurement::Battery`].
+    Battery(Device),
     /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
     Targets(Device),
     /// The map, at first and when it changes: [`Measurement::Map`].
@@ -105,6 +112,8 @@ pub enum Topic {
 pub enum Measurement {
     /// A scan.
     Scan(Scan),
+    /// What the scanner can measure, at first and when it changes. Not every driver tells it.
+    Scanner(Box<Scanner>),
     /// The speeds of the wheels.
     Wheels(WheelSpeeds),
     /// The pose of the robot by its wheels alone, since its driver started, and its motion.
@@ -114,6 +123,8 @@ pub enum Measurement {
     Pose(MapPose),
     /// Acceleration and turn rate.
     Imu(ImuReading),
+    /// The battery.
+    Battery(BatteryState),
     /// The targets of DriveToPoint.
     Targets {
         /// Those that are still to be reached.

@@ -7,6 +7,7 @@ use amber_driver::devices::roboclaw::{
     DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
 };
 use amber_driver::{ClientId, Outcome, Reply, Request};
+use amber_proto::battery_state::BatteryState;
 use amber_values::{Scan, WheelSpeeds};
 
 use crate::moving::guarded::{GuardedDevice, GuardedWheels};
@@ -45,6 +46,10 @@ impl RoboclawDriver for DriveSupport {
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         self.wheels.ask(reply).await;
+    }
+
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        reply.refuse("ask the controllers of the wheels for their battery");
     }
 
     fn wake_at(&self) -> Option<Instant> {
@@ -89,6 +94,7 @@ impl GuardedDevice for DriveSupport {
         complain(link.speed_updates(SpeedUpdatesData {
             current_speed: speeds.into(),
             speed_age_us: Some(age.as_micros().try_into().unwrap_or(u32::MAX)),
+            battery: None,
         }));
     }
 

@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use amber_driver::devices::hokuyo::{DriverMsg, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
+use amber_driver::devices::hokuyo::{
+    DriverMsg, HokuyoDriver, HokuyoLink, ScanAnswer, Scanner, ScansData,
+};
 use amber_driver::{ClientId, Origin, Reply, now};
 
 use super::logic::{Note, Output, ScannerLogic, Settings};
@@ -23,6 +25,7 @@ pub struct Hokuyo<C> {
 #[derive(Debug)]
 pub(crate) enum ScanRequest {
     Ask(Origin),
+    Describe(Reply<Scanner>),
     Subscribed,
 }
 
@@ -53,6 +56,12 @@ impl<C: Connect> HokuyoDriver for Hokuyo<C> {
         }
     }
 
+    async fn scanner(&mut self, reply: Reply<Scanner>) {
+        if reply.is_possible() {
+            self.desk.request(ScanRequest::Describe(reply)).await;
+        }
+    }
+
     async fn subscribed(&mut self, _client: ClientId) {
         self.desk.request(ScanRequest::Subscribed).await;
     }
@@ -70,6 +79,10 @@ impl StreamLogic for ScannerLogic {
     fn request(&mut self, now: Instant, _link: &HokuyoLink, request: ScanRequest) {
         match request {
             ScanRequest::Ask(origin) => self.ask(now, origin),
+            ScanRequest::Describe(reply) => match self.scanner() {
+                Ok(scanner) => reply.send(scanner),
+                Err(why) => reply.refuse(why),
+            },
             // `next` reads the number of subscribers.
             ScanRequest::Subscribed => {}
         }

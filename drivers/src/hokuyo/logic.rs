@@ -18,10 +18,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
-use amber_proto::hokuyo::Scan;
+use amber_proto::hokuyo::{Scan, Scanner};
 
 pub use self::note::Note;
 pub use self::settings::{Angles, Settings};
+use super::description::{self, Description};
 use super::scip::{Geometry, Parser, REFUSED_BY_SCIP_1, Reply};
 use crate::outage::Outage;
 
@@ -111,7 +112,7 @@ pub struct ScannerLogic {
     wanted: Instant,
     geometry: Geometry,
     angles: Vec<f64>,
-    name: String,
+    description: Description,
     outage: Outage,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -165,7 +166,7 @@ impl ScannerLogic {
             wanted: now,
             geometry: Geometry::URG_04LX,
             angles: Vec::new(),
-            name: String::new(),
+            description: Description::default(),
             outage: Outage::default(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -322,6 +323,17 @@ impl ScannerLogic {
         self.outage.trouble()
     }
 
+    /// What the scanner can measure.
+    ///
+    /// # Errors
+    /// No scanner is connected: the reason.
+    pub fn scanner(&self) -> Result<Scanner, &str> {
+        match self.is_ready() {
+            true => Ok(self.description.message(self.geometry, &self.angles)),
+            false => Err(self.trouble().unwrap_or("the scanner is still starting")),
+        }
+    }
+
     /// Whether scans are available.
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
@@ -357,12 +369,16 @@ impl ScannerLogic {
                 self.outputs.push_back(Output::Say(Note::NoSingleScans));
             }
             ("PP", "00") => match Geometry::of(&reply) {
-                Some(geometry) => self.geometry = geometry,
+                Some(geometry) => {
+                    self.geometry = geometry;
+                    self.description.read_parameters(&reply);
+                }
                 None => self.give_up(now, "the scanner does not report its geometry".into()),
             },
-            ("VV", "00") => {
-                let value = |key| reply.value(key).unwrap_or("?");
-                self.name = format!("{}, firmware {}", value("PROD"), value("FIRM"));
+            ("VV", "00") => self.description.read_version(&reply),
+            // The motor may turn more slowly than usual.
+            ("II", "00") => {
+                self.geometry.rpm = description::rpm(&reply).unwrap_or(self.geometry.rpm);
             }
             // Optional requests: not every scanner supports them.
             ("HS" | "CR" | "II", _) => {}

@@ -219,6 +219,11 @@ impl Geometry {
         usize::from(self.last - self.first) + 1
     }
 
+    /// The time of one turn.
+    pub fn turn_ns(&self) -> u64 {
+        60_000_000_000 / u64::from(self.rpm.max(1))
+    }
+
     /// The request for one scan.
     pub fn single(&self) -> String {
         format!("GD{:04}{:04}01", self.first, self.last)

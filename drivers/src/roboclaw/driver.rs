@@ -2,18 +2,21 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use amber_driver::devices::roboclaw::{
     DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
 };
 use amber_driver::{ClientId, Origin, Outcome, Reply, Request, now};
+use amber_proto::battery_state::{BatteryState, battery_state::Health};
 use amber_values::WheelSpeeds;
 use tokio::time::sleep;
 
 use super::bus::Bus;
 use super::gpio::Gpio;
-use super::logic::{ControllerAction, ExchangeError, Line, Output, Refusal, Settings, WheelLogic};
+use super::logic::{
+    BatteryReading, ControllerAction, ExchangeError, Line, Output, Refusal, Settings, WheelLogic,
+};
 use crate::connection::{Connect, open};
 use crate::desk::{Desk, Next, Owner, finish, until};
 use crate::stream::{complain, say};
@@ -42,6 +45,7 @@ pub struct Setup {
 enum WheelRequest {
     Drive(Outcome, WheelSpeeds),
     Ask(Origin),
+    Battery(Reply<BatteryState>),
     /// There is a new subscriber.
     Subscribed,
     ClientDied(ClientId),
@@ -94,6 +98,12 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
         }
     }
 
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        if reply.is_possible() {
+            self.desk.request(WheelRequest::Battery(reply)).await;
+        }
+    }
+
     /// Wakes the task, which measures only while there are subscribers.
     async fn subscribed(&mut self, _client: ClientId) {
         self.desk.request(WheelRequest::Subscribed).await;
@@ -141,6 +151,10 @@ impl<C: Connect> Owner for Controllers<C> {
                 finish(outcome, why.as_deref());
             }
             WheelRequest::Ask(origin) => logic.ask(now(), origin),
+            WheelRequest::Battery(reply) => match logic.battery(now()) {
+                Ok(reading) => reply.send(battery_state(reading)),
+                Err(why) => reply.refuse(&why),
+            },
             // The subscribers are counted before the next step.
             WheelRequest::Subscribed => {}
             WheelRequest::ClientDied(client) => logic.client_died(client),
@@ -226,13 +240,32 @@ fn tell(logic: &mut WheelLogic, link: &RoboclawLink) {
                 complain(link.answer_speeds(&origin, speeds.into()));
             }
             Output::Publish(speeds, age) => {
+                let battery = logic.battery_to_publish(now());
                 complain(link.speed_updates(SpeedUpdatesData {
                     current_speed: speeds.into(),
                     speed_age_us: Some(age.as_micros().try_into().unwrap_or(u32::MAX)),
+                    battery: battery.map(battery_state),
                 }));
             }
             Output::Say(note) => say(&note, note.is_warning()),
         }
+    }
+}
+
+/// Only what the controllers know: neither the cells nor the current of the battery.
+fn battery_state(reading: BatteryReading) -> BatteryState {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let measured = since_1970.map(|since| since.saturating_sub(reading.age).as_micros());
+    let health = match reading.is_low {
+        true => Health::Low,
+        false => Health::Good,
+    };
+    BatteryState {
+        voltage: Some(reading.mv),
+        present: Some(true),
+        health: Some(health.into()),
+        time: measured.ok().and_then(|us| us.try_into().ok()),
+        ..BatteryState::default()
     }
 }
 

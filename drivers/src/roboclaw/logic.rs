@@ -28,6 +28,7 @@ use amber_driver::{ClientId, Origin};
 use amber_values::WheelSpeeds;
 
 pub use self::action::{ControllerAction, ExchangeError, Line, Output};
+pub use self::battery::BatteryReading;
 use self::controllers::Controllers;
 use self::monitors::{Finding, Monitors};
 use self::motion::Motion;
@@ -40,6 +41,7 @@ use super::units::Unit;
 use crate::outage::Outage;
 
 mod action;
+mod battery;
 mod controllers;
 mod monitors;
 mod motion;

@@ -22,7 +22,7 @@ extend amber.DriverMsg {
 }
 // A battery gauge.
 service Battery {
-  option (amber.device) = { type: 211 name: "battery" };
+  option (amber.device) = { type: 211 name: "gauge" };
   // How full the battery is.
   rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
     option (amber.ask) = { flag: "get_charge" answer: "charge" };
@@ -101,7 +101,7 @@ fn what_breaks_a_rule_is_an_error() {
     }
     let error_of = |from, to| error(&descriptors(&BATTERY.replace(from, to), false));
     assert!(error_of("type: 211", "type: 4").contains("device type 4 is reserved"));
-    assert!(error_of("\"battery\" }", "\"hokuyo\" }").contains("the name of a device of Amber"));
+    assert!(error_of("\"gauge\" }", "\"hokuyo\" }").contains("the name of a device of Amber"));
     assert!(error_of("package battery", "package amber.x").contains("'amber.x' is reserved"));
     let plain = &BATTERY[..BATTERY.find("// A battery gauge").unwrap()];
     assert!(error(&descriptors(plain, false)).contains("describe no device"));

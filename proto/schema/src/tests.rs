@@ -66,7 +66,7 @@ enum Mode { ON = 1; OFF = 2; }
 
 /// A battery with these methods; they begin in line 20.
 fn battery(methods: &str) -> String {
-    let device = "  option (amber.device) = { type: 211 name: \"battery\" };\n";
+    let device = "  option (amber.device) = { type: 211 name: \"gauge\" };\n";
     format!("{HEAD}{FIELDS}// A battery gauge.\nservice Battery {{\n{device}{methods}\n}}\n")
 }
 
@@ -100,7 +100,7 @@ fn a_description_becomes_a_model() {
     };
     assert_eq!(
         (interface.device_type, interface.name.as_str()),
-        (211, "battery")
+        (211, "gauge")
     );
     assert_eq!(interface.docs, "A battery gauge.");
     let commands: Vec<_> = interface
@@ -436,7 +436,7 @@ fn broken_rules_of_fields_are_named_with_their_line() {
     ] {
         let source = format!(
             "{HEAD}extend amber.DriverMsg {{\n  {field}\n}}\nservice S {{\n\
-             option (amber.device) = {{ type: 211 name: \"battery\" }};\n\
+             option (amber.device) = {{ type: 211 name: \"gauge\" }};\n\
              rpc Tell(amber.DriverMsg) returns (amber.Nothing) {{\n\
              option (amber.tell) = {{ request: \"f\" }}; }}\n}}\n"
         );

@@ -9,8 +9,10 @@
 pub mod scan;
 
 mod attitude;
+mod even_scan;
 mod finding;
 mod imu_reading;
+mod laser;
 mod map_pose;
 mod marker_pose;
 mod row;
@@ -21,8 +23,10 @@ mod vector;
 mod wheel_speeds;
 
 pub use attitude::Attitude;
+pub use even_scan::EvenScan;
 pub use finding::Finding;
 pub use imu_reading::{ImuReading, STANDARD_GRAVITY_M_S2};
+pub use laser::{Laser, LaserScan, LearnedLaser};
 pub use map_pose::MapPose;
 pub use marker_pose::MarkerPose;
 pub use row::{Row, UnequalColumns};

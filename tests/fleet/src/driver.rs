@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::{Devices, Outcome, Reply};
-use amber_proto::hokuyo::Scan;
+use amber_proto::battery_state::BatteryState;
+use amber_proto::hokuyo::{Scan, Scanner as ScannerMessage};
 use amber_proto::roboclaw::MotorsSpeed;
 use amber_proto::{Device, DeviceType};
 
@@ -83,6 +84,10 @@ impl HokuyoDriver for Scanner {
         });
     }
 
+    async fn scanner(&mut self, reply: Reply<ScannerMessage>) {
+        reply.refuse("this scanner does not describe itself");
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         Some(self.due)
     }
@@ -122,5 +127,9 @@ impl RoboclawDriver for Wheels {
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         reply.send(self.speeds);
+    }
+
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        reply.refuse("no voltage is measured");
     }
 }

@@ -260,8 +260,7 @@ mod tests {
 
     #[test]
     fn both_streams_are_kept_and_waited_for() {
-        let program =
-            shell("echo 'listening on 1'; sleep 0.1; echo 'INFO ready: a' >&2; exit 3");
+        let program = shell("echo 'listening on 1'; sleep 0.1; echo 'INFO ready: a' >&2; exit 3");
         assert_eq!(program.after("listening on ").unwrap(), "1");
         let line = program.line_with(&["INFO", "ready"]).unwrap();
         assert_eq!(line, "INFO ready: a");

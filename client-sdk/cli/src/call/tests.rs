@@ -423,7 +423,7 @@ extend amber.DriverMsg {
   optional uint32 set_limit = 112 [(amber.unit) = "mA", (amber.max) = 5000];
 }
 service Battery {
-  option (amber.device) = { type: 211 name: "battery" };
+  option (amber.device) = { type: 211 name: "gauge" };
   // How full the battery is.
   rpc Charge(amber.DriverMsg) returns (amber.DriverMsg) {
     option (amber.ask) = { flag: "get_charge" answer: "charge" timeout_ms: 2500 };

@@ -190,7 +190,11 @@ class Roboclaw(PlainTyped):
         """The measured speeds of the wheels."""
     def speed_updates(self) -> Subscription[RoboclawSpeedUpdates]:
         """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
-        Drivers of the original system do not publish.
+        Drivers of the original system do not publish. Once a second, the main battery is with them.
+        """
+    def battery(self) -> Any:
+        """The main battery, as the controllers measured it last. The device `battery` publishes it.
+        Drivers of the original system do not answer.
         """
     def stop(self) -> None:
         """Stops all wheels. No answer."""
@@ -215,6 +219,10 @@ class Hokuyo(PlainTyped):
         """
     def scans(self) -> Subscription[Scan]:
         """Every scan, about ten per second."""
+    def scanner(self) -> Any:
+        """What the scanner can measure, as it says itself. The device refuses while no scanner is
+        connected. Drivers of the original system do not answer.
+        """
 
 class Dummy(PlainTyped):
     """A device without hardware, for experiments. All clients share its flag and its text."""
@@ -637,6 +645,13 @@ class MappingService(PlainTyped):
         ``length_b``: The length of the whole file. In b.
         """
 
+class Battery(PlainTyped):
+    """The battery of the robot."""
+    def state(self) -> Any:
+        """The state."""
+    def state_updates(self) -> Subscription[Any]:
+        """The state, once a second. The device publishes nothing while the state is unknown."""
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -711,6 +726,8 @@ class Devices:
         """
     def mapping(self, id: int = 0) -> MappingService:
         """Makes a map from laser scans and wheel speeds while the robot drives."""
+    def battery(self, id: int = 0) -> Battery:
+        """The battery of the robot."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

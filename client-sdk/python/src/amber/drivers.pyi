@@ -101,10 +101,15 @@ class RoboclawDriver(TypedDriver):
         """The measured speeds of the wheels."""
     def speed_updates(self) -> RoboclawSpeedUpdates | None:
         """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
-        Drivers of the original system do not publish.
+        Drivers of the original system do not publish. Once a second, the main battery is with them.
         """
     def send_speed_updates(self, value: RoboclawSpeedUpdates) -> None:
         """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def battery(self) -> Any:
+        """The main battery, as the controllers measured it last. The device `battery` publishes it.
+        Drivers of the original system do not answer.
+        """
 
 class StargazerDriver(TypedDriver):
     """A sensor that finds the robot's position from markers on the ceiling."""
@@ -133,6 +138,11 @@ class HokuyoDriver(TypedDriver):
         """Every scan, about ten per second."""
     def send_scans(self, value: Scan) -> None:
         """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def scanner(self) -> Any:
+        """What the scanner can measure, as it says itself. The device refuses while no scanner is
+        connected. Drivers of the original system do not answer.
+        """
 
 class DummyDriver(TypedDriver):
     """A device without hardware, for experiments. All clients share its flag and its text."""
@@ -586,6 +596,16 @@ class MappingServiceDriver(TypedDriver):
 
         ``length_b``: The length of the whole file. In b.
         """
+
+class BatteryDriver(TypedDriver):
+    """The battery of the robot."""
+    @abstractmethod
+    def state(self) -> Any:
+        """The state."""
+    def state_updates(self) -> Any:
+        """The state, once a second. The device publishes nothing while the state is unknown."""
+    def send_state_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
 
 class GatewayDriver(TypedDriver):
     """Lets programs for another robot protocol use Amber's devices."""

@@ -30,6 +30,7 @@ from .values import (
 class RoboclawSpeedUpdates(NamedTuple):
     current_speed: WheelSpeeds
     speed_age: int | None
+    battery: Any
 
 class DummyStatus(NamedTuple):
     enable: bool
@@ -229,7 +230,11 @@ class Roboclaw(Typed):
         """The measured speeds of the wheels."""
     def speed_updates(self) -> Subscription[RoboclawSpeedUpdates]:
         """The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
-        Drivers of the original system do not publish.
+        Drivers of the original system do not publish. Once a second, the main battery is with them.
+        """
+    async def battery(self) -> Any:
+        """The main battery, as the controllers measured it last. The device `battery` publishes it.
+        Drivers of the original system do not answer.
         """
     async def stop(self) -> None:
         """Stops all wheels. No answer."""
@@ -254,6 +259,10 @@ class Hokuyo(Typed):
         """
     def scans(self) -> Subscription[Scan]:
         """Every scan, about ten per second."""
+    async def scanner(self) -> Any:
+        """What the scanner can measure, as it says itself. The device refuses while no scanner is
+        connected. Drivers of the original system do not answer.
+        """
 
 class Dummy(Typed):
     """A device without hardware, for experiments. All clients share its flag and its text."""
@@ -680,6 +689,13 @@ class MappingService(Typed):
         ``length_b``: The length of the whole file. In b.
         """
 
+class Battery(Typed):
+    """The battery of the robot."""
+    async def state(self) -> Any:
+        """The state."""
+    def state_updates(self) -> Subscription[Any]:
+        """The state, once a second. The device publishes nothing while the state is unknown."""
+
 class Gateway(Typed):
     """Lets programs for another robot protocol use Amber's devices."""
     async def status(self) -> Any:
@@ -754,6 +770,8 @@ class Devices:
         """
     def mapping(self, id: int = 0) -> MappingService:
         """Makes a map from laser scans and wheel speeds while the robot drives."""
+    def battery(self, id: int = 0) -> Battery:
+        """The battery of the robot."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

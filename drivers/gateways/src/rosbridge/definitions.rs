@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 /// The types of all messages, and of what they consist of. A line is a type and a name.
-const MESSAGES: [(&str, &str); 21] = [
+const MESSAGES: [(&str, &str); 22] = [
     ("builtin_interfaces/Time", "int32 sec\nuint32 nanosec\n"),
     (
         "std_msgs/Header",
@@ -66,6 +66,14 @@ const MESSAGES: [(&str, &str); 21] = [
          float64[9] orientation_covariance\ngeometry_msgs/Vector3 angular_velocity\n\
          float64[9] angular_velocity_covariance\ngeometry_msgs/Vector3 linear_acceleration\n\
          float64[9] linear_acceleration_covariance\n",
+    ),
+    (
+        "sensor_msgs/BatteryState",
+        "std_msgs/Header header\nfloat32 voltage\nfloat32 temperature\nfloat32 current\n\
+         float32 charge\nfloat32 capacity\nfloat32 design_capacity\nfloat32 percentage\n\
+         uint8 power_supply_status\nuint8 power_supply_health\nuint8 power_supply_technology\n\
+         bool present\nfloat32[] cell_voltage\nfloat32[] cell_temperature\nstring location\n\
+         string serial_number\n",
     ),
     (
         "nav_msgs/Odometry",

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use amber_driver::options::{OptionsError, check};
 use serde::Deserialize;
@@ -33,7 +34,7 @@ pub struct Options {
     /// times) [default: pages of this machine and of the gateway itself]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
-    /// The time of one turn of the laser scanner [default: 100]
+    /// The time of one turn of a laser scanner that does not report it itself [default: 100]
     #[arg(long, value_name = "MS")]
     scan_turn_ms: Option<f64>,
     #[command(flatten)]
@@ -68,7 +69,10 @@ impl Options {
             false => self.allow_origin,
         };
         let turn_ms = self.scan_turn_ms.or(file.scan_turn_ms);
-        let turn_ms = check("scan_turn_ms", turn_ms.unwrap_or(100.0), 1.0..=10_000.0)?;
+        let turn_ms = turn_ms.map(|ms| check("scan_turn_ms", ms, 1.0..=10_000.0));
+        let scan_turn = turn_ms
+            .transpose()?
+            .map(|ms| Duration::from_secs_f64(ms / 1000.0));
         let config = Config {
             listen: (self.listen.or(file.listen)).unwrap_or(usual),
             page: Page {
@@ -77,7 +81,7 @@ impl Options {
             },
             robot,
             seat,
-            scan_turn_s: turn_ms / 1000.0,
+            scan_turn,
         };
         Ok((Server::new(config), network))
     }
@@ -116,7 +120,7 @@ mod tests {
         let config = server.config();
         assert_eq!(config.listen.port(), 9091);
         assert_eq!(config.page.origins, ["https://robots.example"]);
-        assert_eq!(config.scan_turn_s, 0.025);
+        assert_eq!(config.scan_turn, Some(Duration::from_millis(25)));
         assert_eq!(config.robot.drive.max_wheel_m_s, 0.2);
         assert_eq!(network.allowed.len(), 1);
         std::fs::write(&file, "scan_turn_ms = 0").unwrap();

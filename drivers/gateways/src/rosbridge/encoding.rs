@@ -308,10 +308,9 @@ mod tests {
     #[test]
     fn cdr_is_that_of_ros() {
         let scan = amber_values::Scan::new(&[-90.0, 0.0, 90.0], &[1000, 6, 3000], None).unwrap();
-        let bytes = cdr(
-            "sensor_msgs/msg/LaserScan",
-            &messages::laser_scan(&scan, NOON, 0.1),
-        );
+        let scan = amber_values::Laser::default().scan(&scan);
+        let message = messages::laser_scan(&scan, NOON + scan.duration);
+        let bytes = cdr("sensor_msgs/msg/LaserScan", &message);
         let read: ros::LaserScan = amber_ros2::decode(&bytes).unwrap();
         assert_eq!(read.header.stamp.sec, 1_700_000_000);
         assert_eq!(read.header.stamp.nanosec, 250);
@@ -340,6 +339,17 @@ mod tests {
         assert_eq!(read.transforms[0].header.frame_id, "map");
         assert_eq!(read.transforms[0].child_frame_id, "odom");
         assert_eq!(read.transforms[0].transform.translation.x, 1.0);
+
+        let state = amber_robot::battery::RosBattery {
+            voltage: Some(12.5),
+            technology: 3,
+            present: true,
+            ..amber_robot::battery::RosBattery::default()
+        };
+        let bytes = cdr("sensor_msgs/BatteryState", &messages::battery(&state, NOON));
+        let read: ros::BatteryState = amber_ros2::decode(&bytes).unwrap();
+        assert_eq!((read.voltage, read.power_supply_technology), (12.5, 3));
+        assert!(read.percentage.is_nan() && read.present);
 
         let reading = amber_values::ImuReading::default();
         let bytes = cdr("sensor_msgs/Imu", &messages::imu(&reading, NOON));

@@ -10,9 +10,9 @@ use std::time::Duration;
 use amber_map::{Cell, Layout, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
 use amber_proto::location::KnownPose;
+use amber_robot::battery::RosBattery;
 use amber_robot::here;
-use amber_values::scan::VALID_MM;
-use amber_values::{ImuReading, MapPose, Scan, Target};
+use amber_values::{ImuReading, LaserScan, MapPose, Target};
 use serde_json::{Value, json};
 
 use super::codec::Level;
@@ -31,7 +31,6 @@ const MAX_MAP_CELLS: usize = 250_000;
 
 /// A target counts as reached within this distance, because a ROS goal has none.
 const GOAL_RADIUS_M: f64 = 0.3;
-const M_PER_MM: f64 = 0.001;
 /// The usual standard deviations of a pose on the map, and one of what is not measured.
 const PLACE_M: f64 = 0.1;
 const HEADING_RAD: f64 = 0.1;
@@ -108,31 +107,20 @@ fn check_frame(msg: &Value) -> Result<(), String> {
     }
 }
 
-/// A `sensor_msgs/LaserScan`. Where the scanner saw nothing or reports an error, the range is
-/// `null`: JSON has no infinity.
-pub fn laser_scan(scan: &Scan, taken_at: Duration, turn_s: f64) -> Value {
-    let points = scan.points();
-    let angle = |point: Option<&amber_values::scan::Point>| {
-        point.map_or(0.0, |point| -point.angle_deg.to_radians())
-    };
-    // Amber's angles ascend clockwise.
-    let (least, most) = (angle(points.last()), angle(points.first()));
-    let intervals = points.len().saturating_sub(1).max(1) as f64;
-    let step = (most - least) / intervals;
-    let range = |mm: i32| {
-        let metres = f64::from(mm) * M_PER_MM;
-        VALID_MM.contains(&mm).then_some(metres)
-    };
+/// A `sensor_msgs/LaserScan` that was complete at this time; its own time is that of the first ray.
+/// Where the scanner saw nothing or reports an error, the range is `null`: JSON has no infinity.
+pub fn laser_scan(scan: &LaserScan, ended_at: Duration) -> Value {
+    let range = |range_m: &f64| range_m.is_finite().then_some(*range_m);
     json!({
-        "header": header(taken_at, LASER),
-        "angle_min": least,
-        "angle_max": most,
-        "angle_increment": step,
-        "time_increment": step / std::f64::consts::TAU * turn_s,
-        "scan_time": turn_s,
-        "range_min": f64::from(*VALID_MM.start()) * M_PER_MM,
-        "range_max": f64::from(*VALID_MM.end()) * M_PER_MM,
-        "ranges": points.iter().rev().map(|point| range(point.distance_mm)).collect::<Vec<_>>(),
+        "header": header(ended_at.saturating_sub(scan.duration), LASER),
+        "angle_min": scan.first_rad,
+        "angle_max": scan.last_rad,
+        "angle_increment": scan.step_rad,
+        "time_increment": scan.step_s,
+        "scan_time": scan.period_s,
+        "range_min": scan.min_m,
+        "range_max": scan.max_m,
+        "ranges": scan.ranges_m.iter().map(range).collect::<Vec<_>>(),
         "intensities": [],
     })
 }
@@ -150,6 +138,28 @@ pub fn odometry(pose: Pose, motion: Twist, time: Duration) -> Value {
             },
             "covariance": vec![0.0; 36],
         },
+    })
+}
+
+/// A `sensor_msgs/BatteryState`. What is not measured is `null`: JSON has no NaN.
+pub fn battery(state: &RosBattery, time: Duration) -> Value {
+    json!({
+        "header": header(time, ROBOT),
+        "voltage": state.voltage,
+        "temperature": null,
+        "current": state.current,
+        "charge": null,
+        "capacity": null,
+        "design_capacity": null,
+        "percentage": state.percentage,
+        "power_supply_status": state.status,
+        "power_supply_health": state.health,
+        "power_supply_technology": state.technology,
+        "present": state.present,
+        "cell_voltage": [],
+        "cell_temperature": [],
+        "location": "",
+        "serial_number": "",
     })
 }
 
@@ -315,7 +325,7 @@ fn number(msg: &Value, path: &[&str]) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use amber_values::Vector;
+    use amber_values::{Laser, Scan, Vector};
 
     use super::*;
 
@@ -396,20 +406,51 @@ mod tests {
     #[test]
     fn a_scan_turns_counter_clockwise() {
         let scan = Scan::new(&[-90.0, 0.0, 90.0], &[1000, 6, 3000], None).unwrap();
-        let msg = laser_scan(&scan, NOON, 0.1);
+        let laser = Laser {
+            max_m: 2.5,
+            ..Laser::default()
+        };
+        let ended = NOON + Duration::from_millis(50);
+        let msg = laser_scan(&laser.scan(&scan), ended);
         let half_pi = std::f64::consts::FRAC_PI_2;
         assert_eq!(msg["angle_min"], -half_pi);
         assert_eq!(msg["angle_max"], half_pi);
         assert_eq!(msg["angle_increment"], half_pi);
         assert_eq!(msg["time_increment"], 0.025);
-        // The right side first; 6 is the code for "too near".
-        assert_eq!(msg["ranges"], json!([3.0, null, 1.0]));
+        // The right side first, which is beyond the limit; 6 is the code for "too near".
+        assert_eq!(msg["ranges"], json!([null, null, 1.0]));
+        assert_eq!(
+            (&msg["range_min"], &msg["range_max"]),
+            (&json!(0.02), &json!(2.5))
+        );
+        // The first ray was measured half a turn before the last one.
         assert_eq!(
             msg["header"]["stamp"],
             json!({"sec": 1_700_000_000, "nanosec": 250, "secs": 1_700_000_000, "nsecs": 250})
         );
-        let empty = laser_scan(&Scan::new(&[], &[], None).unwrap(), NOON, 0.1);
+        let empty = laser.scan(&Scan::new(&[], &[], None).unwrap());
+        let empty = laser_scan(&empty, NOON);
         assert_eq!(empty["ranges"], json!([]));
+    }
+
+    #[test]
+    fn a_battery_tells_only_what_is_measured() {
+        let state = RosBattery {
+            voltage: Some(12.1),
+            health: 1,
+            present: true,
+            ..RosBattery::default()
+        };
+        let msg = battery(&state, NOON);
+        assert_eq!(
+            (&msg["voltage"], &msg["present"]),
+            (&json!(12.1), &json!(true))
+        );
+        assert_eq!(
+            (&msg["percentage"], &msg["current"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(msg["header"]["frame_id"], "base_link");
     }
 
     #[test]

@@ -8,12 +8,14 @@ use std::time::Duration;
 use amber_map::Pose;
 use amber_navigation::kinematics::{Twist, Wheels};
 use amber_navigation::odometry::Odometry;
+use amber_robot::battery::RosBattery;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::Seat;
 use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
 use amber_robot::robot::{Measurement, Order, Robot, Topic, Trip, TripEnd, TripNews, User};
+use amber_values::LearnedLaser;
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -45,6 +47,7 @@ pub struct Server {
     watched: Vec<Topic>,
     /// Adds up the speeds of the wheels, if the robot does not report its odometry.
     wheels: Odometry,
+    laser: LearnedLaser,
     /// The pose of the robot by its wheels.
     odometry: Option<Pose>,
     /// The frame of the odometry on the map, while the pose is known.
@@ -64,8 +67,8 @@ pub struct Config {
     pub robot: Robot,
     /// Whether several clients may drive at the same time.
     pub seat: Seat,
-    /// How long the scanner takes for one turn, in seconds.
-    pub scan_turn_s: f64,
+    /// How long the scanner takes for one turn, if it does not say so itself.
+    pub scan_turn: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -92,6 +95,7 @@ impl Server {
             helm: Helm::new(&config.robot, config.seat),
             watched: Vec::new(),
             wheels: Odometry::new(config.robot.drive),
+            laser: LearnedLaser::new(config.scan_turn),
             odometry: None,
             odometry_on_map: None,
             kept: BTreeMap::new(),
@@ -351,6 +355,7 @@ impl Server {
             Published::Scan => [Some(Topic::Scans(robot.scanner)), None],
             Published::Odometry => [Some(Topic::Odometry(robot.wheels)), None],
             Published::Imu => [Some(Topic::Imu(robot.imu)), None],
+            Published::Battery => [Some(Topic::Battery(robot.battery)), None],
             Published::Pose | Published::BarePose | Published::CovariantPose => {
                 [Some(Topic::Pose(robot.location)), None]
             }
@@ -372,11 +377,13 @@ impl Server {
         };
         match measured {
             Measurement::Scan(scan) => {
-                let (time, turn_s) = (stamped(scan.timestamp_ms()), self.config.scan_turn_s);
+                let time = stamped(scan.timestamp_ms());
+                let laser = self.laser.handle(&scan, time);
                 self.publish(now, Published::Scan, || {
-                    messages::laser_scan(&scan, time, turn_s)
+                    messages::laser_scan(&laser.scan(&scan), time)
                 });
             }
+            Measurement::Scanner(told) => self.laser.describe(*told),
             Measurement::Odometry(pose, motion) => self.moved(now, pose, motion),
             Measurement::Wheels(speeds) => {
                 if self.wheels.handle_wheels(now.elapsed, Wheels::from(speeds)) {
@@ -386,6 +393,12 @@ impl Server {
             }
             Measurement::Imu(reading) => {
                 self.publish(now, Published::Imu, || messages::imu(&reading, now.unix));
+            }
+            Measurement::Battery(state) => {
+                let measured = state.time.map_or(now.unix, Duration::from_micros);
+                self.publish(now, Published::Battery, || {
+                    messages::battery(&RosBattery::from(&state), measured)
+                });
             }
             Measurement::Pose(pose) if pose.is_known() => {
                 let time = stamped(pose.timestamp_ms);

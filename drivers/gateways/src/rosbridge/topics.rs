@@ -31,6 +31,8 @@ pub enum Output {
     Odometry,
     /// Acceleration and turn rate.
     Imu,
+    /// The battery.
+    Battery,
     /// The pose on the map.
     Pose,
     /// The same without time and frame.
@@ -49,10 +51,11 @@ pub enum Output {
 
 impl Output {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Scan,
         Self::Odometry,
         Self::Imu,
+        Self::Battery,
         Self::Pose,
         Self::BarePose,
         Self::CovariantPose,
@@ -69,6 +72,7 @@ impl Output {
             Self::Scan => "sensor_msgs/msg/LaserScan",
             Self::Odometry => "nav_msgs/msg/Odometry",
             Self::Imu => "sensor_msgs/msg/Imu",
+            Self::Battery => "sensor_msgs/msg/BatteryState",
             Self::Pose => "geometry_msgs/msg/PoseStamped",
             Self::BarePose => "geometry_msgs/msg/Pose",
             Self::CovariantPose => "geometry_msgs/msg/PoseWithCovarianceStamped",
@@ -200,6 +204,7 @@ const TOPICS: [(&str, Channel); 16] = [
     ("scan", Channel::Out(Output::Scan)),
     ("odom", Channel::Out(Output::Odometry)),
     ("imu", Channel::Out(Output::Imu)),
+    ("battery_state", Channel::Out(Output::Battery)),
     ("pose", Channel::Out(Output::Pose)),
     // Of most web pages, and of `robot_pose_publisher`.
     ("robot_pose", Channel::Out(Output::BarePose)),

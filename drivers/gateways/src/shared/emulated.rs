@@ -21,12 +21,14 @@ use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::orders::{Author, End, LATEST, Orders};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
 use amber_navigation::drive_to_point::MAX_TARGETS;
+use amber_proto::battery_state::BatteryState;
+use amber_proto::hokuyo::{Scan as ScanMessage, Scanner as ScannerMessage};
 use amber_proto::location::{Location, Map, Particles, Quality};
 use amber_proto::ninedof::{
     DataRequest, SensorData, ServiceReport, ServiceRequest, SubscribeAction,
 };
 use amber_proto::roboclaw::MotorsSpeed;
-use amber_proto::{Device, hokuyo::Scan as ScanMessage, order};
+use amber_proto::{Device, order};
 use amber_robot::robot::{Measurement, OrderNumber, Progress};
 use amber_values::{ImuReading, MapPose, Row, Scan, Target};
 use tokio::sync::mpsc;
@@ -134,6 +136,10 @@ impl RoboclawDriver for Wheels {
         }
     }
 
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        reply.refuse("the foreign robot does not report its battery");
+    }
+
     fn handles_gone_clients(&self) -> bool {
         true
     }
@@ -164,6 +170,10 @@ impl HokuyoDriver for Scanner {
             }
             _ => reply.refuse(SILENT),
         }
+    }
+
+    async fn scanner(&mut self, reply: Reply<ScannerMessage>) {
+        reply.refuse("the foreign robot does not describe its scanner");
     }
 }
 

@@ -70,6 +70,10 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub mapping: Option<Device>,
+    /// The battery [default: battery:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub battery: Option<Device>,
     /// Effective distance between left and right wheels in turns; larger than the real one if the
     /// wheels skid [default: that of the robot device, or 420]
     #[arg(long, value_name = "MM")]
@@ -173,6 +177,7 @@ impl RobotOptions {
             imu: device(self.imu, file.imu, DeviceType::NINEDOF),
             targets: device(self.targets, file.targets, DeviceType::DRIVE_TO_POINT),
             mapping: device(self.mapping, file.mapping, DeviceType::MAPPING),
+            battery: device(self.battery, file.battery, DeviceType::BATTERY),
             drive: SkidSteer {
                 track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
                 max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,

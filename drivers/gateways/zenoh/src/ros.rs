@@ -8,11 +8,11 @@
 //! The crate `amber_ros2` has the formats; `robot` publishes and subscribes, in one or more layouts.
 
 pub mod actions;
+pub mod battery;
 pub mod clock;
 pub mod config;
 pub mod convert;
 pub mod diagnostics;
-pub mod laser;
 pub mod layout;
 pub mod orders;
 pub mod topics;

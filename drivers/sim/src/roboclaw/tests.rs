@@ -262,6 +262,24 @@ fn v14_v15_temperature_and_battery() {
 }
 
 #[test]
+fn the_battery_empties_slowly_and_faster_under_load() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let mut bench = Bench::new(V4_2_4);
+    let tenths = |bench: &mut Bench| bench.read(0x80, 24)[1];
+    assert_eq!(tenths(&mut bench), 126);
+    bench.wait(HOUR);
+    let rested = tenths(&mut bench);
+    assert!((123..126).contains(&rested), "{rested}");
+    for reading in &mut bench.readings {
+        reading.current_a = 2.0;
+    }
+    bench.wait(HOUR);
+    bench.readings = [Reading::default(); 4];
+    let used = tenths(&mut bench);
+    assert!(used + 5 <= rested, "{used} after {rested}");
+}
+
+#[test]
 fn v16_encoder_modes() {
     for (firmware, request, reply) in [
         (Legacy, "80 5C 00 5C", ""),

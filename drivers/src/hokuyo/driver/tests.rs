@@ -69,9 +69,13 @@ type Mediator = testing::Mediator<Mood>;
 
 /// Runs a driver during the scenario, then shuts it down.
 async fn check(plugged: bool, scenario: impl AsyncFnOnce(&mut Mediator)) {
+    check_with(Options::default(), plugged, scenario).await;
+}
+
+async fn check_with(options: Options, plugged: bool, scenario: impl AsyncFnOnce(&mut Mediator)) {
     let port = Plug::new(Mood::Well, |port, stream| Box::pin(scan(port, stream)));
     port.plug(plugged);
-    let (settings, _) = Options::default().settings().unwrap();
+    let (settings, _) = options.settings().unwrap();
     let theirs = port.clone();
     let driver = hokuyo::driver(Hokuyo::new(settings, move || theirs.connect()));
     testing::run(port, driver, scenario).await;
@@ -95,6 +99,20 @@ async fn ask(mediator: &mut Mediator) -> bool {
     false
 }
 
+/// Requests the description of the scanner.
+async fn describe(mediator: &mut Mediator) -> DriverMsg {
+    let mut ask = DriverMsg {
+        get_scanner: Some(true),
+        ..DriverMsg::data()
+    };
+    ask.set_syn(Some(SynNum(6)));
+    mediator.tell(&ask.encode_to_vec()).await;
+    let answer = mediator.hear().await.expect("an answer");
+    let answer = DriverMsg::decode(&answer[..]).unwrap();
+    assert_eq!(answer.ack(), Some(SynNum(6)));
+    answer
+}
+
 fn check_scan(message: &[u8]) -> DriverMsg {
     let message = DriverMsg::decode(message).unwrap();
     let scan = message.scan.as_ref().unwrap();
@@ -116,6 +134,44 @@ async fn a_scanner_plugged_in_later_is_found() {
         sleep(Duration::from_secs(60)).await;
         assert!(ask(mediator).await, "the laser turns on again");
         mediator.expect_no_more_health();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connected_scanner_is_described_as_it_describes_itself() {
+    // A tenth slower than usual.
+    let options = Options {
+        motor_speed: Some(10),
+        ..Options::default()
+    };
+    check_with(options, false, async |mediator| {
+        let problem = "the port does not exist";
+        mediator.expect_health(Some(problem)).await;
+        let refused = describe(mediator).await;
+        assert_eq!(refused.scanner_refused.as_deref(), Some(problem));
+        assert_eq!(refused.scanner, None);
+        mediator.port.plug(true);
+        mediator.expect_health(None).await;
+        let scanner = describe(mediator).await.scanner.unwrap();
+        assert_eq!(scanner.model(), "URG-04LX");
+        assert_eq!(scanner.serial_number(), "H0706400");
+        let limits = (scanner.min_distance(), scanner.max_distance());
+        assert_eq!(limits, (20, 5_600));
+        assert_eq!(
+            (scanner.turn_time(), scanner.point_time()),
+            (111_111, 108_506)
+        );
+        assert_eq!(
+            (scanner.first_angle(), scanner.last_angle()),
+            (-119.885, 119.885)
+        );
+        assert!((scanner.angle_step() - 0.352).abs() < 1e-3);
+        mediator.port.plug(false);
+        // Only a request shows that it is gone.
+        assert!(!ask(mediator).await);
+        let refused = describe(mediator).await;
+        assert_eq!(refused.scanner, None);
     })
     .await;
 }

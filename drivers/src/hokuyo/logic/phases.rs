@@ -49,13 +49,16 @@ impl ScannerLogic {
 
     pub(super) fn begin_setting(&mut self, now: Instant) {
         self.has_gd = true;
+        // It may be another scanner.
+        self.description = Description::default();
         let sensitivity = u8::from(self.settings.high_sensitivity);
         let left = [
             "VV".to_owned(),
             "PP".to_owned(),
-            "II".to_owned(),
             format!("HS{sensitivity}"),
             format!("CR{:02}", self.settings.motor_speed),
+            // It tells the speed of the motor.
+            "II".to_owned(),
         ];
         self.phase = Phase::Setting { left: left.into() };
         self.proceed(now);
@@ -67,7 +70,11 @@ impl ScannerLogic {
         self.angles = angles(self.geometry, self.settings.angles);
         let note = match self.outage.over(now) {
             Some(after) => Note::Back(after),
-            None => Note::Ready(format!("{}, {} points", self.name, self.geometry.points())),
+            None => Note::Ready(format!(
+                "{}, {} points",
+                self.description.name(),
+                self.geometry.points()
+            )),
         };
         self.outputs.push_back(Output::Say(note));
         self.proceed(now);

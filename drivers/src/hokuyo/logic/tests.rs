@@ -8,6 +8,8 @@ use super::settings::angles;
 use super::*;
 use crate::hokuyo::Options;
 
+mod truth;
+
 /// The logic, a scanner and a clock.
 struct Bench {
     logic: ScannerLogic,
@@ -218,7 +220,7 @@ fn at_the_start_it_stops_the_scanner_and_reads_its_geometry() {
     let bench = Bench::new(Geometry::URG_04LX);
     assert_eq!(
         bench.requests,
-        ["QT", "RS", "QT", "VV", "PP", "II", "HS1", "CR00"]
+        ["QT", "RS", "QT", "VV", "PP", "HS1", "CR00", "II"]
     );
     assert!(!bench.is_lit, "no client has requested a scan");
     assert_eq!(bench.warnings(), [""; 0]);

@@ -112,6 +112,52 @@ async fn subscribers_get_the_speeds_until_they_unsubscribe() {
     .await;
 }
 
+/// Requests the battery.
+async fn battery(mediator: &mut Mediator) -> DriverMsg {
+    let ask = DriverMsg {
+        r#type: Some(1),
+        syn_num: Some(9),
+        get_battery: Some(true),
+        ..DriverMsg::default()
+    };
+    mediator.tell(&ask.encode_to_vec()).await;
+    let answer = mediator.hear().await.expect("an answer");
+    DriverMsg::decode(&answer[..]).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_main_battery_is_told_and_published_once_a_second() {
+    check(async |mediator| {
+        let state = battery(mediator).await.battery.unwrap();
+        assert_eq!((state.voltage(), state.health()), (12_100, Health::Good));
+        assert!(state.present() && state.time.is_some());
+        // The controllers do not know more than that.
+        let unknown = (state.charge, state.current, state.cells);
+        assert_eq!(unknown, (None, None, None));
+        mediator.tell(b"\x10\x06").await;
+        let mut with_battery = 0;
+        for _ in 0..60 {
+            let heard = mediator.hear().await.expect("speeds");
+            let heard = DriverMsg::decode(&heard[..]).unwrap();
+            with_battery += usize::from(heard.battery.is_some());
+        }
+        // 20 messages a second.
+        assert!((3..=4).contains(&with_battery), "{with_battery}");
+        mediator.tell(b"\x10\x07").await;
+        while mediator.hear().await.is_some() {}
+        // Both controllers are gone.
+        (mediator.port).with(|shared| shared.pair.mood = [Mood::Silent; 2]);
+        sleep(Duration::from_secs(5)).await;
+        let answer = battery(mediator).await;
+        assert_eq!(answer.battery, None);
+        assert!(
+            answer.battery_refused().contains("does not answer"),
+            "{answer:?}"
+        );
+    })
+    .await;
+}
+
 /// motorsCommand number 101 with 5000 mm/s for all, and the wish for its outcome.
 const TOO_FAST: &[u8] = b"\x10\x01\x18\x65\xA2\x01\x0C\x08\x88\x27\x10\x88\x27\
     \x18\x88\x27\x20\x88\x27\xD0\x0B\x01";
@@ -300,7 +346,7 @@ fn messages_have_the_documented_bytes() {
         "10 01 A2 01 0C 08 AC 02 10 AC 02 18 AC 02 20 AC 02",
         DriverMsg {
             motors_command: speeds([300; 4]),
-            ..data
+            ..data.clone()
         },
     );
     check_bytes(
@@ -308,7 +354,7 @@ fn messages_have_the_documented_bytes() {
          18 D4 FD FF FF FF FF FF FF FF 01 20 AC 02",
         DriverMsg {
             motors_command: speeds([-300, 300, -300, 300]),
-            ..data
+            ..data.clone()
         },
     );
     check_bytes(
@@ -316,7 +362,7 @@ fn messages_have_the_documented_bytes() {
         DriverMsg {
             syn_num: Some(100),
             current_speed_request: Some(true),
-            ..data
+            ..data.clone()
         },
     );
     check_bytes(

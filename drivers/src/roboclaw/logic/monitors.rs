@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::battery::{BatteryReading, MainBattery};
 use super::note::{Note, Refusal, StopReason};
 use super::watch::{StatusWatch, Verdict, Watch};
 use super::{Job, Settings};
@@ -14,6 +15,7 @@ pub(super) struct Monitors {
     status: StatusWatch,
     temperature: Watch,
     battery: Watch,
+    main_battery: MainBattery,
     looks_for_errors: bool,
     temperature_critical: i32,
     temperature_drop: i32,
@@ -41,6 +43,7 @@ impl Monitors {
             status: StatusWatch::new(now, settings.status_interval(), settings.repeats),
             temperature: Watch::new(now, settings.temperature_interval),
             battery: Watch::new(now, settings.battery_interval),
+            main_battery: MainBattery::default(),
             looks_for_errors: settings.error_interval.is_some(),
             temperature_critical: settings.temperature_critical,
             temperature_drop: settings.temperature_drop,
@@ -56,6 +59,7 @@ impl Monitors {
         self.status.begin(now);
         self.temperature.begin(now);
         self.battery.begin(now);
+        self.main_battery = MainBattery::default();
     }
 
     /// When the next reading is due.
@@ -152,12 +156,27 @@ impl Monitors {
     }
 
     pub(super) fn battery_read(&mut self, now: Instant, tenths: i32) -> Vec<Finding> {
+        // The main battery comes first.
+        if self.battery.next(now) == Some(0) {
+            self.main_battery.read(now, tenths);
+        }
         match self.battery.read(now, tenths) {
             Some([main_dv, logic_dv]) if self.battery.has_moved_by(main_dv, 5) => {
                 vec![Finding::Say(Note::Battery { main_dv, logic_dv })]
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The last measurement of the main battery.
+    pub(super) fn main_battery(&self, now: Instant) -> Option<BatteryReading> {
+        self.main_battery.reading(now, self.battery_low)
+    }
+
+    /// The same when it is due for the subscribers.
+    pub(super) fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
+        let is_low = self.battery_low;
+        self.main_battery.take_due(now, is_low)
     }
 
     /// The temperature could not be read; returns a log message for it.

@@ -208,6 +208,8 @@ impl Watch {
             return false;
         }
         self.failures = 0;
+        // Next time both are read: the first one may have changed.
+        self.first = None;
         self.due = now + self.interval.unwrap_or_default();
         !std::mem::replace(&mut self.has_complained, true)
     }

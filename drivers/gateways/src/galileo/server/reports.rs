@@ -50,8 +50,10 @@ impl Server {
                 (Path::Goal, Some(text))
             }
             // Galileo has no path for them, so they are not watched.
-            Measurement::Map(_)
+            Measurement::Battery(_)
+            | Measurement::Map(_)
             | Measurement::Mount(_)
+            | Measurement::Scanner(_)
             | Measurement::Odometry(..)
             | Measurement::Progress(_) => return,
         };

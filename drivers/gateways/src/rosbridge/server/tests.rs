@@ -21,7 +21,7 @@ impl World {
             page: Page::default(),
             robot: robot(),
             seat: Seat::Exclusive,
-            scan_turn_s: 0.1,
+            scan_turn: None,
         });
         let mut world = Self {
             server,

@@ -40,6 +40,7 @@ use crate::ros::layout::Interest;
 use crate::ros::topics::{Topic, TopicSet};
 
 mod asking;
+mod battery;
 mod inputs;
 mod navigate;
 mod node;

@@ -3,10 +3,8 @@
 //! Frames and signs are those of REP 103 and REP 105: `map` -> `odom` -> `base_link`, in it `laser` and
 //! `imu`; x ahead, y to the left, angles counter-clockwise.
 
-use std::f64::consts::PI;
 use std::time::Duration;
 
-use amber_foxglove::EvenScan;
 use amber_map::{Cell, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist as Motion, Wheels};
 use amber_navigation::odometry::Odometry as WheelOdometry;
@@ -17,7 +15,7 @@ use amber_ros2::messages::{
     Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Time, Transform,
     TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
 };
-use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
+use amber_values::{ImuReading, Laser, MapPose, Scan, Target, WheelSpeeds};
 
 /// The frames of one robot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,19 +30,6 @@ pub struct Frames {
     pub laser: String,
     /// The motion sensors.
     pub imu: String,
-}
-
-/// The parameters of a laser scanner.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Laser {
-    /// The time of one turn.
-    pub turn: Duration,
-    /// The time between two scans: longer if some turns are left out.
-    pub period: Duration,
-    /// The shortest distance that it measures, in metres.
-    pub min_m: f64,
-    /// The longest distance that it measures, in metres.
-    pub max_m: f64,
 }
 
 /// The standard deviations of a pose whose driver does not report them, in metres and radians.
@@ -76,43 +61,21 @@ impl Frames {
     }
 }
 
-/// The Hokuyo URG-04LX of the Capo robot.
-impl Default for Laser {
-    fn default() -> Self {
-        Self {
-            turn: Duration::from_millis(100),
-            period: Duration::from_millis(100),
-            min_m: 0.02,
-            max_m: 5.6,
-        }
-    }
-}
-
 /// A scan. `ended_ns` is when it was complete; its time stamp is that of the first ray.
 #[must_use]
 pub fn scan(scan: &Scan, laser: &Laser, frames: &Frames, ended_ns: u64) -> LaserScan {
-    let even = EvenScan::from(scan);
-    let turn_s = laser.turn.as_secs_f64();
-    let span_rad = even.end_rad - even.start_rad;
-    // The middle ray is half a turn before the end.
-    let first_s = turn_s / 2.0 + turn_s * span_rad / (4.0 * PI);
-    let first = Duration::try_from_secs_f64(first_s).unwrap_or_default();
-    let first_ns = u64::try_from(first.as_nanos()).unwrap_or_default();
-    let step_rad = even.step_rad();
+    let even = laser.scan(scan);
+    let first_ns = u64::try_from(even.duration.as_nanos()).unwrap_or_default();
     LaserScan {
         header: Header::new(ended_ns.saturating_sub(first_ns), &frames.laser),
-        angle_min: even.start_rad as f32,
-        angle_max: even.end_rad as f32,
-        angle_increment: step_rad as f32,
-        time_increment: (turn_s * step_rad / (2.0 * PI)) as f32,
-        scan_time: laser.period.as_secs_f64() as f32,
-        range_min: laser.min_m as f32,
-        range_max: laser.max_m as f32,
-        ranges: even
-            .ranges_m
-            .iter()
-            .map(|range_m| *range_m as f32)
-            .collect(),
+        angle_min: even.first_rad as f32,
+        angle_max: even.last_rad as f32,
+        angle_increment: even.step_rad as f32,
+        time_increment: even.step_s as f32,
+        scan_time: even.period_s as f32,
+        range_min: even.min_m as f32,
+        range_max: even.max_m as f32,
+        ranges: even.ranges_m.iter().map(|it| *it as f32).collect(),
         intensities: Vec::new(),
     }
 }

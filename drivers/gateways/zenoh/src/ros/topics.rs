@@ -23,6 +23,8 @@ pub enum Topic {
     Imu,
     /// The magnetic field.
     Mag,
+    /// The battery.
+    BatteryState,
     /// The pose on the map.
     Pose,
     /// The map.
@@ -70,7 +72,7 @@ pub struct TopicSet(u32);
 
 impl Topic {
     /// All of them, without the parts of actions.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Scan,
         Self::Odom,
         Self::Tf,
@@ -78,6 +80,7 @@ impl Topic {
         Self::JointStates,
         Self::Imu,
         Self::Mag,
+        Self::BatteryState,
         Self::Pose,
         Self::Map,
         Self::RobotDescription,
@@ -102,6 +105,7 @@ impl Topic {
             Self::JointStates => "joint_states",
             Self::Imu => "imu",
             Self::Mag => "mag",
+            Self::BatteryState => "battery_state",
             Self::Pose => "pose",
             Self::Map => "map",
             Self::RobotDescription => "robot_description",

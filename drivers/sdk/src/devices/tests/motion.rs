@@ -1,5 +1,6 @@
 //! Lease, halt and expiry of drivers that have no code for them.
 
+use amber_proto::battery_state::BatteryState;
 use amber_proto::motion::lease_request::Action;
 use amber_proto::motion::motion_report::News;
 use amber_proto::motion::{HaltRequest, LeaseRequest, MotionState};
@@ -43,6 +44,10 @@ impl RoboclawDriver for Wheels {
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         reply.send(all(7));
+    }
+
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        reply.refuse("no voltage is measured");
     }
 }
 

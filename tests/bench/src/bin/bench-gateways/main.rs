@@ -30,6 +30,7 @@ use amber_client::blocking::Client;
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
 use amber_driver::{Devices, Outcome, Reply};
 use amber_harness::Program;
+use amber_proto::battery_state::BatteryState;
 use amber_proto::roboclaw::MotorsSpeed;
 use amber_proto::{Device, DeviceType};
 use clap::Parser;
@@ -130,6 +131,10 @@ impl RoboclawDriver for Robot {
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         reply.send(MotorsSpeed::default());
+    }
+
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        reply.refuse("no voltage is measured");
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_client::sources::{watch_scans, watch_wheels};
-use amber_client::values::{MapPose, Scan};
+use amber_client::sources::{watch_scanner, watch_scans, watch_wheels};
+use amber_client::values::{LearnedLaser, MapPose, Scan};
 use amber_map::Pose;
 use amber_proto::location::Quality;
 use amber_proto::ninedof::SubscribeAction;
@@ -21,13 +21,12 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use zenoh::Error;
 
 use super::super::feed::unix_ns;
-use super::{Shared, plans};
+use super::{Shared, battery, plans};
 use crate::health::of_drivers;
 use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE, RETRY};
 use crate::pacing::Pacing;
 use crate::ros::convert::{self, WheelState};
 use crate::ros::diagnostics;
-use crate::ros::laser::Learned;
 use crate::ros::topics::{Topic, TopicSet};
 
 /// A task.
@@ -39,6 +38,8 @@ pub(super) enum Source {
     Wheels,
     /// The motion sensors.
     Imu,
+    /// The battery.
+    Battery,
     /// The pose on the map.
     Location,
     /// The map.
@@ -55,10 +56,11 @@ pub(super) enum Source {
 
 impl Source {
     /// Those that belong to a device.
-    pub(super) const OF_DEVICES: [Self; 7] = [
+    pub(super) const OF_DEVICES: [Self; 8] = [
         Self::Scanner,
         Self::Wheels,
         Self::Imu,
+        Self::Battery,
         Self::Location,
         Self::Map,
         Self::Description,
@@ -73,6 +75,7 @@ impl Source {
             Self::Scanner => &[Topic::Scan],
             Self::Wheels => &[Topic::Odom, Topic::Tf, Topic::JointStates],
             Self::Imu => &[Topic::Imu, Topic::Mag],
+            Self::Battery => &[Topic::BatteryState],
             Self::Location => &[Topic::Pose, Topic::Tf],
             Self::Map => &[Topic::Map],
             Self::Description => &[Topic::RobotDescription],
@@ -88,6 +91,7 @@ impl Source {
             Self::Scanner => robot.scanner,
             Self::Wheels => robot.wheels,
             Self::Imu => robot.imu,
+            Self::Battery => robot.battery,
             Self::Location | Self::Map => robot.location,
             Self::Description => Device::new(DeviceType::ROBOT, 0),
             Self::Plan => robot.targets,
@@ -101,6 +105,7 @@ impl Source {
             Self::Scanner => scans(&shared).await,
             Self::Wheels => wheels(&shared).await,
             Self::Imu => imu(&shared).await,
+            Self::Battery => battery::states(&shared).await,
             Self::Location => poses(&shared).await,
             Self::Map => map(&shared).await,
             Self::Description => plans::description(&shared).await,
@@ -145,7 +150,7 @@ async fn scans(shared: &Shared) -> Result<(), Error> {
     let shape = mount::shape(&shared.client).await;
     let turn_s = shape.and_then(|shape| shape.scan_turn);
     let turn = turn_s.and_then(|turn_s| Duration::try_from_secs_f64(turn_s).ok());
-    let (laser, start) = (Mutex::new(Learned::new(turn)), Instant::now());
+    let (laser, start) = (Mutex::new(LearnedLaser::new(turn)), Instant::now());
     while_listened(shared, Source::Scanner.topics(), async || {
         let mut pacing: Pacing<Scan> = Pacing::new(shared.robot.period(device));
         let take = |scan: Result<Scan, amber_client::Error>| {
@@ -163,7 +168,15 @@ async fn scans(shared: &Shared) -> Result<(), Error> {
                 publisher.publish(&convert::scan(&scan, &known, frames, ended_ns));
             }
         };
-        watch_scans(Hokuyo::new(shared.client.device(device)), take).await;
+        let scanner = Hokuyo::new(shared.client.device(device));
+        let told = |told| {
+            let mut learned = laser.lock().unwrap_or_else(PoisonError::into_inner);
+            learned.describe(told);
+        };
+        tokio::select! {
+            () = watch_scans(scanner.clone(), take) => {}
+            () = watch_scanner(scanner, told) => {}
+        }
     })
     .await;
     Ok(())

@@ -1,4 +1,4 @@
-use std::f64::consts::FRAC_PI_2;
+use std::f64::consts::{FRAC_PI_2, PI};
 
 use amber_map::{Layout, Point, Segment};
 use amber_values::Vector;
@@ -20,8 +20,8 @@ fn a_scan_turns_to_the_left_and_has_the_time_of_its_first_ray() {
     let amber = Scan::new(&[-90.0, 0.0, 90.0], &[3000, 0, 7], None).unwrap();
     let ros = scan(&amber, &Laser::default(), &frames(), 1_000_000_000);
     assert_eq!(ros.header.frame_id, "r1/laser");
-    // Half a turn, and a quarter of a turn more, before the end.
-    assert_eq!(ros.header.stamp.nanosec, 925_000_000);
+    // The last ray was at the end, the first one half a turn before.
+    assert_eq!(ros.header.stamp.nanosec, 950_000_000);
     assert!(near(ros.angle_min.into(), -FRAC_PI_2) && near(ros.angle_max.into(), FRAC_PI_2));
     assert!(near(ros.angle_increment.into(), FRAC_PI_2));
     assert!(near(ros.time_increment.into(), 0.025));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::{Devices, Reply};
 use amber_proto::Device;
-use amber_proto::hokuyo::Scan;
+use amber_proto::hokuyo::{Scan, Scanner as ScannerMessage};
 
 use super::{FIRST_MM, NUMBERS, POINTS, SCANS, STEP_MM};
 
@@ -95,6 +95,10 @@ impl HokuyoDriver for Scanner {
             scan: scan(0),
             timestamp_ms: None,
         });
+    }
+
+    async fn scanner(&mut self, reply: Reply<ScannerMessage>) {
+        reply.refuse("this scanner does not describe itself");
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -1,0 +1,83 @@
+//! The main battery, as the controllers measured it last. PURE.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use super::WheelLogic;
+
+/// The time between two publications.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// How late a measurement may be before the last one is too old.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// A measurement of the main battery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatteryReading {
+    /// The voltage.
+    pub mv: u32,
+    /// Whether a controller has reported that it is too low to drive.
+    pub is_low: bool,
+    /// The time since the measurement.
+    pub age: Duration,
+}
+
+/// The last measurement, and its publication.
+#[derive(Debug, Default)]
+pub(super) struct MainBattery {
+    measured: Option<(Instant, u32)>,
+    published: Option<Instant>,
+}
+
+impl MainBattery {
+    /// The controllers measured this voltage, in tenths of a volt.
+    pub(super) fn read(&mut self, now: Instant, tenths: i32) {
+        let mv = u32::try_from(tenths)
+            .ok()
+            .and_then(|it| it.checked_mul(100));
+        self.measured = mv.map(|mv| (now, mv));
+    }
+
+    pub(super) fn reading(&self, now: Instant, is_low: bool) -> Option<BatteryReading> {
+        let (then, mv) = self.measured?;
+        let age = now.saturating_duration_since(then);
+        Some(BatteryReading { mv, is_low, age })
+    }
+
+    pub(super) fn take_due(&mut self, now: Instant, is_low: bool) -> Option<BatteryReading> {
+        let since = |then| now.saturating_duration_since(then);
+        if self
+            .published
+            .is_some_and(|then| since(then) < PUBLISH_EVERY)
+        {
+            return None;
+        }
+        let reading = self.reading(now, is_low)?;
+        self.published = Some(now);
+        Some(reading)
+    }
+}
+
+impl WheelLogic {
+    /// The main battery, as it was measured last.
+    ///
+    /// # Errors
+    /// It is not measured now: the reason.
+    pub fn battery(&self, now: Instant) -> Result<BatteryReading, Cow<'_, str>> {
+        let Some(interval) = self.settings.battery_interval else {
+            return Err("the battery is not measured: battery_interval_ms is 0".into());
+        };
+        if let Some(trouble) = self.outage.trouble() {
+            return Err(trouble.into());
+        }
+        let newest = self.monitors.main_battery(now);
+        newest
+            .filter(|reading| reading.age <= interval * 2 + SLACK)
+            .ok_or_else(|| "the controllers have not reported the battery".into())
+    }
+
+    /// The same when it is due for the subscribers: once a second.
+    pub fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
+        self.battery(now).ok()?;
+        self.monitors.battery_to_publish(now)
+    }
+}
