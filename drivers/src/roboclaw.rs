@@ -23,6 +23,8 @@
 //! - The wheels stop `idle_stop_ms` after the last command, when the commanding client is gone, and
 //!   when the driver ends. If the driver is killed or frozen, the controllers stop by themselves
 //!   after `watchdog_ms`, and the wheels roll out.
+//! - The main battery is told as the controllers measured it last, with its time, and published with
+//!   the speeds once a second. While the controllers do not answer, requests for it are refused.
 //! - After a controller has reported a low battery, driving is disabled until the driver is
 //!   restarted. The voltage recovers without load, so the driver cannot tell a charged battery from
 //!   an empty one.

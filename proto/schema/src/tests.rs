@@ -626,7 +626,7 @@ fn people_get_text_without_fixed_arguments() {
     let interfaces = read(&compiled(&battery(ALL_KINDS)), &built_in()).unwrap();
     let shown = text(&interfaces[0]);
     for line in [
-        "battery (device type 211)",
+        "gauge (device type 211)",
         "A battery gauge.",
         "charge  (request with an answer)",
         "    The charge.",
@@ -649,7 +649,7 @@ fn people_get_text_without_fixed_arguments() {
     assert!(!document.contains("## Numbers"), "{document}");
     let caution = "It may move or change something, so `amber check` does not send it.";
     let changes = |command: &str| {
-        let section = document.split(&format!("### battery: {command}\n")).nth(1);
+        let section = document.split(&format!("### gauge: {command}\n")).nth(1);
         section
             .unwrap()
             .split("\n### ")
@@ -670,7 +670,7 @@ fn several_devices_begin_with_a_table_of_their_numbers() {
     let document = markdown(&interfaces);
     let (_, rows) = document.split_once("|---|---|---|\n").unwrap();
     let mut rows = rows.lines();
-    assert_eq!(rows.next(), Some("| 211 | battery | 110-113 |"));
+    assert_eq!(rows.next(), Some("| 211 | gauge | 110-113 |"));
     assert_eq!(rows.next(), Some("| 212 | lamp | 1, 3, 4, 6-9 |"));
 }
 

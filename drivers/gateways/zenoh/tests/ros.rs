@@ -30,6 +30,8 @@ use self::common::{
 mod bridge;
 #[allow(dead_code)]
 mod common;
+#[path = "ros/sensors.rs"]
+mod sensors;
 
 const ROS: &str = "[ros]\n";
 
@@ -174,7 +176,9 @@ fn a_robot_is_a_node_that_obeys_like_any_operator() {
     command.motors_command = Some(WheelSpeeds::all(-200).into());
     let occupied = wait_for("a refusal", || {
         teleop.drive(0.15);
-        alice.ask("amber/r1/roboclaw/0/drive", command).err()
+        alice
+            .ask("amber/r1/roboclaw/0/drive", command.clone())
+            .err()
     });
     assert_eq!(occupied.kind, Kind::Occupied);
     let info = desk.json("amber/r1/info").unwrap();
