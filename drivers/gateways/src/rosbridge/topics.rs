@@ -195,7 +195,7 @@ pub struct Offer {
 /// Names without the leading slash. The first type of a name is the one that clients are told; the
 /// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
 /// default.
-const TOPICS: [(&str, Channel); 16] = [
+const TOPICS: [(&str, Channel); 17] = [
     ("cmd_vel", Channel::In(Input::Twist)),
     ("goal", Channel::In(Input::Goal)),
     ("goal_pose", Channel::In(Input::Goal)),
