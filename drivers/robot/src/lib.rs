@@ -9,14 +9,16 @@
 //! lasts), [`helm`] (the same for all devices of a robot), [`errand`] (motion that goes on without
 //! further commands), [`motion`] (which messages move wheels), [`lag`] (how late a message is),
 //! [`bucket`] (rates), [`here`] (the pose that a program knows), [`battery`] (in the terms of ROS),
-//! [`limits`]. IO: [`users`] (sessions as clients of the mediator, with their leases), [`trips`] (errands
-//! of which somebody wants to know the end), [`feeds`] (measurements), [`maps`].
+//! [`limits`]. IO: [`hands`] (the orders of one user, with leases), [`users`] (sessions as clients of the
+//! mediator), [`trips`] (errands of which somebody wants to know the end), [`feeds`] (measurements),
+//! [`maps`].
 
 pub mod battery;
 pub mod bucket;
 pub mod controls;
 pub mod errand;
 pub mod feeds;
+pub mod hands;
 pub mod helm;
 pub mod here;
 pub mod lag;

@@ -11,6 +11,9 @@ use tokio::sync::mpsc;
 
 use crate::robot::{News, Trip, TripEnd, TripNews, User};
 
+/// Why a trip does not begin without a mediator.
+pub const UNREACHABLE: &str = "the mediator cannot be reached";
+
 /// The trips of one user that run.
 #[derive(Debug)]
 pub struct Trips {

@@ -8,29 +8,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use amber_client::lease::{Claims, Terms, Use};
-use amber_client::proxy::{
-    CollisionAvoidance, DriveToPoint, LocationService, MappingService, Roboclaw,
-};
-use amber_client::{Client, Error, Proxy};
+use amber_client::proxy::MappingService;
+use amber_client::{Client, Error};
 use amber_proto::mapping::SaveMap;
-use amber_proto::{Device, DeviceType, DriverMsg, MsgType};
-use amber_scene::moving;
+use amber_proto::{Device, DriverMsg, MsgType};
 use amber_values::WheelSpeeds;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use prost::Message;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::timeout;
 
 use crate::controls::Seat;
-use crate::limits::{
-    LAST_WORDS, LEASE_PERIOD, MAX_ORDERS, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE, SEAT_HOLD,
-    TELL_AGAIN,
-};
+use crate::hands::{Hands, Motions, Report, with_ack};
+use crate::limits::{LAST_WORDS, MAX_ORDERS, TELL_AGAIN};
 use crate::motion::{self, Motion};
 use crate::robot::{News, Order, User};
-use crate::trips::Trips;
+use crate::trips::{Trips, UNREACHABLE};
 
 /// All open users.
 pub struct Users {
@@ -69,7 +63,6 @@ impl Users {
             news: self.news.clone(),
             last: Arc::default(),
         };
-        let trips = Trips::new(user, name.clone(), self.news.clone());
         let task = Task {
             user,
             name,
@@ -78,7 +71,6 @@ impl Users {
             news: self.news.clone(),
             refusals: refusals.clone(),
             subscriptions: HashMap::new(),
-            trips,
         };
         self.tasks.spawn(task.run(motions, received));
         let handle = Handle {
@@ -143,9 +135,9 @@ struct LastRefusal {
     told: Option<Instant>,
 }
 
-impl Refusals {
+impl Report for Refusals {
     /// A device refuses. The peer is told, but not for each of many commands.
-    fn tell(&self, device: Device, error: &Error) {
+    fn refused(&self, device: Device, error: &Error) {
         let Error::Refused { .. } = error else {
             return tracing::debug!(%device, "a command was not carried out: {error}");
         };
@@ -165,6 +157,15 @@ impl Refusals {
         }
     }
 
+    fn sent(&self, device: Device, sent: &Result<(), Error>) {
+        if let Err(error) = sent {
+            let user = self.user.0;
+            tracing::warn!(user, %device, "a command was not sent: {error}");
+        }
+    }
+}
+
+impl Refusals {
     fn now(&self) -> Option<String> {
         let last = self.lock();
         let is_recent = last.at.is_some_and(|at| at.elapsed() < TELL_AGAIN);
@@ -185,21 +186,26 @@ struct Task {
     news: mpsc::Sender<News>,
     refusals: Refusals,
     subscriptions: HashMap<Device, AbortHandle>,
-    trips: Trips,
 }
-
-/// The newest motion of a user.
-type Motions = watch::Receiver<Option<(Device, WheelSpeeds)>>;
 
 impl Task {
     async fn run(mut self, mut motions: Motions, mut orders: mpsc::Receiver<Order>) {
-        let Some(client) = connected(&self.mediator, &motions).await else {
-            return;
+        let report = Arc::new(self.refusals.clone());
+        let (name, seat) = (self.name.clone(), self.seat);
+        let trips = Trips::new(self.user, name.clone(), self.news.clone());
+        let connected = Hands::connect(&self.mediator, &motions, name, seat, trips, report);
+        let mut hands = match connected.await {
+            Ok(hands) => hands,
+            Err(trips) => {
+                while let Ok(order) = orders.try_recv() {
+                    if let Order::Trip(_, trip, _) = order {
+                        trips.refuse(trip, UNREACHABLE.to_owned()).await;
+                    }
+                }
+                return;
+            }
         };
-        let terms = Terms::new(self.name.clone()).with_period(LEASE_PERIOD);
-        let mut claims = Claims::new(terms, SEAT_HOLD);
         loop {
-            let due = claims.next_due();
             tokio::select! {
                 biased;
                 // If the user is closed, this still returns the last motion first.
@@ -207,140 +213,44 @@ impl Task {
                     if changed.is_err() {
                         break;
                     }
-                    self.drive(&client, &mut claims, &mut motions).await;
+                    hands.drive(&mut motions).await;
                 }
-                Some(order) = orders.recv() => self.perform(&client, &mut claims, order).await,
-                (device, error) = claims.lost() => self.refusals.tell(device, &error),
-                () = until(due) => claims.expire(),
+                Some(order) = orders.recv() => self.perform(&mut hands, order).await,
+                () = hands.keep() => {}
             }
         }
         // The session is closed. Its earlier orders are still valid.
         while let Ok(order) = orders.try_recv() {
-            self.perform(&client, &mut claims, order).await;
+            self.perform(&mut hands, order).await;
         }
         for subscription in self.subscriptions.values() {
             subscription.abort();
         }
-        client.close().await;
+        hands.close().await;
     }
 
-    /// Sends the newest motion, if this user may move the device.
-    async fn drive(&self, client: &Client, claims: &mut Claims, motions: &mut Motions) {
-        loop {
-            let newest = *motions.borrow_and_update();
-            let Some((device, speeds)) = newest else {
-                return;
-            };
-            if speeds == WheelSpeeds::STOP {
-                // A stick that comes to rest must not stop the robot of another program.
-                if !claims.is_denied(device) {
-                    self.send_speeds(client, device, speeds).await;
-                }
-                return;
-            }
-            if !self.may_move(client, claims, device, Use::Command).await {
-                return;
-            }
-            // The user may have let go in the meantime.
-            let is_newest = *motions.borrow() == newest;
-            if is_newest {
-                return self.send_speeds(client, device, speeds).await;
-            }
-        }
-    }
-
-    async fn may_move(
-        &self,
-        client: &Client,
-        claims: &mut Claims,
-        device: Device,
-        what: Use,
-    ) -> bool {
-        let claimed = self.claimed(client, claims, device, what).await;
-        claimed.is_ok()
-    }
-
-    /// Takes the lease of a device. Without it, the refusal says who drives.
-    async fn claimed(
-        &self,
-        client: &Client,
-        claims: &mut Claims,
-        device: Device,
-        what: Use,
-    ) -> Result<(), Error> {
-        if self.seat == Seat::Shared {
-            return Ok(());
-        }
-        let claimed = claims.claim(&client.device(device), what).await;
-        claimed.inspect_err(|error| self.refusals.tell(device, error))
-    }
-
-    async fn send_speeds(&self, client: &Client, device: Device, speeds: WheelSpeeds) {
-        let proxy = self.without_waiting(client, device);
-        let sent = match device.device_type {
-            // The original drivers of this type do not accept the commands of a Roboclaw.
-            DeviceType::COLLISION_AVOIDANCE => {
-                let wheels = CollisionAvoidance::new(proxy).with_deadline(MOTION_DEADLINE);
-                wheels.with_validity(MOTION_LIFE).drive(speeds).await
-            }
-            _ => {
-                let wheels = Roboclaw::new(proxy).with_deadline(MOTION_DEADLINE);
-                wheels.with_validity(MOTION_LIFE).drive(speeds).await
-            }
+    async fn perform(&mut self, hands: &mut Hands, order: Order) {
+        let Some(order) = hands.perform(order).await else {
+            return;
         };
-        self.report(device, sent);
-    }
-
-    async fn perform(&mut self, client: &Client, claims: &mut Claims, order: Order) {
         match order {
-            Order::Drive(device, speeds) => self.send_speeds(client, device, speeds).await,
-            Order::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
-                self.trips.supersede(device);
-                let driver = DriveToPoint::new(self.without_waiting(client, device));
-                self.report(device, driver.stop().await);
-                claims.release(device);
-            }
-            Order::Stop(device) => self.send_speeds(client, device, WheelSpeeds::STOP).await,
-            Order::Halt(is_halted) => self.halt(client, is_halted),
-            Order::Targets(device, targets) => {
-                self.trips.supersede(device);
-                let may = match targets.is_empty() {
-                    true => !claims.is_denied(device),
-                    false => self.may_move(client, claims, device, Use::Errand).await,
-                };
-                if may {
-                    let driver = DriveToPoint::new(self.without_waiting(client, device));
-                    self.report(device, driver.set_targets(&targets).await);
-                }
-                if targets.is_empty() {
-                    claims.release(device);
-                }
-            }
             Order::Message(device, message) => {
                 let motion = motion::of(device, Device::MEDIATOR, &message);
                 if let Ok(Motion::Begin(_)) = motion
-                    && !self.may_move(client, claims, device, Use::Errand).await
+                    && hands.begin(device).await.is_err()
                 {
                     return;
                 }
-                self.send_message(client, device, message).await;
+                self.send_message(hands.client(), device, message).await;
                 if let Ok(Motion::End(_)) = motion {
-                    claims.release(device);
+                    hands.end(device);
                 }
             }
-            Order::SaveMap(device, number, name) => self.save_map(client, device, number, name),
-            Order::Here(device, known) => {
-                let driver = LocationService::new(self.without_waiting(client, device));
-                self.report(device, driver.set_pose(known).await);
+            Order::SaveMap(device, number, name) => {
+                self.save_map(hands.client(), device, number, name);
             }
-            Order::Trip(device, trip, targets) => {
-                self.trips.supersede(device);
-                match self.claimed(client, claims, device, Use::Errand).await {
-                    Ok(()) => self.trips.begin(client, device, trip, targets),
-                    Err(error) => self.trips.refuse(trip, error.to_string()).await,
-                }
-            }
-            Order::CancelTrip(trip) => self.trips.cancel(trip),
+            // The hands have carried out the others.
+            _ => {}
         }
     }
 
@@ -368,7 +278,9 @@ impl Task {
         };
         let proxy = client.device(device);
         match (MsgType::try_from(head.r#type).ok(), head.syn_num) {
-            (Some(MsgType::Data), None) => self.report(device, proxy.send_raw(message).await),
+            (Some(MsgType::Data), None) => {
+                self.refusals.sent(device, &proxy.send_raw(message).await)
+            }
             (Some(MsgType::Data), Some(syn)) => {
                 let (user, news) = (self.user, self.news.clone());
                 tokio::spawn(async move {
@@ -416,90 +328,18 @@ impl Task {
             _ => {}
         }
     }
-
-    fn report(&self, device: Device, sent: Result<(), Error>) {
-        if let Err(error) = sent {
-            let user = self.user.0;
-            tracing::warn!(user, %device, "a command was not sent: {error}");
-        }
-    }
-
-    /// The next command of a user must not wait for the driver of the last one.
-    fn without_waiting(&self, client: &Client, device: Device) -> Proxy {
-        let refusals = self.refusals.clone();
-        let refused = move |error: Error| refusals.tell(device, &error);
-        client.device(device).without_waiting(refused)
-    }
-
-    /// Halts all devices that move, or releases the halt, while other orders go on.
-    fn halt(&self, client: &Client, is_halted: bool) {
-        let (client, name, refusals) = (client.clone(), self.name.clone(), self.refusals.clone());
-        tokio::spawn(async move {
-            let devices = match moving::devices(&client).await {
-                Ok(devices) => devices,
-                Err(error) => return tracing::warn!("cannot change the halt: {error}"),
-            };
-            for (device, done) in moving::change_halts(&client, devices, is_halted, &name).await {
-                if let Err(error) = done {
-                    tracing::warn!(%device, "cannot change the halt: {error}");
-                    refusals.tell(device, &error);
-                }
-            }
-        });
-    }
-}
-
-/// Waits until this time, or endlessly.
-async fn until(due: Option<tokio::time::Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Connects to the mediator; `None` if the user is closed before.
-async fn connected(mediator: &str, motions: &Motions) -> Option<Client> {
-    loop {
-        match Client::connect(mediator).await {
-            Ok(client) => return Some(client),
-            Err(error) => tracing::warn!("cannot reach the mediator: {error}"),
-        }
-        if motions.has_changed().is_err() {
-            return None;
-        }
-        sleep(MEDIATOR_RETRY).await;
-    }
-}
-
-/// The message with another ackNum: of two fields with the same number, the last counts.
-fn with_ack(message: &Bytes, ack: u32) -> Bytes {
-    const ACK_NUM: u32 = 4;
-    let mut changed = BytesMut::with_capacity(message.len() + 6);
-    changed.put_slice(message);
-    prost::encoding::uint32::encode(ACK_NUM, &ack, &mut changed);
-    changed.freeze()
 }
 
 #[cfg(test)]
 mod tests {
     use amber_proto::codec::Packet;
-    use amber_proto::{DeviceMessage, drive_to_point, motion as motion_proto, roboclaw};
+    use amber_proto::{
+        DeviceMessage, DeviceType, drive_to_point, motion as motion_proto, roboclaw,
+    };
     use amber_values::Target;
     use tokio::net::UdpSocket;
 
     use super::*;
-
-    #[test]
-    fn the_ack_num_of_an_answer_is_replaced() {
-        let answer = DriverMsg {
-            r#type: MsgType::Data.into(),
-            ack_num: Some(7),
-            ..DriverMsg::default()
-        };
-        let changed = with_ack(&answer.encode_to_vec().into(), 300);
-        let read = DriverMsg::decode(changed).unwrap();
-        assert_eq!(read.ack_num, Some(300));
-    }
 
     /// A mediator with devices that `answer`, until a client leaves.
     async fn serve(
