@@ -247,13 +247,13 @@ fn a_configuration_may_name_the_device_of_a_user() {
     fs::copy(original, folder.path().join("battery.proto")).unwrap();
     let config = folder.path().join("amber.toml");
     let text = "[mediator]\nlisten = [\"127.0.0.1:0\"]\nproto = [\"battery.proto\"]\n\
-                [[driver]]\ndevice = \"battery:0\"\ncommand = [\"amber\", \"driver\", \"dummy\"]\n";
+                [[driver]]\ndevice = \"gauge:0\"\ncommand = [\"amber\", \"driver\", \"dummy\"]\n";
     fs::write(&config, text).unwrap();
     let mut command = Command::new(AMBER);
     command.args(["mediator", "-c"]).arg(&config);
     let mediator = Mediator::run(command);
     mediator.wait_for_line("up driver=211:0");
-    let second = text.replace("battery:0", "battery:1");
+    let second = text.replace("gauge:0", "gauge:1");
     fs::write(
         &config,
         format!("{text}{}", &second[second.find("[[driver]]").unwrap()..]),
@@ -265,7 +265,7 @@ fn a_configuration_may_name_the_device_of_a_user() {
 
     let mut shown = Command::new(AMBER);
     shown.args(["mediator", "--print-config", "--proto", "battery.proto"]);
-    shown.args(["--driver", "battery:3=amber driver dummy"]);
+    shown.args(["--driver", "gauge:3=amber driver dummy"]);
     let (code, out) = run(&mut shown, &folder);
     assert!(code == 0 && out.contains("device = \"211:3\""), "{out}");
     let mut wrong = Command::new(AMBER);

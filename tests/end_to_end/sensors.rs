@@ -36,8 +36,12 @@ fn subscribed(mediator: &Mediator, topic: &str) -> WebSocket<TcpStream> {
 /// The next message of its topic.
 fn next(client: &mut WebSocket<TcpStream>) -> Value {
     loop {
-        let text = client.read().unwrap();
-        let text = text.to_text().unwrap();
+        let message = client.read().unwrap();
+        // The gateway also sends pings.
+        if !message.is_text() {
+            continue;
+        }
+        let text = message.to_text().unwrap();
         let mut value: Value = serde_json::from_str(text).unwrap();
         if value["op"] == "publish" {
             return value["msg"].take();
