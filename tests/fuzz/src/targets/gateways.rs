@@ -100,15 +100,7 @@ pub(super) fn json_relay(data: &[u8]) {
 pub(super) fn galileo(data: &[u8]) {
     let mut input = Input(data);
     let wheels = Device::new(DeviceType::ROBOCLAW, 0);
-    let robot = Robot {
-        wheels,
-        scanner: Device::new(DeviceType::HOKUYO, 0),
-        location: Device::new(DeviceType::LOCATION, 0),
-        imu: Device::new(DeviceType::NINEDOF, 0),
-        targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
-        mapping: Device::new(DeviceType::MAPPING, 0),
-        drive: SkidSteer::default(),
-    };
+    let robot = Robot::with(SkidSteer::default());
     let mut last = 0_u32;
     let ids = move || {
         last += 1;
