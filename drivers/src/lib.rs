@@ -80,7 +80,7 @@ macro_rules! built_in {
 }
 
 built_in! {
-    /// The battery of the robot, as another device measures it (device type 13)
+    /// The battery, as another device measures it (device type 13)
     Battery: battery,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,

@@ -84,8 +84,8 @@ mod tests {
     fn devices_are_asked_what_moves_nothing() {
         for (device, expected) in [
             ("ninedof", "data, readings off"),
-            ("roboclaw", "drive, speeds"),
-            ("hokuyo", "scan"),
+            ("roboclaw", "drive, speeds, battery"),
+            ("hokuyo", "scan, scanner"),
             ("dummy", "status, enable, message"),
             ("location", "pose, quality, particles, map"),
             ("maestro", "angles, set-speed"),

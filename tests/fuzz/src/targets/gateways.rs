@@ -20,7 +20,7 @@ use amber_gateways::rflysim::ports::Port;
 use amber_gateways::shared::clock::Now;
 use amber_gateways::shared::machine::{Datagram, Outbox, Output, Socket};
 use amber_navigation::kinematics::SkidSteer;
-use amber_proto::{Device, DeviceType};
+use amber_proto::Device;
 use amber_robot::robot::{Order, Robot};
 use amber_values::WheelSpeeds;
 
@@ -99,7 +99,6 @@ pub(super) fn json_relay(data: &[u8]) {
 /// within their size, and all wheels stop at the end.
 pub(super) fn galileo(data: &[u8]) {
     let mut input = Input(data);
-    let wheels = Device::new(DeviceType::ROBOCLAW, 0);
     let robot = Robot::with(SkidSteer::default());
     let mut last = 0_u32;
     let ids = move || {

@@ -159,7 +159,9 @@ fn nodes_behind_a_bridge_and_nodes_with_rmw_zenoh_share_a_robot() {
     command.motors_command = Some(WheelSpeeds::all(-200).into());
     let occupied = wait_for("a refusal", || {
         send(&desk, "r1", 0.15, None);
-        alice.ask("amber/r1/roboclaw/0/drive", command.clone()).err()
+        alice
+            .ask("amber/r1/roboclaw/0/drive", command.clone())
+            .err()
     });
     assert_eq!(occupied.kind, Kind::Occupied);
 
