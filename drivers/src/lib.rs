@@ -4,7 +4,7 @@
 //! comment is its line in the list.
 //!
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
-//! device and what to log), `desk` (the one task that owns the device), `stream` (a device at a byte
+//! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task) and `options` (a TOML file that the command line overrides). Drivers that
 //! move the robot by other drivers share `moving`.
 //!
@@ -28,7 +28,7 @@ pub mod battery;
 pub mod collision_avoidance;
 pub mod connection;
 mod described;
-mod desk;
+mod device_task;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;

@@ -8,7 +8,7 @@ use amber_driver::{Link, SendError, now};
 use amber_proto::DeviceMessage;
 
 use crate::connection::{Connect, Port};
-use crate::desk::{Next, Owner, until};
+use crate::device_task::{Next, Owner, until};
 
 /// The most that is read at once, in bytes: more than a scan.
 const READ: usize = 8 * 1024;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::shared::clock::Now;
 use crate::shared::event::Event;
-use crate::shared::machine::{Datagram, Machine, Outbox, Output, Socket};
+use crate::shared::machine::{Datagram, Machine, Output, Outputs, Socket};
 
 /// The usual robot with a track of 0.4 m and wheels of at most 0.4 m/s.
 pub(crate) fn robot() -> Robot {
@@ -41,7 +41,7 @@ pub(crate) fn with_file<T>(text: &str, checked: impl FnOnce(PathBuf) -> T) -> T 
 /// A machine on a virtual clock, and all its outputs with their times.
 pub(crate) struct Bench<M> {
     pub(crate) machine: M,
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: Outputs,
     pub(crate) now: Duration,
     outputs: Vec<(Duration, Output)>,
 }
@@ -53,7 +53,7 @@ impl<M: Machine> Bench<M> {
     pub(crate) fn new(machine: M) -> Self {
         let mut bench = Self {
             machine,
-            outbox: Outbox::default(),
+            outbox: Outputs::default(),
             now: Duration::ZERO,
             outputs: Vec::new(),
         };

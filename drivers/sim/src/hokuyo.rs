@@ -39,7 +39,7 @@ const SPIN_UP: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Hokuyo {
     model: Model,
-    link: Link,
+    link: Transport,
     quirks: Quirks,
     /// It uses SCIP 1.1 until the host requests 2.0.
     speaks_scip_1: bool,
@@ -66,7 +66,7 @@ pub struct Hokuyo {
 
 /// The connection of a scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum Transport {
     /// Serial line or USB.
     Serial,
     /// Ethernet; such models support the commands of SCIP 2.2.
@@ -114,13 +114,13 @@ const UNDEFINED: Status = "0E";
 impl Hokuyo {
     /// Creates a scanner that was just switched on.
     #[must_use]
-    pub fn new(model: Model, link: Link, now: Duration) -> Self {
+    pub fn new(model: Model, link: Transport, now: Duration) -> Self {
         Self::with_quirks(model, link, Quirks::default(), now)
     }
 
     /// Creates a scanner with quirks.
     #[must_use]
-    pub fn with_quirks(model: Model, link: Link, quirks: Quirks, now: Duration) -> Self {
+    pub fn with_quirks(model: Model, link: Transport, quirks: Quirks, now: Duration) -> Self {
         Self {
             model,
             link,
@@ -291,7 +291,7 @@ impl Hokuyo {
                     *self = self.restarted(now);
                     self.outputs = outputs;
                     // A serial line stays open, but a TCP connection closes.
-                    self.hangs_up = self.link == Link::Ethernet;
+                    self.hangs_up = self.link == Transport::Ethernet;
                 } else {
                     self.reboot_asked = true;
                 }
@@ -363,7 +363,7 @@ impl Hokuyo {
     }
 
     fn is_scip_2_2(&self) -> bool {
-        self.model == Model::Utm30Lx || self.link == Link::Ethernet
+        self.model == Model::Utm30Lx || self.link == Transport::Ethernet
     }
 
     /// Milliseconds in 24 bits.

@@ -13,7 +13,7 @@ use amber_driver::{ClientId, Outcome, Reply};
 use super::Plan;
 use super::pilot::{ClientRequest, Question, ToPoint};
 use crate::described::Described;
-use crate::desk::Desk;
+use crate::device_task::DeviceTask;
 use crate::moving::robot::Robot;
 use crate::robot_options::{Setup, Stated};
 
@@ -23,7 +23,7 @@ pub(super) struct DriveToPoint {
     plan: Plan,
     /// `Some` until the start, if the options say enough.
     ready: Option<(Setup, ToPoint)>,
-    desk: Desk<ClientRequest>,
+    task: DeviceTask<ClientRequest>,
     /// `Some` after the start.
     link: Option<DriveToPointLink>,
 }
@@ -34,19 +34,19 @@ impl DriveToPoint {
             robot: Described::new(stated),
             plan,
             ready,
-            desk: Desk::default(),
+            task: DeviceTask::default(),
             link: None,
         }
     }
 
     fn begin(&mut self, (setup, pilot): (Setup, ToPoint)) {
         if let Some(link) = self.link.clone() {
-            self.desk.open(Robot::new(pilot, setup, &link), link);
+            self.task.open(Robot::new(pilot, setup, &link), link);
         }
     }
 
     async fn ask(&self, question: Question) {
-        self.desk.request(ClientRequest::Ask(question)).await;
+        self.task.request(ClientRequest::Ask(question)).await;
     }
 }
 
@@ -72,7 +72,7 @@ impl DriveToPointDriver for DriveToPoint {
         };
         match self.plan.pilot(setup) {
             Ok(ready) => {
-                self.desk.close().await;
+                self.task.close().await;
                 self.begin(ready);
             }
             Err(error) => tracing::error!("{error}; the shape before counts"),
@@ -80,13 +80,13 @@ impl DriveToPointDriver for DriveToPoint {
     }
 
     async fn set_targets(&mut self, targets: Targets, outcome: Outcome) {
-        self.desk
+        self.task
             .request(ClientRequest::SetTargets(outcome, targets))
             .await;
     }
 
     async fn go(&mut self, go: Go, reply: Reply<Order>) {
-        self.desk.request(ClientRequest::Go(reply, go)).await;
+        self.task.request(ClientRequest::Go(reply, go)).await;
     }
 
     async fn order(&mut self, id: u64, reply: Reply<Order>) {
@@ -94,7 +94,7 @@ impl DriveToPointDriver for DriveToPoint {
     }
 
     async fn cancel_order(&mut self, id: u64, reply: Reply<Order>) {
-        self.desk
+        self.task
             .request(ClientRequest::CancelOrder(reply, id))
             .await;
     }
@@ -132,11 +132,11 @@ impl DriveToPointDriver for DriveToPoint {
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.request(ClientRequest::ClientGone(client)).await;
+        self.task.request(ClientRequest::ClientGone(client)).await;
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

@@ -17,7 +17,7 @@ use amber_navigation::collision::Reason;
 use amber_navigation::drive_to_point::{self as logic, DriveToPoint, Event, State, Target};
 use amber_navigation::kinematics::Wheels;
 
-use crate::desk::finish;
+use crate::device_task::finish;
 use crate::moving::pilot::{Input, Pilot};
 use crate::stream::complain;
 

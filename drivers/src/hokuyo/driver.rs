@@ -10,7 +10,7 @@ use amber_driver::{ClientId, Origin, Reply, now};
 
 use super::logic::{Note, Output, ScannerLogic, Settings};
 use crate::connection::Connect;
-use crate::desk::{Desk, Next};
+use crate::device_task::{DeviceTask, Next};
 use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, say};
 
 /// The driver of a Hokuyo laser scanner.
@@ -18,7 +18,7 @@ use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, 
 pub struct Hokuyo<C> {
     /// `Some` until the start.
     setup: Option<(Settings, C)>,
-    desk: Desk<ScanRequest>,
+    task: DeviceTask<ScanRequest>,
 }
 
 /// A request for the task that owns the scanner.
@@ -34,7 +34,7 @@ impl<C: Connect> Hokuyo<C> {
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
             setup: Some((settings, connect)),
-            desk: Desk::default(),
+            task: DeviceTask::default(),
         }
     }
 }
@@ -43,14 +43,14 @@ impl<C: Connect> HokuyoDriver for Hokuyo<C> {
     async fn start(&mut self, link: HokuyoLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
             let logic = ScannerLogic::new(settings, now());
-            self.desk.open(StreamDevice::new(logic, connect), link);
+            self.task.open(StreamDevice::new(logic, connect), link);
         }
         Ok(())
     }
 
     async fn scan(&mut self, reply: Reply<ScanAnswer>) {
         if reply.is_possible() {
-            self.desk
+            self.task
                 .request(ScanRequest::Ask(reply.into_origin()))
                 .await;
         }
@@ -58,16 +58,16 @@ impl<C: Connect> HokuyoDriver for Hokuyo<C> {
 
     async fn scanner(&mut self, reply: Reply<Scanner>) {
         if reply.is_possible() {
-            self.desk.request(ScanRequest::Describe(reply)).await;
+            self.task.request(ScanRequest::Describe(reply)).await;
         }
     }
 
     async fn subscribed(&mut self, _client: ClientId) {
-        self.desk.request(ScanRequest::Subscribed).await;
+        self.task.request(ScanRequest::Subscribed).await;
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
 use amber_proto::{ClientId, SynNum};
-use amber_sim::hokuyo::{Hokuyo, Link, Model, Scan};
+use amber_sim::hokuyo::{Hokuyo, Model, Scan, Transport};
 
 use super::Options;
 use super::logic::{Output, ScannerLogic};
@@ -108,7 +108,7 @@ fn driver(data: &[u8]) {
 fn device(data: &[u8]) {
     let mut input = Input(data);
     let model = [Model::Urg04Lx, Model::Utm30Lx][usize::from(input.byte() % 2)];
-    let link = [Link::Serial, Link::Ethernet][usize::from(input.byte() % 2)];
+    let link = [Transport::Serial, Transport::Ethernet][usize::from(input.byte() % 2)];
     let mut now = Duration::ZERO;
     let mut scanner = Hokuyo::new(model, link, now);
     let steps = model.last_step() as usize + 1;

@@ -13,7 +13,7 @@ use super::logic::{Output, ServoLogic, Settings};
 use super::protocol::Command;
 use super::servos::{Refusal, Servos};
 use crate::connection::Connect;
-use crate::desk::{Desk, Next, finish};
+use crate::device_task::{DeviceTask, Next, finish};
 use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, say};
 
 /// The driver of a Pololu Maestro with hobby servos.
@@ -25,7 +25,7 @@ pub struct Maestro<C> {
     servos: Servos,
     /// `Some` until the start.
     setup: Option<(Settings, C)>,
-    desk: Desk<ServoRequest>,
+    task: DeviceTask<ServoRequest>,
 }
 
 /// A request for the task that owns the device.
@@ -43,7 +43,7 @@ impl<C: Connect> Maestro<C> {
         Self {
             servos,
             setup: Some((settings, connect)),
-            desk: Desk::default(),
+            task: DeviceTask::default(),
         }
     }
 
@@ -52,7 +52,7 @@ impl<C: Connect> Maestro<C> {
             Ok(commands) => ServoRequest::Command(outcome, commands, Servos::angles(&message)),
             Err(refusal) => ServoRequest::Refuse(outcome, refusal),
         };
-        self.desk.request(request).await;
+        self.task.request(request).await;
     }
 }
 
@@ -60,7 +60,7 @@ impl<C: Connect> MaestroDriver for Maestro<C> {
     async fn start(&mut self, link: MaestroLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
             let device = StreamDevice::new(ServoLogic::new(settings), connect);
-            self.desk.open(device, link);
+            self.task.open(device, link);
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl<C: Connect> MaestroDriver for Maestro<C> {
     }
 
     async fn angles(&mut self, reply: Reply<ServoAngles>) {
-        self.desk.request(ServoRequest::Angles(reply)).await;
+        self.task.request(ServoRequest::Angles(reply)).await;
     }
 
     async fn set_speed(&mut self, command: SetSpeedCommand, outcome: Outcome) {
@@ -102,7 +102,7 @@ impl<C: Connect> MaestroDriver for Maestro<C> {
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

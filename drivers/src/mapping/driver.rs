@@ -25,7 +25,7 @@ use super::mapper::Mapper;
 use super::pilot::{MapPilot, Request, lock};
 use super::{Course, Settings};
 use crate::described::setup_once;
-use crate::desk::Desk;
+use crate::device_task::DeviceTask;
 use crate::moving::robot::Robot;
 use crate::options::check;
 
@@ -47,7 +47,7 @@ pub(super) struct MapDriver {
     location: Device,
     /// `Some` from the start on.
     link: Option<MappingServiceLink>,
-    desk: Desk<Request>,
+    task: DeviceTask<Request>,
     map: Option<Map>,
     /// The number of the last map.
     number: u32,
@@ -76,7 +76,7 @@ impl MapDriver {
             folder,
             location,
             link: None,
-            desk: Desk::default(),
+            task: DeviceTask::default(),
             map: None,
             number,
             saved: Arc::new(Mutex::new(Saved {
@@ -102,8 +102,8 @@ impl MapDriver {
         let (mapper, board) = (Arc::new(mapper), Arc::<Mutex<Board>>::default());
         let Course { setup, .. } = course.clone();
         let pilot = MapPilot::new(course, mapper.clone(), board.clone());
-        self.desk = Desk::default();
-        (self.desk).open_in_thread(Robot::new(pilot, setup, &link), link);
+        self.task = DeviceTask::default();
+        (self.task).open_in_thread(Robot::new(pilot, setup, &link), link);
         self.map = Some(Map {
             mapper,
             board,
@@ -121,7 +121,7 @@ impl MapDriver {
         if self.growing().is_none() {
             return;
         }
-        self.desk.close().await;
+        self.task.close().await;
         if let Some(map) = &mut self.map {
             map.growth = Growth::Stopped;
             map.stopped = Some(now());
@@ -293,7 +293,7 @@ impl MappingServiceDriver for MapDriver {
 
     async fn explore(&mut self, explore: Explore, outcome: Outcome) {
         if self.growing().is_some() {
-            self.desk.request(Request::Explore(outcome, explore)).await;
+            self.task.request(Request::Explore(outcome, explore)).await;
         } else if explore.on == Some(false) {
             outcome.done();
         } else {
@@ -355,12 +355,12 @@ impl MappingServiceDriver for MapDriver {
         if self.growing().is_some_and(|map| map.client == Some(client)) {
             self.end().await;
         } else {
-            self.desk.request(Request::ClientGone(client)).await;
+            self.task.request(Request::ClientGone(client)).await;
         }
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
         self.saving.shutdown().await;
     }
 }

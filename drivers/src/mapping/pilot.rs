@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::board::{Board, LastScans};
 use super::mapper::{Mapper, Report};
 use super::{Course, speed_m_s};
-use crate::desk::finish;
+use crate::device_task::finish;
 use crate::moving::pilot::{Input, Pilot};
 
 /// The quality of a pose from the wheels alone, if the scan does not match the map.

@@ -18,7 +18,7 @@ use super::pilot::{Input, Pilot};
 use super::robot::Robot;
 use super::waiting::Waiting;
 use crate::described::Described;
-use crate::desk::{Desk, finish};
+use crate::device_task::{DeviceTask, finish};
 use crate::robot_options::{Setup, Stated};
 
 /// The messages of a device with guarded wheels.
@@ -58,7 +58,7 @@ enum ClientRequest<Q> {
 /// The place where the handlers of a device leave its requests.
 pub(crate) struct GuardedWheels<D: GuardedDevice> {
     robot: Described,
-    desk: Desk<ClientRequest<D::Question>>,
+    task: DeviceTask<ClientRequest<D::Question>>,
     /// `Some` after the start.
     link: Option<D::Link>,
 }
@@ -67,7 +67,7 @@ impl<D: GuardedDevice> GuardedWheels<D> {
     pub(crate) fn new(stated: Stated) -> Self {
         Self {
             robot: Described::new(stated),
-            desk: Desk::default(),
+            task: DeviceTask::default(),
             link: None,
         }
     }
@@ -87,7 +87,7 @@ impl<D: GuardedDevice> GuardedWheels<D> {
                 has_new_scan: false,
                 new_speeds: None,
             };
-            self.desk.open(Robot::new(pilot, setup, &link), link);
+            self.task.open(Robot::new(pilot, setup, &link), link);
         }
     }
 
@@ -99,31 +99,31 @@ impl<D: GuardedDevice> GuardedWheels<D> {
     /// If the robot has another shape, stops the wheels and begins again.
     pub(crate) async fn look(&mut self) {
         if let Some(setup) = self.robot.changed() {
-            self.desk.close().await;
+            self.task.close().await;
             self.begin(setup);
         }
     }
 
     /// A client commands these speeds.
     pub(crate) async fn drive(&self, speeds: WheelSpeeds, outcome: Outcome) {
-        self.desk
+        self.task
             .request(ClientRequest::Drive(outcome, speeds))
             .await;
     }
 
     /// A client asks for measurements.
     pub(crate) async fn ask(&self, question: D::Question) {
-        self.desk.request(ClientRequest::Ask(question)).await;
+        self.task.request(ClientRequest::Ask(question)).await;
     }
 
     /// A client has left.
     pub(crate) async fn client_gone(&self, client: ClientId) {
-        self.desk.request(ClientRequest::ClientGone(client)).await;
+        self.task.request(ClientRequest::ClientGone(client)).await;
     }
 
     /// Waits until the wheels are at rest.
     pub(crate) async fn close(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

@@ -19,7 +19,7 @@ use super::feeds::{SensorEvent, follow};
 use super::lease::{Kept, follow_lease};
 use super::links::{Links, Source};
 use super::pilot::{Input, Pilot};
-use crate::desk::{Next, Owner, until};
+use crate::device_task::{Next, Owner, until};
 use crate::robot_options::Setup;
 
 /// The longest time between two decisions...

@@ -23,7 +23,7 @@ use super::logic::{ImuAction, ImuLogic, Output, Settings};
 use super::registers::Sensors;
 use super::service::ServiceKind;
 use super::store;
-use crate::desk::{Desk, Next, Owner, until};
+use crate::device_task::{DeviceTask, Next, Owner, until};
 use crate::stream::{complain, say};
 
 /// The publishing period for clients that send SUBSCRIBE, which does not state a period.
@@ -34,7 +34,7 @@ const USUAL_PERIOD: Duration = Duration::from_millis(100);
 pub struct NineDof<B> {
     /// `Some` until the start.
     setup: Option<(Setup, B)>,
-    desk: Desk<ImuRequest>,
+    task: DeviceTask<ImuRequest>,
 }
 
 /// How the driver runs, apart from the bus.
@@ -61,7 +61,7 @@ impl<B: OpenBus> NineDof<B> {
     pub fn new(setup: Setup, place: B) -> Self {
         Self {
             setup: Some((setup, place)),
-            desk: Desk::default(),
+            task: DeviceTask::default(),
         }
     }
 
@@ -70,7 +70,7 @@ impl<B: OpenBus> NineDof<B> {
             let ms = request.milliseconds;
             let time = ms.map(|ms| Duration::from_millis(ms.into()));
             let request = ImuRequest::Serve(reply.into_origin(), kind, time);
-            self.desk.request(request).await;
+            self.task.request(request).await;
         }
     }
 }
@@ -90,7 +90,7 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
                 file: setup.calibration,
                 is_ending: false,
             };
-            self.desk.open(sensors, link);
+            self.task.open(sensors, link);
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
     async fn data(&mut self, request: DataRequest, reply: Reply<SensorData>) {
         if reply.is_possible() {
             let request = ImuRequest::Ask(reply.into_origin(), request);
-            self.desk.request(request).await;
+            self.task.request(request).await;
         }
     }
 
@@ -106,7 +106,7 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
         match request {
             // A period of 0 stops the stream.
             StreamRequest::Start(action) | StreamRequest::Stop(action) => {
-                self.desk
+                self.task
                     .request(ImuRequest::Subscribe(origin, action))
                     .await;
             }
@@ -132,16 +132,16 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
     }
 
     async fn publish(&mut self) -> Option<DriverMsg> {
-        self.desk.request(ImuRequest::Publish).await;
+        self.task.request(ImuRequest::Publish).await;
         None
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.request(ImuRequest::ClientDied(client)).await;
+        self.task.request(ImuRequest::ClientDied(client)).await;
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

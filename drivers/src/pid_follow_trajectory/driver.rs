@@ -12,7 +12,7 @@ use amber_driver::{ClientId, Outcome, Reply};
 use super::Plan;
 use super::pilot::ClientRequest;
 use crate::described::Described;
-use crate::desk::Desk;
+use crate::device_task::DeviceTask;
 use crate::moving::robot::Robot;
 use crate::robot_options::{Setup, Stated};
 
@@ -20,7 +20,7 @@ use crate::robot_options::{Setup, Stated};
 pub(super) struct PidFollowTrajectory {
     robot: Described,
     plan: Plan,
-    desk: Desk<ClientRequest>,
+    task: DeviceTask<ClientRequest>,
     /// `Some` after the start.
     link: Option<PidFollowTrajectoryLink>,
 }
@@ -30,7 +30,7 @@ impl PidFollowTrajectory {
         Self {
             robot: Described::new(stated),
             plan,
-            desk: Desk::default(),
+            task: DeviceTask::default(),
             link: None,
         }
     }
@@ -38,7 +38,7 @@ impl PidFollowTrajectory {
     fn begin(&mut self, setup: Setup) {
         if let Some(link) = self.link.clone() {
             let (setup, pilot) = self.plan.pilot(setup);
-            self.desk.open(Robot::new(pilot, setup, &link), link);
+            self.task.open(Robot::new(pilot, setup, &link), link);
         }
     }
 }
@@ -61,7 +61,7 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
     /// If the robot has another shape, the trajectory ends and the driver begins again.
     async fn wake(&mut self) {
         if let Some(setup) = self.robot.changed() {
-            self.desk.close().await;
+            self.task.close().await;
             self.begin(setup);
         }
     }
@@ -73,47 +73,47 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
         outcome: Outcome,
     ) {
         let request = ClientRequest::SetTargets(outcome, targets, configuration);
-        self.desk.request(request).await;
+        self.task.request(request).await;
     }
 
     async fn follow(&mut self, follow: Follow, reply: Reply<Order>) {
         let request = ClientRequest::Follow(reply, follow);
-        self.desk.request(request).await;
+        self.task.request(request).await;
     }
 
     async fn order(&mut self, id: u64, reply: Reply<Order>) {
-        self.desk.request(ClientRequest::Order(reply, id)).await;
+        self.task.request(ClientRequest::Order(reply, id)).await;
     }
 
     async fn cancel_order(&mut self, id: u64, reply: Reply<Order>) {
         let request = ClientRequest::CancelOrder(reply, id);
-        self.desk.request(request).await;
+        self.task.request(request).await;
     }
 
     async fn orders(&mut self, reply: Reply<Orders>) {
-        self.desk.request(ClientRequest::Orders(reply)).await;
+        self.task.request(ClientRequest::Orders(reply)).await;
     }
 
     async fn next_targets(&mut self, reply: Reply<Targets>) {
-        self.desk.request(ClientRequest::NextTargets(reply)).await;
+        self.task.request(ClientRequest::NextTargets(reply)).await;
     }
 
     async fn visited_targets(&mut self, reply: Reply<Targets>) {
-        self.desk
+        self.task
             .request(ClientRequest::VisitedTargets(reply))
             .await;
     }
 
     async fn start(&mut self, outcome: Outcome) {
-        self.desk.request(ClientRequest::Start(outcome)).await;
+        self.task.request(ClientRequest::Start(outcome)).await;
     }
 
     async fn stop(&mut self, outcome: Outcome) {
-        self.desk.request(ClientRequest::Stop(outcome)).await;
+        self.task.request(ClientRequest::Stop(outcome)).await;
     }
 
     async fn step(&mut self, outcome: Outcome) {
-        self.desk.request(ClientRequest::Step(outcome)).await;
+        self.task.request(ClientRequest::Step(outcome)).await;
     }
 
     fn handles_gone_clients(&self) -> bool {
@@ -121,11 +121,11 @@ impl PidFollowTrajectoryDriver for PidFollowTrajectory {
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.request(ClientRequest::ClientGone(client)).await;
+        self.task.request(ClientRequest::ClientGone(client)).await;
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

@@ -18,7 +18,7 @@ use amber_navigation::kinematics::Wheels;
 use amber_navigation::trajectory::{Config, Refused, State, Trajectory, Waypoint};
 use amber_values::{Row, TrajectoryPoint};
 
-use crate::desk::finish;
+use crate::device_task::finish;
 use crate::moving::pilot::{Input, Pilot};
 use crate::stream::complain;
 

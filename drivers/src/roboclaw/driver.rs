@@ -18,7 +18,7 @@ use super::logic::{
     BatteryReading, ControllerAction, ExchangeError, Line, Output, Refusal, Settings, WheelLogic,
 };
 use crate::connection::{Connect, open};
-use crate::desk::{Desk, Next, Owner, finish, until};
+use crate::device_task::{DeviceTask, Next, Owner, finish, until};
 use crate::stream::{complain, say};
 
 /// The driver of two RoboClaw controllers and four wheels.
@@ -26,7 +26,7 @@ use crate::stream::{complain, say};
 pub struct Roboclaw<C> {
     /// `Some` until the start.
     setup: Option<(Setup, C)>,
-    desk: Desk<WheelRequest>,
+    task: DeviceTask<WheelRequest>,
 }
 
 /// How the driver runs, apart from the connection to the controllers.
@@ -56,7 +56,7 @@ impl<C: Connect> Roboclaw<C> {
     pub fn new(setup: Setup, connect: C) -> Self {
         Self {
             setup: Some((setup, connect)),
-            desk: Desk::default(),
+            task: DeviceTask::default(),
         }
     }
 }
@@ -71,7 +71,7 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
                 bus: None,
                 gpio_has_failed: false,
             };
-            self.desk.open(controllers, link);
+            self.task.open(controllers, link);
         }
         Ok(())
     }
@@ -85,14 +85,14 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
     }
 
     async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
-        self.desk
+        self.task
             .request(WheelRequest::Drive(outcome, speeds.into()))
             .await;
     }
 
     async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
         if reply.is_possible() {
-            self.desk
+            self.task
                 .request(WheelRequest::Ask(reply.into_origin()))
                 .await;
         }
@@ -100,13 +100,13 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
 
     async fn battery(&mut self, reply: Reply<BatteryState>) {
         if reply.is_possible() {
-            self.desk.request(WheelRequest::Battery(reply)).await;
+            self.task.request(WheelRequest::Battery(reply)).await;
         }
     }
 
     /// Wakes the task, which measures only while there are subscribers.
     async fn subscribed(&mut self, _client: ClientId) {
-        self.desk.request(WheelRequest::Subscribed).await;
+        self.task.request(WheelRequest::Subscribed).await;
     }
 
     fn handles_gone_clients(&self) -> bool {
@@ -114,11 +114,11 @@ impl<C: Connect> RoboclawDriver for Roboclaw<C> {
     }
 
     async fn client_gone(&mut self, client: ClientId) {
-        self.desk.request(WheelRequest::ClientDied(client)).await;
+        self.task.request(WheelRequest::ClientDied(client)).await;
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

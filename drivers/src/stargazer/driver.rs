@@ -11,7 +11,7 @@ use amber_values::MarkerPose;
 
 use super::logic::{Fix, Known, MarkerLogic, Note, Output, Rate, Settings};
 use crate::connection::Connect;
-use crate::desk::{Desk, Next};
+use crate::device_task::{DeviceTask, Next};
 use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, say};
 
 /// The driver of a Hagisonic StarGazer.
@@ -19,7 +19,7 @@ use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, 
 pub struct Stargazer<C> {
     /// `Some` until the start.
     setup: Option<(Settings, C)>,
-    desk: Desk<PoseRequest>,
+    task: DeviceTask<PoseRequest>,
 }
 
 /// A request for the task that owns the device.
@@ -34,7 +34,7 @@ impl<C: Connect> Stargazer<C> {
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
             setup: Some((settings, connect)),
-            desk: Desk::default(),
+            task: DeviceTask::default(),
         }
     }
 }
@@ -43,25 +43,25 @@ impl<C: Connect> StargazerDriver for Stargazer<C> {
     async fn start(&mut self, link: StargazerLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
             let logic = MarkerLogic::new(settings, now());
-            self.desk.open(StreamDevice::new(logic, connect), link);
+            self.task.open(StreamDevice::new(logic, connect), link);
         }
         Ok(())
     }
 
     async fn pose(&mut self, _: DataRequest, reply: Reply<Option<LocalizationData>>) {
         if reply.is_possible() {
-            self.desk
+            self.task
                 .request(PoseRequest::Ask(reply.into_origin()))
                 .await;
         }
     }
 
     async fn poses(&mut self, origin: Origin, request: StreamRequest<SubscribeAction>) {
-        self.desk.request(PoseRequest::Poses(origin, request)).await;
+        self.task.request(PoseRequest::Poses(origin, request)).await;
     }
 
     async fn shutdown(&mut self) {
-        self.desk.close().await;
+        self.task.close().await;
     }
 }
 

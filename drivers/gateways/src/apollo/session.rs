@@ -30,7 +30,7 @@ use super::split::{Format, MessageIds, split};
 use crate::shared::clock::Now;
 use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{
-    Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
+    Cast, Datagram, Machine, Output, Outputs, Session, Socket, local_address,
 };
 
 /// The lines of a gateway.
@@ -190,7 +190,7 @@ impl Apollo {
         }
     }
 
-    fn settle(&mut self, now: Now, out: &mut Outbox) {
+    fn settle(&mut self, now: Now, out: &mut Outputs) {
         for sender in &mut self.senders {
             sender.send(now, out);
             sender.build(now, &self.robot, self.origin, out);
@@ -214,7 +214,7 @@ impl Sender {
     }
 
     /// Makes a message of the newest measurement, if one is due.
-    fn build(&mut self, now: Now, robot: &Robot, origin: Origin, out: &mut Outbox) {
+    fn build(&mut self, now: Now, robot: &Robot, origin: Origin, out: &mut Outputs) {
         if now.elapsed < self.due || self.is_behind() {
             return;
         }
@@ -258,7 +258,7 @@ impl Sender {
         self.frames.len() > MAX_FRAMES_AHEAD
     }
 
-    fn push(&mut self, now: Now, id: u32, time_s: f64, message: Vec<u8>, out: &mut Outbox) {
+    fn push(&mut self, now: Now, id: u32, time_s: f64, message: Vec<u8>, out: &mut Outputs) {
         if self.is_behind() {
             let to = self.line.to;
             return out
@@ -280,7 +280,7 @@ impl Sender {
 
     /// Sends a frame, if one is due. After a pause there is still only one at a time: receivers lose
     /// frames that arrive in bursts.
-    fn send(&mut self, now: Now, out: &mut Outbox) {
+    fn send(&mut self, now: Now, out: &mut Outputs) {
         if self.frame_due <= now.elapsed
             && let Some(frame) = self.frames.pop_front()
         {
@@ -314,7 +314,7 @@ impl Receiver {
         now: Now,
         from: SocketAddr,
         bytes: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Option<Message> {
         let frame = match Frame::decode(bytes) {
             Ok((_, frame)) => frame,
@@ -355,7 +355,7 @@ impl Receiver {
         from: SocketAddr,
         message: &Message,
         amber: &mut AmberRobot<'_>,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let AmberRobot {
             robot,
@@ -363,7 +363,7 @@ impl Receiver {
             ref mut helm,
         } = *amber;
         let bytes = &message.bytes[..];
-        let bad = |out: &mut Outbox| out.tally.bad(now.elapsed, "malformed message", from);
+        let bad = |out: &mut Outputs| out.tally.bad(now.elapsed, "malformed message", from);
         match self.line.what {
             Received::Localization(device) => {
                 let pose = LocalizationEstimate::decode(bytes).ok();
@@ -422,9 +422,9 @@ impl Receiver {
         message: Bytes,
         robot: &Robot,
         helm: &mut Helm,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
-        let occupied = |out: &mut Outbox| {
+        let occupied = |out: &mut Outputs| {
             let peer = self.line.peer;
             (out.tally).dropped(now.elapsed, "another line drives", peer);
         };
@@ -462,7 +462,7 @@ impl Receiver {
     }
 
     /// Orders the newest targets, or ends a trajectory that is not renewed.
-    fn follow(&mut self, now: Now, robot: &Robot, helm: &mut Helm, out: &mut Outbox) {
+    fn follow(&mut self, now: Now, robot: &Robot, helm: &mut Helm, out: &mut Outputs) {
         self.reassembly.handle_timeout(now.elapsed);
         let Some(trajectory) = &mut self.trajectory else {
             return;
@@ -493,7 +493,7 @@ impl Receiver {
     }
 
     /// Stops the robot, if this line has set it in motion.
-    fn halt(&mut self, robot: &Robot, helm: &mut Helm, out: &mut Outbox) {
+    fn halt(&mut self, robot: &Robot, helm: &mut Helm, out: &mut Outputs) {
         let errand = Errand::Targets(robot.targets);
         if self.trajectory.take().is_some() && helm.has(self.user, errand) {
             helm.forget(errand);
@@ -530,7 +530,7 @@ impl Machine for Apollo {
             .collect()
     }
 
-    fn start(&mut self, _now: Now, out: &mut Outbox) {
+    fn start(&mut self, _now: Now, out: &mut Outputs) {
         if !self.senders.is_empty() {
             let local = local_address(self.senders.iter().map(|sender| sender.line.to.ip()));
             out.push(Output::Bind(OUT, local, Cast::Unicast));
@@ -572,7 +572,7 @@ impl Machine for Apollo {
         }
     }
 
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let from = datagram.from;
         let index = usize::try_from(datagram.socket.0)
             .ok()
@@ -596,7 +596,7 @@ impl Machine for Apollo {
         self.settle(now, out);
     }
 
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         match event {
             Event::Measured(device, measurement) => {
                 for sender in &mut self.senders {
@@ -634,7 +634,7 @@ impl Machine for Apollo {
         self.settle(now, out);
     }
 
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         self.settle(now, out);
     }
 
@@ -651,7 +651,7 @@ impl Machine for Apollo {
         true
     }
 
-    fn stop(&mut self, now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outputs) {
         for receiver in &mut self.receivers {
             receiver.halt(&self.robot, &mut self.helm, out);
         }

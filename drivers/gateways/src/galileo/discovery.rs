@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::limits::DISCOVERY_PERIOD;
 use crate::shared::clock::Now;
-use crate::shared::machine::{Cast, Outbox, Output, Socket, local_address};
+use crate::shared::machine::{Cast, Output, Outputs, Socket, local_address};
 
 /// Its socket. Those of the server and of foreign robots count from 0.
 const SOCKET: Socket = Socket(u32::MAX);
@@ -45,13 +45,13 @@ impl Discovery {
         }
     }
 
-    pub(super) fn start(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn start(&mut self, now: Now, out: &mut Outputs) {
         let local = local_address([self.config.to.ip()]);
         out.push(Output::Bind(SOCKET, local, Cast::Broadcast));
         self.next = now.elapsed + DISCOVERY_PERIOD;
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         if now.elapsed < self.next {
             return;
         }
@@ -87,7 +87,7 @@ mod tests {
             http_port: 3546,
             to,
         });
-        let mut out = Outbox::default();
+        let mut out = Outputs::default();
         discovery.start(Now::from_millis(500), &mut out);
         let any = "0.0.0.0:0".parse().unwrap();
         assert_eq!(out.take(), Some(Output::Bind(SOCKET, any, Cast::Broadcast)));

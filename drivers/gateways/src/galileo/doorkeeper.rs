@@ -14,7 +14,7 @@ use super::limits::{
 };
 use super::token::Token;
 use crate::shared::clock::Now;
-use crate::shared::machine::{Outbox, Socket};
+use crate::shared::machine::{Outputs, Socket};
 use crate::shared::offences::Offences;
 
 /// The conditions for a session.
@@ -63,7 +63,7 @@ impl Doorkeeper {
     }
 
     /// Whether this address has guessed too many tokens to connect now. Then it gets no answer.
-    pub fn ignores(&self, now: Now, from: SocketAddr, out: &mut Outbox) -> bool {
+    pub fn ignores(&self, now: Now, from: SocketAddr, out: &mut Outputs) -> bool {
         let is_silenced = self.wrong_tokens.is_silenced(now.elapsed, from.ip());
         if is_silenced {
             out.tally
@@ -115,7 +115,7 @@ impl Doorkeeper {
     }
 
     /// Tells a client that it gets no session. The caller counts the reason.
-    pub fn refuse(&mut self, now: Now, from: SocketAddr, out: &mut Outbox) {
+    pub fn refuse(&mut self, now: Now, from: SocketAddr, out: &mut Outputs) {
         if self.answers.take(now.elapsed, from) {
             out.send(self.socket, from, encode_reply(None));
         }
@@ -129,7 +129,7 @@ impl Doorkeeper {
         from: SocketAddr,
         id: SessionId,
         op: Op<'_>,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         if self.wrong_ids.is_silenced(now.elapsed, from.ip()) {
             let reason = "too many unknown sessions";

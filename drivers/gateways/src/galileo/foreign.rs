@@ -18,7 +18,7 @@ use super::mapping;
 use crate::shared::clock::Now;
 use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
-    Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
+    Cast, Datagram, Output, Outputs, Session as SessionReport, Socket, local_address,
 };
 
 /// A foreign robot, and the devices that show it.
@@ -147,7 +147,7 @@ impl Foreign {
     }
 
     /// A datagram of the robot.
-    pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let (robot, from) = (self.config.robot, datagram.from);
         let Some(session) = self
             .sessions
@@ -197,7 +197,7 @@ impl Foreign {
     }
 
     /// A client of Amber commands the wheels.
-    pub fn handle_event(&mut self, now: Now, event: &Event, out: &mut Outbox) {
+    pub fn handle_event(&mut self, now: Now, event: &Event, out: &mut Outputs) {
         match *event {
             Event::Asked(device, Asked::Drive(client, speeds))
                 if Some(device) == self.config.wheels =>
@@ -217,7 +217,7 @@ impl Foreign {
     }
 
     /// Performs everything that is due.
-    pub fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    pub fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         let (robot, token) = (self.config.robot, &self.config.token);
         for session in &mut self.sessions {
             if session.due() <= now.elapsed {
@@ -241,7 +241,7 @@ impl Foreign {
     }
 
     /// Stops the robot, and ends all sessions.
-    pub fn stop(&mut self, now: Now, out: &mut Outbox) {
+    pub fn stop(&mut self, now: Now, out: &mut Outputs) {
         if self.motion.is_some() {
             self.send_motion(now, Twist::STOP, out);
         }
@@ -273,7 +273,7 @@ impl Foreign {
     }
 
     /// Sends the motion commands that are due.
-    fn drive(&mut self, now: Now, out: &mut Outbox) {
+    fn drive(&mut self, now: Now, out: &mut Outputs) {
         while let Some((_, speeds)) = self.controls.poll(now.elapsed) {
             let limited = Wheels::from(speeds).limited(self.config.drive.max_wheel_m_s);
             self.send_motion(now, self.config.drive.twist(limited), out);
@@ -281,7 +281,7 @@ impl Foreign {
     }
 
     /// Sends a motion, and repeats it until it is a stop.
-    fn send_motion(&mut self, now: Now, twist: Twist, out: &mut Outbox) {
+    fn send_motion(&mut self, now: Now, twist: Twist, out: &mut Outputs) {
         self.motion = (twist != Twist::STOP).then_some((twist, now.elapsed + REPEAT));
         let text = mapping::twist(twist);
         let mut sessions = self.sessions.iter();
@@ -301,7 +301,7 @@ impl Foreign {
     }
 
     /// Shows the reports of the robot.
-    fn report(&self, now: Now, path: &str, text: &[u8], out: &mut Outbox) {
+    fn report(&self, now: Now, path: &str, text: &[u8], out: &mut Outputs) {
         let Config {
             wheels,
             location,
@@ -342,7 +342,7 @@ impl TopicSession {
 
     /// Waits longer after each failure. The next session has a new socket: old frames cannot reach
     /// it.
-    fn fail(&mut self, now: Now, out: &mut Outbox) {
+    fn fail(&mut self, now: Now, out: &mut Outputs) {
         let wait = Duration::from_secs(1 << self.failures.min(5)).min(MAX_BACKOFF);
         self.failures += 1;
         self.state = State::Waiting {
@@ -359,7 +359,7 @@ impl TopicSession {
         }
     }
 
-    fn advance(&mut self, now: Now, robot: SocketAddr, token: &str, out: &mut Outbox) {
+    fn advance(&mut self, now: Now, robot: SocketAddr, token: &str, out: &mut Outputs) {
         match &mut self.state {
             State::Waiting { .. } => {
                 let local = local_address([robot.ip()]);
@@ -386,14 +386,14 @@ impl TopicSession {
         }
     }
 
-    fn connect(&mut self, now: Now, tries: u32, robot: SocketAddr, token: &str, out: &mut Outbox) {
+    fn connect(&mut self, now: Now, tries: u32, robot: SocketAddr, token: &str, out: &mut Outputs) {
         let url = format!("udp://{robot}/{}?token={token}", self.path);
         out.send(self.socket, robot, Frame::Connect(url.as_bytes()).encode());
         let next = now.elapsed + CONNECT_PERIOD;
         self.state = State::Connecting { tries, next };
     }
 
-    fn send(&self, to: SocketAddr, id: SessionId, op: Op<'_>, out: &mut Outbox) {
+    fn send(&self, to: SocketAddr, id: SessionId, op: Op<'_>, out: &mut Outputs) {
         out.send(self.socket, to, Frame::Session { id, op }.encode());
     }
 }

@@ -12,7 +12,7 @@ use super::proxy::{self, Proxy};
 use super::server::{SOCKET, Server};
 use crate::shared::clock::Now;
 use crate::shared::event::{Emulated, Event};
-use crate::shared::machine::{Datagram, Machine, Outbox, Session, Socket};
+use crate::shared::machine::{Datagram, Machine, Outputs, Session, Socket};
 
 /// The gateway for Galileo.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Machine for Galileo {
         self.robots.iter().flat_map(Foreign::emulated).collect()
     }
 
-    fn start(&mut self, now: Now, out: &mut Outbox) {
+    fn start(&mut self, now: Now, out: &mut Outputs) {
         self.server.start(out);
         if let Some(proxy) = &mut self.proxy {
             proxy.start(out);
@@ -76,7 +76,7 @@ impl Machine for Galileo {
         }
     }
 
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         if let Some(proxy) = &mut self.proxy
             && proxy.has(datagram.socket)
         {
@@ -88,14 +88,14 @@ impl Machine for Galileo {
         }
     }
 
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         for robot in &mut self.robots {
             robot.handle_event(now, &event, out);
         }
         self.server.handle_event(now, event, out);
     }
 
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         for robot in &mut self.robots {
             robot.handle_timeout(now, out);
         }
@@ -118,7 +118,7 @@ impl Machine for Galileo {
             .min()
     }
 
-    fn stop(&mut self, now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outputs) {
         for robot in &mut self.robots {
             robot.stop(now, out);
         }

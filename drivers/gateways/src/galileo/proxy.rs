@@ -22,7 +22,7 @@ use super::doorkeeper::{Door, Doorkeeper};
 use super::limits::{PROXY_ID, PROXY_REPLY, SESSION_BYTES, SESSION_RATE, SILENCE, UNPROVEN};
 use crate::shared::clock::Now;
 use crate::shared::machine::{
-    Cast, Datagram, Outbox, Output, Session as SessionReport, Socket, local_address,
+    Cast, Datagram, Output, Outputs, Session as SessionReport, Socket, local_address,
 };
 
 /// The socket for clients. Those of the server and of foreign robots count from 0, and that of the
@@ -101,7 +101,7 @@ impl Proxy {
     }
 
     /// Binds the socket for clients.
-    pub fn start(&mut self, out: &mut Outbox) {
+    pub fn start(&mut self, out: &mut Outputs) {
         out.push(Output::Bind(LISTENER, self.config.listen, Cast::Unicast));
     }
 
@@ -124,7 +124,7 @@ impl Proxy {
     }
 
     /// A datagram of a client or of a robot.
-    pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         match datagram.socket {
             LISTENER => self.handle_client(now, datagram, out),
             _ => self.handle_robot(now, datagram, out),
@@ -132,7 +132,7 @@ impl Proxy {
     }
 
     /// Ends the sessions whose clients are silent.
-    pub fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    pub fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         let silent = |(client, route): (&SocketAddr, &Route)| {
             (route.ends() <= now.elapsed).then_some(*client)
         };
@@ -149,14 +149,14 @@ impl Proxy {
     }
 
     /// Ends all sessions, and informs both ends.
-    pub fn stop(&mut self, out: &mut Outbox) {
+    pub fn stop(&mut self, out: &mut Outputs) {
         while let Some(client) = self.routes.keys().next().copied() {
             self.close(client, out);
         }
     }
 
     /// Ends a session, and informs both ends.
-    fn close(&mut self, client: SocketAddr, out: &mut Outbox) {
+    fn close(&mut self, client: SocketAddr, out: &mut Outputs) {
         if let Some(route) = self.routes.get(&client)
             && let Some(id) = route.id
         {
@@ -181,7 +181,7 @@ impl Proxy {
             })
     }
 
-    fn handle_client(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_client(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let (from, bytes) = (datagram.from, datagram.bytes);
         let op = match Frame::decode(bytes) {
             Ok(Frame::Connect(url)) => return self.connect(now, from, url, bytes, out),
@@ -207,7 +207,7 @@ impl Proxy {
         from: SocketAddr,
         url: &[u8],
         datagram: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         if self.doorkeeper.ignores(now, from, out) {
             return;
@@ -239,7 +239,7 @@ impl Proxy {
         now: Now,
         from: SocketAddr,
         url: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Result<(SocketAddr, String), &'static str> {
         let url = Url::parse(url).map_err(|bad| bad.text())?;
         let given = url.parameter(TOKEN).unwrap_or_default();
@@ -269,7 +269,7 @@ impl Proxy {
         (robot.ports.contains(&port)).then(|| SocketAddr::new(robot.host, port))
     }
 
-    fn open(&mut self, now: Now, client: SocketAddr, robot: SocketAddr, out: &mut Outbox) {
+    fn open(&mut self, now: Now, client: SocketAddr, robot: SocketAddr, out: &mut Outputs) {
         let is_free = |socket: &Socket| self.client_at(*socket).is_none();
         let Some(socket) = (FIRST..LISTENER.0).map(Socket).find(is_free) else {
             return;
@@ -294,7 +294,7 @@ impl Proxy {
         self.routes.insert(client, route);
     }
 
-    fn handle_robot(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_robot(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let Datagram {
             socket,
             from,
@@ -339,7 +339,7 @@ impl Proxy {
         }
     }
 
-    fn end(&mut self, client: SocketAddr, out: &mut Outbox) {
+    fn end(&mut self, client: SocketAddr, out: &mut Outputs) {
         if let Some(route) = self.routes.remove(&client) {
             out.push(Output::Unbind(route.socket));
         }
@@ -358,7 +358,7 @@ impl Route {
     }
 
     /// Forwards a datagram to the client, unless it exceeds the limit.
-    fn pass_on(&mut self, now: Now, client: SocketAddr, bytes: &[u8], out: &mut Outbox) {
+    fn pass_on(&mut self, now: Now, client: SocketAddr, bytes: &[u8], out: &mut Outputs) {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let fits = self.datagrams.take(now.elapsed) && self.bytes.take_many(now.elapsed, length);
         match fits {

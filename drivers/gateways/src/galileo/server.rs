@@ -18,7 +18,7 @@ use super::doorkeeper::Doorkeeper;
 use super::mapping::Path;
 use crate::shared::clock::Now;
 use crate::shared::event::Event;
-use crate::shared::machine::{Cast, Datagram, Outbox, Output, Session as SessionReport, Socket};
+use crate::shared::machine::{Cast, Datagram, Output, Outputs, Session as SessionReport, Socket};
 
 mod admission;
 mod config;
@@ -76,7 +76,7 @@ impl Server {
     }
 
     /// Binds the socket.
-    pub fn start(&mut self, out: &mut Outbox) {
+    pub fn start(&mut self, out: &mut Outputs) {
         out.push(Output::Bind(SOCKET, self.config.listen, Cast::Unicast));
     }
 
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// A datagram has arrived.
-    pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    pub fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let from = datagram.from;
         match Frame::decode(datagram.bytes) {
             Ok(Frame::Connect(url)) => self.connect(now, from, url, out),
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// A device has measured something, or answers.
-    pub fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    pub fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         match event {
             Event::Measured(_, measurement) => self.measured(now, measurement, out),
             Event::Message(user, device, message) => {
@@ -117,7 +117,7 @@ impl Server {
     }
 
     /// Sends what is due.
-    pub fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    pub fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         let silent = |(from, session): (&SocketAddr, &Session)| {
             (session.ends() <= now.elapsed).then_some(*from)
         };
@@ -154,7 +154,7 @@ impl Server {
     }
 
     /// Ends all sessions.
-    pub fn stop(&mut self, now: Now, out: &mut Outbox) {
+    pub fn stop(&mut self, now: Now, out: &mut Outputs) {
         let all: Vec<_> = self.sessions.keys().copied().collect();
         for from in all {
             if let Some(session) = self.sessions.get(&from) {
@@ -180,7 +180,7 @@ impl Server {
     }
 
     /// Ends a session: its motions stop.
-    fn end(&mut self, now: Now, from: SocketAddr, out: &mut Outbox) {
+    fn end(&mut self, now: Now, from: SocketAddr, out: &mut Outputs) {
         let Some(session) = self.sessions.remove(&from) else {
             return;
         };
@@ -214,7 +214,7 @@ impl Server {
         }
     }
 
-    fn handle(&mut self, now: Now, from: SocketAddr, op: Op<'_>, out: &mut Outbox) {
+    fn handle(&mut self, now: Now, from: SocketAddr, op: Op<'_>, out: &mut Outputs) {
         let Some(session) = self.sessions.get_mut(&from) else {
             return;
         };

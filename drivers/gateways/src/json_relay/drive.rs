@@ -14,7 +14,7 @@ use amber_values::WheelSpeeds;
 use super::codec::Command;
 use super::limits::{DUPLICATE_PERIOD, SLOWEST_MM_S};
 use crate::shared::clock::Now;
-use crate::shared::machine::Outbox;
+use crate::shared::machine::Outputs;
 
 /// The speeds of the robot for a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -115,7 +115,7 @@ impl Driving {
         now: Now,
         user: User,
         command: Command,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Result<(), &'static str> {
         let speeds = self.speeds.of(command);
         let driven = self.controls.drive(now.elapsed, user, speeds, MOTION_LIFE);
@@ -124,14 +124,14 @@ impl Driving {
     }
 
     /// The user is gone.
-    pub(super) fn release(&mut self, now: Now, user: User, out: &mut Outbox) {
+    pub(super) fn release(&mut self, now: Now, user: User, out: &mut Outputs) {
         self.controls.release(user);
         self.last.remove(&user);
         self.settle(now, out);
     }
 
     /// Sends the orders that are due.
-    pub(super) fn settle(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn settle(&mut self, now: Now, out: &mut Outputs) {
         while let Some((user, speeds)) = self.controls.poll(now.elapsed) {
             out.order(user, Order::Drive(self.robot.wheels, speeds));
         }

@@ -19,7 +19,7 @@ use super::pictures::{Joining, for_amber};
 use crate::shared::clock::Now;
 use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
-    Cast, Datagram, Machine, Outbox, Output, Session, Socket, local_address,
+    Cast, Datagram, Machine, Output, Outputs, Session, Socket, local_address,
 };
 
 const SOCKET: Socket = Socket(0);
@@ -123,12 +123,12 @@ impl End {
         }
     }
 
-    fn send(&self, message: &Message, out: &mut Outbox) {
+    fn send(&self, message: &Message, out: &mut Outputs) {
         out.send(SOCKET, self.settings.server, message.encode());
     }
 
     /// Registers, and shows that we are still there.
-    fn greet(&mut self, now: Now, out: &mut Outbox) {
+    fn greet(&mut self, now: Now, out: &mut Outputs) {
         if is_due(now, self.registered, REGISTER_PERIOD) {
             self.registered = Some(now.elapsed);
             self.beaten = Some(now.elapsed);
@@ -150,7 +150,7 @@ impl End {
     }
 
     /// Sends the commands that are due.
-    fn drive(&mut self, now: Now, out: &mut Outbox) {
+    fn drive(&mut self, now: Now, out: &mut Outputs) {
         let wheels = match &mut self.side {
             Side::Robot(driving) => return driving.settle(now, out),
             Side::Control(wheels) => wheels,
@@ -168,7 +168,7 @@ impl End {
         }
     }
 
-    fn image_message(&mut self, now: Now, message: Message, out: &mut Outbox) {
+    fn image_message(&mut self, now: Now, message: Message, out: &mut Outputs) {
         let (now, server) = (now.elapsed, self.settings.server);
         let image = match message {
             Message::ImageData { image, timestamp } => Image::whole(image, timestamp),
@@ -203,7 +203,7 @@ impl End {
         }
     }
 
-    fn send_images(&mut self, now: Now, out: &mut Outbox) {
+    fn send_images(&mut self, now: Now, out: &mut Outputs) {
         for datagram in self.pacing.poll(now.elapsed) {
             out.send(SOCKET, self.settings.server, datagram);
         }
@@ -222,7 +222,7 @@ impl Machine for End {
         }
     }
 
-    fn start(&mut self, now: Now, out: &mut Outbox) {
+    fn start(&mut self, now: Now, out: &mut Outputs) {
         let local = local_address([self.settings.server.ip()]);
         out.push(Output::Bind(SOCKET, local, Cast::Unicast));
         if let Side::Robot(_) = self.side {
@@ -231,7 +231,7 @@ impl Machine for End {
         self.greet(now, out);
     }
 
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let from = datagram.from;
         if from != self.settings.server {
             return out.tally.dropped(now.elapsed, "not from the server", from);
@@ -264,7 +264,7 @@ impl Machine for End {
         }
     }
 
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         match (&mut self.side, event) {
             (Side::Control(wheels), Event::Asked(_, Asked::Drive(client, speeds))) => {
                 let driven = wheels
@@ -306,7 +306,7 @@ impl Machine for End {
         self.send_images(now, out);
     }
 
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         self.images.handle_timeout(now.elapsed);
         self.greet(now, out);
         self.drive(now, out);
@@ -328,7 +328,7 @@ impl Machine for End {
         others.into_iter().chain([beat, register]).flatten().min()
     }
 
-    fn stop(&mut self, now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outputs) {
         if let Side::Robot(driving) = &mut self.side {
             driving.release(now, USER, out);
         }

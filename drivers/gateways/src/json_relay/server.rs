@@ -25,7 +25,7 @@ use super::pictures::{Joining, for_amber};
 use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
 use crate::shared::event::Event;
-use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
+use crate::shared::machine::{Cast, Datagram, Machine, Output, Outputs, Session, Socket};
 
 const SOCKET: Socket = Socket(0);
 
@@ -134,7 +134,7 @@ impl Server {
         from: SocketAddr,
         key: &(Role, ClientId),
         secret: Option<&Secret>,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Outcome {
         if self.settings.secret.is_some() && self.settings.secret.as_ref() != secret {
             return Err("wrong secret");
@@ -229,7 +229,7 @@ impl Server {
     }
 
     /// The user of a command, if its sender may send commands.
-    fn commander(&mut self, from: SocketAddr, out: &mut Outbox) -> Option<User> {
+    fn commander(&mut self, from: SocketAddr, out: &mut Outputs) -> Option<User> {
         let mut controls = self
             .clients
             .iter()
@@ -252,7 +252,7 @@ impl Server {
         from: SocketAddr,
         command: Command,
         timestamp: u64,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Outcome {
         let user = self.commander(from, out);
         let user = user.ok_or("command from a client that is no control")?;
@@ -300,7 +300,7 @@ impl Server {
         now: Now,
         from: SocketAddr,
         message: Message,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Outcome {
         let source = self.sender_of_images(from);
         let source = source.ok_or("image from a client that is no robot")?;
@@ -351,7 +351,7 @@ impl Server {
         from: SocketAddr,
         of: Option<&'static str>,
         reason: &str,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let is_known = is_local(from.ip()) || self.knows(SOCKET, from);
         if is_known && self.errors.take(now.elapsed, from) {
@@ -371,7 +371,7 @@ impl Server {
     }
 
     /// Sends an image to all controls.
-    fn forward(&mut self, now: Now, datagrams: &Datagrams, order: ImageOrder, out: &mut Outbox) {
+    fn forward(&mut self, now: Now, datagrams: &Datagrams, order: ImageOrder, out: &mut Outputs) {
         let size = datagrams.iter().map(Bytes::len).sum::<usize>();
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         for ((role, _), client) in &mut self.clients {
@@ -401,7 +401,7 @@ impl Server {
         self.send_images(now, out);
     }
 
-    fn send_images(&mut self, now: Now, out: &mut Outbox) {
+    fn send_images(&mut self, now: Now, out: &mut Outputs) {
         for client in self.clients.values_mut() {
             for datagram in client.pacing.poll(now.elapsed) {
                 out.send(SOCKET, client.address, datagram);
@@ -411,7 +411,7 @@ impl Server {
 
     /// Tells a control that a device refuses its motion, if answers are configured: the original has
     /// none.
-    fn tell_refusal(&self, user: User, why: &str, out: &mut Outbox) {
+    fn tell_refusal(&self, user: User, why: &str, out: &mut Outputs) {
         let mut clients = self.clients.iter();
         let client = clients.find(|(_, client)| client.user == Some(user));
         if let (true, Some(((_, id), client))) = (self.settings.ack, client) {
@@ -422,7 +422,7 @@ impl Server {
     }
 
     /// Removes clients that are gone.
-    fn sweep(&mut self, now: Now, out: &mut Outbox) {
+    fn sweep(&mut self, now: Now, out: &mut Outputs) {
         self.swept = now.elapsed;
         let gone = self.clients.iter().filter(|(_, client)| {
             let is_local = is_local(client.address.ip());
@@ -439,7 +439,7 @@ impl Server {
         }
     }
 
-    fn remove(&mut self, now: Now, key: &(Role, ClientId), out: &mut Outbox) {
+    fn remove(&mut self, now: Now, key: &(Role, ClientId), out: &mut Outputs) {
         let Some(client) = self.clients.remove(key) else {
             return;
         };
@@ -467,11 +467,11 @@ impl Machine for Server {
         self.settings.seat
     }
 
-    fn start(&mut self, _now: Now, out: &mut Outbox) {
+    fn start(&mut self, _now: Now, out: &mut Outputs) {
         out.push(Output::Bind(SOCKET, self.settings.listen, Cast::Unicast));
     }
 
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let from = datagram.from;
         let message = match Message::decode(datagram.bytes) {
             Ok(message) => message,
@@ -534,7 +534,7 @@ impl Machine for Server {
         }
     }
 
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         let piece = match event {
             Event::Image(piece) => piece,
             Event::Refused(user, why) => return self.tell_refusal(user, &why, out),
@@ -564,7 +564,7 @@ impl Machine for Server {
         }
     }
 
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         let before = self.images.abandoned();
         self.images.handle_timeout(now.elapsed);
         for _ in before..self.images.abandoned() {
@@ -591,7 +591,7 @@ impl Machine for Server {
             .min()
     }
 
-    fn stop(&mut self, now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outputs) {
         let users = self.clients.values().filter_map(|client| client.user);
         for user in users.chain([STRANGER]).collect::<Vec<_>>() {
             self.driving.release(now, user, out);

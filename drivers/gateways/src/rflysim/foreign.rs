@@ -23,7 +23,7 @@ use super::ports::{Port, Vehicle};
 use super::shown::Mode;
 use crate::shared::clock::Now;
 use crate::shared::event::{Asked, Emulated};
-use crate::shared::machine::{Outbox, Output, Socket};
+use crate::shared::machine::{Output, Outputs, Socket};
 
 /// The presentation of a vehicle to Amber's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,7 +118,7 @@ impl Foreign {
         now: Now,
         from: SocketAddr,
         packet: &Packet,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let id = match packet {
             Packet::FullEstimate(_, state) => Some(i64::from(state.copter_id)),
@@ -195,7 +195,7 @@ impl Foreign {
         position_m: [f64; 3],
         velocity_m_s: [f32; 3],
         angles_rad: [f32; 3],
-        out: &mut Outbox,
+        out: &mut Outputs,
         body: Option<([f32; 3], [f32; 3], f64)>,
     ) {
         self.truth = Some(now.elapsed);
@@ -218,7 +218,7 @@ impl Foreign {
         velocity_m_s: [f32; 3],
         angles_rad: [f32; 3],
         quality: f64,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let yaw_rad = f64::from(angles_rad[2]);
         let turn_rad_s = self.turn_rad_s(now, yaw_rad);
@@ -257,7 +257,7 @@ impl Foreign {
         yaw_rad: f64,
         turn_rad_s: f64,
         quality: f64,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let ned = NedPose {
             north_m,
@@ -283,7 +283,7 @@ impl Foreign {
     }
 
     /// Shows the targets five times per second, or immediately.
-    fn show_progress(&mut self, now: Now, at_once: bool, out: &mut Outbox) {
+    fn show_progress(&mut self, now: Now, at_once: bool, out: &mut Outputs) {
         let Some(device) = self.settings.targets else {
             return;
         };
@@ -303,7 +303,7 @@ impl Foreign {
     }
 
     /// A client of Amber uses the wheels or sets targets.
-    pub(super) fn asked(&mut self, now: Now, device: Device, asked: &Asked, out: &mut Outbox) {
+    pub(super) fn asked(&mut self, now: Now, device: Device, asked: &Asked, out: &mut Outputs) {
         const OCCUPIED: &str = "another client drives";
         match asked {
             Asked::Drive(client, speeds) => {
@@ -355,7 +355,7 @@ impl Foreign {
     }
 
     /// Sends the commands that are due.
-    pub(super) fn handle_timeout(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
+    pub(super) fn handle_timeout(&mut self, now: Now, socket: Socket, out: &mut Outputs) {
         let mut changed = false;
         while let Some((_, speeds)) = self.controls.poll(now.elapsed) {
             changed |= self.motion != Some(speeds);
@@ -387,7 +387,7 @@ impl Foreign {
 
     /// Sends the next target while nothing else moves the vehicle and its place is known. Otherwise
     /// the vehicle stops, because the simulator would go on to the last target.
-    fn follow(&mut self, now: Now, has_moved: bool, socket: Socket, out: &mut Outbox) {
+    fn follow(&mut self, now: Now, has_moved: bool, socket: Socket, out: &mut Outputs) {
         let target = self.course.target().zip(self.pose);
         match target.filter(|_| self.motion.is_none()) {
             Some((target, (_, _, here))) => {
@@ -417,7 +417,7 @@ impl Foreign {
     }
 
     /// Stops the vehicle.
-    pub(super) fn stop(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
+    pub(super) fn stop(&mut self, now: Now, socket: Socket, out: &mut Outputs) {
         if self.motion.is_some() || self.is_on_course {
             self.command(now, WheelSpeeds::STOP, socket, out);
         }
@@ -449,7 +449,7 @@ impl Foreign {
         }
     }
 
-    fn command(&mut self, now: Now, speeds: WheelSpeeds, socket: Socket, out: &mut Outbox) {
+    fn command(&mut self, now: Now, speeds: WheelSpeeds, socket: Socket, out: &mut Outputs) {
         self.commanded = Some(now.elapsed);
         let is_stop = speeds == WheelSpeeds::STOP;
         if is_stop {
@@ -483,7 +483,7 @@ impl Foreign {
     }
 
     /// To a place, with the yaw towards it.
-    fn send_position(&mut self, now: Now, there: NedPose, socket: Socket, out: &mut Outbox) {
+    fn send_position(&mut self, now: Now, there: NedPose, socket: Socket, out: &mut Outputs) {
         self.arm(socket, out);
         let down_m = -self.settings.height_m;
         let position_m = [there.north_m, there.east_m, down_m].map(|number| number as f32);
@@ -511,7 +511,7 @@ impl Foreign {
     }
 
     /// Sends an arm command before the first motion, if that is wanted.
-    fn arm(&mut self, socket: Socket, out: &mut Outbox) {
+    fn arm(&mut self, socket: Socket, out: &mut Outputs) {
         if self.settings.arm && !self.armed {
             self.armed = true;
             let arm = ShortCommand {

@@ -14,7 +14,7 @@ use super::ports::{Port, Vehicle};
 use super::shown::{Shown, ShownSettings};
 use crate::shared::clock::Now;
 use crate::shared::event::{Emulated, Event};
-use crate::shared::machine::{Cast, Datagram, Machine, Outbox, Output, Session, Socket};
+use crate::shared::machine::{Cast, Datagram, Machine, Output, Outputs, Session, Socket};
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
@@ -73,12 +73,12 @@ impl RflySim {
         Some((port, host))
     }
 
-    fn bind(&self, index: usize, vehicle: Vehicle, port: Port, out: &mut Outbox) {
+    fn bind(&self, index: usize, vehicle: Vehicle, port: Port, out: &mut Outputs) {
         let address = SocketAddr::new(self.settings.bind, vehicle.port(port));
         out.push(Output::Bind(numbered(index, port), address, Cast::Unicast));
     }
 
-    fn settle(&mut self, now: Now, out: &mut Outbox) {
+    fn settle(&mut self, now: Now, out: &mut Outputs) {
         if let Some(shown) = &mut self.shown {
             shown.handle_timeout(now, numbered(0, Port::Control), out);
         }
@@ -101,7 +101,7 @@ impl Machine for RflySim {
         self.foreign.iter().flat_map(Foreign::emulated).collect()
     }
 
-    fn start(&mut self, now: Now, out: &mut Outbox) {
+    fn start(&mut self, now: Now, out: &mut Outputs) {
         if let Some(shown) = &self.shown {
             self.bind(0, shown.settings.vehicle, Port::Control, out);
             out.push(Output::Open(USER, None));
@@ -117,7 +117,7 @@ impl Machine for RflySim {
         self.settle(now, out);
     }
 
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         let from = datagram.from;
         let Some((port, host)) = self.place(datagram.socket) else {
             return;
@@ -147,7 +147,7 @@ impl Machine for RflySim {
         }
     }
 
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         match event {
             Event::Measured(_, measurement) => {
                 if let Some(shown) = &mut self.shown {
@@ -175,7 +175,7 @@ impl Machine for RflySim {
         }
     }
 
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         self.settle(now, out);
     }
 
@@ -185,7 +185,7 @@ impl Machine for RflySim {
         foreign.chain(shown).min()
     }
 
-    fn stop(&mut self, now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outputs) {
         if let Some(shown) = &mut self.shown {
             shown.halt(now, out);
         }

@@ -20,7 +20,7 @@ use super::limits::{MAX_AGE, MAX_DISTANCE_M, MAX_SPEED_M_S, MAX_TURN_RAD_S, PAUS
 use super::mapping::{AT_REST_M_S2, GpsOrigin, NedPose, body_axes, twist, wheels_rpm};
 use super::ports::Vehicle;
 use crate::shared::clock::Now;
-use crate::shared::machine::{Outbox, Socket};
+use crate::shared::machine::{Outputs, Socket};
 
 /// The kind of vehicle in the telemetry: the usual one of published programs.
 const VEHICLE_TYPE: i32 = 3;
@@ -158,7 +158,7 @@ impl Shown {
         now: Now,
         from: SocketAddr,
         packet: &Packet,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         self.heard = Some(now.elapsed);
         let result = match packet {
@@ -173,7 +173,7 @@ impl Shown {
         self.settle(now, out);
     }
 
-    fn short(&mut self, now: Now, command: &ShortCommand, out: &mut Outbox) -> Outcome {
+    fn short(&mut self, now: Now, command: &ShortCommand, out: &mut Outputs) -> Outcome {
         let [a, b, _, d] = command.controls.map(f64::from);
         match ControlMode::from_number(command.mode) {
             ControlMode::None => Ok(()),
@@ -194,7 +194,7 @@ impl Shown {
         }
     }
 
-    fn full(&mut self, now: Now, command: &FullCommand, out: &mut Outbox) -> Outcome {
+    fn full(&mut self, now: Now, command: &FullCommand, out: &mut Outputs) -> Outcome {
         if command.copter_id != u32::from(self.settings.vehicle.number()) {
             return Err("command for another vehicle");
         }
@@ -225,7 +225,7 @@ impl Shown {
         velocity: [f64; 2],
         forward_m_s: f64,
         yaw_rate: f64,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Outcome {
         self.check_unlocked(now)?;
         if velocity[0].hypot(velocity[1]) > MAX_SPEED_M_S || yaw_rate.abs() > MAX_TURN_RAD_S {
@@ -243,7 +243,7 @@ impl Shown {
         driven.map_err(|_| "another session drives")
     }
 
-    fn go_to(&mut self, now: Now, place: [f64; 2], target: Target, out: &mut Outbox) -> Outcome {
+    fn go_to(&mut self, now: Now, place: [f64; 2], target: Target, out: &mut Outputs) -> Outcome {
         self.check_unlocked(now)?;
         if place[0].hypot(place[1]) > MAX_DISTANCE_M {
             return Err("target too far away");
@@ -264,7 +264,7 @@ impl Shown {
         Ok(())
     }
 
-    fn arm(&mut self, now: Now, on: bool, out: &mut Outbox) -> Outcome {
+    fn arm(&mut self, now: Now, on: bool, out: &mut Outputs) -> Outcome {
         if on {
             if self.settings.unlock == Unlock::Never {
                 return Err(NO_ARMING);
@@ -298,26 +298,26 @@ impl Shown {
     }
 
     /// Stops everything that the peer has set in motion.
-    pub(super) fn halt(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn halt(&mut self, now: Now, out: &mut Outputs) {
         self.controls.release(self.user);
         self.clear_target(out);
         self.settle(now, out);
     }
 
-    fn clear_target(&mut self, out: &mut Outbox) {
+    fn clear_target(&mut self, out: &mut Outputs) {
         if self.target.take().is_some() {
             out.order(self.user, Order::Targets(self.robot.targets, Vec::new()));
         }
     }
 
-    fn settle(&mut self, now: Now, out: &mut Outbox) {
+    fn settle(&mut self, now: Now, out: &mut Outputs) {
         while let Some((user, speeds)) = self.controls.poll(now.elapsed) {
             out.order(user, Order::Drive(self.robot.wheels, speeds));
         }
     }
 
     /// Sends the state, and stops motion without current commands.
-    pub(super) fn handle_timeout(&mut self, now: Now, socket: Socket, out: &mut Outbox) {
+    pub(super) fn handle_timeout(&mut self, now: Now, socket: Socket, out: &mut Outputs) {
         if self
             .target
             .is_some_and(|(at, _)| now.since(at) >= MOTION_LIFE)

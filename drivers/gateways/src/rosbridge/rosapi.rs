@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::actions::ACTION;
 use super::definitions::{details, details_of, fields_of, full_text, short};
-use super::topics::{Channel, Offer, Question, find, service, services, topics};
+use super::topics::{Direction, Offer, Question, find, service, services, topics};
 
 /// The name of the gateway in the list of nodes.
 const NODE: &str = "/amber";
@@ -53,7 +53,7 @@ pub(super) fn answer(offer: &Offer, question: Question, args: &Value) -> Value {
         }
         Question::TopicType => {
             let channel = find(args.text("topic")).next();
-            json!({ "type": channel.map_or("", Channel::kind) })
+            json!({ "type": channel.map_or("", Direction::kind) })
         }
         Question::Publishers => {
             json!({ "publishers": nodes(is_output(args.text("topic")) == Some(true)) })
@@ -85,7 +85,7 @@ pub(super) fn answer(offer: &Offer, question: Question, args: &Value) -> Value {
         Question::NodeDetails => {
             let is_known = args.text("node").trim_start_matches('/') == &NODE[1..];
             let all = |is_out: bool| {
-                names(|channel| is_known && matches!(channel, Channel::Out(_)) == is_out)
+                names(|channel| is_known && matches!(channel, Direction::Out(_)) == is_out)
             };
             json!({
                 "subscribing": all(false),
@@ -131,7 +131,7 @@ fn slash(name: &str) -> String {
     format!("/{name}")
 }
 
-fn names(wanted: impl Fn(Channel) -> bool) -> Vec<String> {
+fn names(wanted: impl Fn(Direction) -> bool) -> Vec<String> {
     let some = topics().filter(|(_, channel)| wanted(*channel));
     some.map(|(name, _)| slash(name)).collect()
 }
@@ -152,7 +152,7 @@ fn nodes(is_one: bool) -> Vec<&'static str> {
 /// Whether the robot publishes a topic. `None` if there is no such topic.
 fn is_output(topic: &str) -> Option<bool> {
     let channel = find(topic).next()?;
-    Some(matches!(channel, Channel::Out(_)))
+    Some(matches!(channel, Direction::Out(_)))
 }
 
 #[cfg(test)]

@@ -24,7 +24,9 @@ use crate::rosbridge::session::{Effect, Problem, Session};
 use crate::rosbridge::topics::Output as Published;
 use crate::shared::clock::Now;
 use crate::shared::event::Event;
-use crate::shared::machine::{self, Datagram, Link, Machine, Outbox, Output, Page, Socket};
+use crate::shared::machine::{
+    self, Datagram, Machine, Output, Outputs, Page, Socket, WebSocketEvent,
+};
 use crate::shared::web::Age;
 
 /// The only listener.
@@ -109,7 +111,7 @@ impl Server {
         &self.config
     }
 
-    fn take_text(&mut self, now: Now, text: Datagram<'_>, age: Age, out: &mut Outbox) {
+    fn take_text(&mut self, now: Now, text: Datagram<'_>, age: Age, out: &mut Outputs) {
         let from = text.from;
         let Some(client) = self.clients.get_mut(&from) else {
             return;
@@ -158,7 +160,7 @@ impl Server {
     }
 
     /// Counts a command that is not carried out, and tells the client.
-    fn refuse(&mut self, now: Now, from: SocketAddr, reason: &'static str, out: &mut Outbox) {
+    fn refuse(&mut self, now: Now, from: SocketAddr, reason: &'static str, out: &mut Outputs) {
         out.tally.dropped(now.elapsed, reason, from);
         if let Some(client) = self.clients.get_mut(&from) {
             client.session.refuse_command(reason);
@@ -171,7 +173,7 @@ impl Server {
         now: Now,
         from: SocketAddr,
         effect: Effect,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Result<(), &'static str> {
         let Some(client) = self.clients.get_mut(&from) else {
             return Ok(());
@@ -251,7 +253,7 @@ impl Server {
     }
 
     /// Tells a client that a device refuses its motion, for example because another program drives.
-    fn tell_refusal(&mut self, now: Now, user: User, why: String, out: &mut Outbox) {
+    fn tell_refusal(&mut self, now: Now, user: User, why: String, out: &mut Outputs) {
         let mut clients = self.clients.values_mut();
         if let Some(client) = clients.find(|client| client.user == user) {
             client.session.warn(why);
@@ -292,7 +294,7 @@ impl Server {
     }
 
     /// Removes a client, and stops its motions.
-    fn part(&mut self, now: Now, peer: SocketAddr, out: &mut Outbox) {
+    fn part(&mut self, now: Now, peer: SocketAddr, out: &mut Outputs) {
         let Some(client) = self.clients.remove(&peer) else {
             return;
         };
@@ -301,7 +303,7 @@ impl Server {
     }
 
     /// Performs everything that is due.
-    fn advance(&mut self, now: Now, out: &mut Outbox) {
+    fn advance(&mut self, now: Now, out: &mut Outputs) {
         out.orders_of(&mut self.helm, now.elapsed);
         for (peer, client) in &mut self.clients {
             for _ in 0..client.session.take_dropped() {
@@ -317,7 +319,7 @@ impl Server {
     }
 
     /// Watches the topics that the clients subscribe to.
-    fn watch(&mut self, out: &mut Outbox) {
+    fn watch(&mut self, out: &mut Outputs) {
         let mut wanted: Vec<Topic> = Vec::new();
         for published in Published::ALL {
             if self.wants(published) {
@@ -474,7 +476,7 @@ impl Machine for Server {
         self.config.seat
     }
 
-    fn start(&mut self, _now: Now, out: &mut Outbox) {
+    fn start(&mut self, _now: Now, out: &mut Outputs) {
         let page = self.config.page.clone();
         out.push(Output::Listen(LISTENER, self.config.listen, page));
     }
@@ -484,11 +486,11 @@ impl Machine for Server {
         now: Now,
         _socket: Socket,
         peer: SocketAddr,
-        link: Link,
-        out: &mut Outbox,
+        link: WebSocketEvent,
+        out: &mut Outputs,
     ) {
         match link {
-            Link::Connected => {
+            WebSocketEvent::Connected => {
                 let user = User(self.next_user);
                 self.next_user = self.next_user.wrapping_add(1);
                 let client = Client {
@@ -503,12 +505,12 @@ impl Machine for Server {
                 self.clients.insert(peer, client);
                 out.push(Output::Open(user, Some(peer)));
             }
-            Link::Sent => {
+            WebSocketEvent::Sent => {
                 if let Some(client) = self.clients.get_mut(&peer) {
                     client.busy = false;
                 }
             }
-            Link::Silent => {
+            WebSocketEvent::Silent => {
                 if let Some(client) = self.clients.get(&peer) {
                     let user = client.user;
                     self.helm.release(user);
@@ -516,7 +518,7 @@ impl Machine for Server {
                     self.end_trips(now, user, why, ANOTHER);
                 }
             }
-            Link::Gone => {
+            WebSocketEvent::Gone => {
                 let user = self.clients.get(&peer).map(|client| client.user);
                 self.part(now, peer, out);
                 self.watch(out);
@@ -530,15 +532,15 @@ impl Machine for Server {
         self.advance(now, out);
     }
 
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox) {
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs) {
         self.take_text(now, datagram, Age::New, out);
     }
 
-    fn handle_old_text(&mut self, now: Now, text: Datagram<'_>, out: &mut Outbox) {
+    fn handle_old_text(&mut self, now: Now, text: Datagram<'_>, out: &mut Outputs) {
         self.take_text(now, text, Age::Old, out);
     }
 
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox) {
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         let measured = match event {
             Event::Measured(_, measured) => measured,
             Event::Saved(user, number, saved) => {
@@ -561,7 +563,7 @@ impl Machine for Server {
         self.advance(now, out);
     }
 
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox) {
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs) {
         self.advance(now, out);
     }
 
@@ -571,7 +573,7 @@ impl Machine for Server {
         [self.helm.next_due(), texts].into_iter().flatten().min()
     }
 
-    fn stop(&mut self, now: Now, out: &mut Outbox) {
+    fn stop(&mut self, now: Now, out: &mut Outputs) {
         let peers: Vec<SocketAddr> = self.clients.keys().copied().collect();
         for peer in peers {
             self.part(now, peer, out);

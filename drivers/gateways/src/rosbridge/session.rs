@@ -19,7 +19,7 @@ use crate::rosbridge::codec::{
 use crate::rosbridge::messages;
 use crate::rosbridge::published::{Form, Message};
 use crate::rosbridge::rosapi;
-use crate::rosbridge::topics::{self, Channel, Input, Output, Service};
+use crate::rosbridge::topics::{self, Direction, Input, Output, Service};
 use crate::shared::clock::Now;
 
 /// Topics that a client may subscribe to under different names, and topics that it may advertise.
@@ -271,7 +271,7 @@ impl Session {
 
     fn advertise(&mut self, advertise: Advertise) -> Result<(), Problem> {
         let Advertise { id, topic, kind } = advertise;
-        let Some(channel @ Channel::In(_)) = topics::find(&topic).next() else {
+        let Some(channel @ Direction::In(_)) = topics::find(&topic).next() else {
             return Err(self.refuse(id, no_topic(&topic, "publish on")));
         };
         if !channel.has_kind(&kind) {
@@ -289,9 +289,9 @@ impl Session {
         let Publish { id, topic, msg } = publish;
         self.commanded.clone_from(id);
         let effect = match topics::find(topic).next() {
-            Some(Channel::In(Input::Twist)) => messages::twist(msg).map(Effect::Drive),
-            Some(Channel::In(Input::Goal)) => messages::goal(msg).map(Effect::Goal),
-            Some(Channel::In(Input::Here)) => messages::here(msg).map(Effect::Here),
+            Some(Direction::In(Input::Twist)) => messages::twist(msg).map(Effect::Drive),
+            Some(Direction::In(Input::Goal)) => messages::goal(msg).map(Effect::Goal),
+            Some(Direction::In(Input::Here)) => messages::here(msg).map(Effect::Here),
             _ => Err(no_topic(topic, "publish on")),
         };
         effect.map_err(|problem| self.refuse(id.clone(), format!("{topic}: {problem}")))
@@ -355,13 +355,13 @@ impl Session {
     fn output(&self, topic: &str, kind: Option<&str>) -> Result<Output, String> {
         let same = self.subscriptions.iter().find(|one| one.name == topic);
         let mut outputs = topics::find(topic).filter_map(|channel| match channel {
-            Channel::Out(output) => Some(output),
-            Channel::In(_) => None,
+            Direction::Out(output) => Some(output),
+            Direction::In(_) => None,
         });
         let usual = same.map(|one| one.output).or_else(|| outputs.next());
         let usual = usual.ok_or_else(|| no_topic(topic, "subscribe to"))?;
         let has_kind =
-            |output: &Output| kind.is_none_or(|kind| Channel::Out(*output).has_kind(kind));
+            |output: &Output| kind.is_none_or(|kind| Direction::Out(*output).has_kind(kind));
         if has_kind(&usual) {
             return Ok(usual);
         }

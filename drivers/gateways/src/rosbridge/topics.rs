@@ -4,7 +4,7 @@ use super::definitions::short;
 
 /// The content and direction of a topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Channel {
+pub enum Direction {
     /// From clients to the robot.
     In(Input),
     /// From the robot to clients.
@@ -89,7 +89,7 @@ impl Output {
     }
 }
 
-impl Channel {
+impl Direction {
     /// The type of its messages, as ROS 2 writes it.
     #[must_use]
     pub fn kind(self) -> &'static str {
@@ -195,26 +195,26 @@ pub struct Offer {
 /// Names without the leading slash. The first type of a name is the one that clients are told; the
 /// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
 /// default.
-const TOPICS: [(&str, Channel); 17] = [
-    ("cmd_vel", Channel::In(Input::Twist)),
-    ("goal", Channel::In(Input::Goal)),
-    ("goal_pose", Channel::In(Input::Goal)),
-    ("move_base_simple/goal", Channel::In(Input::Goal)),
-    ("initialpose", Channel::In(Input::Here)),
-    ("scan", Channel::Out(Output::Scan)),
-    ("odom", Channel::Out(Output::Odometry)),
-    ("imu", Channel::Out(Output::Imu)),
-    ("battery_state", Channel::Out(Output::Battery)),
-    ("pose", Channel::Out(Output::Pose)),
+const TOPICS: [(&str, Direction); 17] = [
+    ("cmd_vel", Direction::In(Input::Twist)),
+    ("goal", Direction::In(Input::Goal)),
+    ("goal_pose", Direction::In(Input::Goal)),
+    ("move_base_simple/goal", Direction::In(Input::Goal)),
+    ("initialpose", Direction::In(Input::Here)),
+    ("scan", Direction::Out(Output::Scan)),
+    ("odom", Direction::Out(Output::Odometry)),
+    ("imu", Direction::Out(Output::Imu)),
+    ("battery_state", Direction::Out(Output::Battery)),
+    ("pose", Direction::Out(Output::Pose)),
     // Of most web pages, and of `robot_pose_publisher`.
-    ("robot_pose", Channel::Out(Output::BarePose)),
-    ("robot_pose", Channel::Out(Output::Pose)),
-    ("amcl_pose", Channel::Out(Output::CovariantPose)),
-    ("map", Channel::Out(Output::Map)),
-    ("tf", Channel::Out(Output::Frames)),
-    ("tf_static", Channel::Out(Output::FixedFrames)),
+    ("robot_pose", Direction::Out(Output::BarePose)),
+    ("robot_pose", Direction::Out(Output::Pose)),
+    ("amcl_pose", Direction::Out(Output::CovariantPose)),
+    ("map", Direction::Out(Output::Map)),
+    ("tf", Direction::Out(Output::Frames)),
+    ("tf_static", Direction::Out(Output::FixedFrames)),
     // Viewers recognize the version of ROS by its type.
-    ("rosout", Channel::Out(Output::Log)),
+    ("rosout", Direction::Out(Output::Log)),
 ];
 
 macro_rules! offers {
@@ -297,14 +297,14 @@ const SERVICES: [Offer; 26] = offers! {
 
 /// The channels with this name, with or without its leading slash: one for each type, the usual one
 /// first.
-pub fn find(name: &str) -> impl Iterator<Item = Channel> + use<> {
+pub fn find(name: &str) -> impl Iterator<Item = Direction> + use<> {
     let name = bare(name).to_owned();
     let same = TOPICS.iter().filter(move |(other, _)| *other == name);
     same.map(|(_, channel)| *channel)
 }
 
 /// All topics once, with their usual types. Names have no leading slash.
-pub fn topics() -> impl Iterator<Item = (&'static str, Channel)> {
+pub fn topics() -> impl Iterator<Item = (&'static str, Direction)> {
     let is_first = |index: usize, name: &str| {
         let mut before = TOPICS[..index].iter();
         !before.any(|(other, _)| *other == name)

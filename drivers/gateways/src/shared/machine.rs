@@ -1,7 +1,7 @@
 //! The interface of a protocol: inputs with a time, and outputs to perform. PURE.
 //!
 //! [`runner`](super::runner) calls a [`Machine`] and performs its outputs. Tests call it by hand,
-//! with a virtual clock. After each call, the caller takes all outputs from the [`Outbox`].
+//! with a virtual clock. After each call, the caller takes all outputs from the [`Outputs`].
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -37,10 +37,10 @@ pub trait Machine: Send + 'static {
     }
 
     /// Called first: binds the sockets.
-    fn start(&mut self, now: Now, out: &mut Outbox);
+    fn start(&mut self, now: Now, out: &mut Outputs);
 
     /// A datagram has arrived.
-    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outbox);
+    fn handle_datagram(&mut self, now: Now, datagram: Datagram<'_>, out: &mut Outputs);
 
     /// A WebSocket has changed. Its texts arrive as datagrams.
     fn handle_link(
@@ -48,23 +48,23 @@ pub trait Machine: Send + 'static {
         now: Now,
         socket: Socket,
         peer: SocketAddr,
-        link: Link,
-        out: &mut Outbox,
+        link: WebSocketEvent,
+        out: &mut Outputs,
     ) {
         let _ = (now, socket, peer, link, out);
     }
 
     /// A text of a WebSocket has arrived that may have waited in a network that has stalled. It must
     /// not move anything.
-    fn handle_old_text(&mut self, now: Now, text: Datagram<'_>, out: &mut Outbox) {
+    fn handle_old_text(&mut self, now: Now, text: Datagram<'_>, out: &mut Outputs) {
         let _ = (now, text, out);
     }
 
     /// Amber has reported something.
-    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outbox);
+    fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs);
 
     /// The time of [`Machine::next_timeout`] has come. May also be called earlier.
-    fn handle_timeout(&mut self, now: Now, out: &mut Outbox);
+    fn handle_timeout(&mut self, now: Now, out: &mut Outputs);
 
     /// When to call [`Machine::handle_timeout`], as [`Now::elapsed`]. Asked after each call.
     fn next_timeout(&self) -> Option<Duration>;
@@ -75,7 +75,7 @@ pub trait Machine: Send + 'static {
     }
 
     /// Called last: says goodbye to all peers, and stops all motion.
-    fn stop(&mut self, now: Now, out: &mut Outbox);
+    fn stop(&mut self, now: Now, out: &mut Outputs);
 
     /// Whether this source has a session, so that floods of others do not slow it down.
     fn knows(&self, socket: Socket, from: SocketAddr) -> bool;
@@ -101,7 +101,7 @@ pub struct Socket(pub u32);
 
 /// An event of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum WebSocketEvent {
     /// A peer has connected.
     Connected,
     /// The peer has received the text, and can receive the next.
@@ -179,7 +179,7 @@ pub enum Output {
     /// Closes the WebSocket of a peer, after the texts that wait for it.
     Disconnect(Socket, SocketAddr),
     /// Sends a datagram, or a text to a WebSocket. It is dropped, and counted, if the socket is not
-    /// open or its buffer full. Send the next text to a WebSocket after [`Link::Sent`].
+    /// open or its buffer full. Send the next text to a WebSocket after [`WebSocketEvent::Sent`].
     Send(Socket, SocketAddr, Bytes),
     /// Opens a client at the mediator for a session, with the address of its peer if it has one.
     Open(User, Option<SocketAddr>),
@@ -209,13 +209,13 @@ pub enum Cast {
 
 /// The outputs of a machine, and its counters.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub struct Outputs {
     outputs: VecDeque<Output>,
     /// The counters.
     pub tally: Tally,
 }
 
-impl Outbox {
+impl Outputs {
     /// Adds an output.
     pub fn push(&mut self, output: Output) {
         self.outputs.push_back(output);

@@ -19,7 +19,7 @@ use super::clock::Now;
 use super::emulated::Screen;
 use super::event::Event;
 use super::gate::Gate;
-use super::machine::{Datagram, Machine, Outbox, Output, Session, Socket};
+use super::machine::{Datagram, Machine, Output, Outputs, Session, Socket};
 use super::options::Network;
 use super::sockets::{Arrival, Sockets};
 use super::status::{Question, Status};
@@ -70,7 +70,7 @@ pub(super) struct Setup<M> {
 /// The task of a gateway.
 pub(super) struct Runner<M> {
     machine: M,
-    outbox: Outbox,
+    outbox: Outputs,
     gate: Gate,
     sockets: Sockets,
     web: Web,
@@ -90,7 +90,7 @@ impl<M: Machine> Runner<M> {
         let (report, news) = mpsc::channel(MAX_EVENTS);
         Self {
             machine: setup.machine,
-            outbox: Outbox::default(),
+            outbox: Outputs::default(),
             gate: setup.network.gate(),
             sockets: Sockets::new(),
             web: Web::new(setup.network.allowed),

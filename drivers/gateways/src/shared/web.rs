@@ -25,7 +25,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::machine::{Link, Page, Socket};
+use super::machine::{Page, Socket, WebSocketEvent};
 use super::sockets::not_open;
 use super::stall::{PING_PERIOD, Stall};
 use crate::limits::{
@@ -66,7 +66,7 @@ enum Arrival {
 /// An event on a WebSocket.
 pub(super) enum Event {
     /// A peer has connected, has taken a text, or is gone.
-    Link(Socket, SocketAddr, Link),
+    Link(Socket, SocketAddr, WebSocketEvent),
     /// A text or binary message has arrived.
     Text(Socket, SocketAddr, Bytes, Age),
     /// A connection was refused.
@@ -181,10 +181,10 @@ impl Web {
             match self.arrived.recv().await {
                 Some(Arrival::Opened(socket, peer, texts)) => {
                     self.peers.insert((socket, peer), texts);
-                    return Event::Link(socket, peer, Link::Connected);
+                    return Event::Link(socket, peer, WebSocketEvent::Connected);
                 }
                 Some(Arrival::Other(event)) => {
-                    if let Event::Link(socket, peer, Link::Gone) = &event {
+                    if let Event::Link(socket, peer, WebSocketEvent::Gone) = &event {
                         self.peers.remove(&(*socket, *peer));
                     }
                     return event;
@@ -341,7 +341,7 @@ impl Conversation {
             () = self.read(stream) => {}
             () = self.write(sink, waiting) => {}
         }
-        self.link(Link::Gone).await;
+        self.link(WebSocketEvent::Gone).await;
     }
 
     async fn read(&self, mut stream: impl Stream<Item = Received> + Unpin) {
@@ -359,7 +359,7 @@ impl Conversation {
                 Ok(Some(Err(_)) | None) => return,
                 Err(_) if tells_silence => {
                     tells_silence = false;
-                    self.link(Link::Silent).await;
+                    self.link(WebSocketEvent::Silent).await;
                     continue;
                 }
                 Err(_) => return,
@@ -424,14 +424,14 @@ impl Conversation {
                 return;
             }
             match next {
-                Next::Text(_) => self.link(Link::Sent).await,
+                Next::Text(_) => self.link(WebSocketEvent::Sent).await,
                 Next::Close => return,
                 Next::Ping => {}
             }
         }
     }
 
-    async fn link(&self, link: Link) {
+    async fn link(&self, link: WebSocketEvent) {
         let event = Event::Link(self.socket, self.peer, link);
         let _ = self.events.send(Arrival::Other(event)).await;
     }
@@ -493,9 +493,12 @@ mod tests {
             let start = tokio::time::Instant::now();
             conversation.read(Box::pin(messages)).await;
             assert!(start.elapsed() >= SILENT_PEER);
-            let is_told = told
-                .try_recv()
-                .is_ok_and(|it| matches!(it, Arrival::Other(Event::Link(_, _, Link::Silent))));
+            let is_told = told.try_recv().is_ok_and(|it| {
+                matches!(
+                    it,
+                    Arrival::Other(Event::Link(_, _, WebSocketEvent::Silent))
+                )
+            });
             assert_eq!(is_told, answers);
             assert!(told.try_recv().is_err());
         }

@@ -1,7 +1,7 @@
 //! Devices of far robots as devices of a local mediator, which starts this process as their driver. IO.
 //!
 //! ```text
-//!   clients -- local mediator --stdin--> Desk (PURE) --> sender: own thread --> Zenoh --> robots
+//!   clients -- local mediator --stdin--> FarDevices (PURE) --> sender: own thread --> Zenoh --> robots
 //!                             <-stdout--             <-- inbox, events      <--
 //! ```
 //!
@@ -21,7 +21,7 @@ use zenoh::Session;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::SampleKind;
 
-use self::desk::{Desk, Output};
+use self::far_devices::{FarDevices, Output};
 use self::sender::{Event, Inbox, Sender};
 use crate::config::RemoteConfig;
 use crate::counters::Counters;
@@ -31,7 +31,7 @@ use crate::limits::{LINK_PERIOD, REPORT_PERIOD};
 use crate::names::Name;
 use crate::session;
 
-pub mod desk;
+pub mod far_devices;
 mod sender;
 pub mod streams;
 
@@ -82,15 +82,15 @@ pub async fn run(
         return Err(RemoteError::NoDevices);
     }
     let RemoteConfig { link, who, robots } = config;
-    let desk = Desk::new(who, robots, devices, fastrand::u64(..));
-    let mut desk = desk.map_err(RemoteError::NoRobot)?;
-    desk.link(false);
+    let far = FarDevices::new(who, robots, devices, fastrand::u64(..));
+    let mut far = far.map_err(RemoteError::NoRobot)?;
+    far.link(false);
     let counters = Counters::default();
     let inbox = Arc::new(Inbox::new(counters.clone()));
     let (events, answers) = mpsc::unbounded_channel();
     let (facts_sender, facts) = mpsc::unbounded_channel();
     let server = Server {
-        desk,
+        far,
         start: Instant::now(),
         reader,
         writer,
@@ -111,7 +111,7 @@ pub async fn run(
 }
 
 struct Server<R, W> {
-    desk: Desk,
+    far: FarDevices,
     start: Instant,
     reader: R,
     writer: W,
@@ -141,7 +141,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
         let mut reports = interval(REPORT_PERIOD);
         loop {
             self.perform().await?;
-            let due = self.desk.next_due().map(|due| self.start + due);
+            let due = self.far.next_due().map(|due| self.start + due);
             tokio::select! {
                 biased;
                 () = &mut stop => break,
@@ -151,45 +151,45 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
                     }
                     let now = self.start.elapsed();
                     while let Some(packet) = FrameCodec.decode(&mut self.input)? {
-                        self.desk.packet(now, packet);
+                        self.far.packet(now, packet);
                     }
                 }
                 result = &mut opening, if opened.is_none() => {
                     let (session, sender) = result?;
-                    let subscribers = watch_facts(&session, &self.desk, &facts_sender).await?;
+                    let subscribers = watch_facts(&session, &self.far, &facts_sender).await?;
                     opened = Some((session, subscribers));
                     self.unsent.drain(..).for_each(|output| sender.send(output));
                     self.sender = Some(sender);
                     looks.reset_immediately();
                 }
                 Some(event) = answers.recv() => match event {
-                    Event::Answer(number, answer) => self.desk.answer(number, answer),
-                    Event::Description(device, files) => self.desk.described(device, &files),
+                    Event::Answer(number, answer) => self.far.answer(number, answer),
+                    Event::Description(device, files) => self.far.described(device, &files),
                 },
                 Some(fact) = facts.recv() => {
                     let now = self.start.elapsed();
                     match fact {
                         Fact::Token(robot, device, boot, is_there) => {
-                            self.desk.token(now, &robot, device, &boot, is_there);
+                            self.far.token(now, &robot, device, &boot, is_there);
                         }
-                        Fact::Health(robot, health) => self.desk.health(&robot, &health),
+                        Fact::Health(robot, health) => self.far.health(&robot, &health),
                     }
                 }
                 () = inbox.changed.notified() => {
                     let now = self.start.elapsed();
                     for (device, messages) in inbox.take() {
                         for message in messages {
-                            self.desk.data(now, device, &message);
+                            self.far.data(now, device, &message);
                         }
                     }
                 }
                 _ = looks.tick() => {
                     if let Some((session, _)) = &opened {
-                        self.desk.link(session.info().routers_zid().await.next().is_some());
+                        self.far.link(session.info().routers_zid().await.next().is_some());
                     }
                 }
                 _ = reports.tick() => self.report(),
-                () = wait_until(due) => self.desk.handle_timeout(self.start.elapsed()),
+                () = wait_until(due) => self.far.handle_timeout(self.start.elapsed()),
             }
         }
         // Tokens end with the session, so the robots notice immediately that all clients are gone.
@@ -203,7 +203,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
 
     async fn perform(&mut self) -> io::Result<()> {
         let mut output = BytesMut::new();
-        while let Some(next) = self.desk.poll() {
+        while let Some(next) = self.far.poll() {
             match next {
                 Output::Frame(packet) => encode(packet, &mut output),
                 Output::Data(packet) => {
@@ -216,7 +216,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Server<R, W> {
                 },
             }
         }
-        for name in self.desk.take_counts() {
+        for name in self.far.take_counts() {
             self.counters.count(name);
         }
         if !output.is_empty() {
@@ -248,14 +248,14 @@ fn encode(packet: Packet, output: &mut BytesMut) {
     }
 }
 
-/// Listens to the reports of the robots of the desk.
+/// Listens to the reports of the robots of these devices.
 async fn watch_facts(
     session: &Session,
-    desk: &Desk,
+    far: &FarDevices,
     facts: &mpsc::UnboundedSender<Fact>,
 ) -> Result<Vec<Subscriber<()>>, zenoh::Error> {
     let mut subscribers = Vec::new();
-    let mut robots: Vec<Name> = desk.far().map(|(robot, ..)| robot.clone()).collect();
+    let mut robots: Vec<Name> = far.far().map(|(robot, ..)| robot.clone()).collect();
     robots.sort();
     robots.dedup();
     for robot in robots {

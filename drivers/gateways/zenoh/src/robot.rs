@@ -7,7 +7,7 @@
 //!                                 v answers
 //!                            outbox: own thread  ----> Zenoh
 //!                                 ^ facts, tokens
-//!   questions about   ---->  desk: roster of devices  <--UDP--  one client that watches
+//!   questions about   ---->  report: roster of devices  <--UDP--  one client that watches
 //!   the robot                feeds: one per device    ----> Zenoh
 //! ```
 //!
@@ -149,7 +149,7 @@ async fn run_with_shape(
         seats: shown_seats,
     };
     let control_thread = control.start(received)?;
-    let desk = Desk {
+    let report = SelfReport {
         keys: RobotKeys::new(&config.name),
         boot: format!("{:016x}", fastrand::u64(..)),
         started: Instant::now(),
@@ -174,7 +174,7 @@ async fn run_with_shape(
             () = other => why = Ended::Shape,
         }
     };
-    let served = desk.serve(inputs, pin!(ended)).await;
+    let served = report.serve(inputs, pin!(ended)).await;
     // First the wheels stop, then the tokens go.
     stop_control.send_replace(true);
     let ended = tokio::task::spawn_blocking(move || {
@@ -206,7 +206,7 @@ impl Drop for Watchers {
 }
 
 /// The report of the robot about itself.
-struct Desk {
+struct SelfReport {
     config: Config,
     keys: RobotKeys,
     boot: String,
@@ -235,7 +235,7 @@ struct Shown {
     feeds: Vec<AbortHandle>,
 }
 
-impl Desk {
+impl SelfReport {
     async fn serve(
         mut self,
         inputs: mpsc::UnboundedSender<Input>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::part::digits;
 use super::scip::Reply;
-use super::{DONE, Hokuyo, Link, Model, Status, encode};
+use super::{DONE, Hokuyo, Model, Status, Transport, encode};
 
 impl Hokuyo {
     pub(super) fn reset(&mut self, now: Duration, whole: bool) {
@@ -62,7 +62,7 @@ impl Hokuyo {
         const RATES: [u32; 7] = [19_200, 38_400, 57_600, 115_200, 250_000, 500_000, 750_000];
         match digits(parameters, 6) {
             None => "01",
-            Some(_) if self.link == Link::Ethernet => "0F",
+            Some(_) if self.link == Transport::Ethernet => "0F",
             Some(_) if self.model == Model::Utm30Lx => "04",
             Some(rate) if !RATES.contains(&rate) => "02",
             Some(rate) if rate == self.bits_per_s => "03",

@@ -19,7 +19,7 @@ struct Bench {
 impl Bench {
     fn new(model: Model) -> Self {
         Self {
-            device: Hokuyo::new(model, Link::Serial, Duration::ZERO),
+            device: Hokuyo::new(model, Transport::Serial, Duration::ZERO),
             now: MS * 2000,
             values: |step| 1_000 + step,
             sweeps: Vec::new(),
@@ -268,7 +268,7 @@ fn an_old_unit_starts_in_scip_1() {
         ..Quirks::default()
     };
     let mut bench = Bench::urg();
-    bench.device = Hokuyo::with_quirks(Urg04Lx, Link::Serial, quirks, Duration::ZERO);
+    bench.device = Hokuyo::with_quirks(Urg04Lx, Transport::Serial, quirks, Duration::ZERO);
     assert_eq!(bench.send(b"QT\nRS\n"), "QT\nE\n\nRS\nE\n\n");
     assert_eq!(bench.ask("SCIP2.0"), "SCIP2.0\n0\n\n");
     assert_eq!(bench.ask("SCIP2.0"), "SCIP2.0\n0Ee\n\n");
@@ -285,7 +285,7 @@ fn some_units_do_not_support_single_scans() {
         ..Quirks::default()
     };
     let mut bench = Bench::urg();
-    bench.device = Hokuyo::with_quirks(Urg04Lx, Link::Ethernet, quirks, Duration::ZERO);
+    bench.device = Hokuyo::with_quirks(Urg04Lx, Transport::Ethernet, quirks, Duration::ZERO);
     bench.ask("BM");
     assert_eq!(bench.ask("GD0380038101"), "GD0380038101\n0Ee\n\n");
     assert_eq!(bench.ask("MD0380038101001"), "MD0380038101001\n00P\n\n");
@@ -294,7 +294,7 @@ fn some_units_do_not_support_single_scans() {
 
 #[test]
 fn a_reboot_drops_a_connection_but_not_a_serial_line() {
-    for (link, hangs_up) in [(Link::Serial, false), (Link::Ethernet, true)] {
+    for (link, hangs_up) in [(Transport::Serial, false), (Transport::Ethernet, true)] {
         let mut bench = Bench::new(Utm30Lx);
         bench.device = Hokuyo::new(Utm30Lx, link, Duration::ZERO);
         assert_eq!(bench.ask("RB"), "RB\n01Q\n\n");

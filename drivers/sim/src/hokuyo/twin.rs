@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amber_map::Point;
 
-use super::{Hokuyo, Link, Model, Quirks, Scan, Sweep, is_dark};
+use super::{Hokuyo, Model, Quirks, Scan, Sweep, Transport, is_dark};
 use crate::ceiling::Ceiling;
 use crate::control::SimulationState;
 use crate::device::{Connection, Device, Kind};
@@ -61,8 +61,8 @@ impl Kind for Options {
             ..self.quirks
         };
         vec![
-            (DEVICE, scanner(Link::Serial, self.quirks)),
-            (TCP_DEVICE, scanner(Link::Ethernet, new)),
+            (DEVICE, scanner(Transport::Serial, self.quirks)),
+            (TCP_DEVICE, scanner(Transport::Ethernet, new)),
         ]
     }
 

@@ -29,7 +29,7 @@ enum Mood {
 /// Powers a scanner on and serves the connection.
 async fn scan(port: Plug<Mood>, mut stream: DuplexStream) {
     let begin = Instant::now();
-    let mut scanner = sim::Hokuyo::new(sim::Model::Urg04Lx, sim::Link::Serial, Duration::ZERO);
+    let mut scanner = sim::Hokuyo::new(sim::Model::Urg04Lx, sim::Transport::Serial, Duration::ZERO);
     let mut request = [0; 64];
     loop {
         let due = scanner.next_timeout().map(|due| begin + due);

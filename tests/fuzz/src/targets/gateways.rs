@@ -18,7 +18,7 @@ use amber_gateways::json_relay::limits::MAX_IMAGE;
 use amber_gateways::rflysim::codec::{self as rflysim_codec};
 use amber_gateways::rflysim::ports::Port;
 use amber_gateways::shared::clock::Now;
-use amber_gateways::shared::machine::{Datagram, Outbox, Output, Socket};
+use amber_gateways::shared::machine::{Datagram, Output, Outputs, Socket};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
 use amber_robot::robot::{Order, Robot};
@@ -106,7 +106,7 @@ pub(super) fn galileo(data: &[u8]) {
         last.to_le_bytes()
     };
     let mut server = Server::new(Config::new(robot), Box::new(ids));
-    let mut out = Outbox::default();
+    let mut out = Outputs::default();
     let mut now = Now::default();
     let mut moving = BTreeMap::new();
     while !input.is_empty() {
@@ -145,7 +145,7 @@ pub(super) fn galileo(data: &[u8]) {
     assert!(moving.values().all(|speeds| *speeds == WheelSpeeds::STOP));
     assert_eq!(server.sessions(now), []);
 
-    fn take(out: &mut Outbox, moving: &mut BTreeMap<Device, WheelSpeeds>) {
+    fn take(out: &mut Outputs, moving: &mut BTreeMap<Device, WheelSpeeds>) {
         while let Some(output) = out.take() {
             match output {
                 Output::Send(_, _, bytes) => assert!(bytes.len() <= MAX_TEXT_OUT),
@@ -177,7 +177,7 @@ pub(super) fn galileo_proxy(data: &[u8]) {
             ports: vec![robot.port()],
         }],
     });
-    let (mut out, mut now) = (Outbox::default(), Now::default());
+    let (mut out, mut now) = (Outputs::default(), Now::default());
     let mut open = BTreeSet::new();
     while !input.is_empty() {
         let choice = input.byte();
@@ -213,7 +213,7 @@ pub(super) fn galileo_proxy(data: &[u8]) {
     assert_eq!((open.len(), proxy.next_timeout()), (0, None));
 
     /// Notes the sockets; returns the lengths of what is sent.
-    fn take(out: &mut Outbox, open: &mut BTreeSet<Socket>) -> Vec<usize> {
+    fn take(out: &mut Outputs, open: &mut BTreeSet<Socket>) -> Vec<usize> {
         let mut sent = Vec::new();
         while let Some(output) = out.take() {
             match output {

@@ -32,7 +32,7 @@ struct World {
     driven: Vec<WheelSpeeds>,
     connects: usize,
     unbound: usize,
-    out: Outbox,
+    out: Outputs,
 }
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
             driven: Vec::new(),
             connects: 0,
             unbound: 0,
-            out: Outbox::default(),
+            out: Outputs::default(),
         }
     }
 
@@ -60,7 +60,7 @@ impl World {
                     // Each socket has an address of its own.
                     let port = 5_000 + u16::try_from(socket.0).unwrap();
                     let from = SocketAddr::from(([192, 168, 0, 9], port));
-                    let mut replies = Outbox::default();
+                    let mut replies = Outputs::default();
                     if let Some(server) = &mut self.server {
                         let datagram = Datagram {
                             socket: Socket(0),
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Delivers what the server sends.
-    fn deliver(&mut self, mut replies: Outbox) {
+    fn deliver(&mut self, mut replies: Outputs) {
         while let Some(output) = replies.take() {
             match output {
                 Output::Send(_, to, bytes) => {
@@ -101,7 +101,7 @@ impl World {
             self.foreign.handle_timeout(self.now, &mut self.out);
             self.settle();
             if let Some(server) = &mut self.server {
-                let mut replies = Outbox::default();
+                let mut replies = Outputs::default();
                 server.handle_timeout(self.now, &mut replies);
                 self.deliver(replies);
                 self.settle();
@@ -110,7 +110,7 @@ impl World {
     }
 
     fn robot_measures(&mut self, device: Device, measurement: Measurement) {
-        let mut replies = Outbox::default();
+        let mut replies = Outputs::default();
         let event = Event::Measured(device, measurement);
         self.server
             .as_mut()

@@ -28,7 +28,7 @@ fn frame(op: Op<'_>) -> Vec<u8> {
 /// A proxy with its outputs, and the time.
 struct World {
     proxy: Proxy,
-    out: Outbox,
+    out: Outputs,
     now: Now,
 }
 
@@ -50,7 +50,7 @@ impl World {
         change(&mut config);
         let mut world = Self {
             proxy: Proxy::new(config),
-            out: Outbox::default(),
+            out: Outputs::default(),
             now: Now::from_millis(1_000),
         };
         world.proxy.start(&mut world.out);
@@ -343,7 +343,7 @@ fn a_client_drives_a_robot_through_the_proxy() {
     config.listen = address(ROBOT);
     let mut server = Server::new(config, Box::new(|| ID.0));
     let from_proxy = address("192.168.0.1:40000");
-    let mut robots = Outbox::default();
+    let mut robots = Outputs::default();
     let mut orders = Vec::new();
     let text = Op::Text(br#"{"linear":{"x":0.2}}"#);
     let mut answers = Vec::new();

@@ -14,7 +14,7 @@ use crate::galileo::limits::{DUPLICATE, SESSION_BYTES, SESSION_RATE};
 use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
 use crate::shared::clock::Now;
-use crate::shared::machine::{Outbox, Output};
+use crate::shared::machine::{Output, Outputs};
 
 /// The reason why a client gets no session.
 enum Refused {
@@ -23,7 +23,7 @@ enum Refused {
 }
 
 impl Server {
-    pub(super) fn connect(&mut self, now: Now, from: SocketAddr, bytes: &[u8], out: &mut Outbox) {
+    pub(super) fn connect(&mut self, now: Now, from: SocketAddr, bytes: &[u8], out: &mut Outputs) {
         if self.doorkeeper.ignores(now, from, out) {
             return;
         }
@@ -52,7 +52,7 @@ impl Server {
         now: Now,
         from: SocketAddr,
         bytes: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) -> Result<(Url, Path), Refused> {
         let url = Url::parse(bytes).map_err(Refused::Bad)?;
         let given = url.parameter("token").unwrap_or_default();
@@ -97,7 +97,7 @@ impl Server {
         connect: &[u8],
         url: &Url,
         path: Path,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let Some(id) = self.fresh_id() else {
             return out.tally.dropped(now.elapsed, "no random numbers", from);

@@ -15,7 +15,7 @@ use crate::galileo::codec::decode_chunk;
 use crate::galileo::mapping::{self, Path};
 use crate::galileo::messages;
 use crate::shared::clock::Now;
-use crate::shared::machine::Outbox;
+use crate::shared::machine::Outputs;
 
 impl Server {
     pub(super) fn handle_text(
@@ -23,7 +23,7 @@ impl Server {
         now: Now,
         from: SocketAddr,
         text: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let Some(session) = self.sessions.get_mut(&from) else {
             return;
@@ -70,7 +70,7 @@ impl Server {
         now: Now,
         from: SocketAddr,
         body: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let Some(session) = self.sessions.get_mut(&from) else {
             return;
@@ -117,7 +117,7 @@ impl Server {
         from: SocketAddr,
         device: Device,
         message: Bytes,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let wheels = self.config.robot.wheels;
         let message = match motion::of(device, wheels, &message) {
@@ -156,7 +156,7 @@ impl Server {
         from: SocketAddr,
         errand: Errand,
         order: Order,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let Some(session) = self.sessions.get_mut(&from) else {
             return;
@@ -184,7 +184,7 @@ impl Server {
         from: SocketAddr,
         device: Device,
         speeds: WheelSpeeds,
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let Some(session) = self.sessions.get(&from) else {
             return;
@@ -197,7 +197,7 @@ impl Server {
     }
 
     /// Sends the motion commands that are due.
-    pub(super) fn drive(&mut self, now: Now, out: &mut Outbox) {
+    pub(super) fn drive(&mut self, now: Now, out: &mut Outputs) {
         while let Some((user, order)) = self.helm.poll(now.elapsed) {
             if let Order::Drive(device, speeds) = order
                 && device == self.config.robot.wheels

@@ -14,7 +14,7 @@ use crate::galileo::mapping::{self, Path};
 use crate::galileo::{messages, records};
 use crate::limits::MAX_AGE;
 use crate::shared::clock::Now;
-use crate::shared::machine::Outbox;
+use crate::shared::machine::Outputs;
 
 /// The newest measurements, with their times.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Measured {
 }
 
 impl Server {
-    pub(super) fn measured(&mut self, now: Now, measurement: Measurement, out: &mut Outbox) {
+    pub(super) fn measured(&mut self, now: Now, measurement: Measurement, out: &mut Outputs) {
         let (path, text) = match measurement {
             Measurement::Scan(scan) => {
                 let stamp = scan.timestamp_ms().and_then(|ms| u64::try_from(ms).ok());
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Sends a report that has a fixed rate.
-    pub(super) fn report(&mut self, now: Now, from: SocketAddr, out: &mut Outbox) {
+    pub(super) fn report(&mut self, now: Now, from: SocketAddr, out: &mut Outputs) {
         let Some(session) = self.sessions.get_mut(&from) else {
             return;
         };
@@ -102,7 +102,7 @@ impl Server {
 
     /// Tells the client of a user that a device refuses its motion, for example because another program
     /// drives.
-    pub(super) fn tell_refusal(&mut self, now: Now, user: User, why: &str, out: &mut Outbox) {
+    pub(super) fn tell_refusal(&mut self, now: Now, user: User, why: &str, out: &mut Outputs) {
         let mut sessions = self.sessions.iter_mut();
         let Some((&from, session)) = sessions.find(|(_, session)| session.user == user) else {
             return;
@@ -120,7 +120,7 @@ impl Server {
         user: User,
         device: Device,
         message: &[u8],
-        out: &mut Outbox,
+        out: &mut Outputs,
     ) {
         let mut sessions = self.sessions.iter_mut();
         let Some((&from, session)) = sessions.find(|(_, session)| session.user == user) else {

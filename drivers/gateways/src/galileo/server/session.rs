@@ -12,7 +12,7 @@ use crate::galileo::mapping::Path;
 use crate::galileo::records::Joiner;
 use crate::galileo::server::SOCKET;
 use crate::shared::clock::Now;
-use crate::shared::machine::Outbox;
+use crate::shared::machine::Outputs;
 
 /// A session.
 pub(super) struct Session {
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// Sends a frame, unless the session gets too much.
-    pub(super) fn send(&mut self, now: Now, to: SocketAddr, op: Op<'_>, out: &mut Outbox) {
+    pub(super) fn send(&mut self, now: Now, to: SocketAddr, op: Op<'_>, out: &mut Outputs) {
         let frame = self.frame(op);
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         let fits = self.datagrams.take(now.elapsed) && self.bytes.take_many(now.elapsed, length);

@@ -19,7 +19,7 @@ const FAR: &str = "8.8.8.8:5000";
 /// A server with its outputs, and the time.
 struct World {
     server: Server,
-    out: Outbox,
+    out: Outputs,
     now: Now,
     outputs: Vec<Output>,
 }
@@ -48,7 +48,7 @@ impl World {
         };
         let mut world = Self {
             server: Server::new(config, Box::new(ids)),
-            out: Outbox::default(),
+            out: Outputs::default(),
             now: Now::from_millis(1_000),
             outputs: Vec::new(),
         };

@@ -10,7 +10,7 @@ use crate::testing::robot;
 /// A gateway whose outputs a test sees.
 struct World {
     server: Server,
-    out: Outbox,
+    out: Outputs,
     ms: u64,
 }
 
@@ -25,7 +25,7 @@ impl World {
         });
         let mut world = Self {
             server,
-            out: Outbox::default(),
+            out: Outputs::default(),
             ms: 0,
         };
         world.server.start(Now::default(), &mut world.out);
@@ -37,7 +37,7 @@ impl World {
         std::iter::from_fn(|| self.out.take()).collect()
     }
 
-    fn link(&mut self, port: u16, link: Link) -> Vec<Output> {
+    fn link(&mut self, port: u16, link: WebSocketEvent) -> Vec<Output> {
         let now = Now::from_millis(self.ms);
         (self.server).handle_link(now, LISTENER, peer(port), link, &mut self.out);
         self.outputs()
@@ -132,7 +132,7 @@ fn targets(user: u32, targets: Vec<Target>) -> Output {
 #[test]
 fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let goal = json!({"pose": {"position": {"x": 1.0, "y": 2.0}}});
     let motions = [
         json!({"op": "publish", "topic": "/cmd_vel", "msg": {"linear": {"x": 0.2}}}),
@@ -142,7 +142,7 @@ fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
     for motion in motions {
         // The client is told.
         assert_eq!(status(&world.say_late(1, &motion)), DELAYED);
-        world.link(1, Link::Sent);
+        world.link(1, WebSocketEvent::Sent);
     }
     assert_eq!(world.out.tally.count(DELAYED), 3);
     // The same client drives, and its stops arrive late.
@@ -164,7 +164,7 @@ fn old_commands_move_nothing_but_a_stop_is_never_too_old() {
 fn a_command_holds_for_half_a_second() {
     let mut world = World::new();
     assert_eq!(
-        world.link(1, Link::Connected),
+        world.link(1, WebSocketEvent::Connected),
         [Output::Open(User(0), Some(peer(1)))]
     );
     assert_eq!(world.drive(1, 0.2), [wheels(0, 200)]);
@@ -176,9 +176,9 @@ fn a_command_holds_for_half_a_second() {
 #[test]
 fn the_robot_stops_when_the_client_that_drives_is_gone() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.drive(1, 0.2);
-    let gone = world.link(1, Link::Gone);
+    let gone = world.link(1, WebSocketEvent::Gone);
     assert_eq!(gone, [wheels(0, 0), Output::Close(User(0))]);
     assert_eq!(world.pass(2_000), []);
 }
@@ -186,19 +186,22 @@ fn the_robot_stops_when_the_client_that_drives_is_gone() {
 #[test]
 fn a_goal_ends_when_its_client_falls_silent() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let goal = json!({"pose": {"position": {"x": 1.0, "y": 2.0}}});
     let set = json!({"op": "publish", "topic": "/goal", "msg": goal});
     assert_eq!(world.say(1, set).len(), 1);
-    assert_eq!(world.link(1, Link::Silent), [targets(0, Vec::new())]);
-    assert_eq!(world.link(1, Link::Silent), []);
+    assert_eq!(
+        world.link(1, WebSocketEvent::Silent),
+        [targets(0, Vec::new())]
+    );
+    assert_eq!(world.link(1, WebSocketEvent::Silent), []);
 }
 
 #[test]
 fn a_client_says_where_the_robot_is_while_another_one_drives() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     world.drive(1, 0.2);
     let mut covariance = vec![0.0; 36];
     covariance[0] = 0.25;
@@ -225,7 +228,7 @@ fn a_client_says_where_the_robot_is_while_another_one_drives() {
 #[test]
 fn a_goal_ends_with_its_client() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let msg = json!({"pose": {"position": {"x": 1, "y": -2}}});
     let said = world.say(1, json!({"op": "publish", "topic": "/goal", "msg": msg}));
     let target = Target {
@@ -234,7 +237,7 @@ fn a_goal_ends_with_its_client() {
         radius_m: 0.3,
     };
     assert_eq!(said, [targets(0, vec![target])]);
-    let gone = world.link(1, Link::Gone);
+    let gone = world.link(1, WebSocketEvent::Gone);
     assert_eq!(gone, [targets(0, Vec::new()), Output::Close(User(0))]);
 }
 
@@ -256,7 +259,7 @@ fn send_goal(id: &str) -> Value {
 #[test]
 fn a_goal_of_an_action_is_a_trip_with_feedback_and_a_result() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let said = world.say(1, send_goal("a"));
     let target = Target {
         x_m: 1.0,
@@ -269,7 +272,7 @@ fn a_goal_of_an_action_is_a_trip_with_feedback_and_a_result() {
         let event = Event::Trip(User(0), Trip(1), news);
         (world.server).handle_event(Now::from_millis(world.ms), event, &mut world.out);
         let heard = heard(&world.outputs());
-        world.link(1, Link::Sent);
+        world.link(1, WebSocketEvent::Sent);
         heard
     };
     let progress = || TripNews::Progress {
@@ -299,7 +302,7 @@ fn a_goal_of_an_action_is_a_trip_with_feedback_and_a_result() {
 #[test]
 fn the_end_of_a_replaced_goal_is_not_the_end_of_the_one_that_replaced_it() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.say(1, send_goal("a"));
     let pose = json!({"pose": {"position": {"x": 3, "y": 0}}});
     world.say(1, json!({"op": "publish", "topic": "/goal", "msg": pose}));
@@ -309,7 +312,7 @@ fn the_end_of_a_replaced_goal_is_not_the_end_of_the_one_that_replaced_it() {
     assert_eq!(heard(&world.outputs())[0]["status"], 6);
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
     // So it still ends with its client.
-    let gone = world.link(1, Link::Gone);
+    let gone = world.link(1, WebSocketEvent::Gone);
     let end = Order::Targets(robot().targets, Vec::new());
     assert!(gone.contains(&Output::Order(User(0), end)), "{gone:?}");
 }
@@ -335,17 +338,17 @@ fn a_goal_of_an_action_that_the_gateway_ends_says_why_at_once() {
             ANOTHER,
         ),
         (
-            |world| world.link(1, Link::Silent),
+            |world| world.link(1, WebSocketEvent::Silent),
             "the connection was silent for too long",
         ),
     ];
     for (ends, why) in cases {
         let mut world = World::new();
-        world.link(1, Link::Connected);
-        world.link(2, Link::Connected);
+        world.link(1, WebSocketEvent::Connected);
+        world.link(2, WebSocketEvent::Connected);
         world.say(1, send_goal("a"));
         let mut outputs = ends(&mut world);
-        outputs.extend(world.link(1, Link::Sent));
+        outputs.extend(world.link(1, WebSocketEvent::Sent));
         let heard = heard(&outputs);
         let result = heard.iter().find(|it| it["op"] == "action_result");
         assert_eq!(result.unwrap()["values"]["error_msg"], why);
@@ -356,21 +359,21 @@ fn a_goal_of_an_action_that_the_gateway_ends_says_why_at_once() {
 #[test]
 fn a_goal_of_an_action_that_does_not_begin_has_a_result_at_once() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     let late = heard(&world.say_late(1, &send_goal("a")));
     assert_eq!(
         (&late[0]["id"], &late[0]["values"]),
         (&json!("a"), &json!(DELAYED))
     );
-    world.link(1, Link::Sent);
+    world.link(1, WebSocketEvent::Sent);
     world.drive(2, 0.2);
     let occupied = heard(&world.say(1, send_goal("b")));
     assert_eq!(
         (&occupied[0]["values"], &occupied[0]["result"]),
         (&json!(ANOTHER), &json!(false))
     );
-    world.link(1, Link::Sent);
+    world.link(1, WebSocketEvent::Sent);
     let mut other = send_goal("c");
     other["action"] = "/dock".into();
     let unknown = heard(&world.say(1, other));
@@ -383,7 +386,7 @@ fn a_goal_of_an_action_that_does_not_begin_has_a_result_at_once() {
 #[test]
 fn goals_are_limited_to_fifty_per_second() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let mut orders = 0;
     for number in 0..60 {
         let msg = json!({"pose": {"position": {"x": number, "y": 0}}});
@@ -399,8 +402,8 @@ fn goals_are_limited_to_fifty_per_second() {
 #[test]
 fn a_goal_needs_the_seat_and_ends_when_another_client_drives() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     let msg = json!({"pose": {"position": {"x": 1, "y": -2}}});
     let goal = json!({"op": "publish", "topic": "/goal", "msg": msg});
     world.drive(2, 0.2);
@@ -417,12 +420,12 @@ fn a_goal_needs_the_seat_and_ends_when_another_client_drives() {
 #[test]
 fn one_client_drives_and_anyone_stops() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     world.drive(1, 0.2);
     assert_eq!(status(&world.drive(2, -0.2)), ANOTHER);
     assert_eq!(world.out.tally.count(ANOTHER), 1);
-    world.link(2, Link::Sent);
+    world.link(2, WebSocketEvent::Sent);
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
     let said = world.say(2, json!({"op": "call_service", "service": "/stop"}));
     let stops = [
@@ -439,7 +442,7 @@ fn one_client_drives_and_anyone_stops() {
 #[test]
 fn a_client_halts_everything_and_an_old_release_is_dropped() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let call = |args| json!({"op": "call_service", "service": "/halt", "args": args});
     let halt = |is_halted| Output::Order(User(0), Order::Halt(is_halted));
     assert!(world.say(1, call(json!({}))).contains(&halt(true)));
@@ -452,7 +455,7 @@ fn a_client_halts_everything_and_an_old_release_is_dropped() {
 #[test]
 fn a_client_whose_motion_is_refused_is_told_why() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let why = "roboclaw:0 refused the request: amber goto holds the lease of this device";
     let event = Event::Refused(User(0), why.into());
     (world.server).handle_event(Now::from_millis(0), event, &mut world.out);
@@ -468,8 +471,8 @@ fn a_client_whose_motion_is_refused_is_told_why() {
 #[test]
 fn measurements_are_watched_while_a_client_subscribes() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     let subscribe = json!({"op": "subscribe", "topic": "/scan"});
     let scans = Topic::Scans(robot().scanner);
     assert_eq!(world.say(1, subscribe.clone()), [Output::Watch(scans)]);
@@ -485,26 +488,26 @@ fn measurements_are_watched_while_a_client_subscribes() {
     assert_eq!(to, [(peer(1), true), (peer(2), true)]);
     // The next scan waits until the client has taken this one.
     assert_eq!(world.measured(Measurement::Scan(scan)), []);
-    assert_eq!(world.link(1, Link::Sent).len(), 1);
+    assert_eq!(world.link(1, WebSocketEvent::Sent).len(), 1);
     assert_eq!(
         world.say(1, json!({"op": "unsubscribe", "topic": "/scan"})),
         []
     );
-    let gone = world.link(2, Link::Gone);
+    let gone = world.link(2, WebSocketEvent::Gone);
     assert_eq!(gone, [Output::Unwatch(scans), Output::Close(User(1))]);
 }
 
 #[test]
 fn only_messages_for_a_client_that_does_not_read_are_dropped() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.say(
         1,
         json!({"op": "subscribe", "topic": "/scan", "throttle_rate": 100}),
     );
     let scan = || Measurement::Scan(Scan::new(&[0.0], &[1000], None).unwrap());
     world.measured(scan());
-    world.link(1, Link::Sent);
+    world.link(1, WebSocketEvent::Sent);
     // The next but one comes when the second is due, before the timer.
     for ms in [50, 101] {
         world.ms = ms;
@@ -523,7 +526,7 @@ fn only_messages_for_a_client_that_does_not_read_are_dropped() {
 #[test]
 fn an_unknown_pose_is_not_published() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.say(1, json!({"op": "subscribe", "topic": "/pose"}));
     assert_eq!(world.measured(Measurement::Pose(MapPose::default())), []);
     let pose = MapPose::new(1.0, 2.0, 0.5);
@@ -549,7 +552,7 @@ fn frames(outputs: &[Output]) -> Vec<(String, String, f64)> {
 #[test]
 fn frames_lead_from_the_map_to_the_laser() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let robot = robot();
     let (wheels, pose) = (Topic::Odometry(robot.wheels), Topic::Pose(robot.location));
     let watched = world.say(1, json!({"op": "subscribe", "topic": "/tf"}));
@@ -557,7 +560,7 @@ fn frames_lead_from_the_map_to_the_laser() {
     for ms in [0, 50, 100, 150, 200] {
         world.ms = ms;
         world.measured(Measurement::Wheels(WheelSpeeds::all(200)));
-        world.link(1, Link::Sent);
+        world.link(1, WebSocketEvent::Sent);
     }
     // The robot has driven 40 mm since its start.
     let sent = world.measured(Measurement::Pose(MapPose::new(1.0, 2.0, 0.0)));
@@ -572,7 +575,7 @@ fn frames_lead_from_the_map_to_the_laser() {
 
     // The laser is fixed on the robot: who subscribes later is told as well.
     for port in [2, 3] {
-        world.link(port, Link::Connected);
+        world.link(port, WebSocketEvent::Connected);
     }
     let subscribe = json!({"op": "subscribe", "topic": "/tf_static"});
     let mount = Topic::Mount(robot.scanner);
@@ -589,7 +592,7 @@ fn a_pose_has_the_type_that_a_client_asks_for() {
     let kinds = ["Pose", "PoseStamped", "PoseWithCovarianceStamped"];
     let topics = ["/robot_pose", "/robot_pose", "/amcl_pose"];
     for (port, (topic, kind)) in (1..).zip(topics.into_iter().zip(kinds)) {
-        world.link(port, Link::Connected);
+        world.link(port, WebSocketEvent::Connected);
         let kind = format!("geometry_msgs/{kind}");
         world.say(
             port,
@@ -615,8 +618,8 @@ fn a_pose_has_the_type_that_a_client_asks_for() {
 #[test]
 fn what_is_not_carried_out_is_in_the_log() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     world.say(1, json!({"op": "subscribe", "topic": "/rosout"}));
     let sent = world.say(2, json!({"op": "publish", "topic": "/nowhere", "msg": {}}));
     let texts: Vec<_> = (sent.iter())
@@ -635,7 +638,7 @@ fn what_is_not_carried_out_is_in_the_log() {
 #[test]
 fn binary_messages_are_texts_or_explained() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let mut say = |bytes: &[u8]| {
         let datagram = Datagram {
             socket: LISTENER,
@@ -656,7 +659,7 @@ fn binary_messages_are_texts_or_explained() {
 #[test]
 fn odometry_comes_from_the_robot() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     let outputs = world.say(1, json!({"op": "subscribe", "topic": "/odom"}));
     assert_eq!(outputs, [Output::Watch(Topic::Odometry(robot().wheels))]);
     let pose = Pose::new(3.0, -1.0, 0.5);
@@ -676,7 +679,7 @@ fn odometry_comes_from_the_robot() {
 #[test]
 fn without_a_robot_device_odometry_adds_up_the_motion() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.say(1, json!({"op": "subscribe", "topic": "/odom"}));
     let mut x = 0.0;
     for step in 0..=20 {
@@ -690,7 +693,7 @@ fn without_a_robot_device_odometry_adds_up_the_motion() {
                 assert_eq!(text["msg"]["twist"]["twist"]["linear"]["x"], 0.2);
             }
         }
-        world.link(1, Link::Sent);
+        world.link(1, WebSocketEvent::Sent);
     }
     assert!((x - 0.2).abs() < 1e-9, "{x}");
 }
@@ -698,7 +701,7 @@ fn without_a_robot_device_odometry_adds_up_the_motion() {
 #[test]
 fn bad_texts_are_counted_by_kind() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.say(1, json!([]));
     world.say(1, json!({"op": "publish", "topic": "/nowhere", "msg": {}}));
     let tally = &world.out.tally;
@@ -709,7 +712,7 @@ fn bad_texts_are_counted_by_kind() {
 #[test]
 fn the_end_of_the_gateway_stops_the_robot() {
     let mut world = World::new();
-    world.link(1, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
     world.drive(1, 0.2);
     world.server.stop(Now::from_millis(10), &mut world.out);
     let outputs = world.outputs();
@@ -742,20 +745,20 @@ fn a_client_gets_the_map_when_it_subscribes() {
             .map(|(to, text)| (to, text["msg"]["info"]["width"].as_u64().unwrap()))
             .collect()
     };
-    world.link(1, Link::Connected);
-    world.link(2, Link::Connected);
+    world.link(1, WebSocketEvent::Connected);
+    world.link(2, WebSocketEvent::Connected);
     assert_eq!(world.say(1, subscribe.clone()), [Output::Watch(map)]);
     assert_eq!(widths(world.measured(occupied(3))), [(peer(1), 3)]);
     // The map does not change, but another client gets it.
     assert_eq!(widths(world.say(2, subscribe.clone())), [(peer(2), 3)]);
-    world.link(1, Link::Sent);
-    world.link(2, Link::Sent);
+    world.link(1, WebSocketEvent::Sent);
+    world.link(2, WebSocketEvent::Sent);
     let both = [(peer(1), 4), (peer(2), 4)];
     assert_eq!(widths(world.measured(occupied(4))), both);
     // While no client subscribes, the map may change.
-    world.link(1, Link::Gone);
-    let gone = world.link(2, Link::Gone);
+    world.link(1, WebSocketEvent::Gone);
+    let gone = world.link(2, WebSocketEvent::Gone);
     assert!(gone.contains(&Output::Unwatch(map)), "{gone:?}");
-    world.link(3, Link::Connected);
+    world.link(3, WebSocketEvent::Connected);
     assert_eq!(world.say(3, subscribe), [Output::Watch(map)]);
 }

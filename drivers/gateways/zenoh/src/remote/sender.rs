@@ -19,7 +19,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::query::Reply;
 use zenoh::{Session, Wait};
 
-use super::desk::{Letter, Output};
+use super::far_devices::{Letter, Output};
 use crate::counters::Counters;
 use crate::limits::{FAR_DEADLINE, MAX_LETTERS, MAX_PUBLISHED};
 use crate::problem::{Kind, Problem};

@@ -1,14 +1,14 @@
 //! Processes of a fleet on this machine: a mediator with its drivers, a robot, a Zenoh router.
 
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(crate) use amber_harness::PATIENCE;
+use amber_harness::Program;
 use amber_zenoh::problem::Problem;
 use amber_zenoh::stamp::{DataStamp, OrderStamp};
 use bytes::Bytes;
@@ -21,9 +21,6 @@ use zenoh::{Config, Session, Wait};
 
 pub(crate) mod link;
 pub(crate) mod world;
-
-/// Longer than any operation takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls until there is a result.
 #[track_caller]
@@ -52,69 +49,39 @@ pub(crate) fn amber_path() -> PathBuf {
 }
 
 /// A process and what it prints.
-pub(crate) struct Process {
-    child: Child,
-    output: Arc<Mutex<Vec<String>>>,
-}
+pub(crate) struct Process(Program);
 
 impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = Arc::new(Mutex::new(Vec::new()));
-        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        collect(stdout, output.clone());
-        collect(stderr, output.clone());
-        Self { child, output }
+        Self(Program::start(&mut command).unwrap())
     }
 
     /// Waits for a line with this text, and returns what follows the text.
     #[track_caller]
     pub(crate) fn line(&self, text: &str) -> String {
-        wait_for(text, || {
-            let lines = self.output.lock().unwrap();
-            let found = lines.iter().find_map(|line| line.split_once(text));
-            found.map(|(_, rest)| rest.to_owned())
-        })
+        self.0.after(text).unwrap()
     }
 
     /// Sends a signal, such as `KILL`.
     pub(crate) fn signal(&self, signal: &str) {
-        kill(self.child.id(), signal);
+        kill(self.0.pid(), signal);
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.0.pid()
     }
 
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        wait_for("the end of a process", || self.child.try_wait().unwrap()).code()
+        self.0.wait().unwrap().code()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.child.try_wait().unwrap().is_none() {
-            self.signal("CONT");
-            self.signal("TERM");
-            self.wait();
-        }
         if thread::panicking() {
-            eprintln!("{}", self.output.lock().unwrap().join("\n"));
+            eprintln!("{}", self.0.output().join("\n"));
         }
     }
-}
-
-fn collect(stream: impl std::io::Read + Send + 'static, output: Arc<Mutex<Vec<String>>>) {
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            output.lock().unwrap().push(line);
-        }
-    });
 }
 
 pub(crate) fn kill(pid: u32, signal: &str) {

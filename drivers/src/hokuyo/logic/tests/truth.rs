@@ -16,7 +16,7 @@ fn scans(model: sim::Model, far_mm: u32) -> Trial {
     let (settings, _) = Options::default().settings().unwrap();
     let begin = Instant::now();
     let mut logic = ScannerLogic::new(settings, begin);
-    let mut scanner = sim::Hokuyo::new(model, sim::Link::Serial, Duration::ZERO);
+    let mut scanner = sim::Hokuyo::new(model, sim::Transport::Serial, Duration::ZERO);
     let mut last = None;
     let mut laser = LearnedLaser::new(None);
     let mut scans = Vec::new();

@@ -8,7 +8,7 @@ use amber_proto::{ClientId, Device, DeviceMessage, DriverHdr, MsgType, Packet, S
 use amber_robot::motion::{self, Motion};
 use bytes::Bytes;
 
-use super::{Desk, Letter, Output, Place, header};
+use super::{FarDevices, Letter, Output, Place, header};
 use crate::keys::{Address, RobotKeys, Way};
 use crate::limits::{MAX_HELD, MAX_PENDING, SIGN_PERIOD};
 use crate::stamp::OrderStamp;
@@ -61,7 +61,7 @@ impl Call {
     }
 }
 
-impl Desk {
+impl FarDevices {
     /// A request, a command or a PING of a client.
     pub(super) fn request(
         &mut self,
@@ -249,7 +249,7 @@ impl Desk {
         }
     }
 
-    /// When [`Desk::sign`] is due.
+    /// When [`FarDevices::sign`] is due.
     pub(super) fn next_sign(&self) -> Option<Duration> {
         self.programs.values().filter_map(Program::sign_due).min()
     }

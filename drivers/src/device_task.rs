@@ -1,6 +1,6 @@
-//! The one task that owns a device, and the desk where a driver's handlers leave requests for it. IO.
+//! The one task that owns a device, and where the handlers of a driver leave requests for it. IO.
 //!
-//! Handlers only leave requests, so they never wait for hardware. The exception is [`Desk::close`],
+//! Handlers only leave requests, so they never wait for hardware. The exception is [`DeviceTask::close`],
 //! which waits for a short time. The task runs an [`Owner`]:
 //!
 //! ```text
@@ -102,12 +102,12 @@ async fn run<W: Owner>(mut owner: W, mut inbox: Inbox<W::Request>, link: W::Link
 
 /// The place where handlers leave requests of type `T`.
 #[derive(Debug)]
-pub(crate) struct Desk<T> {
+pub(crate) struct DeviceTask<T> {
     requests: Option<mpsc::Sender<T>>,
     task: Option<JoinHandle<()>>,
 }
 
-impl<T> Default for Desk<T> {
+impl<T> Default for DeviceTask<T> {
     fn default() -> Self {
         Self {
             requests: None,
@@ -116,7 +116,7 @@ impl<T> Default for Desk<T> {
     }
 }
 
-impl<T: Send + 'static> Desk<T> {
+impl<T: Send + 'static> DeviceTask<T> {
     /// Starts the task.
     pub(crate) fn open<W: Owner<Request = T>>(&mut self, owner: W, link: W::Link) {
         let inbox = self.inbox();
@@ -143,7 +143,7 @@ impl<T: Send + 'static> Desk<T> {
     /// Leaves a request.
     pub(crate) async fn request(&self, request: T) {
         if let Some(requests) = &self.requests {
-            // The task ends only when the desk is closed.
+            // The task ends only when its requests are closed.
             let _ = requests.send(request).await;
         }
     }
@@ -160,7 +160,7 @@ impl<T: Send + 'static> Desk<T> {
     }
 }
 
-/// The requests left at a [`Desk`].
+/// The requests left at a [`DeviceTask`].
 #[derive(Debug)]
 struct Inbox<T> {
     requests: mpsc::Receiver<T>,

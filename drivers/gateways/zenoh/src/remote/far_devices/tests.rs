@@ -12,9 +12,9 @@ const TARGETS: Device = Device::new(DeviceType::DRIVE_TO_POINT, 10);
 const A: i32 = 7;
 const B: i32 = 8;
 
-/// A desk for the robots r2 (ids from 10) and r3 (ids from 20), on a virtual clock.
+/// The devices of the robots r2 (ids from 10) and r3 (ids from 20), on a virtual clock.
 struct World {
-    desk: Desk,
+    far: FarDevices,
     now: Duration,
 }
 
@@ -29,9 +29,9 @@ impl World {
     fn with(devices: &[Device]) -> Self {
         let robot = |name: &str, first_id| FarRobot::new(name.parse().unwrap(), first_id);
         let robots = vec![robot("r2", 10), robot("r3", 20)];
-        let desk = Desk::new("alice".parse().unwrap(), robots, devices, 1).unwrap();
+        let far = FarDevices::new("alice".parse().unwrap(), robots, devices, 1).unwrap();
         Self {
-            desk,
+            far,
             now: Duration::ZERO,
         }
     }
@@ -56,7 +56,7 @@ impl World {
 
     fn token(&mut self, robot: &str, far: Device, is_there: bool) {
         let robot = robot.parse().unwrap();
-        self.desk.token(self.now, &robot, far, "b1", is_there);
+        self.far.token(self.now, &robot, far, "b1", is_there);
     }
 
     fn health(&mut self, far: Device, state: State, text: &str) {
@@ -69,13 +69,13 @@ impl World {
             halted_by: None,
             restarts: 0,
         };
-        self.desk.health(&"r2".parse().unwrap(), &health);
+        self.far.health(&"r2".parse().unwrap(), &health);
     }
 
     fn send(&mut self, device: Device, client: i32, message: &impl Message) -> Vec<Output> {
         let header = header(device, &[client]);
         let message = message.encode_to_vec().into();
-        self.desk.packet(self.now, Packet { header, message });
+        self.far.packet(self.now, Packet { header, message });
         self.outputs()
     }
 
@@ -84,12 +84,12 @@ impl World {
     }
 
     fn outputs(&mut self) -> Vec<Output> {
-        std::iter::from_fn(|| self.desk.poll()).collect()
+        std::iter::from_fn(|| self.far.poll()).collect()
     }
 
     fn advance(&mut self, ms: u64) -> Vec<Output> {
         self.now += Duration::from_millis(ms);
-        self.desk.handle_timeout(self.now);
+        self.far.handle_timeout(self.now);
         self.outputs()
     }
 }
@@ -120,7 +120,7 @@ fn a_program_with_an_errand_gives_signs_of_life() {
     world.outputs();
     let period_ms = SIGN_PERIOD.as_millis() as u64;
     assert_eq!(signs(world.advance(period_ms - 1)), 0);
-    assert_eq!(world.desk.next_due(), Some(SIGN_PERIOD));
+    assert_eq!(world.far.next_due(), Some(SIGN_PERIOD));
     assert_eq!(signs(world.advance(1)), 1);
     assert_eq!(signs(world.advance(0)), 0);
     // A frozen process gives one for the whole time.
@@ -183,7 +183,7 @@ fn drive() -> roboclaw::DriverMsg {
 #[test]
 fn ids_say_to_which_robot_a_device_belongs() {
     let world = World::new();
-    let far = world.desk.far();
+    let far = world.far.far();
     let far: Vec<_> = far
         .map(|(robot, far, local)| format!("{robot} {far} {local}"))
         .collect();
@@ -198,7 +198,7 @@ fn ids_say_to_which_robot_a_device_belongs() {
     );
     let robots = vec![FarRobot::new("r2".parse().unwrap(), 10)];
     let low = Device::new(DeviceType::HOKUYO, 9);
-    let refused = Desk::new("alice".parse().unwrap(), robots, &[low], 1);
+    let refused = FarDevices::new("alice".parse().unwrap(), robots, &[low], 1);
     assert_eq!(refused.unwrap_err(), low);
 }
 
@@ -214,7 +214,7 @@ fn requests_and_answers_pass_as_they_are() {
     assert_eq!(letter.message, status(77).encode_to_vec());
     assert!(token.ends_with(&format!("{:016x}", letter.stamp.instance)));
     let answer = Bytes::from_static(b"answer");
-    world.desk.answer(*number, Some(Ok(answer.clone())));
+    world.far.answer(*number, Some(Ok(answer.clone())));
     let header = header(OTHER, &[A]);
     let packet = Packet {
         header,
@@ -233,7 +233,7 @@ fn requests_and_answers_pass_as_they_are() {
         header: DriverHdr::default(),
         message: ping.into(),
     };
-    world.desk.packet(world.now, ping);
+    world.far.packet(world.now, ping);
     assert!(matches!(&world.outputs()[..], [Output::Frame(_)]));
 }
 
@@ -255,14 +255,14 @@ fn what_moves_the_robot_is_numbered_and_not_late() {
     bytes.extend(wants.encode_to_vec());
     let header = header(WHEELS, &[A]);
     let message = bytes.into();
-    world.desk.packet(world.now, Packet { header, message });
+    world.far.packet(world.now, Packet { header, message });
     let sent = world.outputs();
     let [Output::Ask(number, letter)] = &sent[..] else {
         panic!("{sent:?}");
     };
     assert!(letter.moves && letter.key.contains("/drive/"));
     let occupied = Problem::new(Kind::Occupied, "another operator drives roboclaw:0");
-    world.desk.answer(*number, Some(Err(occupied)));
+    world.far.answer(*number, Some(Err(occupied)));
     let answers = told(&world.outputs());
     let (_, clients, answer) = &answers[0];
     assert_eq!((&clients[..], answer.ack_num), (&[A][..], Some(5)));
@@ -293,9 +293,9 @@ fn a_robot_may_limit_the_rate_for_this_operator() {
     let mut robot = FarRobot::new("r2".parse().unwrap(), 10);
     robot.own_rate = true;
     let who = "alice".parse().unwrap();
-    let desk = Desk::new(who, vec![robot], &[SCANNER], 1).unwrap();
+    let far = FarDevices::new(who, vec![robot], &[SCANNER], 1).unwrap();
     let mut world = World {
-        desk,
+        far,
         now: Duration::ZERO,
     };
     let watch = world.say(SCANNER, A, MsgType::Subscribe);
@@ -319,14 +319,14 @@ fn a_client_that_wants_to_know_learns_who_drives() {
     wish.encode(&mut command).unwrap();
     let header = header(WHEELS, &[A]);
     let message = command.into();
-    world.desk.packet(world.now, Packet { header, message });
+    world.far.packet(world.now, Packet { header, message });
     let sent = world.outputs();
     let Some(Output::Ask(number, _)) = sent.last() else {
         panic!("{sent:?}");
     };
     let why = "occupied by bob, free in 0.6 s";
     let problem = Problem::new(Kind::Occupied, why);
-    world.desk.answer(*number, Some(Err(problem)));
+    world.far.answer(*number, Some(Err(problem)));
     let told = world.outputs();
     let [Output::Frame(packet)] = &told[..] else {
         panic!("{told:?}");
@@ -344,7 +344,7 @@ fn data_is_heard_while_somebody_listens() {
     assert_eq!(watch, [Output::Watch(SCANNER, key)]);
     assert_eq!(world.say(SCANNER, B, MsgType::Subscribe), []);
     let scan = Bytes::from_static(b"scan");
-    world.desk.data(world.now, SCANNER, &scan);
+    world.far.data(world.now, SCANNER, &scan);
     let packet = Packet {
         header: header(SCANNER, &[A, B]),
         message: scan,
@@ -383,7 +383,7 @@ fn the_death_of_a_device_is_told_with_the_reason_of_the_robot() {
     world.token("r2", far, true);
     assert_eq!(troubles(&world.outputs()), [(SCANNER, None)]);
     world
-        .desk
+        .far
         .data(world.now, SCANNER, &Bytes::from_static(b"x"));
     assert_eq!(world.outputs().len(), 1);
 }
@@ -398,7 +398,7 @@ fn a_robot_or_link_that_is_gone_is_told_without_the_robot() {
     assert_eq!(deaths(&outputs), [(OTHER, why)]);
 
     world.token("r2", Device::new(DeviceType::HOKUYO, 0), false);
-    world.desk.link(false);
+    world.far.link(false);
     let dead = deaths(&world.advance(200));
     assert_eq!(dead[0].1, "no link to a router of the fleet");
 
@@ -414,10 +414,10 @@ fn a_robot_or_link_that_is_gone_is_told_without_the_robot() {
 #[test]
 fn a_device_that_never_came_is_reported() {
     let mut world = World::new();
-    assert_eq!(world.desk.next_due(), Some(SEARCH));
+    assert_eq!(world.far.next_due(), Some(SEARCH));
     let outputs = world.advance(SEARCH.as_millis() as u64);
     assert_eq!(troubles(&outputs).len(), 4);
-    assert_eq!(world.desk.next_due(), None);
+    assert_eq!(world.far.next_due(), None);
     world.say(SCANNER, A, MsgType::Subscribe);
     let sent = world.send(SCANNER, A, &status(1));
     assert_eq!(deaths(&sent).len(), 1);
@@ -426,7 +426,7 @@ fn a_device_that_never_came_is_reported() {
 #[test]
 fn the_first_requests_wait_for_their_device() {
     let mut world = World::new();
-    world.desk.link(false);
+    world.far.link(false);
     assert_eq!(world.send(OTHER, A, &status(1)), []);
     assert_eq!(world.send(WHEELS, A, &drive()), []);
     assert_eq!(world.send(OTHER, B, &status(2)), []);
@@ -439,7 +439,7 @@ fn the_first_requests_wait_for_their_device() {
     assert_eq!(gone, []);
 
     // They go out when the device is there, and new ones at once.
-    world.desk.link(true);
+    world.far.link(true);
     world.advance(1);
     world.token("r3", Device::new(DeviceType::DUMMY, 1), true);
     let sent = world.outputs();
@@ -450,7 +450,7 @@ fn the_first_requests_wait_for_their_device() {
     assert_eq!(letter.message, status(1).encode_to_vec());
     assert!(!letter.is_late(SEARCH));
     world
-        .desk
+        .far
         .answer(*number, Some(Ok(Bytes::from_static(b"a"))));
     assert_eq!(world.outputs().len(), 1);
     let sent = world.send(OTHER, A, &status(3));
@@ -475,7 +475,7 @@ fn the_first_requests_wait_for_their_device() {
 #[test]
 fn requests_that_have_waited_are_refused_with_the_reason() {
     let mut world = World::new();
-    world.desk.link(false);
+    world.far.link(false);
     assert_eq!(world.send(OTHER, A, &status(1)), []);
     assert!(matches!(
         &world.say(SCANNER, A, MsgType::Subscribe)[..],
@@ -488,13 +488,13 @@ fn requests_that_have_waited_are_refused_with_the_reason() {
     let told = [(SCANNER, why.clone()), (OTHER, why.clone())];
     assert_eq!(deaths(&outputs), told);
     assert_eq!(troubles(&outputs).len(), 4);
-    assert_eq!(world.desk.take_counts(), ["messages_dropped_down"]);
+    assert_eq!(world.far.take_counts(), ["messages_dropped_down"]);
     // Once only; and whoever asks later is told at once.
     assert_eq!(world.advance(1), []);
     let again = deaths(&world.send(OTHER, A, &status(2)));
     assert_eq!(again, [(OTHER, why)]);
     // The robot comes at last.
-    world.desk.link(true);
+    world.far.link(true);
     world.token("r3", Device::new(DeviceType::DUMMY, 1), true);
     assert_eq!(troubles(&world.outputs()), [(OTHER, None)]);
     let sent = world.send(OTHER, A, &status(3));
@@ -514,7 +514,7 @@ fn few_requests_wait_for_a_device() {
     let outcome = refused[0].2.outcome.clone().unwrap();
     let why = outcome.refused.unwrap();
     assert_eq!(why, "too many requests wait for far robots");
-    assert_eq!(world.desk.take_counts(), ["requests_dropped_busy"]);
+    assert_eq!(world.far.take_counts(), ["requests_dropped_busy"]);
 }
 
 #[test]
@@ -531,14 +531,14 @@ fn errors_of_the_robot_are_told() {
         (4, Some(Ok(Bytes::new())), None),
     ] {
         world.send(OTHER, A, &status(number));
-        world.desk.answer(number.into(), answer);
+        world.far.answer(number.into(), answer);
         let dead = deaths(&world.outputs());
         let why = dead.first().map(|(_, why)| why.as_str());
         assert_eq!(why.is_some(), part.is_some(), "{why:?}");
         assert!(part.is_none_or(|part| why.unwrap().starts_with(part)));
     }
     assert_eq!(
-        world.desk.take_counts(),
+        world.far.take_counts(),
         ["requests_failed", "requests_failed", "requests_failed"]
     );
 }

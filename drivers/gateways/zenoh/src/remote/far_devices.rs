@@ -31,7 +31,7 @@ const MAX_IDS: usize = 400;
 
 /// The far devices, and the clients that use them.
 #[derive(Debug)]
-pub struct Desk {
+pub struct FarDevices {
     who: Name,
     robots: Vec<FarRobot>,
     places: BTreeMap<Device, Place>,
@@ -47,7 +47,7 @@ pub struct Desk {
     random: fastrand::Rng,
 }
 
-/// An output of the desk.
+/// An output of the far devices.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Write a frame for the mediator.
@@ -62,11 +62,11 @@ pub enum Output {
     Token(String),
     /// Withdraw a token.
     NoToken(String),
-    /// Ask for the description of a device, and call [`Desk::described`].
+    /// Ask for the description of a device, and call [`FarDevices::described`].
     Describe(Device, String),
     /// Publish a message.
     Put(Letter),
-    /// Ask, and call [`Desk::answer`] with this number.
+    /// Ask, and call [`FarDevices::answer`] with this number.
     Ask(u64, Letter),
 }
 
@@ -112,7 +112,7 @@ struct Place {
     is_watched: bool,
 }
 
-impl Desk {
+impl FarDevices {
     /// Serves these local devices. The robot of each is the one whose first id is the largest that is
     /// not above the id of the device.
     ///
@@ -385,7 +385,7 @@ impl Desk {
         }
     }
 
-    /// When [`Desk::handle_timeout`] is due.
+    /// When [`FarDevices::handle_timeout`] is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let places = self.places.values();
