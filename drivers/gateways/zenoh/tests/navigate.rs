@@ -314,7 +314,7 @@ fn a_goal_is_reached_replaced_cancelled_and_refused_as_nodes_expect() {
     command.motors_command = Some(WheelSpeeds::all(1).into());
     let mut number = 10;
     let occupied = wait_for("a refusal", || {
-        let _ = alice.ask("amber/r1/roboclaw/0/drive", command);
+        let _ = alice.ask("amber/r1/roboclaw/0/drive", command.clone());
         number += 1;
         assert!(client.go(number, "map", back));
         // The machine may be so slow that the seat is free again.
