@@ -180,7 +180,7 @@ impl Watch {
         let drivers: Vec<_> = (0..FAR)
             .map(|id| programs.remote_driver(&robot_name(id + 1), id, &site.endpoint))
             .collect();
-        let mut local = programs.mediator("local", "127.0.0.1:0", &drivers)?;
+        let local = programs.mediator("local", "127.0.0.1:0", &drivers)?;
         let client = Client::connect(local.after("listening on ")?).await?;
         let mut tasks = JoinSet::new();
         for robot in 0..FAR {

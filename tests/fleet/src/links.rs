@@ -223,7 +223,7 @@ impl Trial {
         let router = programs.router(&endpoint)?;
         let name = robot_name(1);
         let robot = networks.robot.run(|| {
-            let mut mediator = programs.logging_mediator(&name, &log)?;
+            let mediator = programs.logging_mediator(&name, &log)?;
             let address = mediator.after("listening on ")?;
             Ok(Robot {
                 zenoh: programs.robot(&name, &address, &endpoint)?,

@@ -170,7 +170,7 @@ impl Site {
             let mediator = programs.robot_mediator(&name, "127.0.0.1:0")?;
             anyhow::Ok((name, mediator))
         });
-        for (name, mut mediator) in mediators.collect::<anyhow::Result<Vec<_>>>()? {
+        for (name, mediator) in mediators.collect::<anyhow::Result<Vec<_>>>()? {
             let address = mediator.after("listening on ")?;
             let zenoh = programs.robot(&name, &address, &site.endpoint)?;
             site.robots.push(Robot {
