@@ -156,17 +156,17 @@ impl LearnedLaser {
         let told_turn = turn_us.map(|us| Duration::from_micros(us.into()));
         let turn = told_turn.or(self.stated_turn);
         let period = self.period().unwrap_or(turn.unwrap_or(usual.turn));
-        let min_mm = told.and_then(|told| told.min_distance);
-        let max_mm = told.and_then(|told| told.max_distance);
+        let limits_mm = told.map(|told| (told.min_distance, told.max_distance));
+        // A range that ends before it begins says nothing.
+        let (min_mm, max_mm) = limits_mm
+            .filter(|(min, max)| max.is_none_or(|max| max > min.unwrap_or(0)))
+            .unwrap_or_default();
         Laser {
             // A scanner does not turn more slowly than its scans come; some scans may be left out.
             turn: turn.unwrap_or(usual.turn.min(period)),
             period,
             min_m: min_mm.map_or(usual.min_m, metres),
-            max_m: match max_mm.filter(|max| *max > min_mm.unwrap_or(0)) {
-                Some(max) => metres(max),
-                None => usual.max_m.max(self.farthest_m),
-            },
+            max_m: max_mm.map_or(usual.max_m.max(self.farthest_m), metres),
             turns_right: told.is_some_and(|told| told.turns_right()),
         }
     }
@@ -259,7 +259,7 @@ mod tests {
     fn a_description_without_sense_counts_for_nothing() {
         let mut learned = LearnedLaser::default();
         learned.describe(Scanner {
-            min_distance: Some(20),
+            min_distance: Some(30_000),
             max_distance: Some(20),
             turn_time: Some(0),
             ..Scanner::default()

@@ -6,8 +6,8 @@
 use amber_map::{Point, Pose};
 use amber_navigation::kinematics::Twist;
 use amber_proto::{Device, DeviceType};
-use amber_values::scan::{Point as ScanPoint, VALID_MM};
-use amber_values::{ImuReading, MapPose, Scan, Target};
+use amber_values::scan::Point as ScanPoint;
+use amber_values::{ImuReading, Laser, MapPose, Scan, Target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -266,13 +266,14 @@ pub fn status(status: &Status) -> Vec<u8> {
 }
 
 /// `sensor_msgs/LaserScan`, with fewer points so that it fits into one frame: each is the nearest
-/// of its neighbours. A range of 0 means that nothing is there.
+/// of its neighbours. A range of 0 means that nothing is there; so does a distance beyond the limits
+/// of the laser.
 #[must_use]
-pub fn scan(unix_ms: u64, scan: &Scan) -> Option<Vec<u8>> {
+pub fn scan(unix_ms: u64, scan: &Scan, laser: &Laser) -> Option<Vec<u8>> {
     let points = scan.points();
     let mut count = points.len().min(MAX_RANGES);
     while count >= 2 {
-        let message = text(&scan_of(unix_ms, points, count));
+        let message = text(&scan_of(unix_ms, points, count, laser));
         if fits(&message) {
             return Some(message);
         }
@@ -282,7 +283,7 @@ pub fn scan(unix_ms: u64, scan: &Scan) -> Option<Vec<u8>> {
 }
 
 /// The scan with this many points, from right to left.
-fn scan_of(unix_ms: u64, points: &[ScanPoint], count: usize) -> Value {
+fn scan_of(unix_ms: u64, points: &[ScanPoint], count: usize, laser: &Laser) -> Value {
     let group = points.len().div_ceil(count);
     let groups: Vec<_> = points.chunks(group).collect();
     let angle = |points: &[ScanPoint]| match points {
@@ -290,10 +291,15 @@ fn scan_of(unix_ms: u64, points: &[ScanPoint], count: usize) -> Value {
         [only] => -only.angle_deg.to_radians(),
         [] => 0.0,
     };
+    let limits_m = laser.min_m..=laser.max_m;
     let range = |points: &&[ScanPoint]| {
-        let near = points.iter().filter(|point| point.is_valid());
-        let near = near.map(|point| point.distance_mm).min();
-        (f64::from(near.unwrap_or_default()) / 10.0).round() / 100.0
+        let valid = points.iter().filter(|point| point.is_valid());
+        let distances_m = valid.map(|point| f64::from(point.distance_mm) / 1000.0);
+        let near = distances_m.filter(|m| limits_m.contains(m));
+        near.min_by(f64::total_cmp).map_or(0.0, |near_m| {
+            let rounded_m = (near_m * 100.0).round() / 100.0;
+            rounded_m.clamp(laser.min_m, laser.max_m)
+        })
     };
     let min = groups.last().map_or(0.0, |last| angle(last));
     let max = groups.first().map_or(0.0, |first| angle(first));
@@ -304,8 +310,8 @@ fn scan_of(unix_ms: u64, points: &[ScanPoint], count: usize) -> Value {
         "angle_min": rounded(min),
         "angle_max": rounded(max),
         "angle_increment": (max - min) / f64::from(steps.max(1)),
-        "range_min": f64::from(*VALID_MM.start()) / 1000.0,
-        "range_max": f64::from(*VALID_MM.end()) / 1000.0,
+        "range_min": rounded(laser.min_m),
+        "range_max": rounded(laser.max_m),
         "ranges": ranges,
     })
 }

@@ -6,6 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// A laser with as many digits as there can be.
+fn far() -> Laser {
+    Laser {
+        max_m: 60.0,
+        ..Laser::default()
+    }
+}
+
 fn parsed(text: &[u8]) -> Value {
     assert!(fits(text), "{} bytes", text.len());
     serde_json::from_slice(text).unwrap()
@@ -142,13 +150,38 @@ fn the_status_has_all_members() {
 #[test]
 fn a_scan_has_the_nearest_points_from_right_to_left() {
     let values = Scan::new(&[-90.0, -30.0, 30.0, 90.0], &[1000, 2000, 0, 4000], None).unwrap();
-    let message = parsed(&scan(0, &values).unwrap());
+    let message = parsed(&scan(0, &values, &far()).unwrap());
     assert_eq!(message["ranges"], json!([4.0, 0.0, 2.0, 1.0]));
     assert_eq!(message["angle_min"], json!(-1.5708));
     assert_eq!(message["angle_max"], json!(1.5708));
     let step = message["angle_increment"].as_f64().unwrap();
     assert!((step - 60_f64.to_radians()).abs() < 1e-9);
-    assert_eq!(scan(0, &Scan::new(&[], &[], None).unwrap()), None);
+    let empty = Scan::new(&[], &[], None).unwrap();
+    assert_eq!(scan(0, &empty, &far()), None);
+}
+
+#[test]
+fn a_scan_has_the_limits_of_the_laser() {
+    let laser = Laser {
+        min_m: 0.023,
+        max_m: 10.0,
+        ..Laser::default()
+    };
+    let distances = [22, 23, 10_000, 10_001];
+    let values = Scan::new(&[-3.0, -1.0, 1.0, 3.0], &distances, None).unwrap();
+    let message = parsed(&scan(0, &values, &laser).unwrap());
+    assert_eq!(message["range_min"], json!(0.023));
+    assert_eq!(message["range_max"], json!(10.0));
+    // Rounded to centimetres, and yet within the limits.
+    assert_eq!(message["ranges"], json!([0.0, 10.0, 0.023, 0.0]));
+    // A distance beyond the limits does not hide one within them.
+    let many: Vec<f64> = (0..320).map(f64::from).map(|at| at / 2.0).collect();
+    let mut distances = vec![0; 320];
+    (distances[0], distances[1]) = (21, 4_000);
+    let values = Scan::new(&many, &distances, None).unwrap();
+    let message = parsed(&scan(0, &values, &laser).unwrap());
+    let ranges = message["ranges"].as_array().unwrap();
+    assert_eq!(ranges.last(), Some(&json!(4.0)));
 }
 
 #[test]
@@ -159,7 +192,7 @@ fn a_scan_of_682_points_fits_into_one_frame() {
     let mut distances = vec![59_990; 682];
     distances[300] = 512;
     let values = Scan::new(&angles, &distances, None).unwrap();
-    let message = parsed(&scan(u64::from(u32::MAX) * 1000, &values).unwrap());
+    let message = parsed(&scan(u64::from(u32::MAX) * 1000, &values, &far()).unwrap());
     let ranges = message["ranges"].as_array().unwrap();
     assert!(ranges.len() > 100, "{}", ranges.len());
     let nearest = ranges.iter().position(|range| range == 0.51).unwrap();
@@ -220,7 +253,7 @@ proptest! {
     fn scans_always_fit(points in prop::collection::vec((-180.0..180.0, 0..70_000), 0..800)) {
         let (angles, distances): (Vec<f64>, Vec<i32>) = points.into_iter().unzip();
         let values = Scan::new(&angles, &distances, None).unwrap();
-        if let Some(message) = scan(u64::MAX / 2, &values) {
+        if let Some(message) = scan(u64::MAX / 2, &values, &far()) {
             prop_assert!(fits(&message));
         } else {
             prop_assert!(angles.len() < 2);

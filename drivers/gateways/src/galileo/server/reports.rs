@@ -6,7 +6,7 @@ use std::time::Duration;
 use amber_navigation::kinematics::Twist;
 use amber_proto::Device;
 use amber_robot::robot::{Measurement, User};
-use amber_values::{MapPose, Target, WheelSpeeds};
+use amber_values::{LearnedLaser, MapPose, Target, WheelSpeeds};
 
 use super::Server;
 use crate::galileo::codec::{Op, encode_chunk};
@@ -23,6 +23,7 @@ pub(super) struct Measured {
     pub(super) pose: Option<(Duration, MapPose)>,
     pub(super) next: Vec<Target>,
     pub(super) visited: Vec<Target>,
+    laser: LearnedLaser,
     /// The motion that was last ordered.
     pub(super) commanded: Twist,
 }
@@ -32,9 +33,11 @@ impl Server {
         let (path, text) = match measurement {
             Measurement::Scan(scan) => {
                 let stamp = scan.timestamp_ms().and_then(|ms| u64::try_from(ms).ok());
-                let text = mapping::scan(stamp.unwrap_or(now.unix_ms()), &scan);
+                let laser = self.robot.laser.handle(&scan, now.elapsed);
+                let text = mapping::scan(stamp.unwrap_or(now.unix_ms()), &scan, &laser);
                 (Path::Scan, text)
             }
+            Measurement::Scanner(told) => return self.robot.laser.describe(*told),
             Measurement::Imu(reading) => (Path::Imu, Some(mapping::imu(now.unix_ms(), &reading))),
             Measurement::Pose(pose) => {
                 self.robot.pose = Some((now.elapsed, pose));
@@ -53,7 +56,6 @@ impl Server {
             Measurement::Battery(_)
             | Measurement::Map(_)
             | Measurement::Mount(_)
-            | Measurement::Scanner(_)
             | Measurement::Odometry(..)
             | Measurement::Progress(_) => return,
         };

@@ -1,7 +1,8 @@
 //! Reports of the robot to sessions.
 
+use amber_proto::hokuyo::Scanner;
 use amber_robot::robot::{Measurement, Order, User};
-use amber_values::{MapPose, Target, WheelSpeeds};
+use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 
 use super::*;
 use crate::testing::robot;
@@ -61,6 +62,33 @@ fn reports_come_ten_times_per_second_while_the_robot_measures() {
         world.outputs[0],
         Output::Unwatch(Topic::Wheels(_))
     ));
+}
+
+#[test]
+fn a_scan_says_what_its_laser_says() {
+    let mut world = World::new();
+    let id = world.session("scan");
+    world.frame(CLIENT, id, Op::Pong);
+    let laser = robot().scanner;
+    let scan = |world: &mut World| {
+        let scan = Scan::new(&[-1.0, 1.0], &[1_000, 7_000], None).unwrap();
+        let sent = world.event(Event::Measured(laser, Measurement::Scan(scan)));
+        json(&sent[0])
+    };
+    // Another scanner than that of the Capo, as its scans show.
+    assert_eq!(scan(&mut world)["range_max"], 7.0);
+    let told = Measurement::Scanner(Box::new(Scanner {
+        min_distance: Some(60),
+        max_distance: Some(4_095),
+        ..Scanner::default()
+    }));
+    world.event(Event::Measured(laser, told));
+    let sent = scan(&mut world);
+    assert_eq!(
+        (&sent["range_min"], &sent["range_max"]),
+        (&0.06.into(), &4.095.into())
+    );
+    assert_eq!(sent["ranges"], serde_json::json!([0.0, 1.0]));
 }
 
 #[test]
