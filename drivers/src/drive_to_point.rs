@@ -14,12 +14,13 @@
 //! - The targets end with the client that set them, or with `--any-client-stops` with any client.
 //! - The robot stops while its pose is unknown, after a jump of the pose until the pose is reliable
 //!   again, and without scans or wheel speeds. `amber events` shows the reason.
+//! - Without its map file, the driver waits for it, and says so.
 
 use std::path::{Path, PathBuf};
 
 use amber_driver::Driver;
 use amber_driver::devices::drive_to_point;
-use amber_map::MapFile;
+use amber_map::{MapFile, MapFileError};
 use amber_navigation::drive_to_point::{self as logic, Config};
 use amber_navigation::planner::{self, Planner};
 use amber_navigation::{collision, pursuit};
@@ -27,7 +28,7 @@ use amber_proto::{Device, DeviceType};
 
 use self::driver::DriveToPoint;
 use self::pilot::ToPoint;
-use crate::options::{OptionsError, check, of_map};
+use crate::options::{OptionsError, check};
 use crate::robot_options::{RobotOptions, Setup};
 
 mod driver;
@@ -62,7 +63,7 @@ impl Options {
     /// Creates the driver from these options.
     ///
     /// # Errors
-    /// A value or a file is invalid.
+    /// A value is invalid, or the map does not suit it.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
         let speed_mm_s = check(
             "speed_mm_s",
@@ -78,8 +79,12 @@ impl Options {
         };
         let stated = self.robot.stated()?;
         // The map is checked at the start: the robot device only says how wide the robot is.
-        let own = stated.setup().ok();
-        let ready = own.map(|setup| plan.pilot(setup)).transpose()?;
+        let ready = match stated.setup().ok().map(|setup| plan.pilot(setup)) {
+            Some(Ok(ready)) => Some(ready),
+            Some(Err(NoPilot::Options(error))) => return Err(error),
+            // The driver says what is wrong with the file, until it is there.
+            Some(Err(NoPilot::Map(_))) | None => None,
+        };
         Ok(drive_to_point::driver(DriveToPoint::new(
             stated, plan, ready,
         )))
@@ -96,9 +101,20 @@ struct Plan {
     any_client_stops: bool,
 }
 
+/// The reason why there is no pilot.
+#[derive(Debug, thiserror::Error)]
+enum NoPilot {
+    /// The map cannot be read, or is none. It may be there later.
+    #[error(transparent)]
+    Map(#[from] MapFileError),
+    /// The options do not fit the map.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+}
+
 impl Plan {
     /// The pilot of this robot, which reads the map.
-    fn pilot(&self, mut setup: Setup) -> Result<(Setup, ToPoint), OptionsError> {
+    fn pilot(&self, mut setup: Setup) -> Result<(Setup, ToPoint), NoPilot> {
         setup.devices.poses = Some(self.poses);
         let config = config(&setup, self.speed_mm_s, self.any_client_stops);
         let mut logic = logic::DriveToPoint::without_map(config);
@@ -145,7 +161,7 @@ enum Plans {
     Graph,
 }
 
-fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner, OptionsError> {
+fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner, NoPilot> {
     let unsuitable = |problem: String, hint: &str| OptionsError::Unusable {
         problem: format!("{}: {problem}", path.display()),
         hint: hint.to_owned(),
@@ -154,12 +170,16 @@ fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner
         let hint = "use --planner grid, or link the nodes of the map: docs/maps.md describes how";
         unsuitable(problem, hint)
     };
-    let map = match MapFile::open(path).map_err(|error| of_map(&error))? {
+    let file = MapFile::open(path)?;
+    if let Some(doubt) = file.doubt() {
+        tracing::warn!("{doubt}");
+    }
+    let map = match file {
         MapFile::Roson { map, .. } => map,
-        MapFile::Grid(_) if plans == Plans::Graph => {
-            return Err(no_graph("a map of ROS has no graph of nodes".into()));
+        MapFile::Grid { .. } if plans == Plans::Graph => {
+            return Err(no_graph("a map of ROS has no graph of nodes".into()).into());
         }
-        MapFile::Grid(grid) => return Ok(Planner::of_occupancy(config, &grid)),
+        MapFile::Grid { grid, .. } => return Ok(Planner::of_occupancy(config, &grid)),
     };
     let planner = Planner::new(config, &map.faces()).map_err(|error| {
         let hint = "split the map, or leave out its distant walls";
@@ -174,7 +194,7 @@ fn planner(path: &Path, config: planner::Config, plans: Plans) -> Result<Planner
     match planner.narrow_links() {
         0 => {}
         all if all == links => {
-            return Err(no_graph("the robot does not fit along any link".into()));
+            return Err(no_graph("the robot does not fit along any link".into()).into());
         }
         some => tracing::warn!("the robot does not fit along {some} of the {links} links of nodes"),
     }
@@ -239,7 +259,9 @@ mod tests {
             ("flat.yaml", Plans::Graph, Err("a map of ROS has no graph")),
             ("maze.roson", Plans::Graph, Err("the map has no links")),
             ("narrow.roson", Plans::Graph, Err("does not fit along any")),
-            ("none.roson", Plans::Grid, Err("cannot read")),
+            // The driver waits for its map.
+            ("none.roson", Plans::Grid, Ok(())),
+            ("none.roson", Plans::Graph, Ok(())),
         ] {
             check(&path(name), plans, expected);
         }

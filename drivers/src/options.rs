@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use amber_map::MapFileError;
-
 pub use amber_driver::options::{OptionsError, check, read, rejected};
 
 use crate::connection::Endpoint;
@@ -33,12 +31,4 @@ pub(crate) fn serial(
     let baud = check("baud", baud.unwrap_or(default_baud), 2_400..=fastest)?;
     let path = port.unwrap_or_else(|| default_port.into());
     Ok(Endpoint::Serial { path, baud })
-}
-
-/// The map cannot be read, or is invalid.
-pub(crate) fn of_map(error: &MapFileError) -> OptionsError {
-    OptionsError::Unusable {
-        problem: error.to_string(),
-        hint: error.hint().to_owned(),
-    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use amber_client::proxy::DriveToPointProgressUpdates;
 use amber_client::values::Target;
 use amber_client::{Client, DriveEnd, DriveToPoint, OrderState, new_order_id};
+use amber_map::MAX_EXTENT_M;
 use amber_proto::drive_to_point::progress::State;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, note, print, print_over, print_text, show};
@@ -68,8 +69,10 @@ impl Options {
                     .hint("try --device drive_to_point:0; `amber devices` lists all devices"),
             );
         }
-        if !(self.x.is_finite() && self.y.is_finite()) {
-            return Err(Failure::wrong("X and Y must be numbers"));
+        if ![self.x, self.y].iter().all(|it| it.abs() <= MAX_EXTENT_M) {
+            let text = format!("X and Y must be numbers of at most {MAX_EXTENT_M}");
+            let hint = "they are metres on the map, see `amber map show`";
+            return Err(Failure::wrong(text).hint(hint));
         }
         if !(self.radius > 0.0 && self.radius.is_finite()) {
             return Err(Failure::wrong(format!(

@@ -28,7 +28,12 @@ pub enum MapFile {
         map: Map,
     },
     /// An image.
-    Grid(Occupancy),
+    Grid {
+        /// Its meaning.
+        grid: Occupancy,
+        /// Why the meaning may be another one, and what to do.
+        doubt: Option<String>,
+    },
 }
 
 /// The reason why a map file is rejected.
@@ -107,8 +112,21 @@ impl MapFile {
         };
         let description: Description = text.parse().map_err(|error| invalid(path, error))?;
         let image = path.with_file_name(&description.image);
-        let grid = description.occupancy(&read(&image)?);
-        Ok(Self::Grid(grid.map_err(|error| invalid(&image, error))?))
+        let bytes = read(&image)?;
+        let grid = description.occupancy(&bytes);
+        Ok(Self::Grid {
+            grid: grid.map_err(|error| invalid(&image, error))?,
+            doubt: (description.doubt(&bytes)).map(|doubt| format!("{}: {doubt}", path.display())),
+        })
+    }
+
+    /// A problem of a map that can be used, which names the file.
+    #[must_use]
+    pub fn doubt(&self) -> Option<&str> {
+        match self {
+            Self::Roson { .. } => None,
+            Self::Grid { doubt, .. } => doubt.as_deref(),
+        }
     }
 
     /// A map from the text of a `.roson` file.
@@ -128,7 +146,7 @@ impl MapFile {
     pub fn into_walls(self) -> Result<Map, MapError> {
         match self {
             Self::Roson { map, .. } => Ok(map),
-            Self::Grid(grid) => {
+            Self::Grid { grid, .. } => {
                 let walls = grid.lines();
                 let mut map = Map {
                     thicknesses_m: vec![0.0; walls.len()],
@@ -195,14 +213,23 @@ mod tests {
         Occupancy::from_cells(moved, all.collect()).unwrap()
     }
 
+    fn plain(grid: Occupancy) -> MapFile {
+        MapFile::Grid { grid, doubt: None }
+    }
+
     fn files() -> HashMap<&'static str, Vec<u8>> {
         let (yaml, pgm) = ros_map::write(&grid(), "image.pgm");
         let no_image = yaml.replace("image.pgm", "gone.pgm");
+        let doubtful = no_image
+            .replace("gone.pgm", "unknown.pgm")
+            .replace("free_thresh: 0.196", "free_thresh: 0.25");
         HashMap::from([
             ("maps/flat.roson", FLAT.as_bytes().to_vec()),
             ("maps/flat.yaml", yaml.into_bytes()),
             ("maps/image.pgm", pgm),
             ("maps/gone.yaml", no_image.into_bytes()),
+            ("maps/doubtful.yaml", doubtful.into_bytes()),
+            ("maps/unknown.pgm", b"P2 3 1 255 0 205 254".to_vec()),
             ("maps/broken.roson", b"{".to_vec()),
             ("maps/broken.yml", b"image: a.pgm".to_vec()),
             ("maps/picture.png", b"\x89PNG\xff".to_vec()),
@@ -223,7 +250,13 @@ mod tests {
             panic!("not walls");
         };
         assert_eq!((text.as_str(), map), (FLAT, Map::flat()));
-        assert_eq!(read("maps/flat.yaml").unwrap(), MapFile::Grid(grid()));
+        assert_eq!(read("maps/flat.yaml").unwrap(), plain(grid()));
+        let doubtful = read("maps/doubtful.yaml").unwrap();
+        let doubt = doubtful.doubt().unwrap();
+        assert!(
+            doubt.starts_with("maps/doubtful.yaml: free_thresh"),
+            "{doubt}"
+        );
     }
 
     #[test]
@@ -270,7 +303,7 @@ mod tests {
         let all =
             (0..layout.cells()).map(|cell| grid.cell(cell % layout.columns, cell / layout.columns));
         let moved = Occupancy::from_cells(layout, all.collect()).unwrap();
-        let map = MapFile::Grid(moved).into_walls().unwrap();
+        let map = plain(moved).into_walls().unwrap();
         assert_eq!(map.robots.len(), 1);
         // In a room of the flat, and not in the border around it.
         let at = map.robots[0].at.minus(layout.low).plus(low);
@@ -290,7 +323,7 @@ mod tests {
             rows: 10,
         };
         let empty = Occupancy::from_cells(layout, vec![Cell::Free; 100]).unwrap();
-        let error = MapFile::Grid(empty).into_walls().unwrap_err();
+        let error = plain(empty).into_walls().unwrap_err();
         assert_eq!(error.to_string(), "the map has no walls");
     }
 }

@@ -46,6 +46,6 @@ pub use free::FreeSpace;
 pub use geometry::{Point, Pose, Segment, wrap};
 pub use graph::{Edge, Graph};
 pub use grid::{Cell, GridError, Layout, MAX_CELLS, Occupancy};
-pub use map::{BUILT_IN, Map, MapError};
+pub use map::{BUILT_IN, MAX_EXTENT_M, Map, MapError};
 pub use outline::Outline;
 pub use walls::Walls;

@@ -23,8 +23,8 @@ pub const BUILT_IN: [(&str, &str); 2] = [
     ("maze", include_str!("../maps/maze.roson")),
 ];
 
-/// The maximum size of a map.
-pub(crate) const MAX_EXTENT_M: f64 = 10_000.0;
+/// The largest coordinate of a map, in metres.
+pub const MAX_EXTENT_M: f64 = 10_000.0;
 /// A wall with a larger thickness counts as a line.
 const MAX_THICKNESS_M: f64 = 10.0;
 /// The maximum number of walls.

@@ -36,8 +36,8 @@ const UNKNOWN: u8 = 205;
 /// The thresholds for these values.
 const OCCUPIED_THRESH: f64 = 0.65;
 const FREE_THRESH: f64 = 0.196;
-/// A smaller rotation of the map does not count.
-const MAX_YAW_RAD: f64 = 1e-6;
+/// A smaller rotation of the map does not count: it moves a wall 10 m away by 1 cm.
+const MAX_YAW_RAD: f64 = 1e-3;
 /// In the mode `raw`, larger values are unknown.
 const RAW_MAX: f64 = 100.0;
 
@@ -48,7 +48,9 @@ pub struct Description {
     pub image: String,
     /// The side length of a pixel in metres.
     pub resolution: f64,
-    /// The lower left corner of the image in metres, and its rotation, which must be 0.
+    /// The lower left corner of the image in metres, and its rotation, which must be 0. Some programs
+    /// write that it is not a number: this is 0.
+    #[serde(deserialize_with = "origin")]
     pub origin: [f64; 3],
     /// Whether light pixels are occupied, instead of dark ones.
     #[serde(default, deserialize_with = "flag")]
@@ -150,6 +152,26 @@ impl Description {
     /// The image is invalid or too large.
     pub fn occupancy(&self, image: &[u8]) -> Result<Occupancy, RosMapError> {
         self.of_image(&Image::parse(image)?)
+    }
+
+    /// A problem of a map that can be read: places that are unknown to the program that wrote the
+    /// image count as free.
+    #[must_use]
+    pub fn doubt(&self, image: &[u8]) -> Option<String> {
+        if self.mode == Mode::Raw || self.negate || self.cell(Some(UNKNOWN)) != Cell::Free {
+            return None;
+        }
+        let pixels = Image::parse(image).ok()?.pixels;
+        let unknown = pixels.iter().filter(|grey| **grey == Some(UNKNOWN)).count();
+        let percent = (100.0 * unknown as f64 / pixels.len().max(1) as f64).ceil();
+        let free_thresh = self.free_thresh;
+        (unknown > 0).then(|| {
+            format!(
+                "free_thresh: with {free_thresh}, the grey value {UNKNOWN} means free, which is \
+                 {percent} % of the map. Most programs write it for unknown places: set free_thresh to \
+                 {FREE_THRESH}"
+            )
+        })
     }
 
     fn of_image(&self, image: &Image) -> Result<Occupancy, RosMapError> {
@@ -267,21 +289,50 @@ pub fn from_png(
     description.of_image(&image)
 }
 
-/// ROS writes 0 and 1; people also write false and true.
+/// Programs write 0 and 1, also as 0.0 and 1.0; people also write false and true.
 fn flag<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Flag {
-        Number(u8),
         Bool(bool),
+        Number(f64),
     }
     match Flag::deserialize(deserializer)? {
-        Flag::Number(number @ 0..=1) => Ok(number == 1),
+        Flag::Bool(flag) => Ok(flag),
+        Flag::Number(0.0) => Ok(false),
+        Flag::Number(1.0) => Ok(true),
         Flag::Number(number) => Err(serde::de::Error::custom(format!(
             "negate: {number} is not 0 or 1"
         ))),
-        Flag::Bool(flag) => Ok(flag),
     }
+}
+
+/// The rotation may be no number, as C spells it.
+fn origin<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<[f64; 3], D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Yaw {
+        Number(f64),
+        Word(String),
+    }
+    let (x, y, yaw) = <(f64, f64, Yaw)>::deserialize(deserializer)?;
+    let yaw = match yaw {
+        Yaw::Number(yaw) if yaw.is_nan() => 0.0,
+        Yaw::Number(yaw) => yaw,
+        Yaw::Word(word)
+            if word
+                .trim_start_matches(['-', '+'])
+                .eq_ignore_ascii_case("nan") =>
+        {
+            0.0
+        }
+        Yaw::Word(word) => {
+            return Err(serde::de::Error::custom(format!(
+                "origin: '{word}' is no number"
+            )));
+        }
+    };
+    Ok([x, y, yaw])
 }
 
 #[cfg(test)]
@@ -314,12 +365,40 @@ mod tests {
         };
         assert_eq!(cell("negate: 0", "negate: 1", 255), Cell::Occupied);
         assert_eq!(cell("negate: 0", "negate: true", 0), Cell::Free);
+        assert_eq!(cell("negate: 0", "negate: 1.0", 255), Cell::Occupied);
+        assert_eq!(cell("negate: 0", "negate: 0.0", 0), Cell::Occupied);
         assert_eq!(cell("negate: 0\n", "", 0), Cell::Occupied);
         let raw = |grey| cell("negate: 0", "negate: 0\nmode: raw", grey);
         assert_eq!(
             [0, 100, 50, 255].map(raw),
             [Cell::Free, Cell::Occupied, Cell::Unknown, Cell::Unknown]
         );
+    }
+
+    #[test]
+    fn a_rotation_that_is_none_is_accepted() {
+        for yaw in ["0.0001", "-1e-4", "-nan", "nan", "NaN", "0"] {
+            let yaml = YAML.replace("2.0, 0.0]", &format!("2.0, {yaw}]"));
+            let description: Description = yaml.parse().unwrap();
+            assert_eq!(description.origin[..2], [-1.0, 2.0], "{yaw}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_that_makes_unknown_places_free_is_doubtful() {
+        let doubt = |from: &str, to: &str, image: &[u8]| {
+            let description: Description = YAML.replace(from, to).parse().unwrap();
+            description.doubt(image)
+        };
+        let image = b"P2 4 1 255 0 254 205 254";
+        let found = doubt("0.196", "0.25", image).unwrap();
+        let part =
+            "free_thresh: with 0.25, the grey value 205 means free, which is 25 % of the map.";
+        assert!(found.starts_with(part), "{found}");
+        assert_eq!(doubt("", "", image), None);
+        assert_eq!(doubt("0.196", "0.25", b"P2 2 1 255 0 254"), None);
+        let raw = "negate: 0\nmode: raw";
+        assert_eq!(doubt("negate: 0", raw, image), None);
     }
 
     #[test]
@@ -351,6 +430,7 @@ mod tests {
             ),
             ("resolution: 0.050000\n", "", &["resolution"]),
             ("2.0, 0.0]", "2.0, 0.5]", &["origin: a rotated map"]),
+            ("2.0, 0.0]", "2.0, north]", &["origin", "'north'"]),
             ("2.0, 0.0]", "2.0]", &["line 3"]),
             ("thresh: 0.196", "thresh: 0.7", &["free_thresh: larger"]),
             ("thresh: 0.65", "thresh: 65", &["occupied_thresh: 65"]),

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::f64::consts::TAU;
 use std::time::Duration;
 
-use amber_map::{Point, Pose, Segment};
+use amber_map::{MAX_EXTENT_M, Point, Pose, Segment};
 
 use self::recovery::Recovery;
 use self::trail::Trail;
@@ -148,11 +148,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether the robot could drive there: the coordinates are numbers, and the radius is positive.
+    /// Whether the robot could drive there: the coordinates are those of a place that can be on a map,
+    /// and the radius is positive.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        let numbers = [self.at.x, self.at.y, self.radius_m];
-        numbers.into_iter().all(f64::is_finite) && self.radius_m > 0.0
+        let is_place = [self.at.x, self.at.y]
+            .iter()
+            .all(|it| it.abs() <= MAX_EXTENT_M);
+        is_place && self.radius_m.is_finite() && self.radius_m > 0.0
     }
 }
 
@@ -189,7 +192,9 @@ pub enum Skipped {
     #[error("the robot made no progress after {0} attempts")]
     NoProgress(u32),
     /// Its coordinates or its radius are invalid.
-    #[error("invalid target: coordinates and radius must be numbers, the radius positive")]
+    #[error(
+        "invalid target: coordinates must be at most {MAX_EXTENT_M} m, and the radius a positive number"
+    )]
     Invalid,
 }
 

@@ -20,7 +20,7 @@
 use std::f64::consts::FRAC_PI_3;
 use std::time::Duration;
 
-use amber_map::{Point, Pose};
+use amber_map::{MAX_EXTENT_M, Point, Pose};
 
 use crate::drive_to_point::ClientId;
 use crate::kinematics::{SkidSteer, Twist, Wheels};
@@ -398,9 +398,14 @@ fn check(config: Config, points: &[Waypoint]) -> Result<(), Refused> {
     if points.is_empty() || points.len() > MAX_POINTS {
         return Err(Refused::Invalid("it needs 1 to 2048 points"));
     }
-    let is_place = |point: &Waypoint| point.at.x.is_finite() && point.at.y.is_finite();
+    let is_place = |point: &Waypoint| {
+        let coordinates = [point.at.x, point.at.y];
+        coordinates.iter().all(|it| it.abs() <= MAX_EXTENT_M)
+    };
     if !points.iter().all(is_place) {
-        return Err(Refused::Invalid("the coordinates must be numbers"));
+        return Err(Refused::Invalid(
+            "the coordinates must be numbers of at most 10000 m",
+        ));
     }
     Ok(())
 }
@@ -553,10 +558,12 @@ mod tests {
         };
         assert!(driver.set(bad, &line([0; 3])).is_err());
         assert!(driver.set(Config::default(), &[]).is_err());
-        let nowhere = Waypoint {
-            at: Point::new(f64::INFINITY, 0.0),
-            time: Duration::ZERO,
-        };
-        assert!(driver.set(Config::default(), &[nowhere]).is_err());
+        for x in [f64::INFINITY, f64::NAN, 1e308] {
+            let nowhere = Waypoint {
+                at: Point::new(x, 0.0),
+                time: Duration::ZERO,
+            };
+            assert!(driver.set(Config::default(), &[nowhere]).is_err(), "{x}");
+        }
     }
 }

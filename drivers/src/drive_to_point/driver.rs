@@ -1,7 +1,7 @@
 //! The driver between clients and the pilot. IO.
 
 use std::error::Error;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use amber_driver::devices::drive_to_point::{
     Configuration, DriveToPointDriver, DriveToPointLink, Go, NextTargetAnswer, NextTargetsAnswer,
@@ -9,13 +9,17 @@ use amber_driver::devices::drive_to_point::{
 };
 use amber_driver::proto::order::{Order, Orders};
 use amber_driver::{ClientId, Outcome, Reply};
+use tokio::time::sleep;
 
-use super::Plan;
 use super::pilot::{ClientRequest, Question, ToPoint};
+use super::{NoPilot, Plan};
 use crate::described::Described;
 use crate::device_task::DeviceTask;
 use crate::moving::robot::Robot;
 use crate::robot_options::{Setup, Stated};
+
+/// The time between two attempts to read a map that is missing or invalid.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// The driver of a robot that drives to targets.
 pub(super) struct DriveToPoint {
@@ -39,6 +43,32 @@ impl DriveToPoint {
         }
     }
 
+    /// The pilot of this robot. Waits for the map, and says what is wrong with it.
+    async fn pilot(
+        &self,
+        setup: Setup,
+        link: &DriveToPointLink,
+    ) -> Result<(Setup, ToPoint), NoPilot> {
+        let mut said = String::new();
+        loop {
+            match self.plan.pilot(setup.clone()) {
+                Err(NoPilot::Map(error)) => {
+                    let why = error.to_string();
+                    link.trouble(&why);
+                    if said != why {
+                        tracing::error!("{why}; hint: {}", error.hint());
+                        said = why;
+                    }
+                    sleep(AGAIN).await;
+                }
+                ready => {
+                    link.recovered();
+                    return ready;
+                }
+            }
+        }
+    }
+
     fn begin(&mut self, (setup, pilot): (Setup, ToPoint)) {
         if let Some(link) = self.link.clone() {
             self.task.open(Robot::new(pilot, setup, &link), link);
@@ -54,7 +84,10 @@ impl DriveToPointDriver for DriveToPoint {
     async fn start(&mut self, link: DriveToPointLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         let ready = match self.ready.take() {
             Some(ready) => ready,
-            None => self.plan.pilot(self.robot.setup(&link).await)?,
+            None => {
+                let setup = self.robot.setup(&link).await;
+                self.pilot(setup, &link).await?
+            }
         };
         self.link = Some(link);
         self.begin(ready);

@@ -379,7 +379,7 @@ impl Pilot for ToPoint {
 }
 
 /// What coordinates and radius must be.
-const VALID: &str = "coordinates and radius must be numbers, and the radius positive";
+const VALID: &str = "coordinates must be at most 10000 m, and the radius a positive number";
 
 /// The targets of a message. The shortest column decides about their number.
 fn places(targets: &Targets) -> Vec<Target> {

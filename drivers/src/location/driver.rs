@@ -15,7 +15,7 @@ use amber_driver::{Outcome, Reply, SendError, now};
 use amber_navigation::scan::Scan as PlaneScan;
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::engine::{Engine, Input};
 use super::maps::{self, Loaded};
@@ -63,6 +63,9 @@ struct Problems {
     wheels: String,
     external: Option<String>,
 }
+
+/// The time between two attempts to read a map that is missing or invalid.
+const MAP_AGAIN: Duration = Duration::from_secs(2);
 
 const NOT_READY: &str = "the driver is not ready: try again";
 const NO_MAP: &str = "no map: start the driver with --map FILE, or upload a map";
@@ -137,7 +140,8 @@ impl LocationDriver {
         engine.map_or_else(Default::default, |engine| (engine.report(), engine.now()))
     }
 
-    /// Reads the map in a separate thread: the map of a large building takes a second.
+    /// Reads the map in a separate thread: the map of a large building takes a second. If the file is
+    /// missing or invalid, it tries again.
     fn load_map(&mut self, engine: Engine) {
         let Some(path) = self.settings.map.clone() else {
             return;
@@ -150,15 +154,27 @@ impl LocationDriver {
         lock(&problems).map = Some(reads);
         let uploading = self.uploading.clone();
         self.tasks.spawn(async move {
-            let _turn = uploading.lock().await;
-            let loaded = spawn_blocking(move || maps::load(&path, &config)).await;
-            match loaded.unwrap_or_else(|error| Err(error.to_string())) {
-                Ok(loaded) => use_map(loaded, &engine, &used).await,
-                Err(why) => {
-                    tracing::error!("{why}");
-                    *lock(&used) = Err(why.clone());
-                    lock(&problems).map = Some(why);
+            loop {
+                {
+                    let _turn = uploading.lock().await;
+                    if lock(&used).is_ok() {
+                        // A client has uploaded a map.
+                        return;
+                    }
+                    let (path, config) = (path.clone(), config.clone());
+                    let loaded = spawn_blocking(move || maps::load(&path, &config)).await;
+                    match loaded.unwrap_or_else(|error| Err(error.to_string())) {
+                        Ok(loaded) => return use_map(loaded, &engine, &used).await,
+                        Err(why) => {
+                            let before = lock(&problems).map.replace(why.clone());
+                            if before.as_ref() != Some(&why) {
+                                tracing::error!("{why}");
+                            }
+                            *lock(&used) = Err(why);
+                        }
+                    }
                 }
+                sleep(MAP_AGAIN).await;
             }
         });
     }

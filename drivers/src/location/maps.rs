@@ -22,6 +22,9 @@ pub(crate) struct Loaded {
 /// Reads a map and prepares it for localization. The error contains a hint.
 pub(crate) fn load(path: &Path, config: &Config) -> Result<Loaded, String> {
     let file = MapFile::open(path).map_err(|error| error.to_string())?;
+    if let Some(doubt) = file.doubt() {
+        tracing::warn!("{doubt}");
+    }
     let loaded = of_file(file, config);
     loaded.map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -39,9 +42,9 @@ fn of_file(file: MapFile, config: &Config) -> Result<Loaded, GridError> {
             map: LocationMap::from_walls(&map.faces(), &map.nodes, config.cell_m, limit_m)?,
             message: answer::roson(&text, &map),
         },
-        MapFile::Grid(occupancy) => Loaded {
-            map: LocationMap::from_occupancy(&occupancy, limit_m),
-            message: answer::grid(&occupancy),
+        MapFile::Grid { grid, .. } => Loaded {
+            map: LocationMap::from_occupancy(&grid, limit_m),
+            message: answer::grid(&grid),
         },
     })
 }

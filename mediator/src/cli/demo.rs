@@ -20,7 +20,7 @@ use amber_mediator::shell::{Hangup, this_program};
 use amber_sim::cli::default_folder;
 use amber_sim::clock_file;
 use amber_sim::robot::Device;
-use amber_terminal::Failure;
+use amber_terminal::{Failure, note};
 
 use super::{failed, mediator};
 
@@ -206,6 +206,9 @@ impl Robot {
             }
             if Device::built_in().all(|device| places.contains_key(device.name())) {
                 let map = amber_sim::cli::map(map_file).map_err(super::simulation_failed)?;
+                if let Some(doubt) = map.doubt() {
+                    note(format_args!("warning: {doubt}"));
+                }
                 let mut robot = Self {
                     process,
                     places,
@@ -237,7 +240,7 @@ impl Robot {
         write(&self.shape, ROBOT.as_bytes())?;
         match map {
             MapFile::Roson { text, .. } => write(&self.map, text.as_bytes()),
-            MapFile::Grid(grid) => {
+            MapFile::Grid { grid, .. } => {
                 let (yaml, pgm) = ros_map::write(grid, IMAGE);
                 self.map = folder.join(ROS_MAP);
                 write(self.image.insert(folder.join(IMAGE)), &pgm)?;

@@ -103,6 +103,7 @@ fn unreachable_and_invalid_targets_are_skipped_and_not_visited() {
     let targets = [
         target(1.5, 0.0),
         target(f64::NAN, 0.0),
+        target(1e308, 0.0),
         Target {
             radius_m: 0.0,
             ..target(0.0, 0.0)
@@ -113,8 +114,9 @@ fn unreachable_and_invalid_targets_are_skipped_and_not_visited() {
     driver.step(ms(1500));
     let skipped: Vec<_> = driver.skipped_targets().iter().map(|it| it.1).collect();
     let closed = Skipped::Unreachable(NoPath::Closed(0.4));
-    assert_eq!(skipped, [Skipped::Invalid, Skipped::Invalid, closed]);
-    assert_eq!(driver.next_targets().collect::<Vec<_>>(), [targets[3]]);
+    let invalid = Skipped::Invalid;
+    assert_eq!(skipped, [invalid, invalid, invalid, closed]);
+    assert_eq!(driver.next_targets().collect::<Vec<_>>(), [targets[4]]);
     assert!(driver.visited_targets().is_empty());
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the whole driver between a fake mediator and fake devices.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_driver::devices::drive_to_point::{self, DriverMsg, progress};
@@ -21,16 +22,20 @@ async fn check(scenario: impl AsyncFnOnce(&mut Fake)) {
     let mut setup = stated.setup().unwrap();
     setup.devices.poses = Some(Device::new(DeviceType::LOCATION, 0));
     let logic = Logic::new(Config::new(setup.collision.laser), &[]).unwrap();
-    let plan = Plan {
-        map: None,
+    let plan = plan(None);
+    let ready = Some((setup, ToPoint::new(logic, 380.0)));
+    let driver = DriveToPoint::new(stated, plan, ready);
+    run(drive_to_point::driver(driver), scenario).await;
+}
+
+fn plan(map: Option<PathBuf>) -> Plan {
+    Plan {
+        map,
         planner: Plans::Grid,
         poses: Device::new(DeviceType::LOCATION, 0),
         speed_mm_s: 380.0,
         any_client_stops: false,
-    };
-    let ready = Some((setup, ToPoint::new(logic, 380.0)));
-    let driver = DriveToPoint::new(stated, plan, ready);
-    run(drive_to_point::driver(driver), scenario).await;
+    }
 }
 
 fn set_targets(xs: &[f64]) -> Vec<u8> {
@@ -99,6 +104,34 @@ async fn each_answer_repeats_its_flag() {
         assert_eq!(answer, expected);
         let empty = ask(fake, |it| it.get_next_targets = Some(true)).await;
         assert_eq!((empty.get_next_targets, xs(&empty)), (Some(true), vec![]));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_map_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flat.roson");
+    let stated = RobotOptions::with_central_laser().stated().unwrap();
+    let driver = DriveToPoint::new(stated, plan(Some(file.clone())), None);
+    run(drive_to_point::driver(driver), async |fake| {
+        let says = |fake: &Fake, part: &str| {
+            let trouble = fake.world().trouble.clone();
+            trouble.is_some_and(|why| why.contains(part) && why.contains("flat.roson"))
+        };
+        for (content, part) in [(None, "cannot read"), (Some("{"), "not a .roson map")] {
+            if let Some(content) = content {
+                std::fs::write(&file, content).unwrap();
+            }
+            while !says(fake, part) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+        std::fs::write(&file, include_str!("../../../map/maps/flat.roson")).unwrap();
+        fake.until("it has read the map", |world| world.trouble.is_none())
+            .await;
+        let empty = ask(fake, |it| it.get_next_targets = Some(true)).await;
+        assert_eq!(xs(&empty), [0.0; 0]);
     })
     .await;
 }

@@ -17,6 +17,7 @@ use crate::robot_options::RobotOptions;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const CLIENT: i32 = 5;
+const FLAT: &str = include_str!("../../../map/maps/flat.roson");
 const START: Pose = Pose::new(3.5, -2.6, 0.3);
 
 /// How the fake scanner behaves.
@@ -163,12 +164,45 @@ async fn before_the_first_estimate_the_bytes_match_the_original() {
 }
 
 #[tokio::test]
+async fn a_missing_map_is_used_as_soon_as_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flat.roson");
+    serve(settings(Some(file.clone())), Scanner::Old, async |bench| {
+        let mut ask_for_the_map = async || {
+            let mut question = location::DriverMsg::data();
+            question.set_syn(Some(SynNum(9)));
+            question.get_map = Some(true);
+            bench.tell(&question.encode_to_vec()).await;
+            location::DriverMsg::decode(&bench.hear().await[..]).unwrap()
+        };
+        for (content, part) in [
+            (None, "cannot read"),
+            (Some("{"), "not a .roson map"),
+            (Some(FLAT), ""),
+        ] {
+            if let Some(content) = content {
+                std::fs::write(&file, content).unwrap();
+            }
+            let refused = |answer: &location::DriverMsg| match &answer.map_refused {
+                Some(why) => !part.is_empty() && why.contains(part),
+                None => part.is_empty(),
+            };
+            while !refused(&ask_for_the_map().await) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+        bench.end().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_uploaded_map_an_old_scanner_and_the_wheels_give_a_pose() {
     serve(settings(None), Scanner::Old, async |bench| {
         // SUBSCRIBE.
         bench.tell(b"\x10\x06").await;
         let mut upload = b"\x10\x01\x18\x06\xf2\x03".to_vec();
-        let flat = include_str!("../../../map/maps/flat.roson").as_bytes();
+        let flat = FLAT.as_bytes();
         prost::encoding::encode_varint(flat.len() as u64, &mut upload);
         upload.extend(flat);
         bench.tell(&upload).await;

@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use amber_map::MapFile;
 use amber_scene::Ground;
-use amber_terminal::Failure;
+use amber_terminal::{Failure, note};
 
 /// The map in a file: .roson, or YAML with the image that it names.
 pub(super) fn read(path: &Path) -> Result<Arc<Ground>, Failure> {
     let map = MapFile::open(path);
     let map =
         map.map_err(|error| Failure::wrong(error.to_string()).hint(error.hint().to_owned()))?;
+    if let Some(doubt) = map.doubt() {
+        note(format_args!("warning: {doubt}"));
+    }
     Ok(Arc::new(match map {
         MapFile::Roson { map, .. } => Ground::Walls(map),
-        MapFile::Grid(grid) => Ground::Grid(grid),
+        MapFile::Grid { grid, .. } => Ground::Grid(grid),
     }))
 }
 
