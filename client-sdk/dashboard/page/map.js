@@ -42,6 +42,7 @@ export class MapView {
   clear() {
     this.map = null;
     this.pose = null;
+    this.lost = null; // where the robot was last, or may be, while its position is unknown
     this.before = null;
     this.scan = null;
     this.particles = null;
@@ -54,6 +55,7 @@ export class MapView {
   /** The robot is on another map now. */
   startTrail() {
     this.before = null;
+    this.lost = null;
     this.trail = [];
     this.isTouched = false;
     this.fit();
@@ -77,9 +79,13 @@ export class MapView {
   }
 
   takePose(pose) {
-    if (pose.missing) {
+    if (pose.missing || !pose.decided) {
+      // A pose that is not decided is a guess, or old.
+      this.lost = pose.missing ? this.lost ?? this.pose : pose;
       this.pose = null;
+      this.before = null;
     } else {
+      this.lost = null;
       const shown = this.shownPose(performance.now());
       const jumped = shown && Math.hypot(pose.x - shown.x, pose.y - shown.y) > 0.7;
       this.before = jumped ? null : shown;
@@ -105,7 +111,12 @@ export class MapView {
     const kind = new DataView(buffer).getUint32(0, true);
     const points = new Float32Array(buffer, 4);
     if (kind === 3) this.particles = points;
-    else this.scan = { points, at: performance.now(), aroundRobot: kind === 2 };
+    else {
+      this.scan = { points, at: performance.now(), aroundRobot: kind === 2 };
+      // It disappears even if nothing else is new.
+      clearTimeout(this.scanEnd);
+      this.scanEnd = setTimeout(() => this.redraw(), OLD_SCAN_MS + 1);
+    }
     if (!this.map && !this.pose && !this.isTouched) this.fit();
     this.redraw();
   }
@@ -278,9 +289,13 @@ export class MapView {
     if (this.layers.particles && this.particles) this.drawParticles(context, px);
     if (this.layers.trail) line(context, this.trail, colour("trail"), 2 * px);
     if (this.layers.path && this.path) this.drawPath(context, px, pose);
-    if (this.layers.scan && this.scan && now - this.scan.at < OLD_SCAN_MS) this.drawScan(context, px);
-    if (pose) this.drawRobot(context, px, pose);
-    else if (this.scan?.aroundRobot) this.drawRobot(context, px, { x: 0, y: 0, heading: 0 });
+    // Without a map, the drawing is that of the robot: it is at 0, 0.
+    const isOfRobot = !pose && !this.map && this.scan?.aroundRobot;
+    const hasPlace = isOfRobot || !this.scan?.aroundRobot;
+    if (this.layers.scan && hasPlace && this.scan && now - this.scan.at < OLD_SCAN_MS) this.drawScan(context, px);
+    if (pose) this.drawRobot(context, px, pose, "robot");
+    else if (isOfRobot) this.drawRobot(context, px, { x: 0, y: 0, heading: 0 }, "robot");
+    else if (this.lost) this.drawRobot(context, px, this.lost, "quiet");
     if (this.goal) this.drawGoal(context, px, this.goal, 0.2);
     this.showScale();
     if (pose && now - this.poseAt < POSE_MS && this.isMoving()) this.redraw();
@@ -385,13 +400,13 @@ export class MapView {
     this.redraw();
   }
 
-  drawRobot(context, px, pose) {
+  drawRobot(context, px, pose, shade) {
     const size = Math.max(1, (18 * px) / this.robot.length);
     const [length, width] = [this.robot.length * size, this.robot.width * size];
     context.save();
     context.translate(pose.x, pose.y);
     context.rotate(pose.heading);
-    context.fillStyle = colour("robot");
+    context.fillStyle = colour(shade);
     context.strokeStyle = colour("paper");
     context.lineWidth = 1.5 * px;
     for (const side of [-1, 1]) {
@@ -449,6 +464,7 @@ function tinted(picture) {
 /** The line of text below the map. */
 export function describePose(pose) {
   // The last step turns -0 into 0.
-  const degrees = pose.missing ? 0 : Math.round((pose.heading * 180) / Math.PI) + 0;
-  text($("pose"), pose.missing ? "" : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${degrees}°`);
+  const isUnknown = pose.missing || !pose.decided;
+  const degrees = isUnknown ? 0 : Math.round((pose.heading * 180) / Math.PI) + 0;
+  text($("pose"), isUnknown ? "position unknown" : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${degrees}°`);
 }

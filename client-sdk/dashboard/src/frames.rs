@@ -96,7 +96,7 @@ pub fn pose(located: &Part<Located>) -> Value {
         Ok(located) => json!({
             "t": "pose",
             "x": located.pose.x_m, "y": located.pose.y_m, "heading": located.pose.heading_rad,
-            "quality": located.pose.quality,
+            "quality": located.pose.quality, "decided": located.is_decided(),
         }),
         Err(why) => json!({ "t": "pose", "missing": why }),
     }
@@ -356,6 +356,8 @@ pub fn state_name(state: DriverState) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use amber_client::MapPose;
+    use amber_proto::location::Quality;
     use amber_proto::mediator::{Device as WireDevice, DriverCounters};
 
     use super::*;
@@ -419,6 +421,24 @@ mod tests {
             (-2.5_f32).to_le_bytes(),
         ];
         assert_eq!(bytes[..], expected.concat()[..]);
+    }
+
+    #[test]
+    fn a_pose_that_may_be_wrong_is_not_decided() {
+        let located = |p, quality| {
+            Ok(Located {
+                pose: MapPose {
+                    quality: p,
+                    ..MapPose::new(1.0, 2.0, 0.5)
+                },
+                quality,
+            })
+        };
+        let ours = || Some(Quality::default());
+        assert_eq!(pose(&located(0.9, ours()))["decided"], true);
+        assert_eq!(pose(&located(0.2, ours()))["decided"], false);
+        // A driver of the original system.
+        assert_eq!(pose(&located(0.02, None))["decided"], true);
     }
 
     #[test]

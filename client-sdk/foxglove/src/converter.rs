@@ -41,7 +41,7 @@ pub struct Converter {
     size_m: Option<(f64, f64, f64)>,
     lasers: BTreeSet<i32>,
     location: Option<i32>,
-    /// The robot on the map.
+    /// The robot on the map, while its position is known.
     robot: Option<FrameTransform>,
     /// When the constant parts were last sent.
     repeated_ns: Option<u64>,
@@ -189,7 +189,16 @@ impl Converter {
         let message = location::DriverMsg::decode(bytes).ok()?;
         let mut read = Some(());
         if let Some(found) = message.current_location {
-            read = self.pose(time_ns, id, MapPose::from(found), out);
+            let found = MapPose::from(found);
+            // Without a quality, it is a driver with another measure of `p`.
+            let is_decided = message.quality.is_none() || found.quality >= MapPose::DECIDED;
+            read = match is_decided && found.is_known() {
+                true => self.pose(time_ns, id, found, out),
+                false => {
+                    self.lose(time_ns, id, out);
+                    Some(())
+                }
+            };
         }
         if let Some(particles) = message.particles {
             let pose = |it: &location::Particle| {
@@ -220,9 +229,6 @@ impl Converter {
         found: MapPose,
         out: &mut Vec<Published>,
     ) -> Option<()> {
-        if !found.is_known() {
-            return Some(());
-        }
         let numbers = [found.x_m, found.y_m, found.heading_rad];
         if !numbers.iter().all(|number| number.is_finite()) {
             return None;
@@ -239,14 +245,35 @@ impl Converter {
             &pose,
         ));
         if self.location.is_none_or(|main| id <= main) {
+            let was_lost = self.location.is_some() && self.robot.is_none();
             self.location = Some(id);
             self.robot = Some(FrameTransform {
                 timestamp: measured,
                 ..transform(MAP, ROBOT, found.into())
             });
+            if was_lost {
+                self.show_robot(time_ns, out);
+            }
             self.repeat(time_ns, true, out);
         }
         Some(())
+    }
+
+    /// The position of the robot is unknown: it no longer has a place on the map, and what viewers still
+    /// show becomes grey.
+    fn lose(&mut self, time_ns: u64, id: i32, out: &mut Vec<Published>) {
+        if self.location == Some(id) && self.robot.take().is_some() {
+            self.show_robot(time_ns, out);
+        }
+    }
+
+    fn show_robot(&self, time_ns: u64, out: &mut Vec<Published>) {
+        let is_known = self.robot.is_some() || self.location.is_none();
+        out.push(published(
+            "/foxglove/robot".to_owned(),
+            Schema::SceneUpdate,
+            &shapes::robot(time_ns, self.size_m, is_known),
+        ));
     }
 
     fn map(
@@ -313,12 +340,7 @@ impl Converter {
         ));
         if is_due {
             self.repeated_ns = Some(time_ns);
-            let robot = shapes::robot(time_ns, self.size_m);
-            out.push(published(
-                "/foxglove/robot".to_owned(),
-                Schema::SceneUpdate,
-                &robot,
-            ));
+            self.show_robot(time_ns, out);
         }
     }
 }

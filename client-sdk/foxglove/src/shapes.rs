@@ -28,6 +28,7 @@ const TARGET_M: f64 = 0.05;
 
 const ROBOT_COLOR: Color = color(0.16, 0.45, 0.85, 0.85);
 const FRONT_COLOR: Color = color(1.0, 0.75, 0.1, 1.0);
+const LOST_COLOR: Color = color(0.5, 0.52, 0.55, 0.6);
 const WALL_COLOR: Color = color(0.55, 0.58, 0.62, 1.0);
 const PATH_COLOR: Color = color(0.15, 0.7, 0.3, 1.0);
 const TARGET_COLOR: Color = color(0.9, 0.25, 0.2, 0.6);
@@ -36,8 +37,12 @@ const fn color(r: f64, g: f64, b: f64, a: f64) -> Color {
     Color { r, g, b, a }
 }
 
-/// The robot: a box with an arrow to its front.
-pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>) -> SceneUpdate {
+/// The robot: a box with an arrow to its front; grey if its position is unknown.
+pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>, is_known: bool) -> SceneUpdate {
+    let (body, front) = match is_known {
+        true => (ROBOT_COLOR, FRONT_COLOR),
+        false => (LOST_COLOR, LOST_COLOR),
+    };
     let usual_m = (ROBOT_SIZE_M.0, ROBOT_SIZE_M.1, ROBOT_HEIGHT_M);
     let (length, width, height) = size_m.unwrap_or(usual_m);
     let at = |x, z| pose(Pose::new(x, 0.0, 0.0), z);
@@ -46,7 +51,7 @@ pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>) -> SceneUpdat
         cubes: vec![CubePrimitive {
             pose: at(0.0, height / 2.0),
             size: Some(size(length, width, height)),
-            color: Some(ROBOT_COLOR),
+            color: Some(body),
         }],
         arrows: vec![ArrowPrimitive {
             pose: at(0.0, height),
@@ -54,7 +59,7 @@ pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>) -> SceneUpdat
             shaft_diameter: 0.04,
             head_length: length * 0.2,
             head_diameter: 0.1,
-            color: Some(FRONT_COLOR),
+            color: Some(front),
         }],
         ..entity("robot", ROBOT, time_ns)
     })

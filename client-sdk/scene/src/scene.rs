@@ -34,6 +34,14 @@ pub struct Located {
     pub quality: Option<Quality>,
 }
 
+impl Located {
+    /// Whether the robot is there. Otherwise, the pose is a guess, or old.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.quality.is_none() || self.pose.quality >= MapPose::DECIDED
+    }
+}
+
 /// The whole drawing.
 #[derive(Clone, Debug)]
 pub struct Scene {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use amber_map::{Pose, wrap};
+use amber_map::{MapPose, Pose, wrap};
 
 use crate::odometry::Odometry;
 
@@ -34,7 +34,7 @@ impl Default for Config {
         Self {
             jump_m: 0.25,
             jump_rad: 15.0_f64.to_radians(),
-            min_quality: 0.3,
+            min_quality: MapPose::DECIDED,
             sure_quality: 0.8,
             sure_poses: 3,
             timeout: Duration::from_millis(600),

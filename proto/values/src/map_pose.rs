@@ -19,6 +19,10 @@ pub struct MapPose {
 }
 
 impl MapPose {
+    /// Amber's location driver gives a smaller quality to a pose that is not decided, and to one whose
+    /// scans are old. Other drivers, such as the original one, have other measures.
+    pub const DECIDED: f64 = 0.3;
+
     /// Creates an exact pose from metres and radians.
     #[must_use]
     pub const fn new(x_m: f64, y_m: f64, heading_rad: f64) -> Self {

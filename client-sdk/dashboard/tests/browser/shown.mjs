@@ -179,6 +179,24 @@ await says("#drive-hint.problem", "hokuyo:0: ");
 await says("#drive-hint.problem", 'Without "Stop before obstacles", the stick works.');
 await says("#map-problem", "hokuyo:0: ");
 assert.ok(await isMarked("drive") && await isMarked("devices"));
+// The robot stays where it was, in grey.
+await says("#pose", "position unknown");
+await page.waitForFunction(() => !window.amber.map.pose && window.amber.map.lost && !window.amber.map.frame);
+const body = () => page.evaluate(() => {
+  const { map } = window.amber;
+  const { x, y, heading } = map.pose ?? map.lost;
+  const [canvas, { view, robot }] = [map.canvas, map];
+  const ratio = canvas.width / canvas.clientWidth;
+  // Behind the arrow.
+  const back = 0.2 * robot.length;
+  const at = [
+    ratio * (canvas.clientWidth / 2 + (x - back * Math.cos(heading) - view.x) * view.scale),
+    ratio * (canvas.clientHeight / 2 + (y - back * Math.sin(heading) - view.y) * view.scale),
+  ];
+  return [...canvas.getContext("2d").getImageData(...at.map(Math.round), 1, 1).data];
+});
+const isBlue = ([red, , blue]) => blue > red + 60;
+assert.ok(!isBlue(await body()), `${await body()}`);
 await expectRoom("blind");
 await page.locator("#guard").click();
 await says("#drive-hint", "Drag the stick");
@@ -186,6 +204,8 @@ await page.locator("#guard").click();
 await step("plug the laser in");
 await says("#drive-hint", "Drag the stick");
 await page.waitForFunction(() => !document.querySelector("#map-problem").textContent);
+await page.waitForFunction(() => window.amber.map.pose && !window.amber.map.lost && !window.amber.map.frame);
+assert.ok(isBlue(await body()), `${await body()}`);
 
 // Drivers that are stopped here. That of the wheels only after a question.
 await tab("devices").click();

@@ -206,6 +206,48 @@ fn an_unknown_or_invalid_pose_is_left_out() {
 }
 
 #[test]
+fn a_robot_that_is_lost_has_no_place_and_is_grey() {
+    let mut converter = Converter::new();
+    let location = device(DeviceType::LOCATION);
+    let message = |quality| {
+        let pose = MapPose {
+            quality,
+            ..MapPose::new(1.0, 2.0, 0.5)
+        };
+        let mut message = location::DriverMsg::data();
+        message.current_location = Some(pose.into());
+        message.quality = Some(location::Quality::default());
+        message.encode_to_vec()
+    };
+    let places = |published: &[Published]| {
+        let all = published.iter().filter(|it| it.topic == "/foxglove/tf");
+        let all = all.map(|it| FrameTransforms::decode(&it.data[..]).unwrap());
+        let transforms = all.flat_map(|it| it.transforms);
+        transforms
+            .filter(|it| it.child_frame_id == "base_link")
+            .count()
+    };
+    let shade = |published: &[Published]| {
+        let robot: SceneUpdate = of(published, "/foxglove/robot");
+        let color = robot.entities[0].cubes[0].color.unwrap();
+        color.b - color.r
+    };
+    let known = converter.message(NOW_NS, location, &message(0.9));
+    assert_eq!(places(&known), 1);
+    assert!(shade(&known) > 0.5);
+    let lost = converter.message(NOW_NS + 1, location, &message(0.2));
+    assert_eq!(topics(&lost), ["/foxglove/robot"]);
+    assert!(shade(&lost) < 0.1);
+    // Viewers that come later do not get the old place.
+    let repeated = converter.repeated(NOW_NS + 2_000_000_000, [0].into_iter());
+    assert_eq!(places(&repeated), 0);
+    assert!(shade(&repeated) < 0.1);
+    let found = converter.message(NOW_NS + 3_000_000_000, location, &message(0.9));
+    assert_eq!(places(&found), 1);
+    assert!(shade(&found) > 0.5);
+}
+
+#[test]
 fn the_location_device_with_the_lowest_number_moves_the_robot() {
     let mut converter = Converter::new();
     let mut at = |id, x| {

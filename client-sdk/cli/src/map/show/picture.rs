@@ -30,6 +30,7 @@ const LASER: Colour = [214, 40, 32];
 const PARTICLE: Colour = [246, 170, 28];
 const PATH: Colour = [40, 150, 70];
 const ROBOT: Colour = [32, 88, 168];
+const GUESS: Colour = [130, 134, 140];
 const TEXT: Colour = [72, 78, 86];
 
 /// The scene as a PNG file: y is down, as on the map.
@@ -105,10 +106,12 @@ impl Picture {
                 self.canvas.text(beside, &number.to_string(), PATH);
             }
         }
-        if let Ok(Located { pose, .. }) = &scene.located {
+        if let Ok(located) = &scene.located {
+            let pose = located.pose;
             let at = self.pixels((pose.x_m, pose.y_m));
             let size = (ROBOT_M / 2.0 * self.pixels_per_m).max(MIN_ARROW);
-            self.canvas.arrow(at, pose.heading_rad, size, ROBOT);
+            let (_, colour) = robot(located);
+            self.canvas.arrow(at, pose.heading_rad, size, colour);
         }
         // A small cloud of particles is hidden by the arrow.
         for particle in scene.particles.iter().flatten() {
@@ -173,12 +176,13 @@ impl Picture {
                 }
             };
         let canvas = &mut self.canvas;
-        let is_known = scene.located.is_ok();
+        let located = scene.located.as_ref();
+        let (name, colour) = located.map_or(("", ROBOT), robot);
         entry(canvas, scene.map.is_ok(), "wall", &|canvas, (x, y)| {
             canvas.line((x - 7.0, y), (x + 7.0, y), 5.0, WALL);
         });
-        entry(canvas, is_known, "robot", &|canvas, at| {
-            canvas.arrow(at, 0.0, 9.0, ROBOT);
+        entry(canvas, located.is_ok(), name, &|canvas, at| {
+            canvas.arrow(at, 0.0, 9.0, colour);
         });
         entry(canvas, scene.scan.is_ok(), "laser", &|canvas, (x, y)| {
             for off in [-5.0, 0.0, 5.0] {
@@ -228,6 +232,14 @@ impl Picture {
         }
         let text = format!("{length_m} m");
         self.canvas.text((right + 8.0, top), &text, TEXT);
+    }
+}
+
+/// The name and the colour of the robot: grey while its position is unknown.
+fn robot(located: &Located) -> (&'static str, Colour) {
+    match located.is_decided() {
+        true => ("robot", ROBOT),
+        false => ("robot, perhaps", GUESS),
     }
 }
 

@@ -96,9 +96,9 @@ impl Drawing {
                 self.canvas.top(x, y, number, Ink::Target);
             }
         }
-        if let Ok(Located { pose, .. }) = &scene.located {
-            let (x, y) = self.dots((pose.x_m, pose.y_m));
-            self.canvas.top(x, y, arrow(*pose), Ink::Robot);
+        if let Ok(located) = &scene.located {
+            let (x, y) = self.dots((located.pose.x_m, located.pose.y_m));
+            self.canvas.top(x, y, sign(located), Ink::Robot);
         }
     }
 
@@ -189,7 +189,12 @@ fn legend(scene: &Scene, columns: usize, has_colours: bool) -> String {
         }
     };
     if let Ok(located) = &scene.located {
-        entry(Ink::Robot, &arrow(located.pose).to_string(), "robot".into());
+        let name = if located.is_decided() {
+            "robot"
+        } else {
+            "robot, perhaps"
+        };
+        entry(Ink::Robot, &sign(located).to_string(), name.into());
     }
     if scene.scan.is_ok() {
         entry(Ink::Laser, "⠶", "laser".into());
@@ -234,12 +239,25 @@ pub(super) fn words(scene: &Scene, columns: usize) -> Vec<String> {
     lines.flat_map(|line| wrapped(&line, columns)).collect()
 }
 
+/// The robot: its direction, or a question mark while its position is unknown.
+fn sign(located: &Located) -> char {
+    match located.is_decided() {
+        true => arrow(located.pose),
+        false => '?',
+    }
+}
+
 /// The pose and its quality.
-fn located(Located { pose, quality }: &Located) -> Vec<String> {
+fn located(it: &Located) -> Vec<String> {
+    let Located { pose, quality } = it;
     // A sum, so that -0 becomes 0.
     let heading = pose.heading_rad.to_degrees().round() + 0.0;
+    let unknown = match it.is_decided() {
+        true => "",
+        false => "the position is unknown; perhaps ",
+    };
     let mut lines = vec![format!(
-        "x {:.2} m  y {:.2} m  heading {heading}°  quality {:.2}",
+        "{unknown}x {:.2} m  y {:.2} m  heading {heading}°  quality {:.2}",
         pose.x_m, pose.y_m, pose.quality
     )];
     if let Some(quality) = quality {
