@@ -31,6 +31,7 @@ use amber_proto::{Device, DeviceType};
 
 use self::driver::MapDriver;
 use self::files::Folder;
+pub use self::log_map::{LogMap, LoggedMap};
 use crate::options::{OptionsError, check};
 use crate::robot_options::{RobotOptions, Setup, Stated};
 
@@ -38,6 +39,7 @@ mod answer;
 mod board;
 mod driver;
 mod files;
+mod log_map;
 mod mapper;
 mod pilot;
 

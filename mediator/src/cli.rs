@@ -8,6 +8,7 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod import;
+mod log_map;
 mod mediator;
 #[cfg(feature = "record")]
 mod play;
@@ -213,7 +214,7 @@ impl Cli {
             }) => return driver.run(),
             Verb::Driver(DriverOptions { driver: None, .. }) => list_drivers(&options),
             Verb::Sim(sim) => amber_sim::cli::run(&sim, options.json).map_err(simulation_failed),
-            Verb::Client(verb) => amber_cli::run(verb, &options),
+            Verb::Client(verb) => amber_cli::run(verb, &options, log_map::new),
             #[cfg(feature = "record")]
             Verb::Play(play) => play.run(&options),
             #[cfg(feature = "web")]

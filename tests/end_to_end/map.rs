@@ -118,6 +118,72 @@ fn the_robot_explores_and_finds_itself_on_its_map() {
     );
 }
 
+#[cfg(feature = "record")]
+#[test]
+fn a_recorded_drive_makes_a_map_without_the_robot() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = robot(&folder, "flat.roson");
+    let log = folder.path().join("drive.mcap");
+    let mut record = robot.demo.amber(&["record", "--json", "-o"]);
+    record.arg(&log).stdout(Stdio::piped());
+    let mut record = record.spawn().unwrap();
+    let mut lines = BufReader::new(record.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().is_ok());
+    let before = robot.state();
+    let turn = ["drive", "--left", "-150", "--right", "150", "--for", "8s"];
+    assert!(robot.amber(&turn));
+    let turned = robot.until("it stands", stands);
+    assert!(turned.time_s - before.time_s > 4.0);
+    signal(record.id(), Signal::SIGINT);
+    lines.for_each(drop);
+    assert!(record.wait().unwrap().success());
+
+    let from = |log: &Path, more: &[&str]| {
+        let output = folder.path().join("again");
+        let mut command = robot
+            .demo
+            .amber(&["map", "make", "--json", "--force", "-o"]);
+        command.arg(output).arg("--from").arg(log).args(more);
+        // The robot is not needed.
+        command.env("AMBER_MEDIATOR", "127.0.0.1:9");
+        command.output().unwrap()
+    };
+    // The demo's robot device says where the laser is.
+    let made = from(&log, &[]);
+    let text = String::from_utf8_lossy(&made.stdout);
+    assert!(
+        made.status.success(),
+        "{text} {}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(last["area_m2"].as_f64() > Some(8.0), "{last}");
+    assert!(last["scans"].as_u64() > Some(KEYS), "{last}");
+    let roson = std::fs::read_to_string(folder.path().join("again.roson")).unwrap();
+    let map = Map::parse(&roson).unwrap();
+    let walls_m = map
+        .walls
+        .iter()
+        .map(|wall| wall.to.minus(wall.from).length());
+    assert!(walls_m.sum::<f64>() > WALLS_M, "{last}");
+
+    let other = folder.path().join("other.log");
+    std::fs::write(&other, "hello\n").unwrap();
+    for (log, part) in [
+        (&other, "is no log of a drive"),
+        (&folder.path().join("none"), "cannot read"),
+    ] {
+        let refused = from(log, &[]);
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            refused.status.code() == Some(2) && text.contains(part),
+            "{text}"
+        );
+    }
+    let refused = from(&log, &["--laser", "hokuyo:3"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has no scans"));
+}
+
 #[test]
 fn the_exploring_robot_stops_without_laser_or_wheels_and_at_ctrl_c() {
     let folder = tempfile::tempdir().unwrap();

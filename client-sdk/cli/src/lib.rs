@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use tokio::runtime::Runtime;
 
 pub use self::events::{event_json, event_line};
+pub use self::map::{LogMapper, LoggedMap, NewLogMapper};
 
 use self::change::Done;
 use self::session::Session;
@@ -191,14 +192,14 @@ pub enum Verb {
     },
 }
 
-/// Runs a command.
+/// Runs a command. `new_mapper` makes maps from logs.
 ///
 /// # Errors
 /// The command failed, or its options are invalid.
-pub fn run(verb: Verb, options: &Options) -> Result<(), Failure> {
+pub fn run(verb: Verb, options: &Options, new_mapper: NewLogMapper) -> Result<(), Failure> {
     runtime()?.block_on(async {
         let mut session = Session::new(options);
-        let done = carry_out(verb, &mut session).await;
+        let done = carry_out(verb, &mut session, new_mapper).await;
         session.end(done).await
     })
 }
@@ -226,7 +227,11 @@ impl Verb {
 }
 
 /// Each command checks its options before it uses the connection.
-async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure> {
+async fn carry_out(
+    verb: Verb,
+    session: &mut Session<'_>,
+    new_mapper: NewLogMapper,
+) -> Result<(), Failure> {
     let json = session.options.json;
     match verb {
         Verb::Devices(options) => devices::run(&session.mediator().await?, &options, json).await,
@@ -291,7 +296,7 @@ async fn carry_out(verb: Verb, session: &mut Session<'_>) -> Result<(), Failure>
             location::run(session.client().await?, options, json).await
         }
         Verb::Halt(options) => halt::run(session.client().await?, &options, json).await,
-        Verb::Map(options) => map::run(session, options, json).await,
+        Verb::Map(options) => map::run(session, options, json, new_mapper).await,
         Verb::Robot(options) => {
             let options = options.checked(json)?;
             robot::run(session.client().await?, options, json).await

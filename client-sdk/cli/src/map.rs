@@ -9,6 +9,9 @@ mod laser;
 mod make;
 mod show;
 
+pub(crate) use self::make::Measured;
+pub use self::make::{LogMapper, LoggedMap, NewLogMapper};
+
 /// Options of `amber map`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -32,10 +35,15 @@ pub(super) async fn run(
     session: &mut Session<'_>,
     options: Options,
     json: bool,
+    new_mapper: NewLogMapper,
 ) -> Result<(), Failure> {
     match options.verb {
         Verb::Make(options) => {
-            let options = options.checked(json)?;
+            let (options, files) = options.checked(json)?;
+            if options.is_from_log() {
+                return make::of_log(&options, &files, json, new_mapper);
+            }
+            let options = (options, files);
             make::run(session.client().await?, options, json).await
         }
         Verb::Show(options) => {

@@ -8,6 +8,7 @@
 //!
 //! The command itself waits for signals, shows progress and asks for snapshots.
 
+pub(crate) mod drive;
 pub(super) mod export;
 mod feed;
 pub(super) mod info;

@@ -24,7 +24,7 @@ use crate::moving::pilot::{Input, Pilot};
 /// The quality of a pose from the wheels alone, if the scan does not match the map.
 const UNSURE: f64 = 0.5;
 /// The largest valid wheel speed; the original driver also ignored larger ones.
-const MAX_SPEED_MM_S: u32 = 5_000;
+pub(super) const MAX_SPEED_MM_S: u32 = 5_000;
 /// The time between two looks at the path for the board.
 const NOTE_PERIOD: Duration = Duration::from_millis(100);
 

@@ -25,13 +25,17 @@ use amber_terminal::{Failure, note, print, show};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::files::Files;
+pub(crate) use self::log::Measured;
+pub use self::log::{LogMapper, LoggedMap, NewLogMapper};
 use self::screen::Screen;
 use self::shown::{Made, Shown};
 use crate::drive::{self, Hands};
 use crate::end::End;
 use crate::lease::{self, Hold};
 
+mod carmen;
 mod files;
+mod log;
 mod picture;
 mod screen;
 mod shown;
@@ -53,6 +57,7 @@ to its axes.
 Examples:
   amber map make -o flat --drive --live
   amber map make -o flat --explore --for 300
+  amber map make -o flat --from drive.mcap
   amber driver location --laser-offset-mm 100 --map flat.roson";
 
 /// Who drives, for people.
@@ -88,6 +93,9 @@ pub(super) struct Options {
     /// Take over from a program that drives the robot
     #[arg(long, requires = "driver")]
     take_over: bool,
+    /// Make the map of a recorded drive instead: a recording by `amber record`, or a CARMEN log
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["driver", "live", "time", "mapping"])]
+    from: Option<PathBuf>,
     /// Draw the map while it grows
     #[arg(long)]
     live: bool,
@@ -213,6 +221,11 @@ impl Options {
         Ok((self, files))
     }
 
+    /// Whether the map is that of a recorded drive.
+    pub(super) fn is_from_log(&self) -> bool {
+        self.from.is_some()
+    }
+
     /// The settings of the map.
     fn start(&self) -> StartMap {
         let device = |device: Option<Device>| device.map(|device| device.to_string());
@@ -232,6 +245,19 @@ impl Options {
             length: self.length_mm,
             width: self.width_mm,
         }
+    }
+}
+
+/// Makes the map of a recorded drive.
+pub(super) fn of_log(
+    options: &Options,
+    files: &Files,
+    json: bool,
+    new_mapper: NewLogMapper,
+) -> Result<(), Failure> {
+    match &options.from {
+        Some(path) => log::run(options, files, path, json, new_mapper),
+        None => Ok(()),
     }
 }
 

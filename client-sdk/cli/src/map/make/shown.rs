@@ -30,9 +30,21 @@ pub(super) struct Shown {
     /// Missing data, at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
+    /// The part of a log that was read, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<f64>,
 }
 
 impl Shown {
+    /// The progress of a map from a log, of which this part was read.
+    pub(super) fn of_log(progress: &Progress, part: f64) -> Self {
+        let time = Duration::from_millis(progress.time());
+        Self {
+            read: Some(rounded(part, 3)),
+            ..Self::new(time, progress, None)
+        }
+    }
+
     /// `trouble` comes before what the driver reports.
     pub(super) fn new(time: Duration, progress: &Progress, trouble: Option<String>) -> Self {
         let pose: MapPose = progress.location.map(MapPose::from).unwrap_or_default();
@@ -49,6 +61,7 @@ impl Shown {
             matching: rounded(pose.quality, 2),
             exploring: exploring(progress.exploration()),
             trouble: trouble.or_else(|| progress.trouble.clone()),
+            read: None,
         }
     }
 }
@@ -76,9 +89,10 @@ impl Human for Shown {
         if let Some(exploring) = self.exploring {
             line += &format!(", {exploring}");
         }
-        match &self.trouble {
-            Some(trouble) => line + &format!("; {trouble}"),
-            None => line + "; Ctrl-C ends",
+        match (&self.trouble, self.read) {
+            (Some(trouble), _) => line + &format!("; {trouble}"),
+            (None, Some(part)) => line + &format!("; {:.0} % of the log read", 100.0 * part),
+            (None, None) => line + "; Ctrl-C ends",
         }
     }
 }
