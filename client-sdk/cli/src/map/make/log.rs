@@ -32,7 +32,8 @@ const MAX_MOUNT_M: f64 = 2.0;
 pub(crate) enum Measured {
     /// A scan, when it arrived.
     Scan(SystemTime, Scan),
-    /// Wheel speeds.
+    /// Wheel speeds, of recordings only.
+    #[cfg_attr(not(feature = "record"), allow(dead_code))]
     Wheels(SystemTime, WheelSpeeds),
     /// Where the robot is by its wheels.
     Odometry(SystemTime, Pose),
