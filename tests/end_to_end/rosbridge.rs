@@ -92,18 +92,28 @@ fn programs_of_the_client_libraries_send_goals_and_get_the_results() {
         ("node", &library[..], &by_node[..], 1.4),
         ("python3", &python, &by_python, 3.5),
     ] {
-        let Some(report) = report(&folder, program, library, drive) else {
+        let mut reports = Vec::new();
+        // On a busy machine, the program may be silent for too long. It sends the goal again. A real
+        // error is repeatable.
+        while reports.len() < 4
+            && let Some(report) = report(&folder, program, library, drive)
+        {
+            let why = report["result"]["error_msg"].as_str().unwrap_or_default();
+            let was_late = why.contains("silent for too long");
+            reports.push(report);
+            if !was_late {
+                break;
+            }
+        }
+        let Some(last) = reports.last() else {
             continue;
         };
-        assert_eq!(report["end"], "succeeded", "{program}: {report}");
-        assert!(
-            report["feedback"].as_u64().unwrap() > 5,
-            "{program}: {report}"
-        );
-        assert!(
-            report["farthest_m"].as_f64().unwrap() > 1.0,
-            "{program}: {report}"
-        );
+        assert_eq!(last["end"], "succeeded", "{program}: {reports:?}");
+        let feedback = reports.iter().filter_map(|it| it["feedback"].as_u64());
+        assert!(feedback.sum::<u64>() > 5, "{program}: {reports:?}");
+        let farthest_m = reports.iter().filter_map(|it| it["farthest_m"].as_f64());
+        let farthest_m = farthest_m.fold(0.0, f64::max);
+        assert!(farthest_m > 1.0, "{program}: {reports:?}");
         let state = robot.state();
         let distance_m = (state.x_m - x_m).hypot(state.y_m - 1.0);
         assert!(distance_m < 0.4, "{program}: {distance_m} m");
