@@ -24,6 +24,8 @@
 //! computes: it has no sockets, files, clocks or tasks, and gets the time as an
 //! argument. IO code uses sockets, files, clocks and processes.
 
+#![warn(missing_docs)]
+
 pub mod codec;
 pub mod feed;
 pub mod frame;

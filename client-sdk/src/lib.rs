@@ -55,6 +55,8 @@
 //! has no sockets, files, clocks or tasks, and gets the time as an argument. IO
 //! code uses them.
 
+#![warn(missing_docs)]
+
 // Generated code has the paths of a program that uses this crate.
 extern crate self as amber_client;
 

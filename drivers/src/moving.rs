@@ -6,7 +6,7 @@
 //!  roboclaw <-------------------- speeds ----------------------+
 //! ```
 //!
-//! `convert`, `links`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
+//! `convert`, `sources`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
 //! `robot` (the task that owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
 //! command) are IO.
 
@@ -15,9 +15,9 @@ pub(crate) mod feeds;
 pub(crate) mod guard;
 pub(crate) mod guarded;
 mod lease;
-pub(crate) mod links;
 pub(crate) mod pilot;
 pub(crate) mod robot;
+pub(crate) mod sources;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod waiting;

@@ -30,7 +30,6 @@ pub(crate) struct RobotFile {
     /// The motion sensors.
     #[serde(deserialize_with = "device")]
     pub(crate) imu: Option<Device>,
-    /// The camera.
     #[serde(deserialize_with = "device")]
     pub(crate) camera: Option<Device>,
     /// The pose on the map.

@@ -350,7 +350,6 @@ impl Drop for Running {
     }
 }
 
-/// The lines of a stream.
 pub fn lines_of(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     // Ends and closes the pipe when the receiver is dropped.

@@ -157,7 +157,6 @@ fn refused(mediator: &Mediator, args: &[&str]) -> String {
     error
 }
 
-/// The next event of a device.
 #[track_caller]
 fn next_of(events: &mut Running, device: &str) -> String {
     loop {

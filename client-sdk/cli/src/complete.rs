@@ -14,7 +14,6 @@ use super::{customs, descriptions, names};
 /// A candidate for the next word, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The word.
     pub word: String,
     /// A short explanation.
     pub about: String,

@@ -124,7 +124,6 @@ pub(super) fn of(device_type: DeviceType, method: &str) -> &'static Custom {
     CUSTOMS.iter().find(is).unwrap_or(&USUAL)
 }
 
-/// The aliases of a device.
 pub(super) fn aliases(device_type: DeviceType) -> impl Iterator<Item = &'static Alias> {
     (ALIASES.iter()).filter(move |alias| alias.device_type == device_type)
 }

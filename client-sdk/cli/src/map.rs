@@ -40,11 +40,10 @@ pub(super) async fn run(
     match options.verb {
         Verb::Make(options) => {
             let (options, files) = options.checked(json)?;
-            if options.is_from_log() {
-                return make::of_log(&options, &files, json, new_mapper);
+            match options.log() {
+                Some(log) => make::of_log(&options, &files, log, json, new_mapper),
+                None => make::run(session.client().await?, (options, files), json).await,
             }
-            let options = (options, files);
-            make::run(session.client().await?, options, json).await
         }
         Verb::Show(options) => {
             let options = options.checked(json)?;

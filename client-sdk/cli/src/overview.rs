@@ -42,7 +42,6 @@ impl Overview {
         })
     }
 
-    /// The process of a driver.
     pub(crate) fn process_of(&self, driver: &Driver) -> Option<&ProcessUsage> {
         let mut processes = self.processes.iter();
         processes.find(|it| driver.pid == Some(it.pid) && it.device.is_some())

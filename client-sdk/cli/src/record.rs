@@ -35,7 +35,7 @@ use amber_reflect::Schemas;
 use amber_terminal::{Failure, note, show};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use self::feed::Feed;
+use self::feed::OpenFeed;
 use self::intake::Intake;
 use self::names::Names;
 use self::progress::Shown;
@@ -158,7 +158,7 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
         true => None,
         false => Some(viewers::converter(client, &options.devices, shape.as_ref()).await),
     };
-    let feed = Feed::open(client, &options.devices, schemas).await?;
+    let feed = OpenFeed::open(client, &options.devices, schemas).await?;
     let mut end = End::new()?;
     let stream = feed.stream.try_clone().map_err(cannot_read)?;
     let intake = Intake::new(stream, options.buffer).map_err(cannot_read)?;

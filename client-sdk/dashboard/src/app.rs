@@ -14,14 +14,14 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
 
+use crate::backlog::{Frame, Mailbox, ROOM, Subject};
 use crate::feeds;
 use crate::frames::{self, Points};
 use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
-use crate::outbox::{Frame, Mailbox, ROOM, Subject};
+use crate::page_client::{self, PageClients, PageOrder};
 use crate::panel;
 use crate::parts::Parts;
-use crate::pilot::{self, PageOrder, Pilots};
 
 /// The hub and its helpers.
 pub(crate) struct App {
@@ -30,7 +30,7 @@ pub(crate) struct App {
     inputs: mpsc::Sender<Input>,
     received: mpsc::Receiver<Input>,
     mailboxes: HashMap<ViewerId, Arc<Mailbox>>,
-    pilots: Pilots,
+    page_clients: PageClients,
     client: Option<Client>,
     connecting: Option<AbortHandle>,
     connected: (mpsc::Sender<Client>, mpsc::Receiver<Client>),
@@ -59,7 +59,7 @@ impl App {
         let new_targets = Arc::new(Notify::new());
         Self {
             hub: Hub::new(mediator.clone(), max_speed_mm_s),
-            pilots: Pilots::new(mediator.clone(), inputs.clone(), new_targets.clone()),
+            page_clients: PageClients::new(mediator.clone(), inputs.clone(), new_targets.clone()),
             mediator,
             inputs,
             received,
@@ -102,7 +102,7 @@ impl App {
             self.hub.close(self.now(), id);
         }
         self.perform();
-        self.pilots.end().await;
+        self.page_clients.end().await;
         if let Some(client) = self.client {
             client.close().await;
         }
@@ -295,7 +295,7 @@ impl App {
                     self.panels.remove(&device).inspect(AbortHandle::abort);
                 }
                 Output::Drive(id, device, speeds) => {
-                    self.pilot(id).drive(device, speeds);
+                    self.page_client(id).drive(device, speeds);
                 }
                 Output::Goal(ticket, device, target) => {
                     self.order(ticket.viewer, PageOrder::Goal(ticket, device, target));
@@ -306,7 +306,7 @@ impl App {
                 Output::Stop(id, device) if self.hub.parts().has_errands(device) => {
                     self.order(id, PageOrder::Stop(device));
                 }
-                Output::Stop(id, device) => self.pilot(id).stop(device),
+                Output::Stop(id, device) => self.page_client(id).stop(device),
                 Output::Halt(id, is_halted) => self.order(id, PageOrder::Halt(is_halted)),
                 Output::TakeOver(id) => self.order(id, PageOrder::TakeOver),
                 Output::EndErrand(id, device) => self.order(id, PageOrder::EndErrand(device)),
@@ -316,7 +316,7 @@ impl App {
                     self.order(ticket.viewer, call);
                 }
                 Output::Leave(id) => {
-                    self.pilots.leave(id);
+                    self.page_clients.leave(id);
                     if let Some(mailbox) = self.mailboxes.remove(&id) {
                         let dropped = mailbox.dropped();
                         tracing::debug!(page = id.0, dropped, "a page is gone");
@@ -327,15 +327,14 @@ impl App {
     }
 
     fn order(&mut self, id: ViewerId, order: PageOrder) {
-        if !self.pilot(id).order(order) {
+        if !self.page_client(id).order(order) {
             self.hub.notice(id, "dropped: too many pending requests");
         }
     }
 
-    /// The client of a page.
-    fn pilot(&mut self, id: ViewerId) -> &pilot::Handle {
+    fn page_client(&mut self, id: ViewerId) -> &page_client::Handle {
         let (parts, name) = (self.hub.parts(), self.hub.name(id));
-        self.pilots.handle(id, parts, name)
+        self.page_clients.handle(id, parts, name)
     }
 
     /// Starts and stops the tasks that send requests to the mediator and the devices.

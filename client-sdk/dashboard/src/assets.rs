@@ -3,9 +3,7 @@
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
-    /// Its path.
     pub path: &'static str,
-    /// Its type.
     pub content_type: &'static str,
     /// Its contents.
     pub bytes: &'static [u8],

@@ -17,7 +17,7 @@ use bytes::{BufMut, BytesMut};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::outbox::Frame;
+use crate::backlog::Frame;
 use crate::parts::{Parts, Problems};
 
 /// The first four bytes of a binary frame, as a little-endian number. The rest are `f32` in the
@@ -39,7 +39,6 @@ pub fn text(value: &Value) -> Frame {
     Frame::Text(value.to_string())
 }
 
-/// A scan.
 pub fn scan(kind: Points, places: &[Place]) -> Frame {
     let numbers = places.iter().flat_map(|&(x, y)| [x as f32, y as f32]);
     binary(kind, numbers)

@@ -20,12 +20,12 @@ use amber_scene::{Drive, Part};
 use amber_web::Role;
 use serde_json::{Value, json};
 
+use crate::backlog::{Frame, Subject};
 use crate::frames;
 use crate::limits::{
     FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
     MOTION_LIFE,
 };
-use crate::outbox::{Frame, Subject};
 use crate::parts::{Parts, is_up};
 
 mod said;

@@ -12,8 +12,8 @@ use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
+use crate::backlog::{Frame, Mailbox, Subject};
 use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
-use crate::outbox::{Frame, Mailbox, Subject};
 use amber_web::Role;
 
 /// An input of the hub.

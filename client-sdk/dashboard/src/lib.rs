@@ -1,9 +1,9 @@
 //! The dashboard: a web page that shows a robot and drives it.
 //!
 //! ```text
-//!   page  -- WebSocket --  viewer  -->  hub (PURE)  -->  pilots: one client per page that drives
+//!   page  -- WebSocket --  viewer  -->  hub (PURE)  -->  page clients: one client per page that drives
 //!   page  -- WebSocket --  viewer  <--   |    ^     <--  feeds: one client for what all pages show
-//!                          outbox        seat           panels: any device by its description
+//!                          backlog        seat           panels: any device by its description
 //! ```
 //!
 //! - **Measurements** are requested once for all pages, and only while a page is open. A page gets
@@ -24,17 +24,17 @@ use amber_web::{Access, Origins, Own, Tokens, place};
 use tokio::sync::mpsc;
 
 pub mod assets;
+pub mod backlog;
 pub mod frames;
 pub mod hub;
 pub mod limits;
-pub mod outbox;
 pub mod parts;
 
 mod app;
 mod feeds;
 mod input;
+mod page_client;
 mod panel;
-mod pilot;
 mod qr;
 mod server;
 mod viewer;

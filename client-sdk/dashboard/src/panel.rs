@@ -16,12 +16,12 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::backlog::Subject;
 use crate::feeds;
 use crate::frames::{self, state_name};
 use crate::hub::{PanelFrame, Permission};
 use crate::input::Input;
 use crate::limits::{DRIVERS_PERIOD, MAX_VALUE, PANEL_PERIOD, PANEL_POLL};
-use crate::outbox::Subject;
 
 /// Lines of the log that a panel shows: they fill its place.
 const LINES: u32 = 30;

@@ -7,7 +7,6 @@ use serde::Serialize;
 /// The devices that the page shows together: of each type, the one with the lowest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The wheels.
     pub wheels: Option<Device>,
     /// Drives like the wheels, and stops before obstacles.
     pub guard: Option<Device>,
@@ -19,7 +18,6 @@ pub struct Parts {
     pub imu: Option<Device>,
     /// Drives to targets.
     pub targets: Option<Device>,
-    /// The servos.
     pub servos: Option<Device>,
     /// Makes maps.
     pub mapping: Option<Device>,

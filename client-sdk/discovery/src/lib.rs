@@ -7,6 +7,8 @@
 //!
 //! The crate `mdns-sd` implements the protocol, in its own thread.
 
+#![warn(missing_docs)]
+
 mod robot;
 #[cfg(target_os = "linux")]
 mod sockets;

@@ -20,7 +20,6 @@ const MIDDLE_MS: i64 = 50;
 /// A message for Foxglove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The topic.
     pub topic: String,
     /// Its type.
     pub schema: Schema,
@@ -57,7 +56,6 @@ impl Converter {
         Self::default()
     }
 
-    /// The shape of the robot.
     pub fn set_shape(&mut self, shape: &robot::Shape) {
         let laser = shape.roles.iter().find(|it| it.role == "laser");
         self.mounted = laser.map_or(0, |it| it.id);

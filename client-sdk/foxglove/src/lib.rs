@@ -41,7 +41,7 @@ pub use converter::{Converter, Published};
 pub use schema::Schema;
 
 /// The messages, by the public schemas.
-#[allow(missing_docs, unreachable_pub)]
+#[allow(unreachable_pub)]
 pub mod messages {
     include!(concat!(env!("OUT_DIR"), "/foxglove.rs"));
 }

@@ -1,7 +1,7 @@
 //! `amber foxglove`: shows a live robot in Foxglove or Lichtblick. IO.
 //!
 //! ```text
-//!   viewer  -- WebSocket --  session  -->  hub (PURE)  -->  feeds: one client of the mediator
+//!   viewer  -- WebSocket --  session  -->  hub (PURE)  -->  upstreams: one client of the mediator
 //!                            mailbox  <--   |    ^     <--
 //!                                         catalog, converter
 //! ```
@@ -15,7 +15,6 @@
 
 mod app;
 mod catalog;
-mod feeds;
 mod hub;
 mod input;
 mod limits;
@@ -23,6 +22,7 @@ mod protocol;
 mod server;
 mod services;
 mod session;
+mod upstream;
 
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -7,11 +7,9 @@ pub enum Schema {
     FrameTransforms,
     /// A map of cells.
     Grid,
-    /// A scan.
     LaserScan,
     /// A line of a log.
     Log,
-    /// A pose.
     PoseInFrame,
     /// Several poses.
     PosesInFrame,

@@ -21,7 +21,6 @@ const WALL_HEIGHT_M: f64 = 0.3;
 const THIN_WALL_M: f64 = 0.02;
 /// The path lies a bit above the floor.
 const PATH_HEIGHT_M: f64 = 0.02;
-/// The width of the path.
 const PATH_WIDTH_M: f64 = 0.03;
 /// The radius of a target that has none.
 const TARGET_M: f64 = 0.05;
@@ -65,7 +64,6 @@ pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>, is_known: boo
     })
 }
 
-/// The walls of a map.
 pub(crate) fn walls(map: &Map, time_ns: u64) -> SceneUpdate {
     let widths = map.thicknesses_m.iter().copied();
     let walls = map.walls.iter().zip(widths.chain(std::iter::repeat(0.0)));

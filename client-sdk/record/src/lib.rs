@@ -36,6 +36,8 @@
 //! - [`Messages`] reads one, [`Info`] sums it up, [`recover`] repairs it, [`Table`] exports it.
 //! - [`play`] finds the messages of a time, and the recorded answers.
 
+#![warn(missing_docs)]
+
 mod chunk;
 mod companion;
 mod damage;

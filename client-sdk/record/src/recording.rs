@@ -84,7 +84,7 @@ pub struct Recording<W> {
     schemas: Arc<Schemas>,
     devices: HashMap<DeviceType, (Descriptors, u16)>,
     unknown: Option<u16>,
-    channels: HashMap<Key, Channel, RandomState>,
+    channels: HashMap<Key, FrameChannel, RandomState>,
     companion: Option<Box<dyn Companion>>,
     /// The schemas and channels of the companion.
     beside: (HashMap<&'static str, u16>, HashMap<String, u16>),
@@ -136,7 +136,7 @@ impl Key {
 
 /// A channel of frames.
 #[derive(Clone, Copy, Debug)]
-struct Channel {
+struct FrameChannel {
     id: u16,
     form: Form,
     /// When the companion gets the next message; never if it does not read this channel.
@@ -373,7 +373,7 @@ impl<W: Write> Recording<W> {
             dropped: !frame.dropped.is_empty(),
             kind: topic::kind_of(frame.message),
         };
-        let Channel { id, form, due_ns } = match self.channels.get(&key) {
+        let FrameChannel { id, form, due_ns } = match self.channels.get(&key) {
             Some(known) => *known,
             None => self.new_channel(key)?,
         };
@@ -429,7 +429,7 @@ impl<W: Write> Recording<W> {
         (self.writer).add(channel_id, time_ns, |out| out.extend_from_slice(data))
     }
 
-    fn new_channel(&mut self, key: Key) -> Result<Channel, Error> {
+    fn new_channel(&mut self, key: Key) -> Result<FrameChannel, Error> {
         let Key {
             device,
             direction,
@@ -469,14 +469,14 @@ impl<W: Write> Recording<W> {
         let about = BTreeMap::from_iter(about);
         let id = (self.writer).add_channel(schema, &topic, PROTOBUF, &about)?;
         let due_ns = key.due_ns(self.companion.as_deref());
-        let channel = Channel { id, form, due_ns };
+        let channel = FrameChannel { id, form, due_ns };
         self.channels.insert(key, channel);
         Ok(channel)
     }
 
     /// The channel of frames for which there are too many channels already.
-    fn other_channel(&mut self) -> Result<Channel, Error> {
-        Ok(Channel {
+    fn other_channel(&mut self) -> Result<FrameChannel, Error> {
+        Ok(FrameChannel {
             id: self.fact("/amber/other", Descriptors::unknown)?,
             form: Form::Opaque,
             due_ns: None,

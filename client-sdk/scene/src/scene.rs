@@ -28,7 +28,6 @@ pub enum Ground {
 /// The pose of the robot and its quality.
 #[derive(Clone, Debug)]
 pub struct Located {
-    /// The pose.
     pub pose: MapPose,
     /// Drivers of the original system do not have it.
     pub quality: Option<Quality>,
@@ -45,7 +44,6 @@ impl Located {
 /// The whole drawing.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// The map.
     pub map: Part<Arc<Ground>>,
     /// The robot.
     pub located: Part<Located>,

@@ -14,7 +14,6 @@ const FAILURES: u32 = 2;
 /// The last answers.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The map.
     pub map: Kept<Arc<Ground>>,
     /// The hypotheses of the location driver.
     pub particles: Kept<Vec<Particle>>,

@@ -12,7 +12,7 @@
 //! - `place` opens the address, with a clear error, and ends the command at a signal.
 //! - `Server` accepts connections, and passes their requests on.
 //! - `socket` turns a request into a WebSocket.
-//! - `outbox` has what waits for a peer, and `mailbox` sends it.
+//! - `backlog` has what waits for a peer, and `mailbox` sends it.
 //! - `calls` sends the requests of pages and viewers to devices.
 //!
 //! Hyper serves HTTP, because WebSockets and a handful of paths need no framework: axum would add
@@ -26,11 +26,11 @@ pub mod places;
 pub mod websocket;
 
 #[cfg(feature = "server")]
+pub mod backlog;
+#[cfg(feature = "server")]
 pub mod calls;
 #[cfg(feature = "server")]
 pub mod mailbox;
-#[cfg(feature = "server")]
-pub mod outbox;
 #[cfg(feature = "server")]
 pub mod place;
 #[cfg(feature = "server")]

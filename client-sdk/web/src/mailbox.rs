@@ -1,4 +1,4 @@
-//! The outbox of a page or viewer, shared by what fills it and the task that sends. IO.
+//! The backlog of a page or viewer, shared by what fills it and the task that sends. IO.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::outbox::{Frame, Outbox, Room};
+use crate::backlog::{Backlog, Frame, Room};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Mailbox<C> {
-    outbox: Mutex<Outbox<C>>,
+    backlog: Mutex<Backlog<C>>,
     filled: Notify,
 }
 
@@ -34,13 +34,13 @@ impl<C: Ord> Mailbox<C> {
     #[must_use]
     pub fn new(room: Room) -> Self {
         Self {
-            outbox: Mutex::new(Outbox::new(room)),
+            backlog: Mutex::new(Backlog::new(room)),
             filled: Notify::new(),
         }
     }
 
     /// Changes what waits.
-    pub fn change(&self, change: impl FnOnce(&mut Outbox<C>)) {
+    pub fn change(&self, change: impl FnOnce(&mut Backlog<C>)) {
         change(&mut self.lock());
         self.filled.notify_one();
     }
@@ -87,9 +87,9 @@ impl<C: Ord> Mailbox<C> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Outbox<C>> {
+    fn lock(&self) -> MutexGuard<'_, Backlog<C>> {
         // No code that holds the lock can panic.
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -18,7 +18,7 @@ pub mod session;
 pub mod split;
 
 /// The messages that the gateway uses, generated from `messages.proto`.
-#[allow(missing_docs, unreachable_pub)]
+#[allow(unreachable_pub)]
 pub mod messages {
     include!(concat!(env!("OUT_DIR"), "/amber.apollo.rs"));
 }

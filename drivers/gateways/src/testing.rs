@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_navigation::kinematics::SkidSteer;
-use amber_robot::robot::{Order, Robot};
+use amber_robot::robot::{Robot, UserOrder};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -41,7 +41,7 @@ pub(crate) fn with_file<T>(text: &str, checked: impl FnOnce(PathBuf) -> T) -> T 
 /// A machine on a virtual clock, and all its outputs with their times.
 pub(crate) struct Bench<M> {
     pub(crate) machine: M,
-    pub(crate) outbox: Outputs,
+    pub(crate) out: Outputs,
     pub(crate) now: Duration,
     outputs: Vec<(Duration, Output)>,
 }
@@ -53,11 +53,11 @@ impl<M: Machine> Bench<M> {
     pub(crate) fn new(machine: M) -> Self {
         let mut bench = Self {
             machine,
-            outbox: Outputs::default(),
+            out: Outputs::default(),
             now: Duration::ZERO,
             outputs: Vec::new(),
         };
-        bench.machine.start(bench.clock(), &mut bench.outbox);
+        bench.machine.start(bench.clock(), &mut bench.out);
         bench.collect();
         bench
     }
@@ -69,20 +69,19 @@ impl<M: Machine> Bench<M> {
             bytes,
         };
         let now = self.clock();
-        self.machine
-            .handle_datagram(now, datagram, &mut self.outbox);
+        self.machine.handle_datagram(now, datagram, &mut self.out);
         self.collect();
     }
 
     pub(crate) fn event(&mut self, event: Event) {
         let now = self.clock();
-        self.machine.handle_event(now, event, &mut self.outbox);
+        self.machine.handle_event(now, event, &mut self.out);
         self.collect();
     }
 
     pub(crate) fn stop(&mut self) {
         let now = self.clock();
-        self.machine.stop(now, &mut self.outbox);
+        self.machine.stop(now, &mut self.out);
         self.collect();
     }
 
@@ -95,7 +94,7 @@ impl<M: Machine> Bench<M> {
             assert!(idle < 100, "a timeout that is due again and again");
             self.now = self.now.max(due);
             let now = self.clock();
-            self.machine.handle_timeout(now, &mut self.outbox);
+            self.machine.handle_timeout(now, &mut self.out);
             self.collect();
         }
         self.now = end;
@@ -123,7 +122,7 @@ impl<M: Machine> Bench<M> {
     pub(crate) fn take_drives(&mut self) -> Vec<(u64, WheelSpeeds)> {
         let outputs = self.take().into_iter();
         let drives = outputs.filter_map(|(at, output)| match output {
-            Output::Order(_, Order::Drive(_, speeds)) => Some((at, speeds)),
+            Output::Order(_, UserOrder::Drive(_, speeds)) => Some((at, speeds)),
             _ => None,
         });
         drives.collect()
@@ -133,7 +132,7 @@ impl<M: Machine> Bench<M> {
     pub(crate) fn take_targets(&mut self) -> Vec<(u64, Vec<Target>)> {
         let outputs = self.take().into_iter();
         let targets = outputs.filter_map(|(at, output)| match output {
-            Output::Order(_, Order::Targets(_, targets)) => Some((at, targets)),
+            Output::Order(_, UserOrder::Targets(_, targets)) => Some((at, targets)),
             _ => None,
         });
         targets.collect()
@@ -141,7 +140,7 @@ impl<M: Machine> Bench<M> {
 
     /// How often something was dropped for this reason.
     pub(crate) fn count(&self, reason: &str) -> u64 {
-        self.outbox.tally.count(reason)
+        self.out.tally.count(reason)
     }
 
     fn clock(&self) -> Now {
@@ -152,7 +151,7 @@ impl<M: Machine> Bench<M> {
     }
 
     fn collect(&mut self) {
-        while let Some(output) = self.outbox.take() {
+        while let Some(output) = self.out.take() {
             self.outputs.push((self.now, output));
         }
     }

@@ -88,7 +88,6 @@ pub enum RosMapError {
     Value {
         /// The key in the YAML file.
         key: &'static str,
-        /// The problem.
         problem: String,
     },
     /// The map is too large, or too far away.

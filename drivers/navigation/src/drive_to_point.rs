@@ -198,7 +198,6 @@ pub enum Skipped {
     Invalid,
 }
 
-/// An event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// A target was visited.
@@ -433,7 +432,6 @@ impl DriveToPoint {
         &self.visited
     }
 
-    /// The skipped targets.
     #[must_use]
     pub fn skipped_targets(&self) -> &[(Target, Skipped)] {
         &self.skipped

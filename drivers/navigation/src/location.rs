@@ -102,7 +102,6 @@ const MIN_VARIANCE: [f64; 3] = [1e-6, 1e-6, 1e-6];
 pub struct Estimate {
     /// The time of the pose.
     pub time: Duration,
-    /// The pose.
     pub pose: Pose,
     /// 0 to 1: below 0.3 while the pose is not known, above 0.9 while it is known well.
     pub quality: f64,
@@ -120,7 +119,6 @@ pub struct Estimate {
 /// Where the robot is, as somebody says, with standard deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hint {
-    /// The pose.
     pub pose: Pose,
     /// The error of the position in metres.
     pub sigma_m: f64,
@@ -357,7 +355,6 @@ impl Location {
         self.filter.particles()
     }
 
-    /// The map.
     #[must_use]
     pub fn map(&self) -> &LocationMap {
         &self.map

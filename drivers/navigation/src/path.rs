@@ -41,7 +41,6 @@ impl Path {
         Some(new)
     }
 
-    /// The points.
     #[must_use]
     pub fn points(&self) -> &[Point] {
         &self.points

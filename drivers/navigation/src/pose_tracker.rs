@@ -130,7 +130,6 @@ impl PoseTracker {
         self.anchor = Some((time, blended, reckoned));
     }
 
-    /// The pose now.
     #[must_use]
     pub fn pose(&self, now: Duration, motion: &Odometry) -> Tracked {
         let Some((time, mapped, was)) = self.anchor else {

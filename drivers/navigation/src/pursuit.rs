@@ -125,7 +125,6 @@ impl Follower {
         }
     }
 
-    /// The path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

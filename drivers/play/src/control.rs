@@ -69,7 +69,6 @@ pub struct Gap {
     pub last_ns: u64,
     /// The number of missing messages.
     pub messages: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 

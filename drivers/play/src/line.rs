@@ -18,7 +18,6 @@ pub(crate) fn status(status: &Status) -> String {
     )
 }
 
-/// A gap.
 pub(crate) fn gap(gap: &Gap) -> String {
     let seconds = gap.last_ns.saturating_sub(gap.first_ns) as f64 / 1e9;
     let messages = match gap.messages {

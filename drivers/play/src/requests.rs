@@ -27,7 +27,6 @@ pub(crate) struct Requests {
 pub(crate) enum Meaning {
     /// It requests a value. The number is for [`Requests::value`] and [`Requests::refusal`].
     Ask(Option<usize>),
-    /// A command.
     Command,
     /// It starts a stream.
     Start,

@@ -4,7 +4,7 @@ use amber_proto::{Device, DeviceMessage, DeviceType, pid_follow_trajectory};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::robot::Order;
+use crate::robot::UserOrder;
 
 /// A motion that continues without further commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,10 @@ impl Errand {
 
     /// The order that ends it.
     #[must_use]
-    pub fn end(self) -> Order {
+    pub fn end(self) -> UserOrder {
         match self {
-            Self::Targets(device) => Order::Targets(device, Vec::new()),
-            Self::Trajectory(device) => Order::Message(device, stop_trajectory()),
+            Self::Targets(device) => UserOrder::Targets(device, Vec::new()),
+            Self::Trajectory(device) => UserOrder::Message(device, stop_trajectory()),
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::controls::Seat;
 use crate::limits::{LEASE_PERIOD, MEDIATOR_RETRY, MOTION_DEADLINE, MOTION_LIFE, SEAT_HOLD};
-use crate::robot::Order;
+use crate::robot::UserOrder;
 use crate::trips::Trips;
 
 /// The newest motion of a user. Its sender is dropped when the user is gone.
@@ -75,7 +75,6 @@ impl Hands {
         })
     }
 
-    /// The client.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
@@ -135,18 +134,18 @@ impl Hands {
     }
 
     /// Carries an order out; returns those that concern the caller: messages, and maps to save.
-    pub async fn perform(&mut self, order: Order) -> Option<Order> {
+    pub async fn perform(&mut self, order: UserOrder) -> Option<UserOrder> {
         match order {
-            Order::Drive(device, speeds) => self.send_speeds(device, speeds).await,
-            Order::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
+            UserOrder::Drive(device, speeds) => self.send_speeds(device, speeds).await,
+            UserOrder::Stop(device) if device.device_type == DeviceType::DRIVE_TO_POINT => {
                 self.trips.supersede(device);
                 let driver = DriveToPoint::new(self.without_waiting(device));
                 self.report.sent(device, &driver.stop().await);
                 self.claims.release(device);
             }
-            Order::Stop(device) => self.send_speeds(device, WheelSpeeds::STOP).await,
-            Order::Halt(is_halted) => self.halt(is_halted),
-            Order::Targets(device, targets) => {
+            UserOrder::Stop(device) => self.send_speeds(device, WheelSpeeds::STOP).await,
+            UserOrder::Halt(is_halted) => self.halt(is_halted),
+            UserOrder::Targets(device, targets) => {
                 self.trips.supersede(device);
                 // The end of an errand: the targets of others are no business of this user.
                 let may = match targets.is_empty() {
@@ -162,16 +161,16 @@ impl Hands {
                     self.claims.release(device);
                 }
             }
-            Order::Here(device, known) => {
+            UserOrder::Here(device, known) => {
                 let driver = LocationService::new(self.without_waiting(device));
                 self.report.sent(device, &driver.set_pose(known).await);
             }
-            Order::Trip(device, trip, targets) => match self.begin(device).await {
+            UserOrder::Trip(device, trip, targets) => match self.begin(device).await {
                 Ok(()) => self.trips.begin(&self.client, device, trip, targets),
                 Err(error) => self.trips.refuse(trip, error.to_string()).await,
             },
-            Order::CancelTrip(trip) => self.trips.cancel(trip),
-            Order::Message(..) | Order::SaveMap(..) => return Some(order),
+            UserOrder::CancelTrip(trip) => self.trips.cancel(trip),
+            UserOrder::Message(..) | UserOrder::SaveMap(..) => return Some(order),
         }
         None
     }

@@ -14,7 +14,7 @@ use amber_values::WheelSpeeds;
 use crate::controls::{Controls, Occupied, Seat};
 use crate::errand::Errand;
 use crate::limits::{MOTION_LIFE, SEAT_HOLD};
-use crate::robot::{Order, Robot, User};
+use crate::robot::{Robot, User, UserOrder};
 
 /// The controls of Amber's robots.
 #[derive(Debug)]
@@ -164,13 +164,13 @@ impl Helm {
 
     /// The next order to send, and its user. Call it until it returns `None`: after each change,
     /// and when [`Helm::next_due`] has come.
-    pub fn poll(&mut self, now: Duration) -> Option<(User, Order)> {
+    pub fn poll(&mut self, now: Duration) -> Option<(User, UserOrder)> {
         if let Some((user, errand)) = self.ended.pop_front() {
             return Some((user, errand.end()));
         }
         let order = self.wheels.iter_mut().find_map(|(&device, controls)| {
             let (user, speeds) = controls.poll(now)?;
-            Some((user, Order::Drive(device, speeds)))
+            Some((user, UserOrder::Drive(device, speeds)))
         });
         if order.is_none() {
             // Users may name any device: devices that no user drives take no memory.
@@ -280,7 +280,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn polled(helm: &mut Helm, now: u64) -> Vec<(User, Order)> {
+    fn polled(helm: &mut Helm, now: u64) -> Vec<(User, UserOrder)> {
         std::iter::from_fn(|| helm.poll(ms(now))).collect()
     }
 
@@ -292,11 +292,11 @@ mod tests {
         assert_eq!(helm.begin(ms(10), B, TARGETS), Err(Occupied));
         assert_eq!(helm.begin(ms(10), B, PATH), Err(Occupied));
         assert_eq!(helm.drive(ms(10), B, OTHER_ROBOT, GO), Ok(()));
-        let go = |user, device| (user, Order::Drive(device, GO));
+        let go = |user, device| (user, UserOrder::Drive(device, GO));
         assert_eq!(polled(&mut helm, 10), [go(A, WHEELS), go(B, OTHER_ROBOT)]);
         // The same user changes the device: the first one stops.
         assert_eq!(helm.drive(ms(20), A, GUARDED, GO), Ok(()));
-        let expected = [(A, Order::Drive(WHEELS, STOP)), go(A, GUARDED)];
+        let expected = [(A, UserOrder::Drive(WHEELS, STOP)), go(A, GUARDED)];
         assert_eq!(polled(&mut helm, 20), expected);
         assert!(helm.is_driven_by(A) && helm.is_driven_by(B));
     }
@@ -311,13 +311,16 @@ mod tests {
         let end = |user| (user, TARGETS.end());
         assert_eq!(
             polled(&mut helm, 1000),
-            [end(A), (B, Order::Drive(WHEELS, GO))]
+            [end(A), (B, UserOrder::Drive(WHEELS, GO))]
         );
         assert!(!helm.is_driven_by(A));
 
         // The wheels stop for an errand, and an errand for another one.
         assert_eq!(helm.begin(ms(1100), B, PATH), Ok(()));
-        assert_eq!(polled(&mut helm, 1100), [(B, Order::Drive(WHEELS, STOP))]);
+        assert_eq!(
+            polled(&mut helm, 1100),
+            [(B, UserOrder::Drive(WHEELS, STOP))]
+        );
         assert_eq!(helm.begin(ms(1200), B, TARGETS), Ok(()));
         assert_eq!(polled(&mut helm, 1200), [(B, PATH.end())]);
         helm.release(A);
@@ -359,8 +362,8 @@ mod tests {
         assert_eq!(helm.drive(ms(200), B, WHEELS, GO), Ok(()));
         helm.vacate(A, other);
         let expected = [
-            (B, Order::Drive(WHEELS, GO)),
-            (A, Order::Drive(OTHER_ROBOT, STOP)),
+            (B, UserOrder::Drive(WHEELS, GO)),
+            (A, UserOrder::Drive(OTHER_ROBOT, STOP)),
         ];
         assert_eq!(polled(&mut helm, 200), expected);
         // An errand may run on without its seat.
@@ -388,7 +391,7 @@ mod tests {
         assert_eq!(helm.begin(ms(0), B, TARGETS), Ok(()));
         polled(&mut helm, 0);
         helm.stop();
-        let expected = [(B, TARGETS.end()), (A, Order::Drive(OTHER_ROBOT, STOP))];
+        let expected = [(B, TARGETS.end()), (A, UserOrder::Drive(OTHER_ROBOT, STOP))];
         assert_eq!(polled(&mut helm, 0), expected);
     }
 }

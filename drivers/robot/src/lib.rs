@@ -1,7 +1,7 @@
 //! What programs share that drive a robot of Amber: gateways, the dashboard, and bridges of a fleet.
 //!
 //! ```text
-//!  a program's sessions -> Helm (who drives, for how long) -> Order -> Users: one client per session
+//!  a program's sessions -> Helm (who drives, for how long) -> UserOrder -> Users: one client per session
 //!                                                             Feeds -> News: measurements, answers
 //! ```
 //!

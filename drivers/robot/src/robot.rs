@@ -27,7 +27,6 @@ pub struct Robot {
     pub targets: Device,
     /// The driver that makes maps.
     pub mapping: Device,
-    /// The battery.
     pub battery: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
@@ -110,11 +109,9 @@ pub enum Topic {
 /// A measurement of a device: of Amber, or of a foreign robot shown as one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
-    /// A scan.
     Scan(Scan),
     /// What the scanner can measure, at first and when it changes. Not every driver tells it.
     Scanner(Box<Scanner>),
-    /// The speeds of the wheels.
     Wheels(WheelSpeeds),
     /// The pose of the robot by its wheels alone, since its driver started, and its motion.
     Odometry(Pose, Twist),
@@ -123,7 +120,6 @@ pub enum Measurement {
     Pose(MapPose),
     /// Acceleration and turn rate.
     Imu(ImuReading),
-    /// The battery.
     Battery(BatteryState),
     /// The targets of DriveToPoint.
     Targets {
@@ -161,7 +157,7 @@ pub struct OrderNumber(pub u64);
 
 /// An order of a user to a device.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum UserOrder {
     /// Wheel speeds. Use [`Helm`](crate::helm::Helm) to decide when.
     Drive(Device, WheelSpeeds),
     /// New targets for DriveToPoint; an empty list stops the robot.
@@ -207,13 +203,13 @@ pub enum TripNews {
 pub enum News {
     /// A device has measured something that is watched.
     Measured(Device, Measurement),
-    /// A `DriverMsg` for a user, after [`Order::Message`].
+    /// A `DriverMsg` for a user, after [`UserOrder::Message`].
     Message(User, Device, Bytes),
     /// A device refuses the motion of a user, for this reason. At most once a second for each.
     Refused(User, String),
     /// A map of a user is saved, or the reason why not.
     Saved(User, u32, Result<(), String>),
-    /// How a trip of a user goes, after [`Order::Trip`].
+    /// How a trip of a user goes, after [`UserOrder::Trip`].
     Trip(User, Trip, TripNews),
 }
 

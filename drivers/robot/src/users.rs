@@ -23,7 +23,7 @@ use crate::controls::Seat;
 use crate::hands::{Hands, Motions, Report, with_ack};
 use crate::limits::{LAST_WORDS, MAX_ORDERS, TELL_AGAIN};
 use crate::motion::{self, Motion};
-use crate::robot::{News, Order, User};
+use crate::robot::{News, User, UserOrder};
 use crate::trips::{Trips, UNREACHABLE};
 
 /// All open users.
@@ -38,7 +38,7 @@ pub struct Users {
 struct Handle {
     /// Only the newest motion matters.
     motion: watch::Sender<Option<(Device, WheelSpeeds)>>,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<UserOrder>,
     refusals: Refusals,
 }
 
@@ -94,12 +94,12 @@ impl Users {
     }
 
     /// Forwards an order; `false` if it is dropped because too many wait.
-    pub fn order(&self, user: User, order: Order) -> bool {
+    pub fn order(&self, user: User, order: UserOrder) -> bool {
         let Some(handle) = self.handles.get(&user) else {
             return false;
         };
         match order {
-            Order::Drive(device, speeds) => {
+            UserOrder::Drive(device, speeds) => {
                 handle.motion.send_replace(Some((device, speeds)));
                 true
             }
@@ -189,7 +189,7 @@ struct Task {
 }
 
 impl Task {
-    async fn run(mut self, mut motions: Motions, mut orders: mpsc::Receiver<Order>) {
+    async fn run(mut self, mut motions: Motions, mut orders: mpsc::Receiver<UserOrder>) {
         let report = Arc::new(self.refusals.clone());
         let (name, seat) = (self.name.clone(), self.seat);
         let trips = Trips::new(self.user, name.clone(), self.news.clone());
@@ -198,7 +198,7 @@ impl Task {
             Ok(hands) => hands,
             Err(trips) => {
                 while let Ok(order) = orders.try_recv() {
-                    if let Order::Trip(_, trip, _) = order {
+                    if let UserOrder::Trip(_, trip, _) = order {
                         trips.refuse(trip, UNREACHABLE.to_owned()).await;
                     }
                 }
@@ -229,12 +229,12 @@ impl Task {
         hands.close().await;
     }
 
-    async fn perform(&mut self, hands: &mut Hands, order: Order) {
+    async fn perform(&mut self, hands: &mut Hands, order: UserOrder) {
         let Some(order) = hands.perform(order).await else {
             return;
         };
         match order {
-            Order::Message(device, message) => {
+            UserOrder::Message(device, message) => {
                 let motion = motion::of(device, Device::MEDIATOR, &message);
                 if let Ok(Motion::Begin(_)) = motion
                     && hands.begin(device).await.is_err()
@@ -246,7 +246,7 @@ impl Task {
                     hands.end(device);
                 }
             }
-            Order::SaveMap(device, number, name) => {
+            UserOrder::SaveMap(device, number, name) => {
                 self.save_map(hands.client(), device, number, name);
             }
             // The hands have carried out the others.
@@ -392,7 +392,7 @@ mod tests {
         users.open(user, "galileo".into());
         for x_m in [1.0, 2.0, 3.0] {
             let target = Target::new(x_m, 0.0);
-            assert!(users.order(user, Order::Targets(device, vec![target])));
+            assert!(users.order(user, UserOrder::Targets(device, vec![target])));
         }
         users.close(user);
         let mut targets = 0;
@@ -411,7 +411,7 @@ mod tests {
         let (mut users, mediator, mut news) = users().await;
         let (user, wheels) = (User(1), Device::new(DeviceType::ROBOCLAW, 0));
         users.open(user, "galileo 10.0.0.7:5".into());
-        users.order(user, Order::Drive(wheels, WheelSpeeds::all(200)));
+        users.order(user, UserOrder::Drive(wheels, WheelSpeeds::all(200)));
         let (mut names, mut commands) = (Vec::new(), Vec::new());
         let served = serve(mediator, |_, message| {
             let command = roboclaw::DriverMsg::decode(message.clone()).unwrap();
@@ -433,9 +433,9 @@ mod tests {
             let refused = Some(News::Refused(user, told.clone()));
             assert_eq!(news.recv().await, refused);
             assert_eq!(users.refused(user), Some(told.clone()));
-            users.order(user, Order::Drive(wheels, WheelSpeeds::STOP));
+            users.order(user, UserOrder::Drive(wheels, WheelSpeeds::STOP));
             // A person asks for this stop.
-            users.order(user, Order::Stop(wheels));
+            users.order(user, UserOrder::Stop(wheels));
             users.end().await;
         };
         tokio::join!(served, scenario);

@@ -71,6 +71,8 @@
 //! pipes of several devices, and `stdio` is the process around it (IO). The
 //! first lines of each module contain PURE or IO.
 
+#![warn(missing_docs)]
+
 use std::error::Error;
 use std::io;
 use std::time::{Duration, Instant};

@@ -58,7 +58,6 @@ impl MarkType {
     }
 }
 
-/// A marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marker {
     /// Its number.

@@ -62,7 +62,6 @@ pub enum Request {
 pub enum Answer {
     /// The request was carried out.
     Done,
-    /// The state.
     State(SimulationState),
     /// The request failed, and why.
     Error(String),

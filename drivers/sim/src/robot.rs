@@ -37,17 +37,14 @@ pub struct Config {
     pub walls: Vec<Segment>,
     /// The markers above it.
     pub ceiling: Ceiling,
-    /// Its start pose.
     pub start: Pose,
     /// The seed of all noise.
     pub seed: u64,
     /// The speed of the simulation relative to real time.
     pub speed: f64,
-    /// Its devices.
     pub devices: Devices,
 }
 
-/// The robot.
 #[derive(Debug)]
 pub struct Robot {
     world: World,

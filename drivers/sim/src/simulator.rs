@@ -54,7 +54,6 @@ pub struct Config {
     pub seed: u64,
     /// The speed relative to real time.
     pub speed: f64,
-    /// The devices.
     pub devices: Devices,
 }
 

@@ -20,7 +20,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Later answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(800);
 
-/// The driver of the battery.
 #[derive(Debug)]
 pub(super) struct BatteryDriver {
     logic: Arc<Mutex<BatteryLogic>>,

@@ -23,7 +23,6 @@ pub(super) struct Settings {
     pub(super) low_mv: Option<u32>,
 }
 
-/// The battery.
 #[derive(Debug)]
 pub(super) struct BatteryLogic {
     settings: Settings,

@@ -38,7 +38,6 @@ const PUBLISH_JITTER: Duration = Duration::from_millis(20);
 /// The largest valid wheel speed; the original driver also ignored larger ones.
 const MAX_SPEED_MM_S: u32 = 5_000;
 
-/// The driver.
 #[derive(Debug)]
 pub(crate) struct LocationDriver {
     robot: Described,

@@ -18,14 +18,12 @@ pub struct Framing {
 pub enum Command {
     /// The pulse width for a servo, in quarters of a microsecond.
     SetTarget {
-        /// The servo.
         servo: u8,
         /// At most 16383.
         quarters_us: u16,
     },
     /// How fast the pulse width of a servo changes.
     SetSpeed {
-        /// The servo.
         servo: u8,
         /// Quarters of a microsecond per 10 ms, at most 16383; 0 for no limit.
         speed: u16,

@@ -70,7 +70,6 @@ pub enum Refusal {
     /// The angle is out of range.
     #[error("servo {servo} turns from {min_deg} to {max_deg} degrees, not to {angle}")]
     Angle {
-        /// The servo.
         servo: u8,
         /// The requested angle.
         angle: i32,
@@ -82,7 +81,6 @@ pub enum Refusal {
     /// The pulse width is out of range.
     #[error("servo {servo} takes pulses of {min_us} to {max_us} us, not of {us}")]
     Pulse {
-        /// The servo.
         servo: u8,
         /// The resulting pulse width.
         us: f64,

@@ -40,7 +40,6 @@ const NEXT_MAP: u32 = 16;
 /// A name of a map without files.
 const UNNAMED: &str = "map";
 
-/// The driver.
 pub(super) struct MapDriver {
     settings: Settings,
     folder: Option<Folder>,
@@ -57,7 +56,6 @@ pub(super) struct MapDriver {
     calm: u32,
 }
 
-/// The map.
 struct Map {
     mapper: Arc<Mapper>,
     board: Arc<Mutex<Board>>,

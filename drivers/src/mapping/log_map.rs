@@ -48,7 +48,6 @@ pub struct LogMap {
 pub struct LoggedMap {
     /// What was made.
     pub saved: SavedMap,
-    /// The grid.
     pub grid: Occupancy,
     /// The `.roson` file.
     pub roson: String,

@@ -122,7 +122,6 @@ impl Mapper {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Its reports.
     pub(super) fn reports(&self) -> watch::Receiver<Report> {
         self.reports.clone()
     }

@@ -18,7 +18,7 @@ use amber_values::{ImuReading, MapPose, Scan, WheelSpeeds};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{sleep, timeout};
 
-use super::links::Source;
+use super::sources::Source;
 use crate::robot_options::Devices;
 use crate::sources::{self, RobotClock};
 

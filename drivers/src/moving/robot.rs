@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use super::convert;
 use super::feeds::{SensorEvent, follow};
 use super::lease::{Kept, follow_lease};
-use super::links::{Links, Source};
 use super::pilot::{Input, Pilot};
+use super::sources::{Source, Sources};
 use crate::device_task::{Next, Owner, until};
 use crate::robot_options::Setup;
 
@@ -38,7 +38,7 @@ const SEND_DEADLINE: Duration = Duration::from_millis(100);
 pub(crate) struct Robot<P> {
     pilot: P,
     setup: Setup,
-    links: Links,
+    sources: Sources,
     feeds: mpsc::Receiver<SensorEvent>,
     wheels: Option<Roboclaw>,
     /// The lease of the wheels.
@@ -71,7 +71,7 @@ impl<P: Pilot> Robot<P> {
         Self {
             pilot,
             lease,
-            links: Links::new(setup.devices),
+            sources: Sources::new(setup.devices),
             feeds: follow(
                 link.devices().clone(),
                 setup.devices_of.clone(),
@@ -105,7 +105,7 @@ impl<P: Pilot> Robot<P> {
                 self.wheels = Some(wheels.with_validity(VALIDITY));
                 return;
             }
-            SensorEvent::Failed(source, error) => return self.links.failed(source, error),
+            SensorEvent::Failed(source, error) => return self.sources.failed(source, error),
             SensorEvent::Scan(time, scan) => {
                 let end = self.since_start(time);
                 let read = scan::Scan::from_values(&scan, end, self.setup.scan_turn);
@@ -127,7 +127,7 @@ impl<P: Pilot> Robot<P> {
                 (Source::Poses, read.map(|read| Input::Pose(read, pose)))
             }
         };
-        self.links.heard(source, now);
+        self.sources.heard(source, now);
         if let Some(input) = input {
             self.pilot.handle(now, input);
         }
@@ -180,7 +180,7 @@ impl<P: Pilot> Owner for Robot<P> {
             self.due = instant + PERIOD;
             let wanted = WheelSpeeds::from(self.pilot.step(now));
             // Without measured speeds the pilot does not know how the robot moves.
-            let speeds = match self.links.is_alive(Source::Wheels, now) {
+            let speeds = match self.sources.is_alive(Source::Wheels, now) {
                 true => wanted,
                 false => WheelSpeeds::STOP,
             };
@@ -188,7 +188,7 @@ impl<P: Pilot> Owner for Robot<P> {
                 next = Next::Perform(speeds);
             }
         }
-        self.pilot.notice(self.links.trouble(now).as_deref());
+        self.pilot.notice(self.sources.trouble(now).as_deref());
         self.pilot.tell(now, link);
         next
     }
@@ -199,7 +199,7 @@ impl<P: Pilot> Owner for Robot<P> {
         };
         let wheels = wheels.clone().for_client(self.pilot.client());
         if let Err(error) = wheels.drive(speeds).await {
-            self.links.failed(Source::Wheels, error.to_string());
+            self.sources.failed(Source::Wheels, error.to_string());
         }
     }
 
@@ -212,7 +212,7 @@ impl<P: Pilot> Owner for Robot<P> {
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
         let now = self.since_start(now());
-        let silent = self.links.trouble(now).map(Cow::Owned);
+        let silent = self.sources.trouble(now).map(Cow::Owned);
         silent.or_else(|| self.pilot.trouble())
     }
 

@@ -53,7 +53,6 @@ where
     }
 }
 
-/// The location of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusLocation {
     /// A system bus, such as `/dev/i2c-1`.

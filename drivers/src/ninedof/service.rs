@@ -22,7 +22,6 @@ const SLOW_TIME: Duration = Duration::from_secs(5);
 /// The number of readings of a turn between two checks whether they are sufficient.
 const LOOK_EVERY: usize = 50;
 
-/// The kind of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceKind {
     /// Checks that the sensors are present and report plausible values.
@@ -153,7 +152,6 @@ pub(super) fn findings_report(findings: [Result<String, String>; 3]) -> ServiceR
     }
 }
 
-/// The report of a calibration.
 pub(super) fn calibration_report(
     kind: ServiceKind,
     found: Result<Axes, String>,

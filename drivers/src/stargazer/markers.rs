@@ -12,11 +12,9 @@ use serde::Deserialize;
 
 use super::protocol::Sighting;
 
-/// A marker file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct MarkerFile {
-    /// The markers.
     pub marker: Vec<Marker>,
 }
 

@@ -41,7 +41,6 @@ pub enum Message {
 /// The pose of the sensor relative to a marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sighting {
-    /// The marker.
     pub marker: u32,
     /// Clockwise.
     pub heading_deg: f64,

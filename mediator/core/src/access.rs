@@ -114,9 +114,7 @@ pub enum ParseNetworkError {
     Host {
         /// The text.
         written: String,
-        /// The network.
         network: IpNet,
-        /// The address.
         address: IpAddr,
     },
     /// A link-local address needs an interface.

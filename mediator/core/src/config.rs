@@ -58,7 +58,6 @@ pub struct Config {
     pub limits: Limits,
     /// The access rules.
     pub access: Access,
-    /// The drivers.
     pub drivers: Vec<DriverConfig>,
     /// The file says that there are none: `driver = []`.
     pub no_drivers: bool,

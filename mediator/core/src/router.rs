@@ -75,7 +75,6 @@ const ANSWERS: Lane = Lane::Client(ClientId(0));
 /// A message for the mediator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForMediator<'a> {
-    /// The sender.
     pub from: Sender,
     /// The device that a driver reports about; `None` for all its devices, or if the sender is
     /// not a driver that reports about itself.

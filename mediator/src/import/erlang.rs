@@ -25,14 +25,12 @@ pub enum Value {
 pub struct Term {
     /// The start of the term.
     pub at: Position,
-    /// The value.
     pub value: Value,
 }
 
 /// A position in a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
     pub line: usize,
     /// The character in the line.
     pub column: usize,
@@ -42,7 +40,6 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}", at.line, at.column)]
 pub struct SyntaxError {
-    /// The position.
     pub at: Position,
     /// The problem.
     pub message: String,

@@ -18,7 +18,6 @@ pub enum BindError {
     /// Another program listens there.
     #[error("{address} is in use{}", by(holder.as_deref()))]
     InUse {
-        /// The address.
         address: SocketAddr,
         /// That program, if it can be found.
         holder: Option<String>,

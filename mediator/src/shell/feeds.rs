@@ -122,7 +122,6 @@ impl Shell {
         Ok(shown)
     }
 
-    /// A recorder connects.
     pub(super) fn recorder_connects(&mut self, key: FeedKey) {
         let Some(awaited) = self.recorders.awaited.get(&key) else {
             return;

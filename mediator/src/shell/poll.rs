@@ -17,7 +17,6 @@ pub(super) enum Source {
     Errors(usize),
     /// The error queue of a sending socket is not empty.
     SendErrors(usize),
-    /// A stream of a driver.
     Stream(DriverKey, Stream),
     /// A signal has come.
     Signals,

@@ -46,6 +46,8 @@
 //!   of your own, implement `From` or `TryFrom` between the two, or `Row` for a table.
 //! - `lamp::blocking::Lamp` has the same methods for programs without async.
 
+#![warn(missing_docs)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, OpenOptions};

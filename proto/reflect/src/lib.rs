@@ -14,6 +14,8 @@
 //! assert_eq!(message, "DATA  get_status: true");
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod arguments;
 mod error;
 pub mod explain;

@@ -9,6 +9,8 @@
 //! decode it from the bytes of a descriptor set, since `prost_types` drops them. The interfaces of
 //! Amber's own devices are in `amber_reflect::built_in`.
 
+#![warn(missing_docs)]
+
 mod error;
 mod fields;
 mod model;

@@ -6,6 +6,8 @@
 //! Conversions from messages are `From` if each message has a meaning, and `TryFrom` otherwise.
 //! Messages whose lists are the columns of a table convert by [`Row`]. The whole crate is PURE.
 
+#![warn(missing_docs)]
+
 pub mod scan;
 
 mod attitude;

@@ -8,7 +8,6 @@ use crate::site::Programs;
 /// What an attack needs to know.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The programs.
     pub programs: Programs,
     /// Whether the attack is to be short.
     pub quick: bool,
@@ -26,7 +25,6 @@ impl Context {
 /// One attack.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
-    /// Its name.
     pub name: &'static str,
     /// What must hold.
     pub expected: &'static str,

@@ -47,7 +47,6 @@ pub fn numbered(number: u32, padding: usize) -> Vec<u8> {
     bytes
 }
 
-/// The number of a message.
 pub fn number(message: &[u8]) -> Option<u32> {
     DriverMsg::decode(message).ok()?.syn_num
 }

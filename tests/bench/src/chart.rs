@@ -5,7 +5,6 @@ use std::fmt::Write;
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// The label.
     pub label: String,
     /// The value; 0 or more.
     pub value: f64,

@@ -5,14 +5,11 @@ use crate::fairness::FLOODED;
 use crate::load::Flood;
 use crate::results::{Candidate, Results};
 
-/// A goal.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// The load.
     pub load: String,
     /// The quantity with its unit.
     pub quantity: &'static str,
-    /// The limit.
     pub limit: Limit,
 }
 
@@ -32,7 +29,6 @@ pub enum Limit {
 /// The result of a goal.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The goal.
     pub goal: Goal,
     /// The measured ratio or quantity.
     pub value: f64,

@@ -31,7 +31,6 @@ pub struct Seen {
     pub sent: u64,
     /// Replies, or publications that arrived.
     pub received: u64,
-    /// The duration.
     pub elapsed: Duration,
     /// The CPU time of the candidate in that time.
     pub cpu: Duration,

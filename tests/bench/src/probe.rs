@@ -33,7 +33,6 @@ const NUMBER: usize = 21;
 pub struct Probe {
     /// The time at which it was sent, in nanoseconds of CLOCK_MONOTONIC.
     pub stamp_ns: u64,
-    /// Its number.
     pub number: u32,
     /// Whether it is a publication instead of an echo.
     pub is_data: bool,

@@ -164,7 +164,6 @@ pub fn table(results: &Results) -> String {
     out
 }
 
-/// The goals and their results.
 pub fn goals(results: &Results) -> String {
     let mut out = String::from("| load | quantity | goal | measured | |\n|---|---|---|---:|---|\n");
     for Verdict {

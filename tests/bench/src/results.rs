@@ -51,7 +51,6 @@ pub struct Series {
     pub load: String,
     /// The quantity with its unit, such as `p50_us`.
     pub quantity: String,
-    /// The candidate.
     pub candidate: Candidate,
     /// One value per round.
     pub values: Vec<f64>,

@@ -56,7 +56,6 @@ fn unharmed() -> Vec<Device> {
 pub struct Plan {
     /// The program under test.
     pub amber: PathBuf,
-    /// The duration.
     pub duration: Duration,
     /// The interval between samples.
     pub every: Duration,

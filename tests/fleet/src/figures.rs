@@ -37,7 +37,6 @@ pub(crate) struct Presence {
     pub(crate) tokens: usize,
 }
 
-/// The figures of one way.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct WayFigures {
     pub(crate) way: Way,
@@ -113,7 +112,6 @@ pub(crate) struct Fault {
     pub(crate) back: Vec<(&'static str, f64)>,
 }
 
-/// A goal.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Goal {
     pub(crate) what: String,

@@ -39,7 +39,6 @@ pub(crate) enum Way {
     Raw,
     /// The same, ten times as many scans.
     FastRaw,
-    /// The fleet.
     Fleet,
 }
 

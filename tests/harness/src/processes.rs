@@ -13,7 +13,6 @@ pub struct Marked {
     pub pid: u32,
     /// Its process group.
     pub group: u32,
-    /// Its command.
     pub command: String,
 }
 

@@ -38,7 +38,6 @@ const STANDS_M: f64 = 0.005;
 /// The nearest point of a tour is one of the next ones.
 const LOOK_POINTS: usize = 30;
 
-/// The obstacle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Obstacle {
     /// A wall across the way.
@@ -72,7 +71,6 @@ pub type Clock = fn() -> Duration;
 /// A robot with a monitor and a client.
 #[derive(Debug)]
 pub struct Guarded {
-    /// The robot.
     pub robot: Robot,
     /// The monitor under test.
     pub monitor: Monitor,

@@ -165,7 +165,6 @@ pub struct Crossing {
     pub ahead_m: f64,
     /// Its size along and across its way.
     pub size_m: [f64; 2],
-    /// Its speed.
     pub speed_m_s: f64,
     /// How far it goes to both sides of the path.
     pub reach_m: f64,
@@ -270,7 +269,6 @@ pub struct Errand {
     pub walls: Vec<Segment>,
     /// The start pose of the robot.
     pub start: Pose,
-    /// The targets.
     pub targets: Vec<Target>,
     /// The course of events.
     pub incident: Incident,

@@ -196,7 +196,6 @@ impl Scenario {
 pub enum Arrival {
     /// The speeds of the wheels at a time.
     Wheels(Duration, Wheels),
-    /// A scan.
     Scan(Scan),
 }
 

@@ -29,7 +29,6 @@ pub struct Case<'a> {
     pub driver: &'static str,
     /// The course of events.
     pub name: String,
-    /// The goal.
     pub goal: &'static str,
     /// The usual number of seeds.
     pub seeds: u64,

@@ -113,7 +113,6 @@ impl Blindness {
 /// Input for the program under test.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A scan.
     Scan(Scan),
     /// The speeds of the wheels at a time.
     Wheels(Duration, Wheels),

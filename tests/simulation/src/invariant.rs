@@ -4,7 +4,6 @@ use std::fmt;
 
 macro_rules! invariants {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $text:literal,)*) => {
-        /// An invariant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Invariant { $(#[doc = $text] $variant,)* }
 
@@ -107,7 +106,6 @@ impl fmt::Display for Invariant {
 /// A violated invariant.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// The invariant.
     pub invariant: Invariant,
     /// The observation.
     pub what: String,

@@ -50,7 +50,6 @@ pub fn opaque(token: Token, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The token of a message.
 pub fn token(message: &[u8]) -> Option<Token> {
     if let [OPAQUE, rest @ ..] = message {
         let number = rest.first_chunk()?;
@@ -74,7 +73,6 @@ pub fn answered(message: &[u8]) -> Option<Token> {
     message.message?.strip_prefix('a')?.parse().ok().map(Token)
 }
 
-/// A publication.
 pub fn publication(pid: u32, number: u64) -> dummy::DriverMsg {
     dummy::DriverMsg {
         message: Some(format!("p{pid}/{number}")),

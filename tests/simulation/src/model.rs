@@ -97,7 +97,6 @@ struct Credit {
 /// An input of the core.
 #[derive(Clone, Copy, Debug)]
 pub enum Cause<'a> {
-    /// A datagram.
     Datagram(SocketAddr, &'a [u8]),
     /// A frame written by a process: header and message.
     Frame(u32, &'a [u8], &'a [u8]),
@@ -326,9 +325,7 @@ fn is_client_died(message: &[u8]) -> bool {
 /// A started process.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// Its pid.
     pub pid: u32,
-    /// Its driver.
     pub key: DriverKey,
     /// The devices that it serves.
     pub devices: Vec<Device>,

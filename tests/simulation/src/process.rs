@@ -15,9 +15,7 @@ const BACKLOG_BYTES: usize = 256 * 1024;
 
 /// See the [module](self).
 pub struct Process {
-    /// Its pid.
     pub pid: u32,
-    /// Its driver.
     pub key: DriverKey,
     /// The devices for which it was started.
     pub devices: Vec<Device>,
@@ -33,7 +31,6 @@ pub struct Process {
     pub input: Vec<u8>,
     /// Bytes that it still has to write.
     pub backlog: Vec<u8>,
-    /// Its stdout.
     pub stdout: Pipe,
     /// It has closed its stdout, or has ended.
     pub stdout_closed: bool,

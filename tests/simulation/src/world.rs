@@ -254,7 +254,6 @@ impl World {
         self.summary
     }
 
-    /// The log.
     pub fn into_log(self) -> Vec<String> {
         self.lines.into()
     }

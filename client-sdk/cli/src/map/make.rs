@@ -10,7 +10,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::files::Files;
 pub(crate) use self::log::Measured;
+pub(super) use self::log::run as of_log;
 pub use self::log::{LogMapper, LoggedMap, NewLogMapper};
 use self::screen::Screen;
 use self::shown::{Made, Shown};
@@ -221,9 +222,9 @@ impl Options {
         Ok((self, files))
     }
 
-    /// Whether the map is that of a recorded drive.
-    pub(super) fn is_from_log(&self) -> bool {
-        self.from.is_some()
+    /// The recorded drive whose map is made; `None` if the robot drives now.
+    pub(super) fn log(&self) -> Option<&Path> {
+        self.from.as_deref()
     }
 
     /// The settings of the map.
@@ -245,19 +246,6 @@ impl Options {
             length: self.length_mm,
             width: self.width_mm,
         }
-    }
-}
-
-/// Makes the map of a recorded drive.
-pub(super) fn of_log(
-    options: &Options,
-    files: &Files,
-    json: bool,
-    new_mapper: NewLogMapper,
-) -> Result<(), Failure> {
-    match &options.from {
-        Some(path) => log::run(options, files, path, json, new_mapper),
-        None => Ok(()),
     }
 }
 

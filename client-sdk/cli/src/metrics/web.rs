@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use super::text::{Format, prometheus};
 
-/// The path of the metrics.
 const PATH: &str = "/metrics";
 
 /// Maximum number of concurrent scrapers. A few are usual, and each answer costs the mediator some

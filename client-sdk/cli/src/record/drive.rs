@@ -21,6 +21,7 @@ pub(crate) fn read(
     mut each: impl FnMut(Measured, f64) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let failed = |error| cannot_read(path, error);
+    let chosen = chosen(path, laser, wheels)?;
     let mut messages = Messages::new(open(path)?).map_err(failed)?;
     let expected = messages.expected().unwrap_or(u64::MAX).max(1);
     let (mut count, mut damaged, mut done) = (0_u64, 0_u64, Ok(()));
@@ -38,16 +39,9 @@ pub(crate) fn read(
                 let Some(stored) = channels.get(&channel) else {
                     return;
                 };
-                let device = *of_channel.entry(channel).or_insert_with(|| {
-                    let device = device_of(stored)?;
-                    let wanted = match device.device_type {
-                        DeviceType::HOKUYO => laser.or(first(channels, DeviceType::HOKUYO)),
-                        DeviceType::ROBOCLAW => wheels.or(first(channels, DeviceType::ROBOCLAW)),
-                        DeviceType::ROBOT => first(channels, DeviceType::ROBOT),
-                        _ => None,
-                    };
-                    (wanted == Some(device)).then_some(device)
-                });
+                let device = *of_channel
+                    .entry(channel)
+                    .or_insert_with(|| device_of(stored).filter(|it| chosen.contains(it)));
                 let Some((device, (_, message))) = device.zip(stored.message(data)) else {
                     return;
                 };
@@ -109,10 +103,100 @@ fn device_of(stored: &Stored) -> Option<Device> {
     }
 }
 
-/// The first device of a type that has sent messages.
-fn first(channels: &BTreeMap<u16, Stored>, device_type: DeviceType) -> Option<Device> {
-    let devices = channels.values().filter_map(device_of);
-    devices
-        .filter(|device| device.device_type == device_type)
-        .min_by_key(|device| device.id.0)
+/// The devices whose messages count: one of each type.
+fn chosen(
+    path: &Path,
+    laser: Option<Device>,
+    wheels: Option<Device>,
+) -> Result<Vec<Device>, Failure> {
+    let failed = |error| cannot_read(path, error);
+    let mut messages = Messages::new(open(path)?).map_err(failed)?;
+    if messages.expected().is_none() {
+        // Without an index, all channels are known only at the end.
+        while messages.next(|_, _| {}).map_err(failed)? {}
+    }
+    let devices = messages.channels().values().filter_map(device_of);
+    let devices: Vec<_> = devices.collect();
+    let first = |device_type| {
+        let of_type = devices.iter().filter(|it| it.device_type == device_type);
+        of_type.min_by_key(|it| it.id.0).copied()
+    };
+    let chosen = [
+        laser.or_else(|| first(DeviceType::HOKUYO)),
+        wheels.or_else(|| first(DeviceType::ROBOCLAW)),
+        first(DeviceType::ROBOT),
+    ];
+    Ok(chosen.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amber_proto::feed::{Direction, Record, Writer};
+    use amber_proto::{ClientId, DeviceMessage, SynNum};
+    use amber_record::Recording;
+    use amber_reflect::Schemas;
+
+    use super::*;
+
+    /// A recording without an index of two scanners that take turns, in the order of their numbers.
+    fn unfinished(scanners: [i32; 2]) -> tempfile::NamedTempFile {
+        let mut feed = Vec::new();
+        let mut writer = Writer {
+            bytes: &mut feed,
+            time_ns: 1_000_000_000,
+        };
+        writer.start("1.2.3");
+        for id in scanners.into_iter().cycle().take(6) {
+            let mut message = hokuyo::DriverMsg::data();
+            message.set_ack(Some(SynNum(0)));
+            message.scan = Some(hokuyo::Scan {
+                angles: vec![0.0],
+                distances: vec![1000 + id],
+            });
+            let scanner = Device::new(DeviceType::HOKUYO, id);
+            let to = [ClientId(3)];
+            writer.time_ns += 1000;
+            writer.frame(
+                Direction::FromDriver,
+                scanner,
+                "",
+                to,
+                &message.encode_to_vec(),
+            );
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let schemas = Arc::new(Schemas::built_in());
+        let mut recording = Recording::new(file.reopen().unwrap(), schemas).unwrap();
+        let mut rest = &feed[..];
+        while let Some((record, length)) = Record::parse(rest).unwrap() {
+            recording.add(&record).unwrap();
+            rest = &rest[length..];
+        }
+        recording.flush().unwrap();
+        file
+    }
+
+    fn distances(file: &Path, laser: Option<Device>) -> Vec<i32> {
+        let mut distances = Vec::new();
+        read(file, (laser, None), |measured, _| {
+            if let Measured::Scan(_, scan) = measured {
+                distances.extend(scan.points().iter().map(|it| it.distance_mm));
+            }
+            Ok(())
+        })
+        .unwrap();
+        distances
+    }
+
+    #[test]
+    fn scans_of_two_scanners_are_not_mixed_in_a_recording_without_an_index() {
+        for scanners in [[0, 1], [1, 0]] {
+            let file = unfinished(scanners);
+            assert_eq!(distances(file.path(), None), [1000; 3]);
+            let second = Some(Device::new(DeviceType::HOKUYO, 1));
+            assert_eq!(distances(file.path(), second), [1001; 3]);
+        }
+    }
 }

@@ -13,12 +13,12 @@ use amber_terminal::{Failure, note};
 use super::super::descriptions;
 
 /// A feed, and what its messages mean.
-pub(super) struct Feed {
+pub(super) struct OpenFeed {
     pub(super) stream: UnixStream,
     pub(super) schemas: Schemas,
 }
 
-impl Feed {
+impl OpenFeed {
     /// Opens a feed of these devices, or of all.
     ///
     /// # Errors

@@ -47,7 +47,6 @@ impl Output {
         self.written.clone()
     }
 
-    /// The path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -18,7 +18,6 @@ use super::size;
 pub(super) struct Progress {
     /// The file that is being written, if it is not for a snapshot.
     pub(super) file: Option<PathBuf>,
-    /// The bytes of all files.
     pub(super) file_bytes: u64,
     pub(super) totals: Totals,
     /// Time and bytes in memory, for a snapshot.

@@ -18,10 +18,7 @@ pub struct Message {
 #[serde(tag = "t", rename_all = "snake_case")]
 pub enum Said {
     /// The first message: the token of the address, if it has one.
-    Hello {
-        /// The token.
-        token: Option<String>,
-    },
+    Hello { token: Option<String> },
     /// Turn the wheels of both sides at these speeds. Valid for [`MOTION_LIFE`](crate::limits::MOTION_LIFE).
     Drive {
         /// In mm/s.
@@ -59,26 +56,17 @@ pub enum Said {
     Change {
         /// The number of the request, for its answer.
         id: u32,
-        /// The device.
         device: String,
-        /// The action.
         action: Action,
     },
     /// Show the panel of a device.
-    Open {
-        /// The device.
-        device: String,
-    },
+    Open { device: String },
     /// Close the panel of a device.
-    Close {
-        /// The device.
-        device: String,
-    },
+    Close { device: String },
     /// Send a request to a device.
     Call {
         /// The number of the request, for its answer.
         id: u32,
-        /// The device.
         device: String,
         /// The name of the request on the command line.
         method: String,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use amber_client::Client;
 use amber_proto::Device;
 use amber_reflect::Schemas;
+use amber_web::backlog::{Backlog, Frame};
 use amber_web::calls;
-use amber_web::outbox::{Frame, Outbox};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, spawn_local};
 
-use super::catalog::{Described, Feed};
+use super::catalog::{Described, Upstream};
 use super::hub::{CallId, Hub, Output, ViewerId};
 use super::input::{Input, Mailbox, ROOM};
-use super::{feeds, now_ns};
+use super::{now_ns, upstream};
 
 /// Who moves devices, for people.
 const NAME: &str = "amber foxglove";
@@ -34,7 +34,7 @@ pub(super) struct App {
     is_watched: bool,
     /// Connects, or requests the devices.
     watching: Option<AbortHandle>,
-    feeds: HashMap<Feed, Option<AbortHandle>>,
+    upstreams: HashMap<Upstream, Option<AbortHandle>>,
 }
 
 impl App {
@@ -56,7 +56,7 @@ impl App {
             devices: HashMap::new(),
             is_watched: false,
             watching: None,
-            feeds: HashMap::new(),
+            upstreams: HashMap::new(),
         }
     }
 
@@ -71,8 +71,8 @@ impl App {
                 Some(input) = self.received.recv() => self.handle(input),
             }
         }
-        let feeds = self.feeds.into_values().flatten();
-        feeds.chain(self.watching).for_each(|task| task.abort());
+        let upstreams = self.upstreams.into_values().flatten();
+        upstreams.chain(self.watching).for_each(|task| task.abort());
         if let Some(client) = self.client {
             client.close().await;
         }
@@ -96,8 +96,10 @@ impl App {
                 self.client = Some(client);
                 self.leases = None;
                 self.watch();
-                let waiting: Vec<_> = self.feeds.keys().cloned().collect();
-                waiting.into_iter().for_each(|feed| self.start(feed));
+                let waiting: Vec<_> = self.upstreams.keys().cloned().collect();
+                waiting
+                    .into_iter()
+                    .for_each(|upstream| self.start(upstream));
             }
             Input::Devices(devices) => {
                 let schemas = |it: &Described| (it.device, it.schemas.clone());
@@ -122,32 +124,34 @@ impl App {
         while let Some(output) = self.hub.take() {
             match output {
                 Output::Text(id, text) => {
-                    self.change(id, |outbox| outbox.line(Frame::Text(text)));
+                    self.change(id, |backlog| backlog.line(Frame::Text(text)));
                 }
                 Output::Line(id, line) => {
-                    self.change(id, |outbox| outbox.line(Frame::Binary(line)));
+                    self.change(id, |backlog| backlog.line(Frame::Binary(line)));
                 }
                 Output::Data(id, subscription, data) => {
-                    self.change(id, |outbox| outbox.show(subscription, Frame::Binary(data)));
+                    self.change(id, |backlog| {
+                        backlog.show(subscription, Frame::Binary(data))
+                    });
                 }
                 Output::Forget(id, subscription) => {
-                    self.change(id, |outbox| outbox.forget(&subscription));
+                    self.change(id, |backlog| backlog.forget(&subscription));
                 }
                 Output::Devices(is_watched) => {
                     self.is_watched = is_watched;
                     self.watch();
                 }
                 Output::Call(id, words) => self.call(id, words),
-                Output::Start(feed) => self.start(feed),
-                Output::Stop(feed) => {
-                    let task = self.feeds.remove(&feed).flatten();
+                Output::Start(upstream) => self.start(upstream),
+                Output::Stop(upstream) => {
+                    let task = self.upstreams.remove(&upstream).flatten();
                     task.inspect(AbortHandle::abort);
                 }
             }
         }
     }
 
-    fn change(&self, id: ViewerId, change: impl FnOnce(&mut Outbox<u32>)) {
+    fn change(&self, id: ViewerId, change: impl FnOnce(&mut Backlog<u32>)) {
         if let Some(mailbox) = self.mailboxes.get(&id) {
             mailbox.change(change);
         }
@@ -161,8 +165,8 @@ impl App {
         }
         let inputs = self.inputs.clone();
         let task = match self.client.clone() {
-            Some(client) => spawn_local(feeds::watch_devices(client, inputs)),
-            None => spawn_local(feeds::connect(self.mediator.clone(), inputs)),
+            Some(client) => spawn_local(upstream::watch_devices(client, inputs)),
+            None => spawn_local(upstream::connect(self.mediator.clone(), inputs)),
         };
         self.watching = Some(task.abort_handle());
     }
@@ -189,15 +193,15 @@ impl App {
         });
     }
 
-    /// Without a connection, the feed waits for it.
-    fn start(&mut self, feed: Feed) {
+    /// Without a connection, the upstream waits for it.
+    fn start(&mut self, upstream: Upstream) {
         let task = self.client.clone().map(|client| {
             let inputs = self.inputs.clone();
-            let device = feeds::device(&feed);
+            let device = upstream::device(&upstream);
             let schemas = device.and_then(|device| self.devices.get(&device).cloned());
-            spawn_local(feeds::run(client, feed.clone(), schemas, inputs)).abort_handle()
+            spawn_local(upstream::run(client, upstream.clone(), schemas, inputs)).abort_handle()
         });
-        let before = self.feeds.insert(feed, task).flatten();
+        let before = self.upstreams.insert(upstream, task).flatten();
         before.inspect(AbortHandle::abort);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Described {
 
 /// The source of messages. It is used only while a viewer subscribes to them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Feed {
+pub(super) enum Upstream {
     /// The events of the mediator.
     Events,
     /// The published data of a device.
@@ -48,9 +48,9 @@ struct Channel {
 #[derive(Clone, Debug)]
 enum Source {
     /// Messages of a device with this field, unchanged.
-    Raw(Device, u32, Feed),
+    Raw(Device, u32, Upstream),
     /// Messages for Foxglove that are made from those of this device.
-    Made(Schema, Device, Vec<Feed>),
+    Made(Schema, Device, Vec<Upstream>),
     /// The transforms and the robot: made from all poses.
     Robot,
     /// The events of the mediator.
@@ -183,16 +183,16 @@ impl Catalog {
     }
 
     /// The source of the messages of a channel.
-    pub(super) fn feeds(&self, id: u32) -> Vec<Feed> {
+    pub(super) fn upstreams(&self, id: u32) -> Vec<Upstream> {
         match self.channels.get(&id).map(|it| &it.source) {
             None => Vec::new(),
-            Some(Source::Log) => vec![Feed::Events],
-            Some(Source::Raw(_, _, feed)) => vec![feed.clone()],
-            Some(Source::Made(_, _, feeds)) => feeds.clone(),
+            Some(Source::Log) => vec![Upstream::Events],
+            Some(Source::Raw(_, _, upstream)) => vec![upstream.clone()],
+            Some(Source::Made(_, _, upstreams)) => upstreams.clone(),
             Some(Source::Robot) => {
                 let poses = self.devices.iter().copied();
                 let poses = poses.filter(|it| it.device_type == DeviceType::LOCATION);
-                poses.map(Feed::Published).collect()
+                poses.map(Upstream::Published).collect()
             }
         }
     }
@@ -210,29 +210,31 @@ fn raw(described: &Described) -> Vec<(String, Channel)> {
     };
     let descriptors: Arc<str> = STANDARD.encode(&made.set).into();
     // For the same field, published data is preferred to requests.
-    let feed = |method: &Method| match &method.kind {
-        Kind::Subscribe => Some((0, Feed::Published(device))),
-        Kind::StreamByRequest { .. } => Some((1, Feed::ByRequest(device, method.command.clone()))),
+    let upstream = |method: &Method| match &method.kind {
+        Kind::Subscribe => Some((0, Upstream::Published(device))),
+        Kind::StreamByRequest { .. } => {
+            Some((1, Upstream::ByRequest(device, method.command.clone())))
+        }
         Kind::Ask { .. } if method.harmless == Harmless::Any && needs_nothing(method) => {
-            Some((2, Feed::Asked(device, method.command.clone())))
+            Some((2, Upstream::Asked(device, method.command.clone())))
         }
         _ => None,
     };
     let mut all: Vec<_> = (interface.methods.iter())
         .filter_map(|method| {
             let field = method.answer.first().or(method.may_answer.first())?;
-            let (order, feed) = feed(method)?;
-            Some((order, field, feed))
+            let (order, upstream) = upstream(method)?;
+            Some((order, field, upstream))
         })
         .collect();
     all.sort_by_key(|(order, ..)| *order);
-    let channels = all.into_iter().map(|(_, field, feed)| {
+    let channels = all.into_iter().map(|(_, field, upstream)| {
         let topic = format!("/{}/{}/{}", interface.name, device.id, field.name);
         let channel = Channel {
             topic: String::new(),
             schema: made.name.clone(),
             descriptors: descriptors.clone(),
-            source: Source::Raw(device, field.number, feed),
+            source: Source::Raw(device, field.number, upstream),
         };
         (topic, channel)
     });
@@ -246,8 +248,8 @@ fn needs_nothing(method: &Method) -> bool {
 
 /// The channels with messages for Foxglove that are made from those of a device.
 fn made(device: Device) -> Vec<(String, Channel)> {
-    let published = Feed::Published(device);
-    let asked = |request: &str| Feed::Asked(device, request.to_owned());
+    let published = Upstream::Published(device);
+    let asked = |request: &str| Upstream::Asked(device, request.to_owned());
     let (name, all) = match device.device_type {
         DeviceType::HOKUYO => ("hokuyo", vec![("scan", Schema::LaserScan, published)]),
         DeviceType::LOCATION => (
@@ -268,13 +270,13 @@ fn made(device: Device) -> Vec<(String, Channel)> {
         ),
         _ => return Vec::new(),
     };
-    let channel = |(what, schema, feed): (&str, Schema, Feed)| {
+    let channel = |(what, schema, upstream): (&str, Schema, Upstream)| {
         let topic = format!("/foxglove/{name}/{}/{what}", device.id);
         let channel = Channel {
             topic: String::new(),
             schema: schema.name().to_owned(),
             descriptors: STANDARD.encode(schema.descriptors()).into(),
-            source: Source::Made(schema, device, vec![feed]),
+            source: Source::Made(schema, device, vec![upstream]),
         };
         (topic, channel)
     };
@@ -323,20 +325,23 @@ pub(super) mod tests {
         assert!(gone.is_empty() && new.len() >= 4, "{new:?}");
         let scan = catalog.id("/hokuyo/0/scan").unwrap();
         let hokuyo = Device::new(DeviceType::HOKUYO, 0);
-        assert_eq!(catalog.feeds(scan), [Feed::Published(hokuyo)]);
+        assert_eq!(catalog.upstreams(scan), [Upstream::Published(hokuyo)]);
         let speeds = catalog.id("/roboclaw/0/currentSpeed").unwrap();
         let roboclaw = Device::new(DeviceType::ROBOCLAW, 0);
-        assert_eq!(catalog.feeds(speeds), [Feed::Published(roboclaw)]);
+        assert_eq!(catalog.upstreams(speeds), [Upstream::Published(roboclaw)]);
         let urdf = catalog.id("/robot/0/urdf").unwrap();
         let robot = Device::new(DeviceType::ROBOT, 0);
-        assert_eq!(catalog.feeds(urdf), [Feed::Asked(robot, "urdf".into())]);
+        assert_eq!(
+            catalog.upstreams(urdf),
+            [Upstream::Asked(robot, "urdf".into())]
+        );
         assert_eq!(catalog.raw(hokuyo, &[2, 41]), [scan]);
         let told = catalog.told(scan).unwrap();
         assert_eq!(told["schemaName"], "amber.recorded.Hokuyo");
         let set = STANDARD.decode(told["schema"].as_str().unwrap()).unwrap();
         let pool = prost_reflect::DescriptorPool::decode(&set[..]).unwrap();
         assert!(pool.get_message_by_name("amber.recorded.Hokuyo").is_some());
-        let by_request = |id: u32| matches!(catalog.feeds(id)[..], [Feed::ByRequest(..)]);
+        let by_request = |id: u32| matches!(catalog.upstreams(id)[..], [Upstream::ByRequest(..)]);
         assert!(catalog.ids().into_iter().any(by_request), "motion sensors");
     }
 
@@ -364,11 +369,13 @@ pub(super) mod tests {
         for device_type in all {
             let interface = schemas.interface(device_type).unwrap();
             for (topic, channel) in made(Device::new(device_type, 0)) {
-                let Source::Made(_, _, feeds) = channel.source else {
+                let Source::Made(_, _, upstreams) = channel.source else {
                     panic!("{topic}");
                 };
-                let exists = feeds.iter().all(|feed| match feed {
-                    Feed::Asked(_, request) => interface.method(request).is_some_and(needs_nothing),
+                let exists = upstreams.iter().all(|upstream| match upstream {
+                    Upstream::Asked(_, request) => {
+                        interface.method(request).is_some_and(needs_nothing)
+                    }
                     _ => interface
                         .methods
                         .iter()
@@ -381,7 +388,7 @@ pub(super) mod tests {
         catalog.set_devices(&described(&all));
         let tf = catalog.id("/foxglove/tf").unwrap();
         let location = Device::new(DeviceType::LOCATION, 0);
-        assert_eq!(catalog.feeds(tf), [Feed::Published(location)]);
+        assert_eq!(catalog.upstreams(tf), [Upstream::Published(location)]);
         for (topic, is_kept) in [("walls", true), ("grid", true), ("pose", false)] {
             let id = catalog
                 .id(&format!("/foxglove/location/0/{topic}"))

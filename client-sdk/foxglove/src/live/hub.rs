@@ -8,13 +8,12 @@ use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, Described, Feed, fields};
+use super::catalog::{Catalog, Described, Upstream, fields};
 use super::limits::{MAX_CALLS, MAX_SUBSCRIPTIONS};
 use super::protocol::{self, Level, Said};
 use super::services::{self, Service, Services};
 use crate::{Converter, Published};
 
-/// A viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ViewerId(u64);
 
@@ -27,7 +26,6 @@ pub(super) struct CallId {
     call: u32,
 }
 
-/// An output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Output {
     /// Send this text.
@@ -41,9 +39,9 @@ pub(super) enum Output {
     /// Ask the mediator for its devices, or stop that.
     Devices(bool),
     /// Ask for these messages.
-    Start(Feed),
+    Start(Upstream),
     /// Stop that.
-    Stop(Feed),
+    Stop(Upstream),
     /// Send the request of this call with these arguments: see [`Hub::service`].
     Call(CallId, Vec<String>),
 }
@@ -59,7 +57,7 @@ pub(super) struct Hub {
     /// The channel of each subscription of each viewer.
     viewers: BTreeMap<ViewerId, BTreeMap<u32, u32>>,
     last_viewer: u64,
-    running: HashSet<Feed>,
+    running: HashSet<Upstream>,
     /// The last messages, which later viewers also get.
     kept: HashMap<u32, (u64, Vec<u8>)>,
     outputs: VecDeque<Output>,
@@ -191,7 +189,6 @@ impl Hub {
         self.services.as_ref()?.get(call.service)
     }
 
-    /// The answer to a call.
     pub(super) fn handle_answer(&mut self, id: CallId, answer: Result<Value, String>) {
         if !self.calls.remove(&id) || !self.viewers.contains_key(&id.viewer) {
             return;
@@ -286,7 +283,6 @@ impl Hub {
         self.converter.set_shape(shape);
     }
 
-    /// A message of a device.
     pub(super) fn handle_message(&mut self, time_ns: u64, device: Device, message: &[u8]) {
         for channel in self.catalog.raw(device, &fields(message)) {
             self.send(channel, time_ns, message);
@@ -338,10 +334,12 @@ impl Hub {
         protocol::advertise(ids.iter().filter_map(|id| self.catalog.told(*id)))
     }
 
-    /// Starts and stops feeds according to the subscriptions of viewers.
+    /// Starts and stops upstreams according to the subscriptions of viewers.
     fn settle(&mut self) {
         let channels = self.viewers.values().flat_map(BTreeMap::values);
-        let wanted: HashSet<Feed> = channels.flat_map(|id| self.catalog.feeds(*id)).collect();
+        let wanted: HashSet<Upstream> = channels
+            .flat_map(|id| self.catalog.upstreams(*id))
+            .collect();
         let stop = self.running.difference(&wanted).cloned();
         self.outputs.extend(stop.map(Output::Stop));
         let start = wanted.difference(&self.running).cloned();

@@ -6,7 +6,7 @@ use amber_client::Client;
 use amber_proto::Device;
 use amber_proto::mediator::Event;
 use amber_proto::robot::Shape;
-use amber_web::outbox::Room;
+use amber_web::backlog::Room;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -24,7 +24,6 @@ pub(super) const ROOM: Room = Room {
     line_bytes: MAX_LINE_BYTES,
 };
 
-/// An input.
 pub(super) enum Input {
     /// A viewer has connected.
     Opened(oneshot::Sender<(ViewerId, Arc<Mailbox>)>),
@@ -42,7 +41,6 @@ pub(super) enum Input {
     Devices(Vec<Described>),
     /// The shape of the robot.
     Shape(Box<Shape>),
-    /// A message of a device.
     Message(Device, Bytes),
     /// An event of the mediator.
     Event(Event),

@@ -44,7 +44,7 @@ pub(super) const SILENT_VIEWER: Duration = Duration::from_secs(10);
 /// How long a viewer may take to make room for a message.
 pub(super) const WRITE_TIME: Duration = Duration::from_secs(10);
 
-/// Inputs that wait for the hub: about a second of all feeds. Then viewers and feeds wait.
+/// Inputs that wait for the hub: about a second of all upstreams. Then viewers and upstreams wait.
 pub(super) const MAX_INPUTS: usize = 256;
 
 /// The time between two lists of the drivers.

@@ -139,7 +139,6 @@ pub(super) fn call(bytes: &[u8]) -> Option<Call<'_>> {
     })
 }
 
-/// The answer to a call.
 pub(super) fn response(service: u32, call: u32, answer: &Value) -> Bytes {
     let answer = answer.to_string();
     let mut bytes = BytesMut::with_capacity(1 + 3 * 4 + JSON.len() + answer.len());

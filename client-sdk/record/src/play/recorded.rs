@@ -30,7 +30,7 @@ const EVENTS: &str = "/amber/events";
 /// The contents of a recording, from the indexes of its files.
 pub struct Recorded {
     span: Span,
-    pub(super) channels: BTreeMap<u16, Channel>,
+    pub(super) channels: BTreeMap<u16, PlayedChannel>,
     files: Vec<Part>,
     /// The chunks of all files, in order of time.
     chunks: Vec<Place>,
@@ -52,7 +52,7 @@ struct Place {
 
 /// A channel that matters for playing.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Channel {
+pub(super) struct PlayedChannel {
     pub(super) stored: Stored,
     pub(super) what: What,
     /// The field that names it.
@@ -172,7 +172,7 @@ impl Recorded {
             .sort_by_key(|chunk| chunk.message_start_time);
         let mut schemas = HashMap::new();
         let channels: BTreeMap<_, _> = (summary.channels.iter())
-            .filter_map(|(id, channel)| Some((*id, Channel::of(channel, &mut schemas)?)))
+            .filter_map(|(id, channel)| Some((*id, PlayedChannel::of(channel, &mut schemas)?)))
             .collect();
         let mut of_channel: HashMap<u16, Vec<usize>> = HashMap::new();
         for (place, chunk) in summary.chunk_indexes.iter_mut().enumerate() {
@@ -219,7 +219,7 @@ impl Recorded {
 
     /// The description of a device that Amber does not know by itself.
     pub fn description(&self, device_type: DeviceType) -> Option<Vec<u8>> {
-        let of_type = |channel: &&Channel| matches!(channel.what, What::Frames(device, _) if device.device_type == device_type);
+        let of_type = |channel: &&PlayedChannel| matches!(channel.what, What::Frames(device, _) if device.device_type == device_type);
         let mut sets = (self.channels.values().filter(of_type))
             .filter_map(|channel| without_our_files(&channel.stored.descriptors));
         sets.find(|set| {
@@ -230,7 +230,7 @@ impl Recorded {
     }
 
     /// The channels for which this is true.
-    pub(super) fn channels_where(&self, matches: impl Fn(&Channel) -> bool) -> BTreeSet<u16> {
+    pub(super) fn channels_where(&self, matches: impl Fn(&PlayedChannel) -> bool) -> BTreeSet<u16> {
         let found = self.channels.iter().filter(|(_, channel)| matches(channel));
         found.map(|(id, _)| *id).collect()
     }
@@ -294,7 +294,7 @@ impl Recorded {
     }
 }
 
-impl Channel {
+impl PlayedChannel {
     /// `schemas` has the fields of each schema so far.
     fn of(
         channel: &mcap::Channel<'_>,

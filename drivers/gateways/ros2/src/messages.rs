@@ -152,7 +152,6 @@ typed! {
 }
 
 message! {
-    /// A time.
     #[derive(Copy, Eq, PartialOrd, Ord)]
     Time = "builtin_interfaces" "Time" {
         /// Seconds since 1970.
@@ -174,7 +173,6 @@ message! {
 }
 
 message! {
-    /// A text.
     #[derive(Eq)]
     Text = "std_msgs" "String" {
         /// The text.

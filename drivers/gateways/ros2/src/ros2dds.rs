@@ -40,7 +40,6 @@ pub struct BridgeToken {
 /// A publisher, subscription, service or client behind a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeEndpoint {
-    /// Its kind.
     pub kind: EntityKind,
     /// The full name of the topic or service.
     pub name: String,

@@ -35,7 +35,6 @@ pub struct Token {
 /// A publisher, subscription, service or client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its kind.
     pub kind: EntityKind,
     /// The full name of the topic or service.
     pub name: String,

@@ -30,7 +30,6 @@ pub struct RosType {
 pub enum Kind {
     /// A message of a topic.
     Message,
-    /// A service.
     Service,
     /// A topic or service of an action.
     Action,

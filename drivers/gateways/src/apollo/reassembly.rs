@@ -16,7 +16,6 @@ use super::limits::{
 /// A complete message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its name.
     pub name: String,
     /// Its number; 0 if the sender does not count.
     pub message_id: u32,

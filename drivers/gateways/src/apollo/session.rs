@@ -12,7 +12,7 @@ use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
 use amber_robot::motion::{self, Motion};
-use amber_robot::robot::{Measurement, Order, Robot, Topic, User};
+use amber_robot::robot::{Measurement, Robot, Topic, User, UserOrder};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message as _;
@@ -458,7 +458,7 @@ impl Receiver {
                 return out.tally.bad(now.elapsed, "malformed message", peer);
             }
         };
-        out.order(self.user, Order::Message(device, message));
+        out.order(self.user, UserOrder::Message(device, message));
     }
 
     /// Orders the newest targets, or ends a trajectory that is not renewed.
@@ -488,7 +488,7 @@ impl Receiver {
             }
             out.orders_of(helm, now.elapsed);
             trajectory.ordered = Some(now.elapsed);
-            out.order(self.user, Order::Targets(robot.targets, targets));
+            out.order(self.user, UserOrder::Targets(robot.targets, targets));
         }
     }
 
@@ -497,8 +497,8 @@ impl Receiver {
         let errand = Errand::Targets(robot.targets);
         if self.trajectory.take().is_some() && helm.has(self.user, errand) {
             helm.forget(errand);
-            out.order(self.user, Order::Targets(robot.targets, Vec::new()));
-            out.order(self.user, Order::Drive(robot.wheels, WheelSpeeds::STOP));
+            out.order(self.user, UserOrder::Targets(robot.targets, Vec::new()));
+            out.order(self.user, UserOrder::Drive(robot.wheels, WheelSpeeds::STOP));
         }
     }
 
@@ -568,7 +568,7 @@ impl Machine for Apollo {
             let mut subscribe = DriverMsg::default();
             subscribe.set_type(MsgType::Subscribe);
             let message = subscribe.encode_to_vec().into();
-            out.order(RAW_USER, Order::Message(device, message));
+            out.order(RAW_USER, UserOrder::Message(device, message));
         }
     }
 

@@ -19,7 +19,6 @@ pub const INDEX: usize = 4;
 const CONNECT: u8 = 1;
 const SESSION: u8 = 2;
 
-/// The id of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub [u8; 4]);
 
@@ -37,7 +36,6 @@ pub enum Frame<'a> {
     Connect(&'a [u8]),
     /// A frame of a session.
     Session {
-        /// The session.
         id: SessionId,
         /// Its content.
         op: Op<'a>,

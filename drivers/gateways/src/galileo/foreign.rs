@@ -57,7 +57,6 @@ pub struct Foreign {
 /// The time between two copies of a motion: the robot's own dead-man is unknown.
 const REPEAT: Duration = Duration::from_millis(100);
 
-/// A session of one topic.
 #[derive(Debug)]
 struct TopicSession {
     path: &'static str,

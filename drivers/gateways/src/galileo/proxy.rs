@@ -63,7 +63,6 @@ impl Robot {
     }
 }
 
-/// A proxy.
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,

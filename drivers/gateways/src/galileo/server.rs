@@ -32,7 +32,6 @@ pub type Ids = Box<dyn FnMut() -> [u8; 4] + Send>;
 /// The socket of the server.
 pub const SOCKET: Socket = Socket(0);
 
-/// The server.
 pub struct Server {
     config: Config,
     ids: Ids,

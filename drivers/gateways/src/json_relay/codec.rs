@@ -15,13 +15,11 @@ use subtle::ConstantTimeEq;
 use super::limits::{MAX_CLIENT_ID, MAX_DATAGRAM, MAX_DEPTH, MAX_FRAGMENTS, MAX_SECRET};
 use crate::shared::json::depth as json_depth;
 
-/// A message.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Message {
     /// A client joins.
     Register {
-        /// Its role.
         client_type: Role,
         /// Its name among the clients with this role.
         client_id: ClientId,
@@ -56,7 +54,6 @@ pub enum Message {
     },
     /// A client is still there.
     Heartbeat {
-        /// Its role.
         client_type: Role,
         /// Its name among the clients with this role.
         client_id: ClientId,
@@ -96,7 +93,6 @@ pub enum Role {
 /// The direction in which a robot should move.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Command {
     Forward,
     Backward,

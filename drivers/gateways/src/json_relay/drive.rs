@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::limits::MOTION_LIFE;
-use amber_robot::robot::{Order, Robot, User};
+use amber_robot::robot::{Robot, User, UserOrder};
 use amber_values::WheelSpeeds;
 
 use super::codec::Command;
@@ -35,7 +35,6 @@ impl Default for Speeds {
 }
 
 impl Speeds {
-    /// The wheel speeds of a command.
     pub fn of(self, command: Command) -> WheelSpeeds {
         let (forward, turn) = (self.forward_mm_s, self.turn_mm_s);
         match command {
@@ -133,7 +132,7 @@ impl Driving {
     /// Sends the orders that are due.
     pub(super) fn settle(&mut self, now: Now, out: &mut Outputs) {
         while let Some((user, speeds)) = self.controls.poll(now.elapsed) {
-            out.order(user, Order::Drive(self.robot.wheels, speeds));
+            out.order(user, UserOrder::Drive(self.robot.wheels, speeds));
         }
     }
 

@@ -44,7 +44,6 @@ pub struct Settings {
     pub robot: Robot,
     /// Whether several controls may drive at the same time.
     pub seat: Seat,
-    /// Its speeds.
     pub speeds: Speeds,
     /// A secret that clients must know to register.
     pub secret: Option<Secret>,

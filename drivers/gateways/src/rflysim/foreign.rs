@@ -28,7 +28,6 @@ use crate::shared::machine::{Output, Outputs, Socket};
 /// The presentation of a vehicle to Amber's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForeignSettings {
-    /// The vehicle.
     pub vehicle: Vehicle,
     /// The host of the simulator.
     pub host: IpAddr,

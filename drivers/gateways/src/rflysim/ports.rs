@@ -18,7 +18,6 @@ impl Vehicle {
         (1..=Self::MAX).contains(&number).then_some(Self(number))
     }
 
-    /// Its number.
     pub fn number(self) -> u16 {
         self.0
     }

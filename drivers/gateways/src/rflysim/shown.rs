@@ -9,7 +9,7 @@ use std::time::Duration;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::limits::{MOTION_LIFE, ORDER_RATE};
-use amber_robot::robot::{Measurement, Order, Robot, User};
+use amber_robot::robot::{Measurement, Robot, User, UserOrder};
 use amber_values::{ImuReading, MapPose, Target, WheelSpeeds};
 
 use super::codec::{
@@ -260,7 +260,10 @@ impl Shown {
         self.controls.release(self.user);
         self.settle(now, out);
         self.target = Some((now.elapsed, target));
-        out.order(self.user, Order::Targets(self.robot.targets, vec![target]));
+        out.order(
+            self.user,
+            UserOrder::Targets(self.robot.targets, vec![target]),
+        );
         Ok(())
     }
 
@@ -306,13 +309,16 @@ impl Shown {
 
     fn clear_target(&mut self, out: &mut Outputs) {
         if self.target.take().is_some() {
-            out.order(self.user, Order::Targets(self.robot.targets, Vec::new()));
+            out.order(
+                self.user,
+                UserOrder::Targets(self.robot.targets, Vec::new()),
+            );
         }
     }
 
     fn settle(&mut self, now: Now, out: &mut Outputs) {
         while let Some((user, speeds)) = self.controls.poll(now.elapsed) {
-            out.order(user, Order::Drive(self.robot.wheels, speeds));
+            out.order(user, UserOrder::Drive(self.robot.wheels, speeds));
         }
     }
 

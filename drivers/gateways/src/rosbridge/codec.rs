@@ -27,9 +27,7 @@ pub enum Request {
     Subscribe(Subscribe),
     /// Stop sending them.
     Unsubscribe(Topic),
-    /// A call of a service.
     CallService(CallService),
-    /// A goal of an action.
     SendActionGoal(SendActionGoal),
     /// The end of a goal, before its result.
     CancelActionGoal(CancelActionGoal),

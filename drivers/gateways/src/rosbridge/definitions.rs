@@ -108,7 +108,6 @@ const LINE: &str =
 /// A member of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Field {
-    /// Its name.
     pub(super) name: &'static str,
     /// The type of the member, or of its elements.
     pub(super) kind: &'static str,

@@ -14,7 +14,7 @@ use amber_robot::controls::Seat;
 use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
-use amber_robot::robot::{Measurement, Order, Robot, Topic, Trip, TripEnd, TripNews, User};
+use amber_robot::robot::{Measurement, Robot, Topic, Trip, TripEnd, TripNews, User, UserOrder};
 use amber_values::LearnedLaser;
 use serde_json::Value;
 
@@ -197,18 +197,18 @@ impl Server {
                 // What it replaces stops first.
                 out.orders_of(&mut self.helm, now.elapsed);
                 client.trip = None;
-                out.order(user, Order::Targets(targets, vec![target]));
+                out.order(user, UserOrder::Targets(targets, vec![target]));
                 self.end_trips(now, user, "replaced", ANOTHER);
             }
             Effect::Here(known) => {
                 if !client.orders.take(now.elapsed) {
                     return Err("too many messages");
                 }
-                out.order(user, Order::Here(robot.location, known));
+                out.order(user, UserOrder::Here(robot.location, known));
             }
             Effect::SaveMap(number, name) => {
                 if client.orders.take(now.elapsed) {
-                    out.order(user, Order::SaveMap(robot.mapping, number, name));
+                    out.order(user, UserOrder::SaveMap(robot.mapping, number, name));
                 } else {
                     let why = "too many requests: try again".to_owned();
                     client.session.saved(number, Err(why));
@@ -232,20 +232,20 @@ impl Server {
                 // What it replaces stops first.
                 out.orders_of(&mut self.helm, now.elapsed);
                 client.trip = Some(trip);
-                out.order(user, Order::Trip(targets, trip, vec![target]));
+                out.order(user, UserOrder::Trip(targets, trip, vec![target]));
                 self.end_trips(now, user, "replaced", ANOTHER);
             }
-            Effect::CancelTrip(trip) => out.order(user, Order::CancelTrip(trip)),
+            Effect::CancelTrip(trip) => out.order(user, UserOrder::CancelTrip(trip)),
             Effect::Stop => {
                 // Any client may stop the motion of any other.
                 self.helm.stop();
-                out.order(user, Order::Stop(robot.targets));
-                out.order(user, Order::Stop(robot.wheels));
+                out.order(user, UserOrder::Stop(robot.targets));
+                out.order(user, UserOrder::Stop(robot.wheels));
                 self.end_trips(now, user, "stopped", "stopped by another client");
             }
             Effect::Halt(is_halted) => {
                 self.helm.stop();
-                out.order(user, Order::Halt(is_halted));
+                out.order(user, UserOrder::Halt(is_halted));
                 self.end_trips(now, user, "stopped", "stopped by another client");
             }
         }

@@ -31,7 +31,6 @@ pub enum Output {
     Odometry,
     /// Acceleration and turn rate.
     Imu,
-    /// The battery.
     Battery,
     /// The pose on the map.
     Pose,
@@ -137,9 +136,7 @@ pub enum Question {
     Topics,
     /// The same with the definitions of the types.
     TopicsAndRawTypes,
-    /// The topics of one type.
     TopicsForType,
-    /// The type of a topic.
     TopicType,
     /// The nodes that publish a topic.
     Publishers,
@@ -147,9 +144,7 @@ pub enum Question {
     Subscribers,
     /// All services.
     Services,
-    /// The services of one type.
     ServicesForType,
-    /// The type of a service.
     ServiceType,
     /// The nodes with a service of one type.
     ServiceProviders,

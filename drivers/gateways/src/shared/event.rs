@@ -11,13 +11,13 @@ use bytes::Bytes;
 pub enum Event {
     /// A device has measured something that is watched.
     Measured(Device, Measurement),
-    /// A `DriverMsg` for a user, after [`Order::Message`](amber_robot::robot::Order::Message).
+    /// A `DriverMsg` for a user, after [`UserOrder::Message`](amber_robot::robot::UserOrder::Message).
     Message(User, Device, Bytes),
     /// A device refuses the motion of a user, for this reason. At most once a second for each.
     Refused(User, String),
     /// A map of a user is saved, or the reason why not.
     Saved(User, u32, Result<(), String>),
-    /// How a trip of a user goes, after [`Order::Trip`](amber_robot::robot::Order::Trip).
+    /// How a trip of a user goes, after [`UserOrder::Trip`](amber_robot::robot::UserOrder::Trip).
     Trip(User, Trip, TripNews),
     /// A client of Amber sends a request to an emulated device.
     Asked(Device, Asked),

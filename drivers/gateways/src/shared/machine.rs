@@ -11,7 +11,7 @@ use amber_proto::Device;
 use amber_proto::gateway::{RelayImage, Vehicle};
 use amber_robot::controls::Seat;
 use amber_robot::helm::Helm;
-use amber_robot::robot::{Measurement, Order, Topic, User};
+use amber_robot::robot::{Measurement, Topic, User, UserOrder};
 use bytes::Bytes;
 
 use super::clock::Now;
@@ -143,7 +143,6 @@ pub struct Session {
     pub user: Option<User>,
     /// The purpose, such as "cmd_vel".
     pub purpose: String,
-    /// Its age.
     pub age: Duration,
     /// The time since the last valid datagram.
     pub silence: Duration,
@@ -186,7 +185,7 @@ pub enum Output {
     /// Closes it. All devices that it used are told (CLIENT_DIED), so wheels stop.
     Close(User),
     /// Sends an order of a user to a device. Of motions that wait, only the newest is sent.
-    Order(User, Order),
+    Order(User, UserOrder),
     /// Watches a topic, until as many [`Output::Unwatch`] have come.
     Watch(Topic),
     /// Ends one [`Output::Watch`].
@@ -227,7 +226,7 @@ impl Outputs {
     }
 
     /// Sends an order of a user.
-    pub fn order(&mut self, user: User, order: Order) {
+    pub fn order(&mut self, user: User, order: UserOrder) {
         self.push(Output::Order(user, order));
     }
 

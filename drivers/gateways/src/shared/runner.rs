@@ -10,7 +10,7 @@ use amber_driver::{Devices, now};
 use amber_proto::gateway::{GatewayStatus, Peer};
 use amber_proto::{Device, DeviceType};
 use amber_robot::feeds::Feeds;
-use amber_robot::robot::{News, Order, TripEnd, TripNews, User};
+use amber_robot::robot::{News, TripEnd, TripNews, User, UserOrder};
 use amber_robot::users::Users;
 use tokio::sync::{mpsc, oneshot};
 
@@ -70,7 +70,7 @@ pub(super) struct Setup<M> {
 /// The task of a gateway.
 pub(super) struct Runner<M> {
     machine: M,
-    outbox: Outputs,
+    out: Outputs,
     gate: Gate,
     sockets: Sockets,
     web: Web,
@@ -90,7 +90,7 @@ impl<M: Machine> Runner<M> {
         let (report, news) = mpsc::channel(MAX_EVENTS);
         Self {
             machine: setup.machine,
-            outbox: Outputs::default(),
+            out: Outputs::default(),
             gate: setup.network.gate(),
             sockets: Sockets::new(),
             web: Web::new(setup.network.allowed),
@@ -108,7 +108,7 @@ impl<M: Machine> Runner<M> {
     /// Runs until it is stopped.
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         let alarm = Alarm::new(self.machine.is_precise());
-        self.machine.start(self.now(), &mut self.outbox);
+        self.machine.start(self.now(), &mut self.out);
         loop {
             self.perform();
             self.report();
@@ -120,7 +120,7 @@ impl<M: Machine> Runner<M> {
                 () = alarm.until(due) => {
                     self.sockets.retry(now());
                     self.web.retry(now());
-                    self.machine.handle_timeout(self.now(), &mut self.outbox);
+                    self.machine.handle_timeout(self.now(), &mut self.out);
                 }
                 Some(news) = self.news.recv() => {
                     self.count_lost();
@@ -135,14 +135,13 @@ impl<M: Machine> Runner<M> {
                 event = self.web.next() => self.take_web_event(event),
             }
         }
-        self.machine.stop(self.now(), &mut self.outbox);
+        self.machine.stop(self.now(), &mut self.out);
         self.perform();
         self.users.end().await;
     }
 
     fn take_event(&mut self, event: Event) {
-        self.machine
-            .handle_event(self.now(), event, &mut self.outbox);
+        self.machine.handle_event(self.now(), event, &mut self.out);
     }
 
     /// Handles this datagram and those that wait, up to a batch.
@@ -174,8 +173,7 @@ impl<M: Machine> Runner<M> {
                 from,
                 bytes: self.sockets.bytes(arrival),
             };
-            self.machine
-                .handle_datagram(now, datagram, &mut self.outbox);
+            self.machine.handle_datagram(now, datagram, &mut self.out);
         }
     }
 
@@ -189,7 +187,7 @@ impl<M: Machine> Runner<M> {
                         from,
                         bytes: &text,
                     };
-                    let out = &mut self.outbox;
+                    let out = &mut self.out;
                     match age {
                         Age::New => self.machine.handle_datagram(now, datagram, out),
                         Age::Old => self.machine.handle_old_text(now, datagram, out),
@@ -198,21 +196,21 @@ impl<M: Machine> Runner<M> {
             }
             web::Event::Link(socket, peer, link) => {
                 self.machine
-                    .handle_link(now, socket, peer, link, &mut self.outbox);
+                    .handle_link(now, socket, peer, link, &mut self.out);
             }
             web::Event::Refused(from, why) => {
-                self.outbox.tally.dropped(now.elapsed, why, from);
+                self.out.tally.dropped(now.elapsed, why, from);
             }
         }
     }
 
     /// Counts an arrived datagram. `false` if it is dropped.
     fn admits(&mut self, now: Now, socket: Socket, from: SocketAddr) -> bool {
-        self.outbox.tally.received(now.elapsed);
+        self.out.tally.received(now.elapsed);
         let is_known = self.machine.knows(socket, from);
         let admitted = self.gate.admit(now.elapsed, socket, from, is_known);
         if let Err(refusal) = admitted {
-            self.outbox.tally.dropped(now.elapsed, refusal.text(), from);
+            self.out.tally.dropped(now.elapsed, refusal.text(), from);
         }
         admitted.is_ok()
     }
@@ -222,7 +220,7 @@ impl<M: Machine> Runner<M> {
         let elapsed = self.now().elapsed;
         for _ in 0..self.feeds.take_lost() {
             let from = self.machine.protocol();
-            (self.outbox.tally).dropped(elapsed, "measurement while the gateway was busy", from);
+            (self.out.tally).dropped(elapsed, "measurement while the gateway was busy", from);
         }
     }
 
@@ -231,14 +229,14 @@ impl<M: Machine> Runner<M> {
         if let News::Refused(user, why) = news {
             let elapsed = self.now().elapsed;
             let from = format!("session {}: {why}", user.0);
-            (self.outbox.tally).dropped(elapsed, "motion refused by a device", from);
+            (self.out.tally).dropped(elapsed, "motion refused by a device", from);
         }
     }
 
     /// Performs all outputs.
     fn perform(&mut self) {
         let elapsed = self.now().elapsed;
-        while let Some(output) = self.outbox.take() {
+        while let Some(output) = self.out.take() {
             match output {
                 Output::Bind(socket, address, cast) => {
                     self.sockets.bind(now(), socket, address, cast);
@@ -254,8 +252,8 @@ impl<M: Machine> Runner<M> {
                         false => self.sockets.send(socket, to, &bytes),
                     };
                     match is_sent {
-                        true => self.outbox.tally.sent(),
-                        false => self.outbox.tally.dropped(elapsed, "cannot send", to),
+                        true => self.out.tally.sent(),
+                        false => self.out.tally.dropped(elapsed, "cannot send", to),
                     }
                 }
                 Output::Open(user, peer) => {
@@ -281,7 +279,7 @@ impl<M: Machine> Runner<M> {
                     if let Err(error) = self.link.images(image) {
                         let protocol = self.machine.protocol();
                         tracing::debug!("an image was not published: {error}");
-                        (self.outbox.tally).dropped(elapsed, "image not published", protocol);
+                        (self.out.tally).dropped(elapsed, "image not published", protocol);
                     }
                 }
             }
@@ -289,9 +287,9 @@ impl<M: Machine> Runner<M> {
     }
 
     /// Passes on an order of a user. A trip always has an end.
-    fn order(&mut self, user: User, order: Order) {
+    fn order(&mut self, user: User, order: UserOrder) {
         let trip = match order {
-            Order::Trip(_, trip, _) => Some(trip),
+            UserOrder::Trip(_, trip, _) => Some(trip),
             _ => None,
         };
         if self.users.order(user, order) {
@@ -299,11 +297,11 @@ impl<M: Machine> Runner<M> {
         }
         let (now, why) = (self.now(), "too many orders wait");
         let session = format!("session {}", user.0);
-        self.outbox.tally.dropped(now.elapsed, why, session);
+        self.out.tally.dropped(now.elapsed, why, session);
         if let Some(trip) = trip {
             let ended = TripNews::Ended(TripEnd::Refused(why.into()));
             let event = Event::Trip(user, trip, ended);
-            self.machine.handle_event(now, event, &mut self.outbox);
+            self.machine.handle_event(now, event, &mut self.out);
         }
     }
 
@@ -334,7 +332,7 @@ impl<M: Machine> Runner<M> {
 
     fn status(&self) -> GatewayStatus {
         let now = self.now();
-        let tally = &self.outbox.tally;
+        let tally = &self.out.tally;
         let sessions = self.machine.sessions(now);
         GatewayStatus {
             protocol: Some(self.machine.protocol().to_owned()),

@@ -23,11 +23,8 @@ pub use ros::RosTable;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rights {
-    /// The router.
     pub router: RouterTable,
-    /// The robots.
     pub robot: Vec<RobotTable>,
-    /// The operators.
     pub operator: Vec<OperatorTable>,
     /// If present, robots are also nodes of ROS 2.
     pub ros: Option<RosTable>,
@@ -95,19 +92,13 @@ pub enum RightsError {
     Nodes(Name),
     /// A right for a robot that is not listed.
     #[error("operator '{operator}' has a right for the robot '{robot}', which is not listed")]
-    UnknownRobot {
-        /// The operator.
-        operator: Name,
-        /// The robot.
-        robot: Name,
-    },
+    UnknownRobot { operator: Name, robot: Name },
     /// The keys of one robot would also be keys of the other one.
     #[error(
         "robots '{robot}' and '{other}': one namespace of ROS 2 contains the other one: set \
 `namespace` to distinct names"
     )]
     NamespaceInOther {
-        /// The robot.
         robot: Name,
         /// The robot that has its namespace there.
         other: Name,
@@ -120,12 +111,7 @@ pub enum RightsError {
         "robot '{robot}': '{namespace}' is not a namespace of ROS 2 for one robot: set `namespace` \
          to a name such as '/r1', as in its configuration"
     )]
-    Namespace {
-        /// The robot.
-        robot: Name,
-        /// The namespace.
-        namespace: String,
-    },
+    Namespace { robot: Name, namespace: String },
 }
 
 impl Rights {

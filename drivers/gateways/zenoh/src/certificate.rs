@@ -24,7 +24,6 @@ pub struct BadFile {
 /// How long a certificate is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Validity {
-    /// The file.
     pub file: PathBuf,
     /// The days until it expires; negative after that.
     pub days_left: i64,

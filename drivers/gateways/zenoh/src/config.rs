@@ -121,7 +121,7 @@ impl TryFrom<String> for DeviceText {
 
 /// The connection to the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct FleetLink {
     /// The routers.
     pub connect: Vec<String>,
     /// Without messages for this time, the other side considers the link lost.
@@ -139,7 +139,6 @@ pub struct Tls {
     pub ca: PathBuf,
     /// The certificate of this program.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 
@@ -156,10 +155,9 @@ pub struct Controls {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The connection to the fleet.
-    pub link: Link,
+    pub link: FleetLink,
     /// The name of the robot.
     pub name: Name,
-    /// Its mediator.
     pub mediator: String,
     /// The devices that the fleet sees; all if there are none.
     pub devices: Vec<Device>,
@@ -191,7 +189,6 @@ pub struct OwnStreams {
 /// A far robot whose devices a local mediator shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FarRobot {
-    /// Its name.
     pub name: Name,
     /// The local id of its devices with the id 0; the others follow.
     pub first_id: i32,
@@ -205,10 +202,9 @@ pub struct FarRobot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
     /// The connection to the fleet.
-    pub link: Link,
+    pub link: FleetLink,
     /// The operator.
     pub who: Name,
-    /// The robots.
     pub robots: Vec<FarRobot>,
 }
 
@@ -225,7 +221,7 @@ impl ZenohTable {
     ///
     /// # Errors
     /// A value is invalid or missing.
-    pub fn checked(self, routers: Vec<String>) -> Result<Link, OptionsError> {
+    pub fn checked(self, routers: Vec<String>) -> Result<FleetLink, OptionsError> {
         let mut connect = match routers.is_empty() {
             true => self.connect,
             false => routers,
@@ -257,7 +253,7 @@ impl ZenohTable {
         };
         let lease_ms = self.lease_ms.unwrap_or(LEASE.as_millis() as u64);
         let lease_ms = check("lease_ms", lease_ms, 500..=60_000)?;
-        Ok(Link {
+        Ok(FleetLink {
             connect,
             lease: Duration::from_millis(lease_ms),
             max_message: MAX_TO_OPERATOR,
@@ -316,7 +312,7 @@ impl File {
             None => None,
         };
         Ok(Config {
-            link: Link {
+            link: FleetLink {
                 max_message: MAX_TO_ROBOT,
                 ..self.zenoh.checked(routers)?
             },

@@ -16,7 +16,7 @@ use rustls::{
 };
 
 use crate::certificate::{self, Validity};
-use crate::config::{Link, Tls};
+use crate::config::{FleetLink, Tls};
 
 /// How long to wait for each step.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -33,13 +33,13 @@ pub struct Trouble {
 }
 
 /// Finds out why there is no link. It takes some seconds.
-pub async fn find(link: &Link) -> Trouble {
+pub async fn find(link: &FleetLink) -> Trouble {
     let link = link.clone();
     let found = tokio::task::spawn_blocking(move || look(&link)).await;
     found.unwrap_or_else(|_| trouble("no router", "check that a Zenoh router runs"))
 }
 
-fn look(link: &Link) -> Trouble {
+fn look(link: &FleetLink) -> Trouble {
     if let Some(tls) = &link.tls {
         let own = match certificate::check(tls) {
             Ok(all) => all,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use zenoh::Session;
 
 use crate::certificate::{self, Validity};
-use crate::config::Link;
+use crate::config::FleetLink;
 use crate::fleet::{self, RobotRow};
 use crate::limits::CLOCK_TROUBLE;
 use crate::names::Name;
@@ -35,7 +35,6 @@ pub struct Report {
 /// The way to one robot, and what it has dropped.
 #[derive(Clone, Debug, Serialize)]
 pub struct RobotReport {
-    /// The robot.
     pub robot: Name,
     /// The round-trip time.
     pub round_trip_us: Option<u64>,
@@ -51,7 +50,7 @@ pub struct RobotReport {
 /// Zenoh fails.
 pub async fn examine(
     session: &Session,
-    link: &Link,
+    link: &FleetLink,
     robot: Option<&Name>,
     began: Instant,
     deadline: Duration,

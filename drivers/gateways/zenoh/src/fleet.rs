@@ -20,10 +20,8 @@ pub struct Fleet {
     pub robots: Vec<RobotRow>,
 }
 
-/// A robot.
 #[derive(Clone, Debug, Serialize)]
 pub struct RobotRow {
-    /// Its name.
     pub robot: Name,
     /// The number of programs that claim to be this robot: more than one is an error.
     pub starts: usize,

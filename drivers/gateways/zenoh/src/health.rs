@@ -11,7 +11,6 @@ use crate::names::Name;
 /// The answer of `amber/<robot>/info`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Info {
-    /// The robot.
     pub robot: Name,
     /// The version of its `amber-zenoh`.
     pub version: String,
@@ -23,7 +22,6 @@ pub struct Info {
     pub time_ms: u64,
     /// Whether its mediator answers.
     pub mediator: bool,
-    /// Its devices.
     pub devices: Vec<Health>,
     /// The programs of operators that use it.
     pub operators: Vec<OperatorInfo>,
@@ -86,7 +84,6 @@ pub struct OperatorInfo {
 pub struct SeatInfo {
     /// The id of the devices of the robot: a mediator may have several robots.
     pub id: i32,
-    /// The holder of the seat.
     pub holder: Option<SeatHolder>,
     /// The waiting operators, in the order in which they get it.
     pub waiting: Vec<SeatWaiting>,

@@ -31,14 +31,12 @@ pub const ALL_ROBOTS_ALIVE: &str = "amber/*/alive/*";
 /// All devices of all robots: tokens.
 pub const ALL_DEVICES_ALIVE: &str = "amber/*/*/*/alive/*";
 
-/// The keys of one robot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotKeys(String);
 
 /// The subject of a message or query for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The device.
     pub device: Device,
     /// The permitted kind of message.
     pub way: Way,

@@ -10,7 +10,7 @@ use amber_proto::Device;
 use amber_terminal::{Failure, exit_code, note, seconds, show};
 use amber_zenoh::access::{Rights, RightsError, certificates};
 use amber_zenoh::certificate::{self, Validity};
-use amber_zenoh::config::{FarRobot, File, Link};
+use amber_zenoh::config::{FarRobot, File, FleetLink};
 use amber_zenoh::diagnosis::{self, Trouble};
 use amber_zenoh::names::Name;
 use amber_zenoh::router::{Router, RouterError};
@@ -361,7 +361,7 @@ async fn run_fleet(options: FleetOptions) -> Result<(), Failure> {
 }
 
 /// A robot that is not in the fleet is an error.
-async fn check_presence(link: &Link, robot: &Name) -> Result<(), Failure> {
+async fn check_presence(link: &FleetLink, robot: &Name) -> Result<(), Failure> {
     let session = opened(link, PRESENCE).await?;
     let is_there = fleet::awaited(&session, robot, PRESENCE).await;
     session.close().await.map_err(failed)?;
@@ -416,7 +416,7 @@ async fn run_seat(options: SeatOptions) -> Result<(), Failure> {
 }
 
 /// A session, if there is a router in time.
-async fn opened(link: &Link, deadline: Duration) -> Result<zenoh::Session, Failure> {
+async fn opened(link: &FleetLink, deadline: Duration) -> Result<zenoh::Session, Failure> {
     let Ok(session) = tokio::time::timeout(deadline, session::open(link)).await else {
         let Trouble { text, hint } = diagnosis::find(link).await;
         return Err(Failure::new(text).hint(hint));

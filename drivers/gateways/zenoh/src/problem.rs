@@ -15,7 +15,6 @@ pub struct Problem {
     pub kind: Kind,
     /// The failure, for people.
     pub message: String,
-    /// A hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

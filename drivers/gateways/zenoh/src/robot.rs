@@ -5,10 +5,10 @@
 //!   orders, requests  ---->  Orders (PURE), operators  --UDP-->  one client per operator
 //!                                 |
 //!                                 v answers
-//!                            outbox: own thread  ----> Zenoh
+//!                            out: own thread  ----> Zenoh
 //!                                 ^ facts, tokens
 //!   questions about   ---->  report: roster of devices  <--UDP--  one client that watches
-//!   the robot                feeds: one per device    ----> Zenoh
+//!   the robot                publishers: one per device    ----> Zenoh
 //! ```
 //!
 //! Data, facts and orders have separate threads, so that a slow link delays neither the other
@@ -33,10 +33,10 @@ use zenoh::key_expr::KeyExpr;
 use self::clocks::Clocks;
 use self::control::{Control, Input};
 use self::door::{Door, MakeQuestion, Question};
-use self::feed::{Feed, unix_ns};
 use self::goals::Goals;
-use self::outbox::{Asker, Fact, Out, Outbox};
+use self::publisher::{DataPublisher, unix_ns};
 use self::ros::Ros;
+use self::send_thread::{Asker, Fact, Out, SendThread};
 use crate::certificate;
 use crate::config::Config;
 use crate::counters::Counters;
@@ -51,13 +51,13 @@ use crate::session;
 mod clocks;
 mod control;
 mod door;
-mod feed;
 mod goals;
 mod operators;
 pub mod orders;
-mod outbox;
+mod publisher;
 mod ros;
 pub mod seats;
+mod send_thread;
 mod shape;
 pub mod vigil;
 
@@ -70,7 +70,6 @@ pub enum RobotError {
     /// Zenoh.
     #[error("Zenoh: {0}")]
     Zenoh(zenoh::Error),
-    /// The system.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
 }
@@ -127,7 +126,7 @@ async fn run_with_shape(
         watchers.start(certificate::watch(tls));
     }
     let counters = Counters::default();
-    let (outbox, outbox_thread) = Outbox::start(session.clone(), counters.clone());
+    let (out, send_thread) = SendThread::start(session.clone(), counters.clone());
     let (inputs, received) = mpsc::unbounded_channel();
     let (shown_operators, operators) = watch::channel(Vec::new());
     let (shown_seats, seats) = watch::channel(BTreeMap::new());
@@ -142,7 +141,7 @@ async fn run_with_shape(
         devices: config.devices.clone(),
         stopped,
         mediator: config.mediator.clone(),
-        outbox: outbox.clone(),
+        out: out.clone(),
         counters: counters.clone(),
         operators: shown_operators,
         may_force: config.may_force.clone(),
@@ -156,7 +155,7 @@ async fn run_with_shape(
         config,
         session: session.clone(),
         client,
-        outbox: outbox.clone(),
+        out: out.clone(),
         counters,
         operators,
         seats,
@@ -179,8 +178,8 @@ async fn run_with_shape(
     stop_control.send_replace(true);
     let ended = tokio::task::spawn_blocking(move || {
         let control = control_thread.join();
-        outbox.send(Out::End);
-        control.and(outbox_thread.join())
+        out.send(Out::End);
+        control.and(send_thread.join())
     });
     if !matches!(ended.await, Ok(Ok(()))) {
         tracing::error!("a thread has ended with a panic");
@@ -214,7 +213,7 @@ struct SelfReport {
     session: Session,
     /// The client that watches all devices.
     client: Client,
-    outbox: Outbox,
+    out: SendThread,
     counters: Counters,
     operators: watch::Receiver<Vec<OperatorInfo>>,
     seats: watch::Receiver<BTreeMap<i32, SeatInfo>>,
@@ -232,7 +231,7 @@ struct Shown {
     health: Health,
     has_token: bool,
     /// That for all, and those of single operators.
-    feeds: Vec<AbortHandle>,
+    publishers: Vec<AbortHandle>,
 }
 
 impl SelfReport {
@@ -244,12 +243,17 @@ impl SelfReport {
         let (questions, mut asked) = mpsc::channel(MAX_QUESTIONS);
         // All of these live until the robot leaves.
         let _declared = self.declare(inputs.clone(), questions).await?;
-        self.outbox.send(Out::Token(self.keys.alive(&self.boot)));
+        self.out.send(Out::Token(self.keys.alive(&self.boot)));
         let (sender, mut drivers) = watch::channel(None);
         let roster = tokio::spawn(watch_roster(self.client.clone(), sender));
         let ros = self.ros(&drivers, inputs);
         let events = self.keys.own("events");
-        self.events = Some(self.feed(Device::MEDIATOR, events, Duration::ZERO, &feed::FOR_ALL));
+        self.events = Some(self.publisher(
+            Device::MEDIATOR,
+            events,
+            Duration::ZERO,
+            &publisher::FOR_ALL,
+        ));
         let mut seats = self.seats.clone();
         let mut known_seats = BTreeMap::new();
         // While one message about seats waits for the link, the next one does not follow it.
@@ -269,15 +273,15 @@ impl SelfReport {
                 Ok(permit) = changed(&mut seats, &one) => {
                     let now = seats.borrow_and_update().clone();
                     let facts = differences(&known_seats, &now);
-                    self.outbox.send(Out::PutNewest(self.keys.own("seat"), facts, permit));
+                    self.out.send(Out::PutNewest(self.keys.own("seat"), facts, permit));
                     known_seats = now;
                 }
             }
         }
         roster.abort();
         ros.iter().for_each(AbortHandle::abort);
-        let feeds = self.devices.values().flat_map(|shown| &shown.feeds);
-        feeds.chain(&self.events).for_each(AbortHandle::abort);
+        let publishers = self.devices.values().flat_map(|shown| &shown.publishers);
+        publishers.chain(&self.events).for_each(AbortHandle::abort);
         Ok(())
     }
 
@@ -295,7 +299,7 @@ impl SelfReport {
             drivers: drivers.clone(),
             inputs,
             operators: self.operators.clone(),
-            outbox: self.outbox.clone(),
+            out: self.out.clone(),
             counters: self.counters.clone(),
             clocks: self.clocks.clone(),
             goals: self.goals.clone(),
@@ -412,52 +416,52 @@ impl SelfReport {
                 has_changed
             }
             None => {
-                let feeds = self.feeds(device);
+                let publishers = self.publishers(device);
                 let shown = Shown {
                     health: health.clone(),
                     has_token: is_up,
-                    feeds,
+                    publishers,
                 };
                 self.devices.insert(device, shown);
                 is_up
             }
         };
         if has_changed {
-            self.outbox.send(match is_up {
+            self.out.send(match is_up {
                 true => Out::Token(token),
                 false => Out::NoToken(token),
             });
         }
         let key = self.keys.of(device, "health");
-        self.outbox.send(Out::Put(key, Fact::json(&health)));
+        self.out.send(Out::Put(key, Fact::json(&health)));
     }
 
     fn remove(&mut self, device: Device) {
         if let Some(shown) = self.devices.remove(&device) {
-            shown.feeds.iter().for_each(AbortHandle::abort);
+            shown.publishers.iter().for_each(AbortHandle::abort);
             let token = self.keys.of(device, &format!("alive/{}", self.boot));
-            self.outbox.send(Out::NoToken(token));
+            self.out.send(Out::NoToken(token));
         }
     }
 
-    fn feeds(&self, device: Device) -> Vec<AbortHandle> {
+    fn publishers(&self, device: Device) -> Vec<AbortHandle> {
         let (period, key) = (self.config.period(device), self.keys.of(device, "data"));
-        let mut feeds = vec![self.feed(device, key, period, &feed::FOR_ALL)];
+        let mut publishers = vec![self.publisher(device, key, period, &publisher::FOR_ALL)];
         for (who, period) in self.config.own_periods(device) {
             let key = self.keys.own_data(device, who);
-            feeds.push(self.feed(device, key, period, &feed::FOR_ONE));
+            publishers.push(self.publisher(device, key, period, &publisher::FOR_ONE));
         }
-        feeds
+        publishers
     }
 
-    fn feed(
+    fn publisher(
         &self,
         device: Device,
         key: String,
         period: Duration,
-        names: &'static feed::Names,
+        names: &'static publisher::Names,
     ) -> AbortHandle {
-        let feed = Feed {
+        let publisher = DataPublisher {
             session: self.session.clone(),
             client: self.client.clone(),
             device,
@@ -466,27 +470,27 @@ impl SelfReport {
             names,
             counters: self.counters.clone(),
         };
-        tokio::spawn(feed.run()).abort_handle()
+        tokio::spawn(publisher.run()).abort_handle()
     }
 
     fn answer(&self, question: Question) {
         match question {
             Question::Info(asker) => {
                 let facts = vec![(self.keys.own("info"), Fact::json(&self.info()))];
-                self.outbox.send(Out::Facts(asker, facts));
+                self.out.send(Out::Facts(asker, facts));
             }
             Question::Health(asker) => {
                 let facts: Vec<_> = (self.asked(&asker, "health"))
                     .map(|(key, shown)| (key, Fact::json(&shown.health)))
                     .collect();
-                self.outbox.send(Out::Facts(asker, facts));
+                self.out.send(Out::Facts(asker, facts));
             }
             Question::Description(asker) => {
                 let devices: Vec<_> = (self.devices.keys().copied())
                     .map(|device| (self.keys.of(device, "description"), device))
                     .filter(|(key, _)| intersects(&asker, key))
                     .collect();
-                let (client, outbox) = (self.client.clone(), self.outbox.clone());
+                let (client, out) = (self.client.clone(), self.out.clone());
                 // The mediator may be slow.
                 tokio::spawn(async move {
                     let mut facts = Vec::new();
@@ -494,7 +498,7 @@ impl SelfReport {
                         let files = description(&client, device).await;
                         facts.extend(files.map(|files| (key, Fact::Protobuf(files))));
                     }
-                    outbox.send(Out::Facts(asker, facts));
+                    out.send(Out::Facts(asker, facts));
                 });
             }
         }

@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use zenoh::{Config, Session};
 
 use crate::certificate::{self, BadFile};
-use crate::config::Link;
+use crate::config::FleetLink;
 use crate::diagnosis::{self, Trouble};
 use crate::limits::{LINK_PERIOD, RETRY};
 
@@ -30,7 +30,7 @@ pub enum Refused {
 ///
 /// # Errors
 /// The configuration is invalid.
-pub async fn open(link: &Link) -> Result<Session, Refused> {
+pub async fn open(link: &FleetLink) -> Result<Session, Refused> {
     let config = config(link)?;
     if let Some(tls) = &link.tls {
         // What a person must change is no reason to wait.
@@ -73,7 +73,7 @@ pub async fn watch_link(session: Session) {
 }
 
 /// A client that finds only the routers that are named, and listens nowhere.
-fn config(link: &Link) -> Result<Config, Refused> {
+fn config(link: &FleetLink) -> Result<Config, Refused> {
     let refused = |error: zenoh::Error| Refused::Zenoh(plain(&error));
     Config::from_json5(&settings(link).to_string()).map_err(refused)
 }
@@ -104,7 +104,7 @@ fn without_places(text: &str) -> String {
     short
 }
 
-fn settings(link: &Link) -> Value {
+fn settings(link: &FleetLink) -> Value {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let mut protocols: Vec<_> = (link.connect.iter())
         .filter_map(|endpoint| Some(endpoint.split_once('/')?.0))
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn zenoh_accepts_the_configuration() {
-        let mut link = Link {
+        let mut link = FleetLink {
             connect: vec!["tcp/127.0.0.1:7447".into()],
             lease: Duration::from_secs(2),
             max_message: MAX_TO_ROBOT,

@@ -54,9 +54,9 @@ fn a_far_operator_that_is_lost_in_any_way_leaves_no_goal_behind() {
     drop(operator);
 
     let operator = begin(&mut world);
-    world.link.cut(true);
-    world.ends("link down");
-    world.link.cut(false);
+    world.cable.cut(true);
+    world.ends("cable cut");
+    world.cable.cut(false);
     drop(operator);
     assert!(world.abandoned() >= 1);
 }

@@ -65,7 +65,6 @@ pub struct Seen<'a> {
 /// A pose and how well it matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// The pose.
     pub pose: Pose,
     /// See [`match_of`].
     pub matching: f64,

@@ -34,7 +34,6 @@ pub type Matrix = [[f64; 3]; 3];
 /// A pose that fits the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refined {
-    /// The pose.
     pub pose: Pose,
     /// The information in the points about x, y and heading, for an error of 1 m per point. A point
     /// counts as much as the length of wall that it stands for.

@@ -53,7 +53,6 @@ pub struct Reference {
 /// A scan at its place among the surfaces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aligned {
-    /// The pose.
     pub pose: Pose,
     /// The information of the surfaces about x, y and heading: 1/m², 1/(m·rad), 1/rad².
     pub information: Matrix,

@@ -46,7 +46,6 @@ pub struct Window {
 /// The best pose in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// The pose.
     pub pose: Pose,
     /// How well it fits, 0 to 1.
     pub score: f64,

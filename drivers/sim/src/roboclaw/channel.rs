@@ -24,7 +24,7 @@ const ARRIVED_QPPS: i32 = 20;
 
 /// One of the two outputs of a controller.
 #[derive(Clone, Debug)]
-pub(super) struct Channel {
+pub(super) struct MotorChannel {
     drive: Drive,
     moves: VecDeque<Move>,
     running: Option<Running>,
@@ -71,7 +71,7 @@ struct Running {
     from: i64,
 }
 
-impl Channel {
+impl MotorChannel {
     pub(super) fn new() -> Self {
         Self {
             drive: Drive::RELEASED,

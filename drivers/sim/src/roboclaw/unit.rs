@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::channel::{Channel, Goal, Move};
+use super::channel::{Goal, MotorChannel, Move};
 use super::data::{Data, centred, longs, speed_report, tenths, words};
 use super::faults::Faults;
 use super::packet::Firmware;
@@ -15,14 +15,13 @@ const SETTINGS_KEY: [u8; 4] = [0xE2, 0x2E, 0xAB, 0x7A];
 /// A word of the EEPROM that was never written.
 const ERASED: u16 = 0xFFFF;
 
-/// The logic battery.
 const LOGIC_BATTERY_V: f64 = 5.0;
 
 /// A controller.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     firmware: Firmware,
-    motors: [Channel; 2],
+    motors: [MotorChannel; 2],
     settings: Settings,
     eeprom: Settings,
     /// The words of the EEPROM that programs read and write. Settings are stored elsewhere.
@@ -41,7 +40,7 @@ impl Unit {
     pub(super) fn new(firmware: Firmware) -> Self {
         Self {
             firmware,
-            motors: [Channel::new(), Channel::new()],
+            motors: [MotorChannel::new(), MotorChannel::new()],
             settings: Settings::new(),
             eeprom: Settings::new(),
             words: vec![ERASED; 1 + usize::from(u8::MAX)],
@@ -111,7 +110,7 @@ impl Unit {
 
     /// Whether a running move needs measurements to end.
     pub(super) fn has_moves(&self) -> bool {
-        self.motors.iter().any(Channel::has_moves)
+        self.motors.iter().any(MotorChannel::has_moves)
     }
 
     /// A valid packet for this controller arrived.
@@ -372,8 +371,8 @@ impl Unit {
     /// All measurements at once, with a clock in milliseconds.
     fn status(&self) -> Vec<u8> {
         let [first, second] = &self.motors;
-        let both = |value: fn(&Channel) -> u32| longs([value(first), value(second)]);
-        let both_short = |value: fn(&Channel) -> u16| words([value(first), value(second)]);
+        let both = |value: fn(&MotorChannel) -> u32| longs([value(first), value(second)]);
+        let both_short = |value: fn(&MotorChannel) -> u16| words([value(first), value(second)]);
         let temperature = tenths(self.temperature_c);
         [
             longs([self.now.as_millis() as u32]),

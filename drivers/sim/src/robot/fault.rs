@@ -5,7 +5,6 @@ use std::fmt;
 use crate::device::{Device, UnknownDevice};
 use crate::wheels::{UnknownWheel, Wheel};
 
-/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A device is unplugged.

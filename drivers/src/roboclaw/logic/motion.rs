@@ -43,7 +43,6 @@ impl Motion {
         }
     }
 
-    /// A client commands the wheels.
     pub(super) fn command(&mut self, now: Instant, clients: &[ClientId], speeds: WheelSpeeds) {
         self.target = speeds;
         self.untold = [true; 2];

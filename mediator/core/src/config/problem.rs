@@ -44,7 +44,6 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The hint.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { error, .. } if error.kind() == io::ErrorKind::NotFound => {

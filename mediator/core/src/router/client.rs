@@ -17,7 +17,6 @@ use crate::rate::RateLimit;
 /// The router's state of one client.
 #[derive(Debug)]
 pub struct Client {
-    /// Its id.
     pub id: ClientId,
     /// Its address, port and our socket.
     pub address: PackedAddress,

@@ -272,7 +272,6 @@ impl Clients {
         self.slots[slot as usize].as_mut()
     }
 
-    /// The client at an address.
     pub fn at(&self, address: &ClientAddress) -> Option<&Client> {
         let slot = self.slot_at(&PackedAddress::from(*address))?;
         self.slots[slot as usize].as_ref()

@@ -31,7 +31,6 @@ pub struct Outbox {
 /// A message from a driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Its bytes.
     pub bytes: &'a [u8],
     /// Where they start in the buffer that can be lent to the outbox; the two bytes before them
     /// are their length.

@@ -34,7 +34,6 @@ pub struct Route {
     pub id: Option<ClientId>,
     /// The frames that wait for it.
     pub queue: Queue,
-    /// Its traffic.
     pub traffic: Traffic,
     /// The reason why it is unavailable, while its process does not run.
     pub(super) absence: Option<Unavailable>,

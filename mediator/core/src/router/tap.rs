@@ -20,9 +20,7 @@ pub enum Direction {
 /// A copy of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// The driver.
     pub driver: DriverKey,
-    /// Its direction.
     pub direction: Direction,
     /// The header as on the pipe.
     pub header: Vec<u8>,

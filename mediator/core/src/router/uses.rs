@@ -16,7 +16,6 @@ use crate::moment::Moment;
 pub struct Use {
     /// The driver that serves it.
     pub driver: DriverKey,
-    /// The device.
     pub device: Device,
     /// Since the last message in either direction, the driver has reported that it is unavailable.
     pub(super) told: bool,

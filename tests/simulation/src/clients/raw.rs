@@ -11,7 +11,6 @@ use super::{Turn, device};
 use crate::messages::{self, Tokens};
 use crate::random::Random;
 
-/// The kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawClientKind {
     /// Like those of the original system: it never contacts the mediator.

@@ -1,6 +1,6 @@
 //! Lines of CARMEN logs, as public recordings of real robots are stored. PURE.
 //!
-//! The format is described at <http://carmen.sourceforge.net/doc/logger.html>; positions have y to the
+//! The format is described at <http://carmen.sourceforge.net/logger_playback.html>; positions have y to the
 //! left, and angles are counter-clockwise.
 
 use std::str::{FromStr, SplitAsciiWhitespace};

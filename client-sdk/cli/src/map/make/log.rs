@@ -63,7 +63,6 @@ pub trait LogMapper {
 pub struct LoggedMap {
     /// What was made.
     pub saved: SavedMap,
-    /// The grid.
     pub grid: Occupancy,
     /// The `.roson` file.
     pub roson: String,
@@ -72,7 +71,8 @@ pub struct LoggedMap {
 /// Makes a [`LogMapper`] with these settings, and with what the robot says of itself in the log.
 pub type NewLogMapper = fn(&StartMap, Option<&Shape>) -> Result<Box<dyn LogMapper>, Failure>;
 
-pub(super) fn run(
+/// Makes the map of a recorded drive.
+pub(in crate::map) fn run(
     options: &Options,
     files: &Files,
     path: &Path,

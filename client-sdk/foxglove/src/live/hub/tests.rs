@@ -73,8 +73,8 @@ fn a_viewer_is_told_who_serves_and_all_channels() {
 fn devices_are_asked_only_while_a_viewer_wants_their_messages() {
     let mut hub = hub();
     let (one, two) = (opened(&mut hub), opened(&mut hub));
-    let feed = Feed::Published(HOKUYO);
-    let started = [Output::Start(feed.clone())];
+    let upstream = Upstream::Published(HOKUYO);
+    let started = [Output::Start(upstream.clone())];
     assert_eq!(subscribe(&mut hub, one, 1, "/hokuyo/0/scan"), started);
     assert_eq!(subscribe(&mut hub, two, 9, "/foxglove/hokuyo/0/scan"), []);
     hub.handle_message(5, HOKUYO, &scan());
@@ -85,7 +85,7 @@ fn devices_are_asked_only_while_a_viewer_wants_their_messages() {
     hub.handle_text(one, r#"{"op":"unsubscribe","subscriptionIds":[1,4]}"#);
     assert_eq!(outputs(&mut hub), [Output::Forget(one, 1)]);
     hub.close(two);
-    assert_eq!(outputs(&mut hub), [Output::Stop(feed)]);
+    assert_eq!(outputs(&mut hub), [Output::Stop(upstream)]);
     hub.handle_message(5, HOKUYO, &scan());
     assert_eq!(outputs(&mut hub), []);
     hub.close(one);
@@ -100,7 +100,7 @@ fn a_later_viewer_gets_the_map_which_is_sent_only_once() {
     let started = subscribe(&mut hub, one, 1, walls);
     assert_eq!(
         started,
-        [Output::Start(Feed::Asked(LOCATION, "map".into()))]
+        [Output::Start(Upstream::Asked(LOCATION, "map".into()))]
     );
     let mut message = location::DriverMsg::data();
     message.map = Some(location::Map {
@@ -134,7 +134,7 @@ fn the_robot_and_the_place_of_its_laser_are_repeated_every_second() {
     let viewer = opened(&mut hub);
     subscribe(&mut hub, viewer, 1, "/foxglove/tf");
     let poses = subscribe(&mut hub, viewer, 2, "/foxglove/robot");
-    assert_eq!(poses, [], "the feed of the transforms is enough");
+    assert_eq!(poses, [], "the upstream of the transforms is enough");
     let devices = described(&[DeviceType::HOKUYO, DeviceType::LOCATION]);
     for second in 1..3 {
         hub.handle_devices(second * 1_000_000_000, &devices);
@@ -148,7 +148,7 @@ fn events_are_lines_which_all_count() {
     let mut hub = hub();
     let viewer = opened(&mut hub);
     let started = subscribe(&mut hub, viewer, 1, "/foxglove/log");
-    assert_eq!(started, [Output::Start(Feed::Events)]);
+    assert_eq!(started, [Output::Start(Upstream::Events)]);
     hub.handle_event(5, &Event::default());
     assert!(matches!(outputs(&mut hub)[..], [Output::Line(..)]));
 }
@@ -162,7 +162,7 @@ fn a_device_that_is_gone_takes_its_channels_with_it() {
     let all = outputs(&mut hub);
     assert_eq!(all[0], Output::Forget(viewer, 1));
     assert_eq!(json_of(&all[1])["op"], "unadvertise");
-    assert_eq!(all[2], Output::Stop(Feed::Published(HOKUYO)));
+    assert_eq!(all[2], Output::Stop(Upstream::Published(HOKUYO)));
     assert_eq!(all.len(), 3);
 }
 

@@ -18,7 +18,6 @@ message! {
     /// A goal, and when it was accepted.
     #[derive(Copy, Eq)]
     GoalInfo = "action_msgs" "GoalInfo" {
-        /// The goal.
         goal_id: GoalId,
         /// When it was accepted.
         stamp: Time,
@@ -29,7 +28,6 @@ message! {
     /// The state of a goal.
     #[derive(Copy, Eq)]
     GoalStatus = "action_msgs" "GoalStatus" {
-        /// The goal.
         goal_info: GoalInfo,
         /// One of the numbers below.
         status: i8,
@@ -46,7 +44,6 @@ message! {
 }
 
 message! {
-    /// The request to cancel goals.
     #[derive(Copy, Eq)]
     CancelGoalRequest = "action_msgs/srv/CancelGoal_Request" {
         /// The goal, or all until a time: see [`GoalInfo::is_meant`].
@@ -116,7 +113,6 @@ message! {
 message! {
     /// The topic `feedback` of Jazzy and Kilted.
     NavigateFeedbackMessage = "nav2_msgs/action/NavigateToPose_FeedbackMessage" {
-        /// The goal.
         goal_id: GoalId,
         /// Its progress.
         feedback: NavigateFeedback,
@@ -146,7 +142,6 @@ message! {
 message! {
     /// The topic `feedback` of Lyrical.
     TrackedFeedbackMessage = "nav2_msgs/action/NavigateToPose_FeedbackMessage" {
-        /// The goal.
         goal_id: GoalId,
         /// Its progress.
         feedback: TrackedFeedback,
@@ -178,7 +173,6 @@ message! {
     /// The request for the result of a goal. The reply comes when the goal has ended.
     #[derive(Copy, Eq)]
     GetResultRequest = "nav2_msgs/action/NavigateToPose_GetResult_Request" {
-        /// The goal.
         goal_id: GoalId,
     }
 }
@@ -189,7 +183,6 @@ message! {
     GetResultResponse = "nav2_msgs/action/NavigateToPose_GetResult_Response" {
         /// One of the numbers of [`GoalStatus`].
         status: i8,
-        /// The result.
         result: NavigateResult,
     }
 }

@@ -34,7 +34,6 @@ message! {
     KeyValue = "diagnostic_msgs" "KeyValue" {
         /// The name.
         key: String,
-        /// The value.
         value: String,
     }
 }

@@ -47,7 +47,6 @@ message! {
     /// A point and a direction.
     #[derive(Copy)]
     Pose = "geometry_msgs" "Pose" {
-        /// The point.
         position: Point,
         /// The direction.
         orientation: Quaternion,
@@ -55,10 +54,8 @@ message! {
 }
 
 message! {
-    /// A pose with its covariance.
     #[derive(Copy)]
     PoseWithCovariance = "geometry_msgs" "PoseWithCovariance" {
-        /// The pose.
         pose: Pose,
         /// Rows and columns: x, y, z, and the rotations around them.
         covariance: [[f64; 6]; 6],
@@ -70,7 +67,6 @@ message! {
     PoseStamped = "geometry_msgs" "PoseStamped" {
         /// Time and frame.
         header: Header,
-        /// The pose.
         pose: Pose,
     }
 }
@@ -80,7 +76,6 @@ message! {
     PoseWithCovarianceStamped = "geometry_msgs" "PoseWithCovarianceStamped" {
         /// Time and frame.
         header: Header,
-        /// The pose.
         pose: PoseWithCovariance,
     }
 }
@@ -133,7 +128,6 @@ message! {
     TransformStamped = "geometry_msgs" "TransformStamped" {
         /// The time, and the parent frame.
         header: Header,
-        /// The child frame.
         child_frame_id: String,
         /// Its location.
         transform: Transform,

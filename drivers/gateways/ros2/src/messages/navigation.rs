@@ -11,7 +11,6 @@ message! {
         header: Header,
         /// The frame of the motion: that of the robot.
         child_frame_id: String,
-        /// The pose.
         pose: PoseWithCovariance,
         /// The motion.
         twist: TwistWithCovariance,
@@ -19,7 +18,6 @@ message! {
 }
 
 message! {
-    /// A path.
     Path = "nav_msgs" "Path" {
         /// Time and frame.
         header: Header,
@@ -60,7 +58,6 @@ message! {
 message! {
     /// The request of `nav2_msgs/srv/SaveMap`.
     SaveMapRequest = "nav2_msgs/srv/SaveMap_Request" {
-        /// The topic of the map.
         map_topic: String,
         /// The file, without its ending.
         map_url: String,

@@ -33,7 +33,6 @@ message! {
     Imu = "sensor_msgs" "Imu" {
         /// Time and frame.
         header: Header,
-        /// The orientation.
         orientation: Quaternion,
         /// Its covariance: three rows.
         orientation_covariance: [f64; 9],
@@ -49,7 +48,6 @@ message! {
 }
 
 message! {
-    /// The magnetic field.
     MagneticField = "sensor_msgs" "MagneticField" {
         /// Time and frame.
         header: Header,
@@ -107,9 +105,7 @@ message! {
         cell_voltage: Vec<f32>,
         /// Degrees Celsius of each cell.
         cell_temperature: Vec<f32>,
-        /// Its location.
         location: String,
-        /// Its number.
         serial_number: String,
     }
 }

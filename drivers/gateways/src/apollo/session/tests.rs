@@ -199,7 +199,7 @@ fn what_a_device_publishes_is_sent() {
     let mut bench = sending(Sent::Raw(device), "amber.4.0", 0);
     let outputs = bench.take();
     let subscribed = outputs.iter().any(|(_, output)| {
-        matches!(output, Output::Order(_, Order::Message(to, bytes))
+        matches!(output, Output::Order(_, UserOrder::Message(to, bytes))
             if *to == device && DriverMsg::decode(&bytes[..]).unwrap().r#type() == MsgType::Subscribe)
     });
     assert!(subscribed);
@@ -370,8 +370,8 @@ fn stops_and_trajectories_out_of_the_area_stop_the_robot() {
         let outputs: Vec<_> = bench.take().into_iter().map(|(_, output)| output).collect();
         let user = User(1);
         let expected = [
-            Output::Order(user, Order::Targets(robot().targets, vec![])),
-            Output::Order(user, Order::Drive(robot().wheels, WheelSpeeds::STOP)),
+            Output::Order(user, UserOrder::Targets(robot().targets, vec![])),
+            Output::Order(user, UserOrder::Drive(robot().wheels, WheelSpeeds::STOP)),
         ];
         assert_eq!(outputs, expected);
         // Once.
@@ -404,7 +404,7 @@ fn only_the_listed_device_gets_messages_and_not_too_many() {
     bench.datagram(1, PEER, &frames("amber.2.0", 61, &bytes)[0]);
     let outputs = bench.take();
     let orders = outputs.iter().filter(|(_, output)| {
-        matches!(output, Output::Order(User(1), Order::Message(to, sent))
+        matches!(output, Output::Order(User(1), UserOrder::Message(to, sent))
             if *to == device && sent == &bytes)
     });
     assert_eq!(orders.count(), 50);

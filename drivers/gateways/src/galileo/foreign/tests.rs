@@ -1,7 +1,7 @@
 //! A foreign robot played by our own server, on one virtual clock.
 
 use amber_proto::DeviceType;
-use amber_robot::robot::Order;
+use amber_robot::robot::UserOrder;
 use amber_values::{MapPose, Scan};
 
 use super::*;
@@ -89,7 +89,7 @@ impl World {
                     self.foreign
                         .handle_datagram(self.now, datagram, &mut self.out);
                 }
-                Output::Order(_, Order::Drive(_, speeds)) => self.driven.push(speeds),
+                Output::Order(_, UserOrder::Drive(_, speeds)) => self.driven.push(speeds),
                 _ => {}
             }
         }

@@ -1,6 +1,6 @@
 //! The rules for a proxy, on a virtual clock.
 
-use amber_robot::robot::Order;
+use amber_robot::robot::UserOrder;
 
 use super::*;
 use crate::galileo::codec::encode_reply;
@@ -361,7 +361,7 @@ fn a_client_drives_a_robot_through_the_proxy() {
             while let Some(output) = robots.take() {
                 match output {
                     Output::Send(_, _, bytes) => answers.extend(world.robot_sends(&bytes)),
-                    Output::Order(_, Order::Drive(_, speeds)) => orders.push(speeds),
+                    Output::Order(_, UserOrder::Drive(_, speeds)) => orders.push(speeds),
                     _ => {}
                 }
             }

@@ -6,7 +6,7 @@ use amber_navigation::kinematics::Wheels;
 use amber_proto::Device;
 use amber_robot::errand::Errand;
 use amber_robot::motion::{self, Motion};
-use amber_robot::robot::Order;
+use amber_robot::robot::UserOrder;
 use amber_values::WheelSpeeds;
 use bytes::Bytes;
 
@@ -45,11 +45,11 @@ impl Server {
                         return out.tally.dropped(now.elapsed, "too many messages", from);
                     }
                     self.helm.forget(Errand::Targets(robot.targets));
-                    out.order(user, Order::Targets(robot.targets, targets));
+                    out.order(user, UserOrder::Targets(robot.targets, targets));
                 }
                 Some(targets) => {
                     let device = robot.targets;
-                    let order = Order::Targets(device, targets);
+                    let order = UserOrder::Targets(device, targets);
                     self.begin(now, from, Errand::Targets(device), order, out);
                 }
                 None => out.tally.bad(now.elapsed, "invalid targets", from),
@@ -131,7 +131,7 @@ impl Server {
                 }
             }
             Ok(Motion::Begin(errand)) => {
-                return self.begin(now, from, errand, Order::Message(device, message), out);
+                return self.begin(now, from, errand, UserOrder::Message(device, message), out);
             }
             Ok(Motion::End(errand)) => {
                 self.helm.forget(errand);
@@ -144,7 +144,7 @@ impl Server {
             return;
         };
         match session.orders.take(now.elapsed) {
-            true => out.order(session.user, Order::Message(device, message)),
+            true => out.order(session.user, UserOrder::Message(device, message)),
             false => out.tally.dropped(now.elapsed, "too many messages", from),
         }
     }
@@ -155,7 +155,7 @@ impl Server {
         now: Now,
         from: SocketAddr,
         errand: Errand,
-        order: Order,
+        order: UserOrder,
         out: &mut Outputs,
     ) {
         let Some(session) = self.sessions.get_mut(&from) else {
@@ -199,7 +199,7 @@ impl Server {
     /// Sends the motion commands that are due.
     pub(super) fn drive(&mut self, now: Now, out: &mut Outputs) {
         while let Some((user, order)) = self.helm.poll(now.elapsed) {
-            if let Order::Drive(device, speeds) = order
+            if let UserOrder::Drive(device, speeds) = order
                 && device == self.config.robot.wheels
             {
                 self.robot.commanded = self.config.robot.twist(speeds);

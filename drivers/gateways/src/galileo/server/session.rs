@@ -14,7 +14,6 @@ use crate::galileo::server::SOCKET;
 use crate::shared::clock::Now;
 use crate::shared::machine::Outputs;
 
-/// A session.
 pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) user: User,

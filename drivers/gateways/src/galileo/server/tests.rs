@@ -5,7 +5,7 @@ mod messages;
 mod motion;
 mod reports;
 
-use amber_robot::robot::Order;
+use amber_robot::robot::UserOrder;
 use amber_values::WheelSpeeds;
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ impl World {
     fn driven(&mut self) -> Vec<WheelSpeeds> {
         let orders = std::mem::take(&mut self.outputs).into_iter();
         let speeds = orders.filter_map(|output| match output {
-            Output::Order(_, Order::Drive(_, speeds)) => Some(speeds),
+            Output::Order(_, UserOrder::Drive(_, speeds)) => Some(speeds),
             _ => None,
         });
         speeds.collect()

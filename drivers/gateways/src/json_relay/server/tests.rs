@@ -105,7 +105,7 @@ fn a_command_goes_to_all_robots_and_moves_ours_for_half_a_second() {
     });
     assert_eq!(sent.count(), 2);
     let turn = WheelSpeeds::sides(-150, 150);
-    let order = amber_robot::robot::Order::Drive(robot().wheels, turn);
+    let order = amber_robot::robot::UserOrder::Drive(robot().wheels, turn);
     assert!(outputs.contains(&(0, Output::Order(User(1), order))));
     bench.advance_ms(2000);
     assert_eq!(bench.take_drives(), [(500, WheelSpeeds::STOP)]);

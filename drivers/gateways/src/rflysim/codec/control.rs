@@ -55,9 +55,7 @@ pub mod ignored {
     pub const VELOCITY: u32 = 0b111 << 3;
     /// The three coordinates of the acceleration.
     pub const ACCELERATION: u32 = 0b111 << 6;
-    /// The yaw.
     pub const YAW: u32 = 1 << 10;
-    /// The yaw rate.
     pub const YAW_RATE: u32 = 1 << 11;
 }
 

@@ -25,7 +25,6 @@ pub struct DoubleInputs {
 pub struct Parameters {
     /// The parameters that are set, one bit each.
     mask: u32,
-    /// Their values.
     values: [f64; 32],
 }
 
@@ -43,7 +42,6 @@ pub struct DynamicParameters {
     copter_id: i32,
     /// The parameters that are set, one bit each.
     mask: u64,
-    /// Their values.
     values: [f64; 64],
 }
 

@@ -23,13 +23,13 @@ mod targets;
 const PEER: &str = "127.0.0.1:5000";
 const CONTROL: u32 = 0;
 
-trait Pilot {
+trait Autopilot {
     fn packet(&mut self, packet: &Packet);
     fn short(&mut self, mode: i32, controls: [f32; 4]);
     fn packets(&mut self) -> Vec<(u16, Packet)>;
 }
 
-impl Pilot for Bench<RflySim> {
+impl Autopilot for Bench<RflySim> {
     fn packet(&mut self, packet: &Packet) {
         let port = Port::ALL
             .iter()

@@ -117,16 +117,16 @@ fn status(outputs: &[Output]) -> String {
 fn wheels(user: u32, mm_s: i32) -> Output {
     Output::Order(
         User(user),
-        Order::Drive(robot().wheels, WheelSpeeds::all(mm_s)),
+        UserOrder::Drive(robot().wheels, WheelSpeeds::all(mm_s)),
     )
 }
 
 fn stopped(user: u32, device: amber_proto::Device) -> Output {
-    Output::Order(User(user), Order::Stop(device))
+    Output::Order(User(user), UserOrder::Stop(device))
 }
 
 fn targets(user: u32, targets: Vec<Target>) -> Output {
-    Output::Order(User(user), Order::Targets(robot().targets, targets))
+    Output::Order(User(user), UserOrder::Targets(robot().targets, targets))
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_client_says_where_the_robot_is_while_another_one_drives() {
         sigma: Some(0.5),
         sigma_alfa: None,
     };
-    let here = Output::Order(User(1), Order::Here(robot().location, known));
+    let here = Output::Order(User(1), UserOrder::Here(robot().location, known));
     assert_eq!(world.say(2, set), [here]);
     let elsewhere = json!({"op": "publish", "topic": "/initialpose", "id": "1",
         "msg": {"header": {"frame_id": "odom"}}});
@@ -266,7 +266,7 @@ fn a_goal_of_an_action_is_a_trip_with_feedback_and_a_result() {
         y_m: 2.0,
         radius_m: 0.3,
     };
-    let trip = Order::Trip(robot().targets, Trip(1), vec![target]);
+    let trip = UserOrder::Trip(robot().targets, Trip(1), vec![target]);
     assert_eq!(said, [Output::Order(User(0), trip)]);
     let news = |world: &mut World, news: TripNews| {
         let event = Event::Trip(User(0), Trip(1), news);
@@ -286,7 +286,7 @@ fn a_goal_of_an_action_is_a_trip_with_feedback_and_a_result() {
 
     let cancel = json!({"op": "cancel_action_goal", "id": "a", "action": "/navigate_to_pose"});
     let cancelled = world.say(1, cancel.clone());
-    let order = Order::CancelTrip(Trip(1));
+    let order = UserOrder::CancelTrip(Trip(1));
     assert_eq!(cancelled, [Output::Order(User(0), order)]);
     let end = TripEnd::Cancelled("cancelled by client 8".into());
     let result = news(&mut world, TripNews::Ended(end));
@@ -313,7 +313,7 @@ fn the_end_of_a_replaced_goal_is_not_the_end_of_the_one_that_replaced_it() {
     assert!(world.server.sessions(Now::from_millis(0))[0].drives);
     // So it still ends with its client.
     let gone = world.link(1, WebSocketEvent::Gone);
-    let end = Order::Targets(robot().targets, Vec::new());
+    let end = UserOrder::Targets(robot().targets, Vec::new());
     assert!(gone.contains(&Output::Order(User(0), end)), "{gone:?}");
 }
 
@@ -391,8 +391,7 @@ fn goals_are_limited_to_fifty_per_second() {
     for number in 0..60 {
         let msg = json!({"pose": {"position": {"x": number, "y": 0}}});
         let said = world.say(1, json!({"op": "publish", "topic": "/goal", "msg": msg}));
-        let is_goal =
-            |it: &&Output| matches!(it, Output::Order(_, Order::Targets(_, to)) if !to.is_empty());
+        let is_goal = |it: &&Output| matches!(it, Output::Order(_, UserOrder::Targets(_, to)) if !to.is_empty());
         orders += said.iter().filter(is_goal).count();
     }
     assert_eq!(orders, 50);
@@ -444,7 +443,7 @@ fn a_client_halts_everything_and_an_old_release_is_dropped() {
     let mut world = World::new();
     world.link(1, WebSocketEvent::Connected);
     let call = |args| json!({"op": "call_service", "service": "/halt", "args": args});
-    let halt = |is_halted| Output::Order(User(0), Order::Halt(is_halted));
+    let halt = |is_halted| Output::Order(User(0), UserOrder::Halt(is_halted));
     assert!(world.say(1, call(json!({}))).contains(&halt(true)));
     assert!((world.say(1, call(json!({"data": false})))).contains(&halt(false)));
     let late = world.say_late(1, &call(json!({"data": false})));

@@ -73,7 +73,6 @@ pub enum Output {
 /// A message for a robot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Letter {
-    /// The key.
     pub key: String,
     /// The sender and the number.
     pub stamp: OrderStamp,

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use amber_proto::Device;
-use amber_robot::robot::{News, Order, Trip, TripEnd, TripNews};
+use amber_robot::robot::{News, Trip, TripEnd, TripNews, UserOrder};
 use amber_values::Target;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep_until};
 use super::goals::Goals;
 use super::operators::{Forwarded, Job, Operators, Reports};
 use super::orders::{Accepted, Action, Orders, Program};
-use super::outbox::{Asker, Caller, Fact, Out, Outbox, Permit};
 use super::seats::SeatRequest;
+use super::send_thread::{Asker, Caller, Fact, Out, Permit, SendThread};
 use crate::config::Controls;
 use crate::counters::Counters;
 use crate::health::{OperatorInfo, SeatInfo};
@@ -84,7 +84,7 @@ pub(super) struct Control {
     pub(super) mediator: String,
     /// True ends the thread.
     pub(super) stopped: watch::Receiver<bool>,
-    pub(super) outbox: Outbox,
+    pub(super) out: SendThread,
     pub(super) counters: Counters,
     /// The operators, for those who ask.
     pub(super) operators: watch::Sender<Vec<OperatorInfo>>,
@@ -122,7 +122,7 @@ impl Control {
         let mut clients = Operators::new(
             self.mediator.clone(),
             self.controls.seat,
-            self.outbox.clone(),
+            self.out.clone(),
             self.counters.clone(),
             Reports {
                 news: report,
@@ -166,7 +166,7 @@ impl Control {
                 return match told {
                     Ok(info) => {
                         let facts = vec![(asker.key.clone(), Fact::json(&info))];
-                        self.outbox.send(Out::Facts(asker, facts));
+                        self.out.send(Out::Facts(asker, facts));
                     }
                     Err(problem) => self.refuse(Some(asker.into()), problem),
                 };
@@ -217,7 +217,7 @@ impl Control {
                     return self.refuse(incoming.asker, problem);
                 }
                 if let Some(asker) = incoming.asker {
-                    self.outbox.send(Out::Answer(asker, Bytes::new()));
+                    self.out.send(Out::Answer(asker, Bytes::new()));
                 }
                 return;
             }
@@ -284,7 +284,7 @@ impl Control {
         });
         tracing::debug!("refused: {problem}");
         if let Some(asker) = asker {
-            self.outbox.send(Out::Refuse(asker, problem));
+            self.out.send(Out::Refuse(asker, problem));
         }
     }
 
@@ -324,7 +324,7 @@ impl Control {
                 Action::Close(user) => clients.close(user),
                 Action::Move(user, order) => {
                     let trip = match &order {
-                        Order::Trip(_, trip, _) => Some(*trip),
+                        UserOrder::Trip(_, trip, _) => Some(*trip),
                         _ => None,
                     };
                     let is_given = clients.order(user, order);

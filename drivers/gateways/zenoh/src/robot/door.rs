@@ -17,8 +17,8 @@ use zenoh::sample::SampleKind;
 
 use super::control::{Incoming, Input};
 use super::orders::{Program, is_stop};
-use super::outbox::{Asker, Permit};
 use super::seats::{SeatAction, SeatRequest};
+use super::send_thread::{Asker, Permit};
 use crate::counters::Counters;
 use crate::keys::{Address, RobotKeys, parse_operator, parse_seat};
 use crate::limits::{DEADLINE, MAX_DEADLINE};

@@ -13,7 +13,7 @@ use amber_robot::controls::Seat;
 use amber_robot::hands::{Hands, Motions, Report, with_ack};
 use amber_robot::limits::TELL_AGAIN;
 use amber_robot::motion::{self, Motion};
-use amber_robot::robot::{News, Order, User};
+use amber_robot::robot::{News, User, UserOrder};
 use amber_robot::trips::{Trips, UNREACHABLE};
 use amber_values::WheelSpeeds;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::control::Input;
-use super::outbox::{Caller, Out, Outbox};
+use super::send_thread::{Caller, Out, SendThread};
 use crate::counters::Counters;
 use crate::limits::{LAST_WORDS, MAX_CALLS, MAX_JOBS};
 use crate::problem::{Kind, Problem};
@@ -32,7 +32,7 @@ use crate::problem::{Kind, Problem};
 pub(super) struct Operators {
     mediator: String,
     seat: Seat,
-    outbox: Outbox,
+    out: SendThread,
     counters: Counters,
     reports: Reports,
     handles: HashMap<User, Handle>,
@@ -55,7 +55,7 @@ pub(super) enum Job {
     /// Nothing. The query, if there is one, is answered when the message is sent.
     Tell(Forwarded, Option<Caller>),
     /// Something that goes on by itself.
-    Order(Order),
+    Order(UserOrder),
 }
 
 /// A message for a device.
@@ -116,7 +116,7 @@ impl Operators {
     pub(super) fn new(
         mediator: String,
         seat: Seat,
-        outbox: Outbox,
+        out: SendThread,
         counters: Counters,
         reports: Reports,
     ) -> Self {
@@ -124,7 +124,7 @@ impl Operators {
             reports,
             mediator,
             seat,
-            outbox,
+            out,
             counters,
             handles: HashMap::new(),
             tasks: JoinSet::new(),
@@ -147,7 +147,7 @@ impl Operators {
             seat: self.seat,
             refusals: refusals.clone(),
             mediator: self.mediator.clone(),
-            outbox: self.outbox.clone(),
+            out: self.out.clone(),
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
         };
         self.tasks.spawn(task.run(motions, received));
@@ -178,11 +178,11 @@ impl Operators {
     }
 
     /// A motion, a trip, or the end of an errand; `false` if it is dropped.
-    pub(super) fn order(&self, user: User, order: Order) -> bool {
+    pub(super) fn order(&self, user: User, order: UserOrder) -> bool {
         let Some(handle) = self.handles.get(&user) else {
             return false;
         };
-        if let Order::Drive(device, speeds) = order {
+        if let UserOrder::Drive(device, speeds) = order {
             handle.motion.send_replace(Some((device, speeds)));
             return true;
         }
@@ -219,7 +219,7 @@ struct Task {
     seat: Seat,
     refusals: Refusals,
     mediator: String,
-    outbox: Outbox,
+    out: SendThread,
     calls: Arc<Semaphore>,
     /// The tasks that wait for the ends of errands.
     ends: HashMap<Device, AbortHandle>,
@@ -236,7 +236,7 @@ impl Task {
             Ok(hands) => hands,
             Err(trips) => {
                 while let Ok(job) = jobs.try_recv() {
-                    if let Job::Order(Order::Trip(_, trip, _)) = job {
+                    if let Job::Order(UserOrder::Trip(_, trip, _)) = job {
                         trips.refuse(trip, UNREACHABLE.to_owned()).await;
                     }
                 }
@@ -269,7 +269,7 @@ impl Task {
         match job {
             Job::Order(order) => {
                 // Operators save maps by messages of their own.
-                if let Some(Order::Message(device, message)) = hands.perform(order).await {
+                if let Some(UserOrder::Message(device, message)) = hands.perform(order).await {
                     let sent = hands.client().device(device).send_raw(message).await;
                     self.refusals.sent(device, &sent);
                 }
@@ -284,7 +284,7 @@ impl Task {
                 };
                 self.refusals.sent(forwarded.device, &sent);
                 if let Some(asker) = asker {
-                    self.outbox.send(match sent {
+                    self.out.send(match sent {
                         Ok(()) => Out::Answer(asker, Bytes::new()),
                         Err(error) => Out::Refuse(asker, Problem::from(&error)),
                     });
@@ -294,18 +294,18 @@ impl Task {
                 let Ok(permit) = self.calls.clone().try_acquire_owned() else {
                     let problem = format!("more than {MAX_CALLS} requests wait for their answers");
                     let problem = Problem::new(Kind::Busy, problem);
-                    return self.outbox.send(Out::Refuse(asker, problem));
+                    return self.out.send(Out::Refuse(asker, problem));
                 };
                 if let Err(error) = self.may_send(hands, &forwarded).await {
                     let problem = Problem::from(&error);
-                    return self.outbox.send(Out::Refuse(asker, problem));
+                    return self.out.send(Out::Refuse(asker, problem));
                 }
                 let proxy = hands.client().device(forwarded.device);
-                let (proxy, outbox) = (proxy.with_deadline(deadline), self.outbox.clone());
+                let (proxy, out) = (proxy.with_deadline(deadline), self.out.clone());
                 tokio::spawn(async move {
                     let head = DriverMsg::decode(forwarded.message.clone()).ok();
                     let number = head.and_then(|head| head.syn_num);
-                    outbox.send(match proxy.request_raw(forwarded.message).await {
+                    out.send(match proxy.request_raw(forwarded.message).await {
                         Ok(answer) => Out::Answer(
                             asker,
                             match number {

@@ -18,7 +18,7 @@ use amber_robot::controls::Seat;
 use amber_robot::helm::Helm;
 use amber_robot::lag::Lag;
 use amber_robot::motion::{self, Motion};
-use amber_robot::robot::{Order, User};
+use amber_robot::robot::{User, UserOrder};
 use amber_values::WheelSpeeds;
 use bytes::Bytes;
 use prost::Message;
@@ -101,7 +101,7 @@ pub enum Action {
     /// The client leaves the mediator, after all that it has ordered.
     Close(User),
     /// A motion.
-    Move(User, Order),
+    Move(User, UserOrder),
     /// The errands of the client end, because its program gives no sign of life. Their ends follow.
     Abandon(User),
 }
@@ -293,7 +293,7 @@ impl Orders {
                 self.helm.stop();
                 self.drain(now);
             }
-            let order = Order::Halt(is_halted);
+            let order = UserOrder::Halt(is_halted);
             self.actions.push_back(Action::Move(user, order));
             return Ok(self.seat_info(now, request));
         }

@@ -30,7 +30,7 @@ use super::clocks::Clocks;
 use super::control::Input;
 use super::goals::Goals;
 use super::orders::Program;
-use super::outbox::Outbox;
+use super::send_thread::SendThread;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::health::OperatorInfo;
@@ -60,7 +60,7 @@ pub(super) struct Ros {
     pub(super) inputs: mpsc::UnboundedSender<Input>,
     /// Those who use the robot.
     pub(super) operators: watch::Receiver<Vec<OperatorInfo>>,
-    pub(super) outbox: Outbox,
+    pub(super) out: SendThread,
     pub(super) counters: Counters,
     pub(super) clocks: Clocks,
     pub(super) goals: Goals,
@@ -118,7 +118,7 @@ impl Ros {
             asking: asking.clone(),
             session: self.session,
             inputs: self.inputs,
-            outbox: self.outbox,
+            out: self.out,
             counters: self.counters,
         };
         // These live until the robot leaves.

@@ -19,7 +19,6 @@ use crate::problem::{Kind, Problem};
 pub struct SeatRequest {
     /// The robot, if the mediator has several: the id of its devices.
     pub id: Option<i32>,
-    /// The action.
     pub action: SeatAction,
 }
 

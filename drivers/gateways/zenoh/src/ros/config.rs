@@ -39,7 +39,6 @@ pub struct RosTable {
     pub odom_hz: Option<f64>,
     /// How often the motion sensors measure.
     pub imu_hz: Option<f64>,
-    /// The radius of the wheels.
     pub wheel_radius_mm: Option<f64>,
     /// Position of the laser ahead of the centre between the wheels.
     pub laser_offset_mm: Option<f64>,
@@ -73,7 +72,6 @@ pub enum TfTopic {
 pub struct RosConfig {
     /// The layouts, each once.
     pub layouts: Vec<Layout>,
-    /// The domain.
     pub domain: u32,
     /// The namespace, such as `/r1` or `/`.
     pub namespace: String,
@@ -89,7 +87,6 @@ pub struct RosConfig {
     pub odom_period: Duration,
     /// The time between two readings of the motion sensors.
     pub imu_period: Duration,
-    /// The radius of the wheels.
     pub wheel_radius_m: f64,
     /// The position of the laser on the robot; `None` if the drivers know it.
     pub laser: Option<Pose>,

@@ -20,7 +20,6 @@ use amber_values::{ImuReading, Laser, MapPose, Scan, Target, WheelSpeeds};
 /// The frames of one robot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frames {
-    /// The map.
     pub map: String,
     /// The start of the robot, according to the wheels.
     pub odom: String,
@@ -97,7 +96,6 @@ pub fn imu(reading: &ImuReading, frames: &Frames, stamp_ns: u64) -> Option<Imu> 
     Some(message)
 }
 
-/// The magnetic field.
 #[must_use]
 pub fn magnetic_field(
     reading: &ImuReading,

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use super::config::{NODE, RosConfig};
 use super::topics::{Topic, TopicSet};
 
-/// A layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {

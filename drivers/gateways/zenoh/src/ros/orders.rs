@@ -51,7 +51,6 @@ pub enum Envelope<'a> {
 /// A message for a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// The device.
     pub device: Device,
     /// A `DriverMsg`.
     pub message: Bytes,

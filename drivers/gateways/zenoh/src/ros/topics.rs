@@ -23,11 +23,9 @@ pub enum Topic {
     Imu,
     /// The magnetic field.
     Mag,
-    /// The battery.
     BatteryState,
     /// The pose on the map.
     Pose,
-    /// The map.
     Map,
     /// The shape of the robot, as URDF.
     RobotDescription,

@@ -19,7 +19,7 @@ use zenoh::liveliness::LivelinessToken;
 use zenoh::sample::SampleKind;
 use zenoh::{Config, Session, Wait};
 
-pub(crate) mod link;
+pub(crate) mod cable;
 pub(crate) mod world;
 
 /// Polls until there is a result.
@@ -95,7 +95,6 @@ pub(crate) fn dummy_mediator() -> (Process, String) {
     mediator_with("dummy:0=amber driver dummy")
 }
 
-/// A mediator with one driver.
 pub(crate) fn mediator_with(driver: &str) -> (Process, String) {
     let mut command = amber();
     command.args(["mediator", "--listen", "127.0.0.1:0"]);

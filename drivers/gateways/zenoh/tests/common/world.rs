@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use amber_client::OrderState;
 use amber_client::blocking::Client;
 
-use super::link::Link;
+use super::cable::Cable;
 use super::{Operator, Process, Router, demo, next, robot_with, wait_for};
 
 /// A goal appears within this time, or not at all.
@@ -19,10 +19,10 @@ const LONG: Duration = Duration::from_millis(2_500);
 /// A goal far from the start, with y up. The other goal is the start.
 const GOAL: (f64, f64) = (1.4, -1.0);
 
-/// A simulated robot in the fleet, behind a link that can be cut.
+/// A simulated robot in the fleet, behind a cable that can be cut.
 pub(crate) struct World {
     pub(crate) router: Router,
-    pub(crate) link: Link,
+    pub(crate) cable: Cable,
     pub(crate) client: Client,
     /// The address of its mediator.
     pub(crate) address: String,
@@ -36,7 +36,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(settings: &str) -> Self {
         let router = Router::start();
-        let link = Link::to(&router);
+        let cable = Cable::to(&router);
         let (process, address, folder) = demo();
         process.line("INFO ready: ");
         let client = Client::connect(&address).unwrap();
@@ -46,12 +46,12 @@ impl World {
         });
         let file = folder.path().join("r1.toml");
         std::fs::write(&file, settings).unwrap();
-        let robot = robot_with("r1", &address, &link.router(), &file);
+        let robot = robot_with("r1", &address, &cable.router(), &file);
         let watcher = Operator::new(&router, "watcher");
         next(&watcher.tokens("amber/r1/drive-to-point/0/alive/*"), true);
         Self {
             router,
-            link,
+            cable,
             client,
             start,
             robot,

@@ -87,7 +87,6 @@ fn one_way_floods_and_streams_do_not_count_as_loops() {
     assert_eq!(world.router.counters.counted(Count::Loops), 0);
 }
 
-/// The default port of mediators.
 const MEDIATOR: u16 = crate::config::DEFAULT_PORT;
 
 #[test]

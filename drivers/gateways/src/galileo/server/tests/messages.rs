@@ -1,7 +1,7 @@
 //! Messages of Amber's devices as TEXT and BINARY frames.
 
 use amber_proto::{Device, DeviceType};
-use amber_robot::robot::{Order, User};
+use amber_robot::robot::{User, UserOrder};
 use bytes::Bytes;
 use prost::Message;
 
@@ -16,7 +16,7 @@ fn messages_of_a_device_travel_as_text() {
     let id = world.session("hokuyo/0");
     world.outputs.clear();
     world.text(id, r#"{"synNum":7,"get_single_scan":true}"#);
-    let [Output::Order(User(1), Order::Message(device, message))] = &world.outputs[..] else {
+    let [Output::Order(User(1), UserOrder::Message(device, message))] = &world.outputs[..] else {
         panic!("{:?}", world.outputs);
     };
     assert_eq!(*device, robot().scanner);
@@ -56,7 +56,7 @@ fn messages_of_a_device_travel_as_binary_records() {
         let body = encode_chunk(Some(index), &data);
         world.frame(CLIENT, id, Op::Binary(&body));
     }
-    let order = Order::Message(robot().scanner, Bytes::copy_from_slice(&message));
+    let order = UserOrder::Message(robot().scanner, Bytes::copy_from_slice(&message));
     assert_eq!(world.outputs, [Output::Order(User(1), order)]);
     let event = Event::Message(User(1), robot().scanner, Bytes::copy_from_slice(&message));
     let sent = world.event(event);

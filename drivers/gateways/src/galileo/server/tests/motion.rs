@@ -2,7 +2,7 @@
 
 use amber_proto::{Device, DeviceType, roboclaw};
 use amber_robot::errand::stop_trajectory;
-use amber_robot::robot::{Order, User};
+use amber_robot::robot::{User, UserOrder};
 use amber_values::WheelSpeeds;
 use prost::Message;
 
@@ -32,7 +32,7 @@ fn a_motion_drives_the_wheels_and_holds_half_a_second() {
 #[test]
 fn close_silence_and_the_end_of_the_gateway_stop_the_wheels() {
     let go = r#"{"linear":{"x":0.2}}"#;
-    let end = [Order::Drive(robot().wheels, WheelSpeeds::STOP)];
+    let end = [UserOrder::Drive(robot().wheels, WheelSpeeds::STOP)];
     let mut world = World::new();
     let id = world.session("cmd_vel");
     world.text(id, go);
@@ -109,7 +109,7 @@ fn motion_through_the_collision_avoidance_obeys_the_same_rules() {
         world.text(driver, &format!("{{\"{command}\":{speeds}}}"));
         let guarded = Device::new(DeviceType::COLLISION_AVOIDANCE, 0);
         let drive = |mm_s| {
-            let order = Order::Drive(guarded, WheelSpeeds::all(mm_s));
+            let order = UserOrder::Drive(guarded, WheelSpeeds::all(mm_s));
             Output::Order(User(1), order)
         };
         assert_eq!(world.outputs, [drive(400)], "{command}");
@@ -127,8 +127,8 @@ fn motion_through_the_collision_avoidance_obeys_the_same_rules() {
 fn targets_and_trajectories_need_the_seat_and_end_with_their_session() {
     let targets = Device::new(DeviceType::DRIVE_TO_POINT, 0);
     let path = Device::new(DeviceType::PID_FOLLOW_TRAJECTORY, 0);
-    let no_targets = Order::Targets(targets, Vec::new());
-    let no_path = Order::Message(path, stop_trajectory());
+    let no_targets = UserOrder::Targets(targets, Vec::new());
+    let no_path = UserOrder::Message(path, stop_trajectory());
     let go = r#"{"targets":[{"x":1,"y":2}]}"#;
     let as_message =
         r#"{"setTargets":true,"targets":{"longitudes":[1],"latitudes":[2],"radiuses":[1]}}"#;
@@ -185,7 +185,7 @@ fn motion_in_one_message_with_a_request_obeys_the_same_rules() {
         "frontLeftSpeed":100,"frontRightSpeed":100,"rearLeftSpeed":100,"rearRightSpeed":100}}"#;
     world.text(id, both);
     let passed_on = world.outputs.iter().find_map(|output| match output {
-        Output::Order(_, Order::Message(_, message)) => Some(message.clone()),
+        Output::Order(_, UserOrder::Message(_, message)) => Some(message.clone()),
         _ => None,
     });
     let message = roboclaw::DriverMsg::decode(passed_on.unwrap()).unwrap();

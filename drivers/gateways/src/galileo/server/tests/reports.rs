@@ -1,7 +1,7 @@
 //! Reports of the robot to sessions.
 
 use amber_proto::hokuyo::Scanner;
-use amber_robot::robot::{Measurement, Order, User};
+use amber_robot::robot::{Measurement, User, UserOrder};
 use amber_values::{MapPose, Scan, Target, WheelSpeeds};
 
 use super::*;
@@ -18,7 +18,7 @@ fn targets_come_with_y_up_and_reports_follow() {
         y_m: -2.0,
         radius_m: 0.5,
     };
-    let order = Order::Targets(robot().targets, vec![target]);
+    let order = UserOrder::Targets(robot().targets, vec![target]);
     assert_eq!(world.outputs, [Output::Order(User(1), order)]);
     let measured = Measurement::Targets {
         next: vec![target],

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amber_proto::Device;
 use amber_robot::errand::Errand;
-use amber_robot::robot::{Order, Trip};
+use amber_robot::robot::{Trip, UserOrder};
 use amber_values::Target;
 
 use super::{Action, Orders, Program};
@@ -48,7 +48,7 @@ impl Orders {
         self.errands.trip = Some((trip, device, number));
         // What it replaces stops first.
         self.drain(now);
-        let order = Order::Trip(device, trip, vec![target]);
+        let order = UserOrder::Trip(device, trip, vec![target]);
         self.actions.push_back(Action::Move(user, order));
         self.settle(now, robot.0);
         Ok(())
@@ -57,7 +57,7 @@ impl Orders {
     /// A program ends a trip, and nothing that has begun since.
     pub fn cancel_trip(&mut self, program: &Program, trip: Trip) {
         if let Some(operator) = self.operators.get(program) {
-            let order = Action::Move(operator.user, Order::CancelTrip(trip));
+            let order = Action::Move(operator.user, UserOrder::CancelTrip(trip));
             self.actions.push_back(order);
         }
     }

@@ -81,7 +81,7 @@ fn command(speeds: WheelSpeeds) -> roboclaw::DriverMsg {
 }
 
 fn moves(user: u32, speeds: WheelSpeeds) -> Action {
-    Action::Move(User(user), Order::Drive(WHEELS, speeds))
+    Action::Move(User(user), UserOrder::Drive(WHEELS, speeds))
 }
 
 fn program(who: &str) -> Program {
@@ -151,7 +151,7 @@ fn an_errand_ends_soon_after_the_last_sign_of_life() {
     };
     let end = |actions: Vec<(u64, Action)>| {
         let mut ends = actions.into_iter();
-        let end = Order::Targets(DRIVER, Vec::new());
+        let end = UserOrder::Targets(DRIVER, Vec::new());
         ends.find_map(|(at, it)| (it == Action::Move(User(1), end.clone())).then_some(at))
     };
     begin(&mut world, "alice", 1);
@@ -230,7 +230,7 @@ fn driven(world: &World) -> Vec<bool> {
 #[test]
 fn a_trip_obeys_the_rules_of_errands() {
     let mut world = World::new();
-    let trip = |number| Order::Trip(DRIVER, Trip(number), vec![Target::new(1.0, 2.0)]);
+    let trip = |number| UserOrder::Trip(DRIVER, Trip(number), vec![Target::new(1.0, 2.0)]);
     assert_eq!(world.drive("alice", 1, GO), Ok(Accepted::Done));
     assert_eq!(travel(&mut world, "ros", 1), Err(Kind::Occupied));
     world.advance_ms(2_000);
@@ -244,7 +244,7 @@ fn a_trip_obeys_the_rules_of_errands() {
     assert_eq!(driven(&world), [false, true]);
     // Without signs of life, it ends.
     let ended = world.advance_ms(1);
-    let end = Action::Move(User(2), Order::Targets(DRIVER, Vec::new()));
+    let end = Action::Move(User(2), UserOrder::Targets(DRIVER, Vec::new()));
     assert!(
         ended.contains(&(3_500, Action::Abandon(User(2)))),
         "{ended:?}"
@@ -255,7 +255,7 @@ fn a_trip_obeys_the_rules_of_errands() {
     assert_eq!(travel(&mut world, "ros", 3), Ok(()));
     world.advance_ms(0);
     assert_eq!(world.drive("ros", 1, GO), Ok(Accepted::Done));
-    let end = Action::Move(User(2), Order::Targets(DRIVER, Vec::new()));
+    let end = Action::Move(User(2), UserOrder::Targets(DRIVER, Vec::new()));
     assert_eq!(world.advance_ms(0)[0].1, end);
     let hidden = Device::new(DeviceType::MEDIATOR, 0);
     let target = Target::new(1.0, 2.0);
@@ -298,7 +298,7 @@ fn an_errand_that_is_over_needs_no_sign_of_life() {
     world.advance_ms(0);
     world.orders.cancel_trip(&program("ros"), Trip(5));
     world.orders.cancel_trip(&program("bob"), Trip(5));
-    let cancel = Action::Move(User(1), Order::CancelTrip(Trip(5)));
+    let cancel = Action::Move(User(1), UserOrder::CancelTrip(Trip(5)));
     assert_eq!(
         world.advance_ms(0),
         [(world.now.as_millis() as u64, cancel)]
@@ -509,7 +509,7 @@ fn motion_needs_the_right_key() {
     // The errand ends with its operator.
     world.orders.gone(world.now, &program("alice"));
     let actions = world.advance_ms(0);
-    let end = Action::Move(User(1), Order::Targets(driver, Vec::new()));
+    let end = Action::Move(User(1), UserOrder::Targets(driver, Vec::new()));
     assert!(
         actions.iter().any(|(_, action)| *action == end),
         "{actions:?}"

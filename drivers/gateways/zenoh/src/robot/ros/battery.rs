@@ -3,7 +3,7 @@
 use amber_client::proxy::Battery;
 use zenoh::Error;
 
-use super::super::feed::unix_ns;
+use super::super::publisher::unix_ns;
 use super::Shared;
 use super::sources::{Source, while_listened};
 use crate::ros::battery::battery;

@@ -21,10 +21,10 @@ use zenoh::time::Timestamp;
 
 use super::super::clocks::Clocks;
 use super::super::control::{Incoming, Input};
-use super::super::feed::unix_ns;
 use super::super::goals::Goals;
 use super::super::orders::Program;
-use super::super::outbox::{Caller, Outbox, Permit};
+use super::super::publisher::unix_ns;
+use super::super::send_thread::{Caller, Permit, SendThread};
 use super::super::vigil::Sender;
 use super::Shared;
 use super::asking::Asking;
@@ -47,7 +47,7 @@ pub(super) struct Inputs {
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
-    pub(super) outbox: Outbox,
+    pub(super) out: SendThread,
     pub(super) counters: Counters,
 }
 
@@ -101,7 +101,7 @@ impl Inputs {
         let services = Services {
             shared: shared.clone(),
             session: self.session.clone(),
-            outbox: self.outbox.clone(),
+            out: self.out.clone(),
             counters: self.counters.clone(),
         };
         // All layouts together: their nodes are one operator.

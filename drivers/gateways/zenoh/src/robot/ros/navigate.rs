@@ -18,8 +18,8 @@ use amber_values::Target;
 use tokio::sync::mpsc;
 
 use super::super::control::{Input, Travel};
-use super::super::feed::unix_ns;
 use super::super::goals::Goals as Refusals;
+use super::super::publisher::unix_ns;
 use super::super::vigil::Sender;
 use super::Shared;
 use super::inputs::Door;

@@ -15,7 +15,7 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Session, Wait};
 use zenoh_ext::{AdvancedPublisher, AdvancedPublisherBuilderExt, CacheConfig, MissDetectionConfig};
 
-use super::super::feed::unix_ns;
+use super::super::publisher::unix_ns;
 use crate::counters::Counters;
 use crate::limits::HEARTBEAT;
 use crate::ros::config::RosConfig;

@@ -5,7 +5,7 @@ use amber_ros2::messages::Text;
 use tokio::time::sleep;
 use zenoh::Error;
 
-use super::super::feed::unix_ns;
+use super::super::publisher::unix_ns;
 use super::Shared;
 use super::sources::{Source, while_listened};
 use crate::limits::RETRY;

@@ -11,8 +11,8 @@ use zenoh::Session;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::query::{Query, Queryable};
 
-use super::super::feed::unix_ns;
-use super::super::outbox::{Asker, Out, Outbox, Permit};
+use super::super::publisher::unix_ns;
+use super::super::send_thread::{Asker, Out, Permit, SendThread};
 use super::Shared;
 use crate::counters::Counters;
 use crate::limits::MAX_QUESTIONS;
@@ -23,7 +23,7 @@ use crate::ros::topics::Topic;
 pub(super) struct Services {
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
-    pub(super) outbox: Outbox,
+    pub(super) out: SendThread,
     pub(super) counters: Counters,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Reply {
     asker: Asker,
     /// That of the request, if the client expects one.
     attachment: Option<Attachment>,
-    outbox: Outbox,
+    out: SendThread,
 }
 
 impl Services {
@@ -61,8 +61,7 @@ impl Services {
     ) -> Result<Service, zenoh::Error> {
         let key = layout.key(&self.shared.config, topic, &M::TYPE);
         let waiting = Arc::new(Semaphore::new(MAX_QUESTIONS));
-        let (outbox, counters, reply_key) =
-            (self.outbox.clone(), self.counters.clone(), key.clone());
+        let (out, counters, reply_key) = (self.out.clone(), self.counters.clone(), key.clone());
         let callback = move |query: Query| {
             let attachment = match layout {
                 Layout::RmwZenoh => {
@@ -94,7 +93,7 @@ impl Services {
                 reply: asker.map(|asker| Reply {
                     asker,
                     attachment,
-                    outbox: outbox.clone(),
+                    out: out.clone(),
                 }),
             });
         };
@@ -131,6 +130,6 @@ impl Reply {
             reply.encode()
         });
         let reply = Out::RosReply(self.asker, encode(response), attachment);
-        self.outbox.send(reply);
+        self.out.send(reply);
     }
 }

@@ -20,7 +20,7 @@ use amber_scene::mount;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use zenoh::Error;
 
-use super::super::feed::unix_ns;
+use super::super::publisher::unix_ns;
 use super::{Shared, battery, plans};
 use crate::health::of_drivers;
 use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE, RETRY};
@@ -38,11 +38,9 @@ pub(super) enum Source {
     Wheels,
     /// The motion sensors.
     Imu,
-    /// The battery.
     Battery,
     /// The pose on the map.
     Location,
-    /// The map.
     Map,
     /// The shape.
     Description,

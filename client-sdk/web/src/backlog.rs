@@ -10,7 +10,6 @@ use bytes::Bytes;
 /// A message to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A text.
     Text(String),
     /// Bytes.
     Binary(Bytes),
@@ -21,13 +20,12 @@ pub enum Frame {
 pub struct Room {
     /// Their number.
     pub lines: usize,
-    /// Their bytes.
     pub line_bytes: usize,
 }
 
 /// The frames that wait for one peer. `C` is the subject of a measurement.
 #[derive(Debug)]
-pub struct Outbox<C> {
+pub struct Backlog<C> {
     room: Room,
     newest: BTreeMap<C, Frame>,
     lines: VecDeque<Frame>,
@@ -44,7 +42,7 @@ impl Frame {
     }
 }
 
-impl<C: Ord> Outbox<C> {
+impl<C: Ord> Backlog<C> {
     /// An empty one.
     #[must_use]
     pub fn new(room: Room) -> Self {
@@ -112,44 +110,44 @@ mod tests {
 
     #[test]
     fn a_slow_peer_gets_the_newest_measurement_and_drops_are_counted() {
-        let mut outbox = Outbox::new(ROOM);
+        let mut backlog = Backlog::new(ROOM);
         for k in 0..5 {
-            outbox.show("pose", text(&k.to_string()));
+            backlog.show("pose", text(&k.to_string()));
         }
-        outbox.show("wheels", text("w"));
-        outbox.line(text("first"));
-        assert_eq!(outbox.take(), [text("first"), text("4"), text("w")]);
-        assert_eq!(outbox.dropped(), 4);
-        assert!(outbox.take().is_empty());
-        outbox.show("pose", text("5"));
-        assert_eq!(outbox.dropped(), 4, "the last one was taken");
-        outbox.forget(&"pose");
-        assert!(outbox.take().is_empty());
+        backlog.show("wheels", text("w"));
+        backlog.line(text("first"));
+        assert_eq!(backlog.take(), [text("first"), text("4"), text("w")]);
+        assert_eq!(backlog.dropped(), 4);
+        assert!(backlog.take().is_empty());
+        backlog.show("pose", text("5"));
+        assert_eq!(backlog.dropped(), 4, "the last one was taken");
+        backlog.forget(&"pose");
+        assert!(backlog.take().is_empty());
     }
 
     #[test]
     fn long_lines_of_a_peer_that_does_not_read_take_bounded_memory() {
-        let mut outbox = Outbox::<u32>::new(ROOM);
+        let mut backlog = Backlog::<u32>::new(ROOM);
         for _ in 0..ROOM.lines {
-            outbox.line(text(&"x".repeat(60_000)));
+            backlog.line(text(&"x".repeat(60_000)));
         }
-        let kept: usize = outbox.take().iter().map(Frame::len).sum();
+        let kept: usize = backlog.take().iter().map(Frame::len).sum();
         assert!(kept <= ROOM.line_bytes, "{kept}");
         assert!(kept > ROOM.line_bytes / 2, "{kept}");
         // One that is longer alone still comes.
-        outbox.line(text(&"x".repeat(2 * ROOM.line_bytes)));
-        assert_eq!(outbox.take().len(), 1);
+        backlog.line(text(&"x".repeat(2 * ROOM.line_bytes)));
+        assert_eq!(backlog.take().len(), 1);
     }
 
     #[test]
     fn lines_keep_their_order_and_are_bounded() {
-        let mut outbox = Outbox::<u32>::new(ROOM);
+        let mut backlog = Backlog::<u32>::new(ROOM);
         for k in 0..ROOM.lines + 3 {
-            outbox.line(text(&k.to_string()));
+            backlog.line(text(&k.to_string()));
         }
-        let taken = outbox.take();
+        let taken = backlog.take();
         assert_eq!(taken.len(), ROOM.lines);
         assert_eq!(taken[0], text("3"));
-        assert_eq!(outbox.dropped(), 3);
+        assert_eq!(backlog.dropped(), 3);
     }
 }

@@ -1,7 +1,7 @@
 //! What waits for one page: a mailbox with the newest frame of each [`Subject`]. PURE.
 
 use amber_proto::Device;
-pub use amber_web::outbox::{Frame, Room};
+pub use amber_web::backlog::{Frame, Room};
 
 use crate::limits::{MAX_LINE_BYTES, MAX_LINES};
 
@@ -23,11 +23,8 @@ pub enum Subject {
     Seat,
     /// The shape of the robot.
     Shape,
-    /// The map.
     Map,
-    /// The pose.
     Pose,
-    /// The scan.
     Scan,
     /// The hypotheses of the location driver.
     Particles,

@@ -1,4 +1,4 @@
-//! A link that can be cut: then nothing passes, and neither side is told.
+//! A cable that can be cut: then nothing passes, and neither side is told.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::Router;
 
-/// A link to a router.
-pub(crate) struct Link {
+/// A cable to a router.
+pub(crate) struct Cable {
     endpoint: String,
     is_cut: Arc<AtomicBool>,
 }
 
-impl Link {
+impl Cable {
     pub(crate) fn to(router: &Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("tcp/{}", listener.local_addr().unwrap());

@@ -33,8 +33,7 @@ use crate::limits::{
 use crate::panel;
 use crate::parts::Parts;
 
-/// The clients of all pages.
-pub(crate) struct Pilots {
+pub(crate) struct PageClients {
     mediator: String,
     inputs: mpsc::Sender<Input>,
     new_targets: Arc<Notify>,
@@ -78,7 +77,7 @@ pub(crate) enum PageOrder {
     Call(Ticket, Device, String, Vec<String>, Permission),
 }
 
-impl Pilots {
+impl PageClients {
     /// No page has one. `new_targets` is notified when a driver has new targets.
     pub(crate) fn new(
         mediator: String,
@@ -116,7 +115,7 @@ impl Pilots {
         self.handles.entry(viewer).or_insert_with(|| {
             let (motion, motions) = watch::channel(None);
             let (orders, received) = mpsc::channel(MAX_CALLS);
-            let pilot = Pilot {
+            let page_client = PageClient {
                 viewer,
                 parts,
                 name,
@@ -127,7 +126,7 @@ impl Pilots {
                 trip: Mutex::default(),
             };
             self.tasks
-                .spawn(pilot.run(self.mediator.clone(), motions, received));
+                .spawn(page_client.run(self.mediator.clone(), motions, received));
             Handle { motion, orders }
         })
     }
@@ -157,7 +156,7 @@ impl Handle {
     }
 }
 
-struct Pilot {
+struct PageClient {
     viewer: ViewerId,
     parts: Parts,
     name: String,
@@ -170,7 +169,7 @@ struct Pilot {
     trip: Mutex<Option<Trip>>,
 }
 
-impl Pilot {
+impl PageClient {
     async fn run(self, mediator: String, motions: Motions, orders: mpsc::Receiver<PageOrder>) {
         let client = match Client::connect(&mediator).await {
             Ok(client) => client,

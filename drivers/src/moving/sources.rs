@@ -41,29 +41,29 @@ impl Source {
 
 /// The other devices, and the last time at which each was heard.
 #[derive(Clone, Debug)]
-pub(crate) struct Links {
-    links: Vec<Link>,
+pub(crate) struct Sources {
+    sources: Vec<SourceState>,
 }
 
 #[derive(Clone, Debug)]
-struct Link {
+struct SourceState {
     source: Source,
     device: Device,
     heard: Option<Duration>,
     error: Option<String>,
 }
 
-impl Links {
+impl Sources {
     /// Devices that were not heard yet.
     pub(crate) fn new(devices: Devices) -> Self {
-        let links = [
+        let sources = [
             (Source::Wheels, Some(devices.wheels)),
             (Source::Scans, devices.laser),
             (Source::Poses, devices.poses),
             (Source::Imu, devices.imu),
         ];
-        let link = |(source, device): (Source, Option<Device>)| {
-            Some(Link {
+        let state = |(source, device): (Source, Option<Device>)| {
+            Some(SourceState {
                 source,
                 device: device?,
                 heard: None,
@@ -71,50 +71,51 @@ impl Links {
             })
         };
         Self {
-            links: links.into_iter().filter_map(link).collect(),
+            sources: sources.into_iter().filter_map(state).collect(),
         }
     }
 
     /// Data has arrived.
     pub(crate) fn heard(&mut self, source: Source, now: Duration) {
-        if let Some(link) = self.link(source) {
-            link.heard = Some(now);
-            link.error = None;
+        if let Some(state) = self.state(source) {
+            state.heard = Some(now);
+            state.error = None;
         }
     }
 
     /// A request has failed.
     pub(crate) fn failed(&mut self, source: Source, error: String) {
-        if let Some(link) = self.link(source) {
-            link.error = Some(error);
+        if let Some(state) = self.state(source) {
+            state.error = Some(error);
         }
     }
 
     /// Whether data has arrived lately.
     pub(crate) fn is_alive(&self, source: Source, now: Duration) -> bool {
-        let is_alive = |link: &Link| {
-            link.heard
-                .is_some_and(|heard| now.saturating_sub(heard) <= link.source.timeout())
+        let is_alive = |state: &SourceState| {
+            state
+                .heard
+                .is_some_and(|heard| now.saturating_sub(heard) <= state.source.timeout())
         };
-        (self.links.iter()).any(|link| link.source == source && is_alive(link))
+        (self.sources.iter()).any(|state| state.source == source && is_alive(state))
     }
 
     /// The first silent device, and the reason.
     pub(crate) fn trouble(&self, now: Duration) -> Option<String> {
-        let is_silent = |link: &&Link| match link.heard {
-            Some(heard) => now.saturating_sub(heard) > link.source.timeout(),
+        let is_silent = |state: &&SourceState| match state.heard {
+            Some(heard) => now.saturating_sub(heard) > state.source.timeout(),
             None => now > START,
         };
-        let link = self.links.iter().find(is_silent)?;
-        let what = format!("{} {}", link.device, link.source.lack());
-        Some(match &link.error {
+        let state = self.sources.iter().find(is_silent)?;
+        let what = format!("{} {}", state.device, state.source.lack());
+        Some(match &state.error {
             Some(error) => format!("{what}: {error}"),
             None => what,
         })
     }
 
-    fn link(&mut self, source: Source) -> Option<&mut Link> {
-        self.links.iter_mut().find(|link| link.source == source)
+    fn state(&mut self, source: Source) -> Option<&mut SourceState> {
+        self.sources.iter_mut().find(|state| state.source == source)
     }
 }
 
@@ -127,27 +128,27 @@ mod tests {
     #[test]
     fn a_silent_device_is_named_with_the_last_error() {
         let ms = Duration::from_millis;
-        let mut links = Links::new(Devices {
+        let mut sources = Sources::new(Devices {
             laser: Some(Device::new(DeviceType::HOKUYO, 0)),
             wheels: Device::new(DeviceType::ROBOCLAW, 1),
             imu: None,
             poses: None,
         });
-        assert_eq!(links.trouble(ms(3000)), None);
-        assert!(!links.is_alive(Source::Wheels, ms(100)));
-        let text = links.trouble(ms(3001)).unwrap();
+        assert_eq!(sources.trouble(ms(3000)), None);
+        assert!(!sources.is_alive(Source::Wheels, ms(100)));
+        let text = sources.trouble(ms(3001)).unwrap();
         assert_eq!(text, "roboclaw:1 reports no wheel speeds");
-        links.heard(Source::Wheels, ms(3000));
-        assert!(links.is_alive(Source::Wheels, ms(3600)));
-        assert!(!links.is_alive(Source::Wheels, ms(3601)));
-        links.failed(Source::Scans, "timeout".into());
-        let text = links.trouble(ms(3600)).unwrap();
+        sources.heard(Source::Wheels, ms(3000));
+        assert!(sources.is_alive(Source::Wheels, ms(3600)));
+        assert!(!sources.is_alive(Source::Wheels, ms(3601)));
+        sources.failed(Source::Scans, "timeout".into());
+        let text = sources.trouble(ms(3600)).unwrap();
         assert_eq!(text, "hokuyo:0 sends no scans: timeout");
-        links.heard(Source::Scans, ms(3700));
-        assert!(links.trouble(ms(3700)).unwrap().starts_with("roboclaw:1"));
-        links.heard(Source::Wheels, ms(3700));
-        assert_eq!(links.trouble(ms(4300)), None);
+        sources.heard(Source::Scans, ms(3700));
+        assert!(sources.trouble(ms(3700)).unwrap().starts_with("roboclaw:1"));
+        sources.heard(Source::Wheels, ms(3700));
+        assert_eq!(sources.trouble(ms(4300)), None);
         // There is no such device.
-        links.heard(Source::Poses, ms(3700));
+        sources.heard(Source::Poses, ms(3700));
     }
 }

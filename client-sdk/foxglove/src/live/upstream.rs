@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::catalog::{Described, Feed};
+use super::catalog::{Described, Upstream};
 use super::input::Input;
 use super::limits::{
     ASK_PERIOD, DEVICES_PERIOD, MAP_PERIOD, MEDIATOR_DEADLINE, PARTICLES_PERIOD, RETRY,
@@ -106,37 +106,36 @@ async fn schemas(client: &Client, built_in: &Arc<Schemas>, device: Device) -> Op
     }
 }
 
-/// The device of a feed.
-pub(super) fn device(feed: &Feed) -> Option<Device> {
-    match feed {
-        Feed::Events => None,
-        Feed::Published(device) | Feed::ByRequest(device, _) | Feed::Asked(device, _) => {
-            Some(*device)
-        }
+pub(super) fn device(upstream: &Upstream) -> Option<Device> {
+    match upstream {
+        Upstream::Events => None,
+        Upstream::Published(device)
+        | Upstream::ByRequest(device, _)
+        | Upstream::Asked(device, _) => Some(*device),
     }
 }
 
-/// Sends the messages of a feed to the hub until it is dropped.
+/// Sends the messages of a upstream to the hub until it is dropped.
 pub(super) async fn run(
     client: Client,
-    feed: Feed,
+    upstream: Upstream,
     schemas: Option<Arc<Schemas>>,
     inputs: mpsc::Sender<Input>,
 ) {
     loop {
-        match (&feed, &schemas) {
-            (Feed::Events, _) => events(&client, &inputs).await,
-            (Feed::Published(device), _) => published(&client, *device, None, &inputs).await,
-            (Feed::ByRequest(device, name), Some(schemas)) => {
+        match (&upstream, &schemas) {
+            (Upstream::Events, _) => events(&client, &inputs).await,
+            (Upstream::Published(device), _) => published(&client, *device, None, &inputs).await,
+            (Upstream::ByRequest(device, name), Some(schemas)) => {
                 let requests = start_stop(schemas, *device, name);
                 if requests.is_some() {
                     published(&client, *device, requests, &inputs).await;
                 }
             }
-            (Feed::Asked(device, name), Some(schemas)) => {
+            (Upstream::Asked(device, name), Some(schemas)) => {
                 asked(&client, schemas, *device, name, &inputs).await;
             }
-            (Feed::ByRequest(..) | Feed::Asked(..), None) => {}
+            (Upstream::ByRequest(..) | Upstream::Asked(..), None) => {}
         }
         sleep(RETRY).await;
     }

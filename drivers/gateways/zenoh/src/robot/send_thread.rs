@@ -82,9 +82,9 @@ pub(super) enum Permit {
 
 /// The channel to the thread.
 #[derive(Clone)]
-pub(super) struct Outbox(Sender<Out>);
+pub(super) struct SendThread(Sender<Out>);
 
-impl Outbox {
+impl SendThread {
     /// Starts the thread. It ends with [`Out::End`].
     pub(super) fn start(session: Session, counters: Counters) -> (Self, JoinHandle<()>) {
         let (sender, outs) = mpsc::channel();

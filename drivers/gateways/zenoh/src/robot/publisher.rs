@@ -23,7 +23,7 @@ use crate::robot::description;
 use crate::stamp::DataStamp;
 
 /// Publishes the data of one device.
-pub(super) struct Feed {
+pub(super) struct DataPublisher {
     pub(super) session: Session,
     pub(super) client: Client,
     pub(super) device: Device,
@@ -34,7 +34,7 @@ pub(super) struct Feed {
     pub(super) counters: Counters,
 }
 
-/// The counters of a kind of feeds.
+/// The counters of a kind of publishers.
 pub(super) struct Names {
     sent: &'static str,
     not_sent: &'static str,
@@ -42,7 +42,7 @@ pub(super) struct Names {
     replaced: &'static str,
 }
 
-/// Those of feeds for all.
+/// Those of publishers for all.
 pub(super) const FOR_ALL: Names = Names {
     sent: "data_sent",
     not_sent: "data_not_sent",
@@ -50,7 +50,7 @@ pub(super) const FOR_ALL: Names = Names {
     replaced: "data_replaced",
 };
 
-/// Those of feeds for one operator.
+/// Those of publishers for one operator.
 pub(super) const FOR_ONE: Names = Names {
     sent: "own_data_sent",
     not_sent: "own_data_not_sent",
@@ -58,7 +58,7 @@ pub(super) const FOR_ONE: Names = Names {
     replaced: "own_data_replaced",
 };
 
-impl Feed {
+impl DataPublisher {
     /// Runs until it is aborted, or the session is closed.
     pub(super) async fn run(self) {
         if let Err(error) = self.try_run().await {
