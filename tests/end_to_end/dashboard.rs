@@ -440,7 +440,8 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
 fn a_panel_tells_why_a_description_is_invalid() {
     // A frame to the mediator with the description "hello".
     let frame = r"\0\0\0\014\020\001\342\013\007\012\005hello";
-    let driver = format!(r#"211:0=bash -c "printf '{frame}'; exec cat > /dev/null""#);
+    // The shell keeps its stdout open while it waits for the end of stdin.
+    let driver = format!(r#"211:0=bash -c "printf '{frame}'; cat > /dev/null; true""#);
     let mediator = Mediator::start(&[&driver]);
     mediator.wait_for_line("up driver=211:0");
     let mut process = Running::start(&mediator, &["dashboard", "--listen", "127.0.0.1:0"]);
