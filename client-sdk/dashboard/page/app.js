@@ -3,6 +3,7 @@
 import { $, forgetColours, notice, text } from "./dom.js";
 import { DeviceList, isBroken } from "./devices.js";
 import { Goal } from "./goal.js";
+import { Here } from "./here.js";
 import { Link } from "./link.js";
 import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
@@ -30,6 +31,7 @@ const map = new MapView($("map-canvas"), (place) => {
   else goal.set(place);
 });
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
+const here = new Here(map, link);
 const mapping = new Mapping(link);
 const stick = new Stick((left, right) => {
   // The stick replaces the target.
@@ -154,6 +156,7 @@ function settle() {
   const problem = driveProblem();
   const shown = hint ?? problem ?? (holder && `${holder} drives.`);
   stick.allow(!hint);
+  here.allow(role === "drive" && !state.missing ? parts.location : null);
   mapping.allow(parts.mapping, role === "drive");
   text($("drive-hint"), shown ?? stick.hint());
   $("drive-hint").classList.toggle("problem", Boolean(problem) && shown === problem);

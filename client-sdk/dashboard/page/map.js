@@ -29,6 +29,8 @@ export class MapView {
     this.follows = false;
     this.robot = USUAL_M;
     this.pointers = new Map();
+    this.isPlacing = false; // whether the next drag is a pose of the robot, for onPlaced
+    this.onPlaced = () => {};
     this.clear();
     new ResizeObserver(() => {
       if (!this.isTouched) this.fit();
@@ -127,6 +129,19 @@ export class MapView {
     this.redraw();
   }
 
+  setPlacing(isPlacing) {
+    Object.assign(this, { isPlacing, placed: null });
+    this.canvas.classList.toggle("placing", isPlacing);
+    this.redraw();
+  }
+
+  /** The pose from the point where a drag began, looking to where it is. */
+  dragPose(start, now) {
+    const [dx, dy] = [now.x - start.x, now.y - start.y];
+    if (Math.hypot(dx, dy) < CLICK_PX) return null;
+    return { ...this.place(start.x, start.y), heading: Math.atan2(dy, dx) };
+  }
+
   /** Whether the map shows this place. */
   has({ x, y }) {
     if (!this.map?.bounds) return true;
@@ -199,6 +214,7 @@ export class MapView {
       canvas.setPointerCapture(event.pointerId);
       this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
       this.moved = this.pointers.size > 1 ? CLICK_PX : 0;
+      this.pressed = this.pointers.get(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
       const before = this.pointers.get(event.pointerId);
@@ -207,10 +223,14 @@ export class MapView {
       const others = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
       this.moved += Math.hypot(now.x - before.x, now.y - before.y);
       if (others.length) {
+        this.placed = null;
         const [other] = others;
         const distance = (point) => Math.hypot(point.x - other.x, point.y - other.y);
         this.zoom(distance(now) / (distance(before) || 1), (now.x + other.x) / 2, (now.y + other.y) / 2);
         this.pan((now.x - before.x) / 2, (now.y - before.y) / 2);
+      } else if (this.isPlacing) {
+        this.placed = this.dragPose(this.pressed, now);
+        this.redraw();
       } else if (this.moved >= CLICK_PX) {
         canvas.classList.add("panning");
         this.pan(now.x - before.x, now.y - before.y);
@@ -220,7 +240,9 @@ export class MapView {
     const up = (event) => {
       const known = this.pointers.delete(event.pointerId);
       canvas.classList.remove("panning");
-      if (known && event.type === "pointerup" && this.moved < CLICK_PX && !this.pointers.size) {
+      if (this.isPlacing) {
+        if (event.type === "pointerup" && this.placed && !this.pointers.size) this.onPlaced(this.placed);
+      } else if (known && event.type === "pointerup" && this.moved < CLICK_PX && !this.pointers.size) {
         this.onGoal(this.place(event.offsetX, event.offsetY));
       }
     };
@@ -296,6 +318,7 @@ export class MapView {
     if (pose) this.drawRobot(context, px, pose, "robot");
     else if (isOfRobot) this.drawRobot(context, px, { x: 0, y: 0, heading: 0 }, "robot");
     else if (this.lost) this.drawRobot(context, px, this.lost, "quiet");
+    if (this.placed) this.drawRobot(context, px, this.placed, "path");
     if (this.goal) this.drawGoal(context, px, this.goal, 0.2);
     this.showScale();
     if (pose && now - this.poseAt < POSE_MS && this.isMoving()) this.redraw();
@@ -466,5 +489,6 @@ export function describePose(pose) {
   // The last step turns -0 into 0.
   const isUnknown = pose.missing || !pose.decided;
   const degrees = isUnknown ? 0 : Math.round((pose.heading * 180) / Math.PI) + 0;
-  text($("pose"), isUnknown ? "position unknown" : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${degrees}°`);
+  const hint = $("pose").disabled ? "" : ": say where";
+  text($("pose"), isUnknown ? `position unknown${hint}` : `x ${pose.x.toFixed(2)} m  y ${pose.y.toFixed(2)} m  ${degrees}°`);
 }

@@ -37,6 +37,7 @@ pub const ASSETS: &[Asset] = &[
     asset!("/devices.js", SCRIPT, "devices.js"),
     asset!("/dom.js", SCRIPT, "dom.js"),
     asset!("/goal.js", SCRIPT, "goal.js"),
+    asset!("/here.js", SCRIPT, "here.js"),
     asset!("/link.js", SCRIPT, "link.js"),
     asset!("/log.js", SCRIPT, "log.js"),
     asset!("/map.js", SCRIPT, "map.js"),

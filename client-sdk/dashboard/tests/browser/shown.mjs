@@ -99,14 +99,12 @@ await page.waitForFunction(() => window.amber.map.map?.walls.length);
 
 // A click outside the map.
 await page.evaluate(() => window.amber.map.zoom(0.4));
-const click = async (place) => {
-  const at = await page.evaluate(({ x, y }) => {
-    const { view, canvas } = window.amber.map;
-    const box = canvas.getBoundingClientRect();
-    return [box.left + box.width / 2 + (x - view.x) * view.scale, box.top + box.height / 2 + (y - view.y) * view.scale];
-  }, place);
-  await clickMap(page, ...at);
-};
+const onScreen = (place) => page.evaluate(({ x, y }) => {
+  const { view, canvas } = window.amber.map;
+  const box = canvas.getBoundingClientRect();
+  return [box.left + box.width / 2 + (x - view.x) * view.scale, box.top + box.height / 2 + (y - view.y) * view.scale];
+}, place);
+const click = async (place) => clickMap(page, ...await onScreen(place));
 const [left, top, right, bottom] = await page.evaluate(() => window.amber.map.map.bounds);
 // A busy machine may end it for another reason, such as a lost lease, or a late device hides the words.
 do {
@@ -206,6 +204,27 @@ await says("#drive-hint", "Drag the stick");
 await page.waitForFunction(() => !document.querySelector("#map-problem").textContent);
 await page.waitForFunction(() => window.amber.map.pose && !window.amber.map.lost && !window.amber.map.frame);
 assert.ok(isBlue(await body()), `${await body()}`);
+
+// A drag says where the robot is: where it already was, and where no robot can be.
+async function say({ x, y, heading }) {
+  await page.locator("#pose").click();
+  const [left, top] = await onScreen({ x, y });
+  await page.mouse.move(left, top);
+  await page.mouse.down();
+  await page.mouse.move(left + 40 * Math.cos(heading), top + 40 * Math.sin(heading), { steps: 4 });
+  assert.ok(await page.evaluate(() => window.amber.map.placed));
+  await page.mouse.up();
+  assert.equal(await page.evaluate(() => window.amber.map.placed), null);
+}
+const known = await page.evaluate(() => window.amber.map.pose);
+await say(known);
+await page.getByText("The robot compares this place with what it sees.").waitFor();
+await page.waitForFunction(() => window.amber.map.pose && !window.amber.map.lost);
+await say({ x: left - 1, y: (top + bottom) / 2, heading: 0 });
+await page.getByText("the robot cannot be at").waitFor();
+await page.locator("#pose").click();
+await page.keyboard.press("Escape");
+assert.equal(await page.evaluate(() => window.amber.map.isPlacing), false);
 
 // Drivers that are stopped here. That of the wheels only after a question.
 await tab("devices").click();

@@ -1,0 +1,37 @@
+// A drag on the map that tells the location driver where the robot is.
+
+import { $, notice } from "./dom.js";
+
+export class Here {
+  constructor(map, link) {
+    Object.assign(this, { map, link, device: null });
+    map.onPlaced = (pose) => this.tell(pose);
+    $("pose").addEventListener("click", () => this.arm(!map.isPlacing));
+    addEventListener("keydown", ({ key }) => key === "Escape" && this.arm(false));
+  }
+
+  /** The location driver, if the robot has one and this page may tell it something. */
+  allow(device) {
+    this.device = device;
+    $("pose").disabled = !device;
+    if (!device) this.arm(false);
+  }
+
+  /** Whether the next drag on the map is a pose. */
+  arm(isArmed) {
+    if (isArmed) notice("Press on the map where the robot is, and drag to where it looks. Esc ends it.");
+    $("pose").setAttribute("aria-pressed", String(isArmed));
+    this.map.setPlacing(isArmed);
+  }
+
+  async tell({ x, y, heading }) {
+    this.arm(false);
+    const args = Object.entries({ x, y, alfa: heading }).map(([name, value]) => `${name}=${value.toFixed(4)}`);
+    try {
+      await this.link.ask({ t: "call", device: this.device, method: "set-pose", args });
+      notice("The robot compares this place with what it sees.");
+    } catch (why) {
+      notice(String(why));
+    }
+  }
+}
