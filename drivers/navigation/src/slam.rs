@@ -13,6 +13,7 @@
 //! The frame of the map is the pose of the first scan, or the one that [`Config::start`] sets.
 
 pub mod chart;
+mod clutter;
 pub mod graph;
 pub mod loops;
 pub mod quality;

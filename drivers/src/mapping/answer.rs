@@ -171,7 +171,7 @@ pub(super) fn saved(finished: &Finished, missing: Vec<String>) -> SavedMap {
     let corner = upper_left(&finished.occupancy);
     SavedMap {
         area: Some(finished.progress.free_m2),
-        walls: u32::try_from(finished.map.walls.len()).ok(),
+        walls: u32::try_from(finished.walls).ok(),
         missing,
         x: Some(corner.x_m),
         y: Some(corner.y_m),

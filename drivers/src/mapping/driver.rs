@@ -207,7 +207,7 @@ impl Saving {
             let finished = recording.finish(&name, cell_m);
             let finished = finished.map_err(|error| format!("there is no map: {error}"))?;
             // No program reads a .roson file without walls.
-            if finished.map.walls.is_empty() {
+            if finished.walls == 0 {
                 return Err("the map has no walls yet: drive for a while".into());
             }
             let roson = finished.map.to_roson();

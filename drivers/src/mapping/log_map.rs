@@ -164,7 +164,7 @@ impl LogMap {
         let finished = self.recording.finish(name, cell_m);
         let finished = finished.map_err(|error| format!("there is no map: {error}"))?;
         // No program reads a .roson file without walls.
-        if finished.map.walls.is_empty() {
+        if finished.walls == 0 {
             return Err("the map has no walls: the drive is too short".into());
         }
         let missing = answer::missing(&finished.progress, 0, &self.board);

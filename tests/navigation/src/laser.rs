@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amber_map::{Pose, Walls};
+use amber_map::{Point, Pose, Walls};
 use amber_navigation::random::gaussian;
 use amber_navigation::scan::{Beam, Scan};
 use amber_sim::hokuyo::{Model, Sweep};
@@ -65,6 +65,19 @@ impl Laser {
         sweep: Sweep,
         random: &mut fastrand::Rng,
     ) -> Scan {
+        self.scan_through(walls, |_, _, solid_m| solid_m, pose_at, sweep, random)
+    }
+
+    /// The same with other things before the walls. `nearest_m` gets where a beam starts, its direction,
+    /// and the distance to the wall.
+    pub(super) fn scan_through(
+        &self,
+        walls: &Walls,
+        nearest_m: impl Fn(Point, f64, f64) -> f64,
+        pose_at: impl Fn(Duration) -> Pose,
+        sweep: Sweep,
+        random: &mut fastrand::Rng,
+    ) -> Scan {
         let model = Model::Urg04Lx;
         let rays: Vec<Ray> = (model.first_step()..=model.last_step())
             .map(|step| {
@@ -72,7 +85,8 @@ impl Laser {
                 let laser = robot.global_pose(self.mount);
                 let angle_rad = model.angle(step);
                 let direction = laser.heading + angle_rad;
-                let distance_m = walls.cast(laser.at, direction, FAR_M).unwrap_or(FAR_M);
+                let wall_m = walls.cast(laser.at, direction, FAR_M).unwrap_or(FAR_M);
+                let distance_m = nearest_m(laser.at, direction, wall_m);
                 Ray::new(angle_rad, distance_m, laser.at, direction)
             })
             .collect();

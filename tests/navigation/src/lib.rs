@@ -16,9 +16,11 @@
 
 pub mod avoid;
 mod by_hand;
+pub mod clutter;
 mod course;
 pub mod exploring;
 mod floor;
+pub mod furnished;
 pub mod goto;
 mod laser;
 pub mod matrix;
@@ -26,6 +28,7 @@ mod noise;
 pub mod robot;
 pub mod routes;
 mod score;
+pub mod standing;
 mod vehicle;
 
 use std::time::Duration;
@@ -36,6 +39,7 @@ use amber_navigation::location::{Config, Estimate, Location, LocationMap};
 use amber_navigation::scan::Scan;
 use amber_sim::hokuyo::Sweep;
 
+use self::clutter::Clutter;
 pub use self::course::Course;
 pub use self::floor::office_floor;
 pub use self::laser::Errors;
@@ -213,13 +217,30 @@ impl Drive {
     #[must_use]
     pub fn new(course: &Course, scenario: &Scenario, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5EED_0000_0000);
-        let reality = if scenario.changed {
+        let walls = if scenario.changed {
             changed(course, &mut random)
         } else {
             course.walls.clone()
         };
-        let laser = Laser::new(MOUNT, scenario.errors(), reality.len(), &mut random);
-        let walls = Walls::new(reality);
+        Self::simulate(course, &Clutter::none(walls), scenario, random)
+    }
+
+    /// Simulates a run in furnished rooms.
+    #[must_use]
+    pub fn among(course: &Course, clutter: &Clutter, scenario: &Scenario, seed: u64) -> Self {
+        let random = fastrand::Rng::with_seed(seed ^ 0x5EED_0000_0000);
+        Self::simulate(course, clutter, scenario, random)
+    }
+
+    fn simulate(
+        course: &Course,
+        clutter: &Clutter,
+        scenario: &Scenario,
+        mut random: fastrand::Rng,
+    ) -> Self {
+        let errors = scenario.errors();
+        let laser = Laser::new(MOUNT, errors, clutter.solid.len(), &mut random);
+        let mut walls = Walls::new(clutter.solid.clone());
         let mut vehicle = Vehicle::new(course, &mut random);
         let mut new = Self {
             poses: vec![vehicle.pose()],
@@ -249,7 +270,14 @@ impl Drive {
                 let kidnapped = scenario.kidnap_at.is_some_and(|at| duration.contains(&at));
                 if !kidnapped {
                     let pose_at = |time| new.pose_at(time);
-                    let scan = laser.scan(&walls, pose_at, sweep, &mut random);
+                    if clutter.moves() {
+                        walls = Walls::new(clutter.at(now, new.pose_at(now).at));
+                    }
+                    let pane = |from, direction, solid_m| {
+                        clutter.pane_m(from, direction, solid_m).unwrap_or(solid_m)
+                    };
+                    let mut scan = laser.scan_through(&walls, pane, pose_at, sweep, &mut random);
+                    clutter.tilt(&mut scan, &mut random);
                     let arrives = scan_ends + SCAN_DELAY;
                     new.arrivals.push((arrives, Arrival::Scan(scan)));
                 }

@@ -6,6 +6,7 @@
 mod avoidance;
 mod errands;
 mod location;
+mod mapping;
 mod trajectories;
 
 use amber_map::Map;
@@ -63,6 +64,7 @@ impl std::fmt::Debug for Case<'_> {
 pub fn cases(maps: &Maps, clock: Clock) -> Vec<Case<'_>> {
     let mut all = Vec::new();
     location::add(maps, clock, &mut all);
+    mapping::add(maps, &mut all);
     avoidance::add(maps, clock, &mut all);
     trajectories::add(&mut all);
     errands::add(maps, &mut all);

@@ -11,6 +11,7 @@ use amber_navigation::planner;
 use amber_navigation::slam::quality::{Quality, seen_from};
 use amber_navigation::slam::recording::Recording;
 use amber_navigation::slam::{Config, Slam};
+use amber_scenarios::furnished::furnished;
 use amber_scenarios::{Arrival, Course, Drive, MOUNT, Scenario};
 
 /// A drive through the flat by hand, with the errors of a scenario.
@@ -132,6 +133,19 @@ fn a_finished_map_is_parallel_to_its_axes_and_starts_at_the_origin() {
         (quarters - quarters.round()).abs() < 0.05,
         "{start} {truth}"
     );
+}
+
+/// Chairs, shelves, plants, glass, an uneven floor, and people who walk about.
+#[test]
+fn in_furnished_rooms_the_walls_of_a_map_locate_as_well_as_its_grid() {
+    let map = Map::flat();
+    let course = Course::new(&map, map.faces()).unwrap();
+    let found = furnished(&course, 1).unwrap();
+    assert!(found.segments > found.walls + 0.03, "there is more than walls: {found:?}");
+    assert!(found.segments > 0.9, "{found:?}");
+    assert!(found.roson.good > 0.9, "{found:?}");
+    assert!(found.roson.good > found.grid.good - 0.03, "{found:?}");
+    assert!(found.bytes < 32_000, "{found:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use amber_map::{Map, Occupancy, Point, Pose};
 
+use super::clutter::clutter_of;
 use super::{Added, Chart, Config, Correction, Counters, Slam, Task};
 use crate::explore::Survey;
 use crate::grid::{Cell, GridError};
@@ -106,8 +107,10 @@ pub struct Worked {
 /// A finished map.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Straight walls.
+    /// Straight walls, and then short ones for what stands there and is none.
     pub map: Map,
+    /// The number of straight walls.
+    pub walls: usize,
     /// The grid.
     pub occupancy: Occupancy,
     /// The results.
@@ -210,8 +213,13 @@ impl Recording {
         self.slam.straighten();
         let occupancy = self.slam.chart(cell_m)?.occupancy()?;
         self.free_m2 = free_m2(&occupancy);
+        let mut map = self.slam.map(name);
+        let walls = map.walls.len();
+        map.walls.extend(clutter_of(&occupancy, &map.walls));
+        map.thicknesses_m.resize(map.walls.len(), 0.0);
         Ok(Finished {
-            map: self.slam.map(name),
+            map,
+            walls,
             occupancy,
             progress: self.progress(),
         })
