@@ -125,7 +125,12 @@ fn standing(update: &DriveToPointProgressUpdates) -> String {
     use amber_client::proto::drive_to_point::progress::State;
     let waits = matches!(
         update.progress.state(),
-        State::NoPose | State::PoseJumped | State::PoseLost | State::Blocked | State::Waiting
+        State::NoPose
+            | State::PoseJumped
+            | State::PoseLost
+            | State::Searching
+            | State::Blocked
+            | State::Waiting
     );
     if !waits {
         return String::new();

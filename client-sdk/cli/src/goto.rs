@@ -198,7 +198,7 @@ fn lost_pose(device: Device, update: &DriveToPointProgressUpdates) -> Option<Fai
     let failure = Failure::new(format!("{device} cannot drive: {why}"));
     Some(
         failure
-            .hint("`amber status location` shows why, and `amber map show` what the robot knows"),
+            .hint("`amber status location` shows why. If the robot does not find its place, say where it is: `amber location here X Y DEGREES`"),
     )
 }
 
@@ -409,8 +409,7 @@ mod tests {
             let published: Vec<_> = (0..LOST_UPDATES).map(|_| lost()).collect();
             let failure = driven(Some(&published)).await.unwrap_err();
             let text = format!("drive-to-point:0 cannot drive: the pose of the robot is {why}");
-            let hint =
-                "`amber status location` shows why, and `amber map show` what the robot knows";
+            let hint = "`amber status location` shows why. If the robot does not find its place, say where it is: `amber location here X Y DEGREES`";
             assert_eq!(failure, Failure::new(text).hint(hint));
             // Poses may be late.
             let arrived = (State::Idle, order(ID, OrderState::Arrived, None));

@@ -126,6 +126,23 @@ impl FreeSpace {
         self.area_m2
     }
 
+    /// The number of free places: one in each square of about 0.1 m.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.coarse.len()
+    }
+
+    /// The centre of a free place, from 0 to [`FreeSpace::places`].
+    ///
+    /// # Panics
+    /// There is no such place.
+    #[must_use]
+    pub fn place(&self, field: &DistanceField, index: usize) -> Point {
+        let cell = self.coarse[index] as usize;
+        let (column, row) = (cell % self.field_columns, cell / self.field_columns);
+        field.layout().centre(column, row)
+    }
+
     /// A random free position, or `None` if there is no free space.
     pub fn draw(&self, field: &DistanceField, random: &mut fastrand::Rng) -> Option<Point> {
         let mut centre = None;

@@ -11,13 +11,16 @@
 //!
 //! Each target is *visited* when the robot is within its radius, or *skipped* when there is no path
 //! or the robot does not get there. The targets belong to the client that set them; when it leaves,
-//! the robot stops.
+//! the robot stops. While the location driver is undecided, the robot turns once on the spot, to see
+//! more of the room.
 //!
 //! Call the `handle_*` functions when data arrives, [`DriveToPoint::step`] at least 20 times per
 //! second, and then [`DriveToPoint::poll_event`] until it returns `None`. All wheel speeds pass the
 //! collision monitor.
 
+mod obstacles;
 mod recovery;
+mod search;
 mod trail;
 
 use std::collections::VecDeque;
@@ -26,7 +29,9 @@ use std::time::Duration;
 
 use amber_map::{MAX_EXTENT_M, Point, Pose, Segment};
 
+use self::obstacles::{NOT_ON_MAP_M, Obstacle};
 use self::recovery::Recovery;
+use self::search::Search;
 use self::trail::Trail;
 
 use crate::collision::{self, Decision, Imu, Monitor, Reason};
@@ -40,24 +45,6 @@ use crate::scan::Scan;
 
 /// More targets do not fit into an answer of 32,767 bytes, together with the pose.
 pub const MAX_TARGETS: usize = 1_300;
-/// A point this far from the walls of the map is an obstacle that is not on the map.
-const NOT_ON_MAP_M: f64 = 0.15;
-/// Obstacles that are not on the map are remembered for this long...
-const OBSTACLE_MEMORY: Duration = Duration::from_secs(20);
-/// ...one per square of this size...
-const OBSTACLE_CELL_M: f64 = 0.05;
-/// ...and at most so many: the edge of a room of 5 m x 5 m.
-const MAX_OBSTACLES: usize = 400;
-/// Obstacles farther away are not used: the pose error turns them into phantoms.
-const OBSTACLE_RANGE_M: f64 = 1.5;
-/// An obstacle counts when so many scans have seen it.
-const OBSTACLE_SCANS: u32 = 4;
-/// Walls of the map count behind the robot up to this distance from its centre.
-const MAP_RANGE_M: f64 = 0.6;
-/// The path is planned again if an obstacle is this near to it...
-const PATH_MARGIN_M: f64 = 0.18;
-/// ...within this way ahead.
-const PATH_AHEAD_M: f64 = 1.2;
 /// The path is planned again at most this often.
 const REPLAN_PERIOD: Duration = Duration::from_secs(1);
 /// The path is planned again if the robot is this far from it.
@@ -164,8 +151,10 @@ impl Target {
 pub enum State {
     /// There are no targets.
     Idle,
-    /// No pose has arrived yet.
+    /// No pose has arrived yet, or the robot does not know its pose and has looked around.
     NoPose,
+    /// The pose is undecided: the robot turns on the spot to see more of the room.
+    Searching,
     /// The pose has jumped: the robot waits until it is sure again.
     PoseJumped,
     /// The last pose is old.
@@ -233,17 +222,11 @@ pub struct DriveToPoint {
     /// How often the robot has driven back on its way to the target.
     retreats: u32,
     recovery: Option<Recovery>,
+    search: Option<Search>,
     trail: Trail,
     /// When the robot last got on, and how far it was along its path.
     progress: (Duration, f64),
     blocked_since: Option<Duration>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Obstacle {
-    at: Point,
-    seen: Duration,
-    scans: u32,
 }
 
 impl DriveToPoint {
@@ -280,6 +263,7 @@ impl DriveToPoint {
             attempts: 0,
             retreats: 0,
             recovery: None,
+            search: None,
             trail: Trail::default(),
             progress: (Duration::ZERO, 0.0),
             blocked_since: None,
@@ -372,16 +356,19 @@ impl DriveToPoint {
         let (state, twist) = match pose {
             _ if self.next.is_empty() => (State::Idle, Twist::STOP),
             // The targets stay until the laser sees again.
-            Tracked::At(_) if is_blind => {
+            Tracked::At(_) | Tracked::Undecided if is_blind => {
                 self.progress.0 = now;
                 (State::Blocked, Twist::STOP)
             }
             Tracked::At(pose) => self.drive(now, pose),
+            Tracked::Undecided => self.search(now),
             Tracked::Unknown => (State::NoPose, Twist::STOP),
             Tracked::Jumped => (State::PoseJumped, Twist::STOP),
             Tracked::Lost => (State::PoseLost, Twist::STOP),
         };
-        if !matches!(pose, Tracked::At(_)) {
+        if matches!(pose, Tracked::At(_)) {
+            self.search = None;
+        } else {
             // The old path no longer fits.
             self.follower = None;
             self.recovery = None;
@@ -602,6 +589,7 @@ impl DriveToPoint {
     fn begin_target(&mut self, now: Duration) {
         self.follower = None;
         self.recovery = None;
+        self.search = None;
         self.attempts = 0;
         self.retreats = 0;
         self.blocked_since = None;
@@ -628,82 +616,6 @@ impl DriveToPoint {
         while self.events.len() > MAX_EVENTS {
             self.events.pop_front();
         }
-    }
-
-    /// Notes obstacles that are not on the map, and whether they are on the path.
-    fn remember_obstacles(&mut self, now: Duration, pose: Pose) {
-        let Some(planner) = &self.planner else {
-            return;
-        };
-        self.obstacles
-            .retain(|obstacle| now.saturating_sub(obstacle.seen) < OBSTACLE_MEMORY);
-        let cell = |at: Point| {
-            let index = |length_m: f64| (length_m / OBSTACLE_CELL_M).floor() as i64;
-            (index(at.x), index(at.y))
-        };
-        let mut cells = Vec::new();
-        for local in self.monitor.seen(now) {
-            let at = pose.global(local);
-            if local.length() > OBSTACLE_RANGE_M
-                || planner.clearance_m(at) < NOT_ON_MAP_M
-                || cells.contains(&cell(at))
-            {
-                continue;
-            }
-            cells.push(cell(at));
-            let known = self
-                .obstacles
-                .iter_mut()
-                .find(|obstacle| cell(obstacle.at) == cell(at));
-            if let Some(known) = known {
-                known.seen = now;
-                known.scans = known.scans.saturating_add(1);
-            } else if self.obstacles.len() < MAX_OBSTACLES {
-                self.obstacles.push(Obstacle {
-                    at,
-                    seen: now,
-                    scans: 1,
-                });
-            }
-        }
-        let Some(follower) = &self.follower else {
-            return;
-        };
-        let (from_m, to_m) = (follower.way_m(), follower.way_m() + PATH_AHEAD_M);
-        let is_ahead = self.sure_obstacles().any(|at| {
-            let place = follower.path().project(at, from_m, to_m);
-            place.left_m.abs() < PATH_MARGIN_M
-        });
-        self.obstacles_ahead = is_ahead;
-    }
-
-    /// Where the laser does not look, the walls of the map count. What the laser has seen of them
-    /// before drifts: if the effective track is wrong, a turn moves it by centimetres.
-    fn use_map_behind(&mut self, scan: &Scan, pose: Pose) {
-        let Some(planner) = &self.planner else {
-            return;
-        };
-        let angles = scan.beams.iter().map(|beam| beam.angle_rad);
-        let high = angles.clone().fold(f64::NEG_INFINITY, f64::max);
-        let low = angles.fold(f64::INFINITY, f64::min);
-        let laser = self.config.collision.laser;
-        let hidden = planner
-            .wall_points(pose.at, MAP_RANGE_M)
-            .map(|point| pose.local(point))
-            .filter(|local| {
-                let seen = laser.local(*local);
-                let angle = seen.y.atan2(seen.x);
-                angle < low || angle > high
-            });
-        self.monitor.set_known(scan.end(), hidden);
-        let covers_m = self.config.map_covers_m;
-        let is_on_map = |local| planner.clearance_m(pose.global(local)) < covers_m;
-        self.monitor.forget_if(scan.end(), is_on_map);
-    }
-
-    fn sure_obstacles(&self) -> impl Iterator<Item = Point> + '_ {
-        let sure = |obstacle: &&Obstacle| obstacle.scans >= OBSTACLE_SCANS;
-        self.obstacles.iter().filter(sure).map(|it| it.at)
     }
 }
 

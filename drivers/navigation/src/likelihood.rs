@@ -5,6 +5,8 @@
 //! distance from the end to the nearest wall. Neighbouring beams share their errors, so the sum of
 //! the logarithms is scaled down.
 
+use std::f64::consts::FRAC_PI_2;
+
 use amber_map::{Point, Pose};
 
 use crate::grid::DistanceField;
@@ -102,6 +104,69 @@ pub fn match_of(
         }
     };
     points.iter().map(part).sum::<f64>() / points.len() as f64
+}
+
+/// Beams that go this far through a wall are impossible...
+const THROUGH_M: f64 = 0.15;
+/// ...if those at this distance on both sides do so as well: a map shows the legs of a chair thicker than
+/// they are.
+const BESIDE_M: f64 = 0.06;
+
+/// What a map says about a scan at a pose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// The part that it explains, see [`match_of`].
+    pub matching: f64,
+    /// The part that it forbids: beams that go through walls.
+    pub through: f64,
+}
+
+impl Verdict {
+    /// What speaks for the pose: 1 if all beams end at walls, and less than 0 if most go through walls.
+    #[must_use]
+    pub fn score(&self) -> f64 {
+        self.matching - self.through
+    }
+}
+
+/// What a map says about points at a pose. The points are in the frame of the robot, and `laser` is the
+/// position of the scanner in it.
+#[must_use]
+pub fn verdict_of(
+    field: &DistanceField,
+    pose: Pose,
+    laser: Point,
+    points: &[Point],
+    sigma_m: f64,
+) -> Verdict {
+    let on_map = |point: Point| pose.at.plus(point.turned(pose.heading));
+    let start = on_map(laser);
+    let count = points.len().max(1) as f64;
+    let mut sum = Verdict::default();
+    for point in points {
+        let end = on_map(*point);
+        let way = end.minus(start);
+        let length_m = way.length();
+        let left = way.turned(FRAC_PI_2).times(BESIDE_M / length_m);
+        let crosses = |less_m: f64, aside: f64| {
+            let from = start.plus(left.times(aside));
+            let before = way.times((1.0 - less_m / length_m).max(0.0));
+            field.crosses_wall(from, from.plus(before))
+        };
+        let hit = gauss(field.distance_m(end), sigma_m);
+        if crosses(CROSSED_M, 0.0) {
+            let is_through = [0.0, 1.0, -1.0]
+                .into_iter()
+                .all(|aside| crosses(THROUGH_M, aside));
+            sum.through += f64::from(u8::from(is_through));
+        } else {
+            sum.matching += hit;
+        }
+    }
+    Verdict {
+        matching: sum.matching / count,
+        through: sum.through / count,
+    }
 }
 
 fn gauss(distance_m: f64, sigma_m: f64) -> f64 {

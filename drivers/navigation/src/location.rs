@@ -23,11 +23,13 @@ pub mod config;
 pub mod direction;
 pub mod estimate;
 pub mod filter;
-pub mod inject;
 pub mod map;
 pub mod motion;
 pub mod particles;
 pub mod refine;
+mod rivals;
+mod search;
+mod sweep;
 
 use std::collections::VecDeque;
 use std::f64::consts::FRAC_PI_8;
@@ -39,13 +41,13 @@ use self::bias::Biases;
 pub use self::config::Config;
 use self::estimate::{Cluster, heaviest};
 use self::filter::Filter;
-use self::inject::Seen;
 pub use self::map::LocationMap;
 use self::particles::Particle;
 use self::refine::{Matrix, invert, refine};
+use self::search::Doubts;
 use crate::deskew::deskew;
 use crate::kinematics::{SkidSteer, Wheels};
-use crate::likelihood::{Likelihood, match_of};
+use crate::likelihood::{Likelihood, Verdict, match_of, verdict_of};
 use crate::odometry::Odometry;
 use crate::random::gaussian;
 use crate::scan::Scan;
@@ -58,6 +60,8 @@ const STILL_M: f64 = 0.002;
 const STILL_RAD: f64 = 0.001_7;
 /// At rest, a match that is worse by this factor is news.
 const STILL_MATCH: f64 = 0.8;
+/// So is a score that is worse by this.
+const STILL_SCORE: f64 = 0.15;
 /// A match like this gives full quality: beams that hit no wall of the map are normal.
 const GOOD_MATCH: f64 = 0.8;
 /// A worse match is no reason to decide for a pose.
@@ -71,16 +75,10 @@ const WALL_M: f64 = 0.08;
 const SIDE_GAIN: f64 = 0.1;
 /// How fast the average of the match follows it.
 const MATCH_SPEED: f64 = 0.3;
-/// A cluster with this part of all weights is the only one.
-const DECIDE_MASS: f64 = 0.9;
-/// The largest spread of a cluster that can be decided for.
-const DECIDE_SPREAD_M: f64 = 0.3;
 /// So many updates in a row must agree before a pose is decided.
 const DECIDE_UPDATES: u32 = 3;
 /// While undecided, the quality stays below that of any known pose.
 const UNDECIDED_QUALITY: f64 = 0.29;
-/// Below this average match, poses are searched even while decided.
-const SEARCH_MATCH: f64 = 0.6;
 /// The fit may move the pose of the cluster by this much.
 const FIT_M: f64 = 0.2;
 const FIT_RAD: f64 = 0.2;
@@ -169,6 +167,9 @@ pub struct Location {
     /// The time of the particles.
     filter_time: Option<Duration>,
     estimate: Option<Estimate>,
+    doubts: Doubts,
+    /// The pose that was known until now.
+    last_known: Option<Pose>,
     match_average: f64,
     agreeing: u32,
     counters: Counters,
@@ -196,6 +197,8 @@ impl Location {
             biases: Biases::new(&map.walls),
             filter_time: None,
             estimate: None,
+            doubts: Doubts::default(),
+            last_known: None,
             match_average: 0.0,
             agreeing: 0,
             counters: Counters::default(),
@@ -211,6 +214,7 @@ impl Location {
             .place(pose, sigma_m, sigma_rad, &mut self.random);
         self.filter_time = Some(time);
         self.agreeing = DECIDE_UPDATES;
+        self.doubts.settle();
         self.match_average = 1.0;
         self.estimate = Some(Estimate {
             time,
@@ -247,17 +251,16 @@ impl Location {
             })
             .collect();
         self.filter.resample(&near, &mut self.random);
+        if !self.is_decided() {
+            self.doubts.measured = vec![now];
+        }
         self.counters.poses += 1;
     }
 
     /// Somebody says where the robot is. The pose is known when the next scans agree. `false` if the
     /// robot cannot be there or nearby; then nothing changes.
     pub fn handle_hint(&mut self, time: Duration, hint: Hint) -> bool {
-        let Hint {
-            pose,
-            sigma_m,
-            sigma_rad,
-        } = hint;
+        let Hint { pose, sigma_m, .. } = hint;
         let reach_m = sigma_m.max(HINT_REACH_M);
         let around = (0..=16).map(|index| match index {
             0 => pose.at,
@@ -266,15 +269,17 @@ impl Location {
                 pose.at.plus(way.turned(f64::from(index) * FRAC_PI_8))
             }
         });
-        let is_free = |at| self.map.free.is_free(&self.map.field, at);
-        if !around.into_iter().any(is_free) {
+        if !around
+            .into_iter()
+            .any(|at| self.map.free.is_free(&self.map.field, at))
+        {
             return false;
         }
-        self.filter
-            .place(pose, sigma_m, sigma_rad, &mut self.random);
         self.filter_time = None;
         self.agreeing = 0;
-        self.match_average = 0.0;
+        self.doubts.settle();
+        self.doubts.hint = Some(hint);
+        self.last_known = None;
         self.hinted = HINT_UPDATES;
         self.hinted_at = time;
         self.estimate = None;
@@ -387,49 +392,79 @@ impl Location {
             return None;
         }
         self.counters.scans += 1;
+        self.notice_carrying(scan);
+        if !self.is_decided() {
+            return self.search(time, &points);
+        }
         let fit_points = evenly(&points, self.config.fit_beams);
         let some = evenly(&points, self.config.beams);
         if let Some(same) = self.still(time, &some) {
             self.estimate = Some(same);
-            return self.estimate;
+            self.doubt(same.pose, Pose::default(), &points);
+            return self.checked();
         }
-        self.move_particles(time);
-        let searching = !self.is_decided();
-        let model = if searching {
-            (&self.blurred, &self.map.rough)
-        } else {
-            (&self.sharp, &self.map.field)
+        let motion = match self.filter_time {
+            Some(since) => self.odometry.motion(since, time).pose,
+            None => Pose::default(),
         };
+        self.move_particles(time);
+        let model = (&self.sharp, &self.map.field);
         self.filter
             .weigh(&self.map, model, &some, self.config.sharpness);
-        let cluster = heaviest(self.filter.particles())?;
+        let cluster = self.best_cluster(time, &some)?;
         let (pose, covariance) = self.fit(&cluster, &fit_points);
         let matching = self.matching(pose, &some);
         let better = self.on_the_right_side(&cluster, matching, &fit_points, &some);
         let is_better = better.is_some();
         let (pose, covariance, matching) = better.unwrap_or((pose, covariance, matching));
         let pose = self.without_bias(pose, matching, &fit_points);
-        self.judge(&cluster, matching);
-        let estimate = Estimate {
+        let score = self.verdict(pose, &some).score();
+        self.estimate = Some(Estimate {
             time,
             pose,
-            quality: self.quality(&cluster, matching),
+            quality: self.quality(&cluster, score),
             matching,
             mass: cluster.mass,
             covariance,
-            decided: self.is_decided(),
-        };
-        self.estimate = Some(estimate);
-        let mut inserted = self.inserted(pose, &points, &some);
-        let is_alone = cluster.mass >= DECIDE_MASS;
-        if !self.is_decided() && is_alone && matching < DECIDE_MATCH {
-            self.filter.doubt(&cluster);
-        }
+            decided: true,
+        });
+        self.doubt(pose, motion, &points);
+        self.judge(matching);
+        let mut inserted = self.inserted(pose);
         if is_better {
             let count = self.filter.particles().len() / MEASURED_ONE_IN;
             inserted.extend(std::iter::repeat_n(pose, count));
         }
         self.filter.resample(&inserted, &mut self.random);
+        self.checked()
+    }
+
+    /// The heaviest cluster. If it is not at the expected place, and explains the scan no better than a pose
+    /// there, the particles were misled, for example by a marker that was read wrongly.
+    fn best_cluster(&mut self, time: Duration, points: &[Point]) -> Option<Cluster> {
+        let cluster = heaviest(self.filter.particles())?;
+        let expected = self.pose_at(time)?;
+        let score = |pose| self.verdict(pose, points).score();
+        if rivals::is_same(cluster.pose, expected) || score(cluster.pose) > score(expected) {
+            return Some(cluster);
+        }
+        let (sigma_m, sigma_rad) = (search::FOUND_SIGMA_M, search::FOUND_SIGMA_RAD);
+        self.filter
+            .place(expected, sigma_m, sigma_rad, &mut self.random);
+        let model = (&self.sharp, &self.map.field);
+        self.filter
+            .weigh(&self.map, model, points, self.config.sharpness);
+        heaviest(self.filter.particles())
+    }
+
+    /// The estimate, unless the pose has just been given up.
+    fn checked(&mut self) -> Option<Estimate> {
+        if !self.is_decided()
+            && let Some(estimate) = &mut self.estimate
+        {
+            estimate.decided = false;
+            estimate.quality = estimate.quality.min(UNDECIDED_QUALITY);
+        }
         self.estimate
     }
 
@@ -452,12 +487,13 @@ impl Location {
         let motion = self.odometry.motion(since, time);
         let moved =
             motion.path_m > STILL_M || motion.turns_rad > STILL_RAD || motion.unknown_s > 0.0;
-        let doubted = !last.decided || last.matching < SEARCH_MATCH;
-        if moved || doubted || time >= since + self.config.idle {
+        if moved || !last.decided || time >= since + self.config.idle {
             return None;
         }
-        let matching = self.matching(last.pose, points);
-        (matching >= STILL_MATCH * last.matching).then_some(Estimate { time, ..last })
+        let verdict = self.verdict(last.pose, points);
+        let is_same = verdict.matching >= STILL_MATCH * last.matching
+            && verdict.score() >= self.doubts.score - STILL_SCORE;
+        is_same.then_some(Estimate { time, ..last })
     }
 
     fn move_particles(&mut self, time: Duration) {
@@ -559,31 +595,25 @@ impl Location {
         match_of(&self.map.field, pose, self.config.mount.at, points, sigma_m)
     }
 
+    fn verdict(&self, pose: Pose, points: &[Point]) -> Verdict {
+        let sigma_m = self.config.sharp.sigma_m;
+        verdict_of(&self.map.field, pose, self.config.mount.at, points, sigma_m)
+    }
+
     fn is_decided(&self) -> bool {
         self.agreeing >= DECIDE_UPDATES
     }
 
-    /// Decides for a pose that keeps explaining the scans, and gives up one that no longer does.
-    fn judge(&mut self, cluster: &Cluster, matching: f64) {
+    /// Gives up a pose that no longer explains the scans.
+    fn judge(&mut self, matching: f64) {
         self.match_average += MATCH_SPEED * (matching - self.match_average);
-        if self.is_decided() {
-            if self.match_average < LOST_MATCH {
-                self.agreeing = 0;
-                self.counters.lost += 1;
-            }
-            return;
-        }
-        let sure = cluster.mass >= DECIDE_MASS
-            && cluster.spread_m() <= DECIDE_SPREAD_M
-            && matching >= DECIDE_MATCH;
-        self.agreeing = if sure { self.agreeing + 1 } else { 0 };
-        if self.is_decided() {
-            self.match_average = matching;
+        if self.is_decided() && self.match_average < LOST_MATCH {
+            self.lose();
         }
     }
 
-    fn quality(&self, cluster: &Cluster, matching: f64) -> f64 {
-        let quality = cluster.mass * (matching / GOOD_MATCH).min(1.0);
+    fn quality(&self, cluster: &Cluster, score: f64) -> f64 {
+        let quality = cluster.mass * (score / GOOD_MATCH).clamp(0.0, 1.0);
         if self.is_decided() {
             quality
         } else {
@@ -591,11 +621,11 @@ impl Location {
         }
     }
 
-    /// Poses to add to the particles: some near the fitted pose, and others if it is in doubt.
-    fn inserted(&mut self, pose: Pose, points: &[Point], some: &[Point]) -> Vec<Pose> {
+    /// Poses to add to the particles, near the fitted pose.
+    fn inserted(&mut self, pose: Pose) -> Vec<Pose> {
         let mut draw = |sigma: f64| sigma * gaussian(&mut self.random);
         let near = self.filter.particles().len() / FITTED_ONE_IN;
-        let mut inserted: Vec<Pose> = (0..near)
+        (0..near)
             .map(|_| {
                 Pose::new(
                     pose.at.x + draw(FITTED_SIGMA_M),
@@ -603,24 +633,7 @@ impl Location {
                     pose.heading + draw(FITTED_SIGMA_RAD),
                 )
             })
-            .collect();
-        // While the map explains most of a scan, other poses that explain more of it are no reason to
-        // search: a closed door looks like a wall, and another room may have one there.
-        self.hinted = self.hinted.saturating_sub(1);
-        if self.hinted == 0 && (!self.is_decided() || self.match_average < SEARCH_MATCH) {
-            let search = self.config.search;
-            let sigma_m = self.config.sharp.sigma_m;
-            let laser = self.config.mount.at;
-            let seen = Seen {
-                points,
-                some,
-                laser,
-            };
-            let found = search.run(&self.map, &self.blurred, &seen, sigma_m, &mut self.random);
-            self.counters.injected += found.len() as u64;
-            inserted.extend(found.into_iter().map(|found| found.pose));
-        }
-        inserted
+            .collect()
     }
 }
 

@@ -17,8 +17,10 @@ pub struct Config {
     pub jump_m: f64,
     /// ...or turned by more than this, in radians.
     pub jump_rad: f64,
-    /// Poses with a lower quality (0 to 1) are ignored.
+    /// Poses with a lower quality (0 to 1) are ignored...
     pub min_quality: f64,
+    /// ...and after so many of them in a row, the pose is lost.
+    pub poor_poses: u32,
     /// After a jump, only poses with at least this quality count...
     pub sure_quality: f64,
     /// ...and so many of them must agree.
@@ -35,6 +37,7 @@ impl Default for Config {
             jump_m: 0.25,
             jump_rad: 15.0_f64.to_radians(),
             min_quality: MapPose::DECIDED,
+            poor_poses: 3,
             sure_quality: 0.8,
             sure_poses: 3,
             timeout: Duration::from_millis(600),
@@ -63,8 +66,19 @@ pub enum Tracked {
     Unknown,
     /// The pose has jumped, and is not sure again.
     Jumped,
-    /// The last pose is old.
+    /// The last pose is old, or those after it are poor.
     Lost,
+    /// The source looks for the pose: it has some, but is not sure of any.
+    Undecided,
+}
+
+/// The poor poses since the last good one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Poor {
+    count: u32,
+    /// The time and the quality of the last one.
+    last: Duration,
+    quality: f64,
 }
 
 /// Combines poses and dead reckoning.
@@ -75,6 +89,7 @@ pub struct PoseTracker {
     anchor: Option<(Duration, Pose, Pose)>,
     /// Poses that agree with the anchor since the last jump.
     agreeing: u32,
+    poor: Poor,
     jumps: u64,
 }
 
@@ -86,6 +101,7 @@ impl PoseTracker {
             config,
             anchor: None,
             agreeing: 0,
+            poor: Poor::default(),
             jumps: 0,
         }
     }
@@ -101,9 +117,21 @@ impl PoseTracker {
             .into_iter()
             .all(f64::is_finite);
         let is_late = self.anchor.is_some_and(|(last, ..)| time <= last);
-        if !valid || is_late || quality < self.config.min_quality {
+        if !valid || is_late {
             return;
         }
+        if quality < self.config.min_quality {
+            // The same pose may be sent again.
+            if time > self.poor.last {
+                self.poor = Poor {
+                    count: self.poor.count.saturating_add(1),
+                    last: time,
+                    quality,
+                };
+            }
+            return;
+        }
+        self.poor.count = 0;
         let reckoned = motion.pose_at(time);
         let Some((_, mapped, was)) = self.anchor else {
             self.anchor = Some((time, pose, reckoned));
@@ -132,10 +160,15 @@ impl PoseTracker {
 
     #[must_use]
     pub fn pose(&self, now: Duration, motion: &Odometry) -> Tracked {
+        let is_poor = self.poor.count >= self.config.poor_poses;
+        let is_new = now.saturating_sub(self.poor.last) <= self.config.timeout;
+        if is_poor && is_new && self.poor.quality > 0.0 {
+            return Tracked::Undecided;
+        }
         let Some((time, mapped, was)) = self.anchor else {
             return Tracked::Unknown;
         };
-        if now.saturating_sub(time) > self.config.timeout {
+        if is_poor || now.saturating_sub(time) > self.config.timeout {
             Tracked::Lost
         } else if self.agreeing < self.config.sure_poses {
             Tracked::Jumped
@@ -228,6 +261,32 @@ mod tests {
             assert_eq!(matches!(pose, Tracked::At(_)), sure, "{time}: {pose:?}");
         }
         assert_eq!(tracker.jumps(), 1);
+    }
+
+    #[test]
+    fn a_source_that_no_longer_knows_the_pose_is_believed_before_the_timeout() {
+        let (mut tracker, motion) = tracked();
+        for (time, is_known) in [(250, true), (300, true), (350, false)] {
+            tracker.handle_pose(reading(time, 1.0, 0.1), &motion);
+            let pose = tracker.pose(ms(time), &motion);
+            assert_eq!(matches!(pose, Tracked::At(_)), is_known, "{time}: {pose:?}");
+        }
+        assert_eq!(tracker.pose(ms(350), &motion), Tracked::Undecided);
+        assert_eq!(tracker.pose(ms(1000), &motion), Tracked::Lost);
+        tracker.handle_pose(reading(400, 1.16, 0.9), &motion);
+        assert!(matches!(tracker.pose(ms(400), &motion), Tracked::At(_)));
+    }
+
+    #[test]
+    fn only_a_source_with_some_pose_is_undecided() {
+        let (_, motion) = tracked();
+        for (quality, expected) in [(0.0, Tracked::Unknown), (0.1, Tracked::Undecided)] {
+            let mut tracker = PoseTracker::new(Config::default());
+            for time in [200, 250, 300] {
+                tracker.handle_pose(reading(time, 0.0, quality), &motion);
+            }
+            assert_eq!(tracker.pose(ms(300), &motion), expected);
+        }
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl Trajectory {
                 let twist = self.follow(now, pose);
                 self.drive.wheels(twist)
             }
-            Tracked::Unknown | Tracked::Jumped | Tracked::Lost => Wheels::STOP,
+            Tracked::Unknown | Tracked::Jumped | Tracked::Lost | Tracked::Undecided => Wheels::STOP,
         }
     }
 

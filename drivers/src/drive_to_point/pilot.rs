@@ -250,6 +250,7 @@ impl ToPoint {
         progress.set_state(match self.logic.state() {
             State::Idle => progress::State::Idle,
             State::NoPose => progress::State::NoPose,
+            State::Searching => progress::State::Searching,
             State::PoseJumped => progress::State::PoseJumped,
             State::PoseLost => progress::State::PoseLost,
             State::Turning => progress::State::Turning,
@@ -356,6 +357,7 @@ impl Pilot for ToPoint {
         }
         let text = match self.logic.state() {
             State::NoPose => "the pose is unknown",
+            State::Searching => "the pose is undecided: the robot turns on the spot to see more",
             State::PoseJumped => "the pose has jumped; the robot waits until it is reliable again",
             State::PoseLost => "the pose is outdated",
             State::Blocked => match self.reason {

@@ -39,6 +39,12 @@ impl MapPose {
     pub fn is_known(&self) -> bool {
         [self.x_m, self.y_m, self.heading_rad, self.quality] != [0.0; 4]
     }
+
+    /// Whether the robot is there: otherwise, the pose is unknown, a guess, or old. `tells_quality` is
+    /// whether its driver reports a quality with details, as Amber's does.
+    pub fn is_decided(&self, tells_quality: bool) -> bool {
+        self.is_known() && (!tells_quality || self.quality >= Self::DECIDED)
+    }
 }
 
 /// Several devices have their own messages with the same fields.

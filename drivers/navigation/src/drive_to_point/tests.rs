@@ -145,7 +145,7 @@ fn new_targets_replace_the_old_ones_and_none_stop_the_robot() {
     assert!(driver.visited_targets().is_empty());
     driver.handle_client_left(ms(2000), CLIENT);
     assert_eq!(driver.next_targets().count(), 1, "they belong to client 8");
-    driver.set_targets(ms(2000), CLIENT, &[]);
+    driver.set_targets(ms(2500), CLIENT, &[]);
     assert_eq!(driver.next_targets().count(), 0);
     assert_eq!(driver.step(ms(2000)).wheels, Wheels::STOP);
 }
@@ -199,4 +199,92 @@ fn while_the_laser_sees_nothing_the_robot_waits_and_keeps_its_targets() {
     }
     assert_eq!(driver.step(ms(90_000)), Decision::stop(Reason::Blind));
     assert_eq!(driver.next_targets().collect::<Vec<_>>(), [far]);
+}
+
+/// Some seconds without a decided pose, in which all beams see the same. Returns the angle by which the
+/// robot has turned, and the states.
+fn undecided(
+    driver: &mut DriveToPoint,
+    from_ms: u64,
+    seconds: u64,
+    quality: f64,
+    echo: crate::scan::Echo,
+) -> (f64, Vec<State>) {
+    let (mut wheels, mut states) = (Wheels::STOP, Vec::new());
+    let before = driver.monitor().odometry().pose_at(ms(from_ms)).heading;
+    let (mut turned_rad, mut last) = (0.0, before);
+    for time in (from_ms..from_ms + seconds * 1000).step_by(50) {
+        let beams = (0..100).map(|index| crate::scan::Beam {
+            angle_rad: f64::from(index) * 0.04 - 2.0,
+            echo,
+        });
+        driver.handle_wheels(ms(time), wheels);
+        driver.handle_scan(&Scan {
+            start: ms(time),
+            beam_time: Duration::ZERO,
+            beams: beams.collect(),
+        });
+        driver.handle_pose(PoseReading {
+            time: ms(time),
+            pose: Pose::default(),
+            quality,
+        });
+        wheels = driver.step(ms(time)).wheels;
+        let heading = driver.monitor().odometry().pose_at(ms(time)).heading;
+        turned_rad += amber_map::wrap(heading - last);
+        last = heading;
+        if states.last() != Some(&driver.state()) {
+            states.push(driver.state());
+        }
+    }
+    (turned_rad, states)
+}
+
+#[test]
+fn an_undecided_robot_turns_once_and_drives_when_it_knows() {
+    let nothing = crate::scan::Echo::Nothing;
+    let mut driver = undecided_driver(nothing);
+    driver.set_targets(ms(2500), CLIENT, &[target(-1.0, 0.0)]);
+    let (turned_rad, _) = undecided(&mut driver, 2500, 1, 0.1, nothing);
+    assert_eq!(turned_rad, 0.0, "most poses are decided at rest");
+    undecided(&mut driver, 3500, 1, 0.1, nothing);
+    let (turned_rad, states) = undecided(&mut driver, 4500, 14, 0.1, nothing);
+    assert!(
+        (TAU - 0.1..TAU + 0.3).contains(&turned_rad.abs()),
+        "{turned_rad}"
+    );
+    assert_eq!(states.last(), Some(&State::NoPose), "{states:?}");
+    let (turned_rad, _) = undecided(&mut driver, 18_500, 5, 0.1, nothing);
+    assert_eq!(turned_rad, 0.0, "once");
+    assert_eq!(driver.next_targets().count(), 1, "the target stays");
+    let state = stand_at(&mut driver, 23_500, Pose::default());
+    assert!(
+        matches!(state, State::Turning | State::Following),
+        "{state:?}"
+    );
+}
+
+#[test]
+fn an_undecided_robot_stands_without_a_target_a_pose_or_room() {
+    let nothing = crate::scan::Echo::Nothing;
+    let near = crate::scan::Echo::At(0.12);
+    for (has_target, quality, echo) in [
+        (false, 0.1, nothing),
+        (true, 0.0, nothing),
+        (true, 0.1, near),
+    ] {
+        let mut driver = undecided_driver(echo);
+        if has_target {
+            driver.set_targets(ms(2500), CLIENT, &[target(-1.0, 0.0)]);
+        }
+        let (turned_rad, states) = undecided(&mut driver, 2500, 8, quality, echo);
+        assert_eq!(turned_rad, 0.0, "{has_target} {quality} {states:?}");
+    }
+}
+
+/// A robot that has lost its pose at rest.
+fn undecided_driver(echo: crate::scan::Echo) -> DriveToPoint {
+    let mut driver = driver();
+    undecided(&mut driver, 1500, 1, 0.1, echo);
+    driver
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use amber_map::Pose;
 
-use super::inject::Search;
 use super::motion::MotionNoise;
 use super::particles::SampleSize;
 use crate::kinematics::SkidSteer;
@@ -47,8 +46,6 @@ pub struct Config {
     pub motion: MotionNoise,
     /// The number of particles.
     pub size: SampleSize,
-    /// The search for poses.
-    pub search: Search,
     /// How long a scan waits for odometry. Default: 100 ms.
     pub wait: Duration,
     /// While the robot stands still, the filter runs this often. Default: 1 s.
@@ -85,7 +82,6 @@ impl Config {
             sharpness: 0.3,
             motion: MotionNoise::default(),
             size: SampleSize::default(),
-            search: Search::default(),
             wait: Duration::from_millis(100),
             idle: Duration::from_secs(1),
             seed: 1,

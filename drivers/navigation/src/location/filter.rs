@@ -2,12 +2,11 @@
 //!
 //! Probabilistic Robotics (Thrun, Burgard, Fox, 2005): chapter 8.3, with KLD sampling (table 8.4)
 //! for the number of particles. Augmented MCL (table 8.3) inserts random poses when a fast average of
-//! the likelihood falls below a slow one. That also happens when a door is closed, so
-//! [`Location`](super::Location) inserts poses only when the map no longer explains the scans.
+//! the likelihood falls below a slow one. That also happens when a door is closed, so here the search
+//! is something else, see `rivals`.
 
 use amber_map::{Point, Pose, wrap};
 
-use super::estimate::Cluster;
 use super::map::LocationMap;
 use super::motion::Spread;
 use super::particles::{self, Particle, SampleSize};
@@ -20,8 +19,6 @@ use crate::random::gaussian;
 const RESAMPLE_BELOW: f64 = 0.5;
 /// The probability that a measured pose is wrong.
 const WRONG_POSE: f64 = 0.05;
-/// The factor for the weights of particles in doubt.
-const DOUBTED_WEIGHT: f64 = 0.01;
 /// The logarithm of the likelihood of a position where the robot cannot be.
 const NOT_FREE_LOG: f64 = -3.0;
 
@@ -105,14 +102,11 @@ impl Filter {
         particles::weigh(&mut self.particles, &logs);
     }
 
-    /// Makes the particles of a cluster light whose pose does not explain the scan. The weights alone
-    /// do not show that: beams may end near walls that are hidden behind others.
-    pub fn doubt(&mut self, cluster: &Cluster) {
-        for particle in &mut self.particles {
-            if cluster.has(particle) {
-                particle.weight *= DOUBTED_WEIGHT;
-            }
-        }
+    /// Shows places with their probabilities: one particle for each.
+    pub fn show(&mut self, places: impl Iterator<Item = (Pose, f64)>) {
+        let particle = |(pose, weight)| Particle { pose, weight };
+        self.particles.clear();
+        self.particles.extend(places.map(particle));
         particles::scale(&mut self.particles);
     }
 

@@ -22,7 +22,10 @@ fn placed() -> Location {
 }
 
 fn scan(time_ms: u64, pose: Pose) -> Scan {
-    let walls = Walls::new(Map::flat().faces());
+    scan_in(&Walls::new(Map::flat().faces()), time_ms, pose)
+}
+
+fn scan_in(walls: &Walls, time_ms: u64, pose: Pose) -> Scan {
     let beams = (-120..=120).map(|degree: i32| {
         let angle_rad = f64::from(degree).to_radians();
         let distance_m = walls.cast(pose.at, pose.heading + angle_rad, 5.6);
@@ -270,7 +273,8 @@ fn a_measured_pose_attracts_particles_and_a_wrong_one_does_little_harm() {
         location.update(ms(time_ms + 1));
     }
     assert_eq!(location.counters().poses, 30);
-    assert!(error_m(location.estimate().unwrap()) < 0.05);
+    let estimate = location.estimate().unwrap();
+    assert!(error_m(estimate) < 0.05, "{estimate:?}");
 }
 
 #[test]
@@ -338,4 +342,117 @@ fn beams_are_not_fitted_to_the_far_side_of_a_wall() {
     let estimate = location.update(ms(120)).unwrap();
     let error_m = estimate.pose.at.minus(truth.at).length();
     assert!(error_m < 0.04, "{error_m} {estimate:?}");
+}
+
+/// Scans of a robot at rest for some seconds, ten per second; the last estimate.
+fn rest_at(
+    location: &mut Location,
+    seen: impl Fn(u64) -> Scan,
+    from_ms: u64,
+    to_ms: u64,
+) -> Estimate {
+    let mut last = None;
+    for time_ms in (from_ms..to_ms).step_by(100) {
+        at_rest(location, time_ms);
+        at_rest(location, time_ms + 1);
+        location.handle_scan(seen(time_ms));
+        last = location.update(ms(time_ms + 1)).or(last);
+    }
+    last.unwrap()
+}
+
+#[test]
+fn a_carried_robot_is_never_sure_of_the_old_place() {
+    let map = |x, y, degrees: f64| Pose::from(amber_map::MapPose::new(x, y, degrees.to_radians()));
+    let (here, there) = (map(1.4, 1.06, -90.0), map(5.8, 4.8, 90.0));
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    location.place(ms(0), here, 0.02, 0.02);
+    let before = rest_at(&mut location, |time_ms| scan(time_ms, here), 0, 2000);
+    assert!(before.quality > 0.9, "{before:?}");
+    // Nothing arrives while it is carried, for longer than scans are compared.
+    for time_ms in (7000..10_000).step_by(100) {
+        let estimate = rest_at(
+            &mut location,
+            |time_ms| scan(time_ms, there),
+            time_ms,
+            time_ms + 100,
+        );
+        let is_right = estimate.pose.at.minus(there.at).length() < 0.1;
+        assert!(
+            is_right || estimate.quality < 0.9,
+            "{time_ms}: {estimate:?}"
+        );
+    }
+    let found = location.estimate().unwrap();
+    assert!(found.decided && found.quality > 0.9, "{found:?}");
+    assert!(found.pose.at.minus(there.at).length() < 0.1, "{found:?}");
+}
+
+/// Two rooms of 3 m x 2 m that look the same, and a wide wall between them.
+fn twins() -> Vec<amber_map::Segment> {
+    let mut walls = Vec::new();
+    for x in [0.0, 4.0] {
+        let corners = [
+            (0.0, 0.0),
+            (3.0, 0.0),
+            (3.0, 2.0),
+            (1.0, 2.0),
+            (1.0, 1.7),
+            (0.0, 1.7),
+            (0.0, 0.0),
+        ];
+        walls.extend(corners.windows(2).map(|pair| amber_map::Segment {
+            from: Point::new(x + pair[0].0, pair[0].1),
+            to: Point::new(x + pair[1].0, pair[1].1),
+        }));
+    }
+    walls
+}
+
+#[test]
+fn between_rooms_that_look_alike_nothing_is_decided_without_a_hint() {
+    let inside = [Point::new(1.5, 1.0), Point::new(5.5, 1.0)];
+    let map = LocationMap::from_walls(&twins(), &inside, 0.02, 0.5).unwrap();
+    let truth = Pose::new(5.6, 0.9, 0.3);
+    let walls = Walls::new(twins());
+    let seen = |time_ms| scan_in(&walls, time_ms, truth);
+    let mut location = Location::new(map, Config::new(Pose::default()));
+    let estimate = rest_at(&mut location, seen, 0, 3000);
+    assert!(!estimate.decided && estimate.quality < 0.3, "{estimate:?}");
+    assert!((estimate.mass - 0.5).abs() < 0.2, "{estimate:?}");
+    let at = |x: f64| Hint {
+        pose: Pose::new(x, 1.1, 0.0),
+        sigma_m: 0.25,
+        sigma_rad: 0.26,
+    };
+    assert!(
+        !location.handle_hint(ms(3000), at(20.0)),
+        "outside of the map"
+    );
+    assert!(location.handle_hint(ms(3000), at(5.4)));
+    let estimate = rest_at(&mut location, seen, 3000, 4500);
+    let error_m = estimate.pose.at.minus(truth.at).length();
+    assert!(estimate.decided && error_m < 0.05, "{estimate:?}");
+}
+
+#[test]
+fn a_wrong_hint_is_not_believed() {
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    let wrong = Pose::new(5.5, -1.0, 2.0);
+    let hint = Hint {
+        pose: wrong,
+        sigma_m: 0.2,
+        sigma_rad: 0.2,
+    };
+    assert!(location.handle_hint(Duration::ZERO, hint));
+    for time_ms in (0..4000).step_by(100) {
+        let estimate = rest_at(
+            &mut location,
+            |time_ms| scan(time_ms, START),
+            time_ms,
+            time_ms + 100,
+        );
+        assert!(!estimate.decided || error_m(estimate) < 0.1, "{estimate:?}");
+    }
+    assert!(location.estimate().unwrap().decided);
 }

@@ -7,7 +7,9 @@ use amber_map::{Map, Segment};
 
 use super::{Case, Maps, Measured};
 use crate::avoid::Clock;
+use crate::standing::{Begins, Stood, stand};
 use crate::{Course, Scenario, Summary, config, office_floor, run};
+use amber_navigation::location::{Config, LocationMap};
 
 /// Section 2.6 of the fact sheet, with the goals of the project.
 pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
@@ -28,6 +30,19 @@ pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
                 measure: Box::new(move |seeds| track(&course, &scenario, seeds, clock)),
             });
         }
+        for (name, begins, seconds) in [
+            ("standing start", Begins::Unknown, 6),
+            ("carried while standing", Begins::Carried, 10),
+        ] {
+            let course = course.clone();
+            all.push(Case {
+                driver: "location",
+                name: format!("{place}, {name}"),
+                goal: "none decided and wrong, p above 0.9 and wrong below 1 in 1000",
+                seeds: 50,
+                measure: Box::new(move |seeds| standing(&course, begins, seconds, seeds)),
+            });
+        }
     };
     if let Some(rooms) = &maps.rooms {
         case("lab", rooms, rooms.walls.clone(), 50, &[]);
@@ -41,6 +56,35 @@ pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
         4,
         &["tracking", "global start"],
     );
+}
+
+/// Robots that stand at random places.
+fn standing(course: &Course, begins: Begins, seconds: u64, seeds: u64) -> Measured {
+    let config = Config::new(crate::MOUNT);
+    let map = LocationMap::from_walls(
+        &course.walls,
+        &course.inside,
+        config.cell_m,
+        config.limit_m(),
+    );
+    let Ok(map) = map else {
+        return Measured::default();
+    };
+    let runs: Vec<Stood> = (1..=seeds)
+        .map(|seed| stand(course, &map, begins, seconds, seed))
+        .collect();
+    let count = |is: fn(&Stood) -> bool| runs.iter().filter(|run| is(run)).count();
+    let soon = count(|run| run.right_s.is_some_and(|right_s| right_s <= 5.0));
+    let (wrong, open) = (count(|run| run.is_wrong), count(|run| !run.is_decided));
+    let certain: u64 = runs.iter().map(|run| run.certain).sum();
+    let certain_and_wrong: u64 = runs.iter().map(|run| run.certain_and_wrong).sum();
+    Measured {
+        text: format!(
+            "{soon} of {seeds} right within 5 s, {open} undecided, {wrong} wrong; p above 0.9 and wrong: \
+             {certain_and_wrong} of {certain}"
+        ),
+        is_met: wrong == 0 && certain_and_wrong * 1000 <= certain,
+    }
 }
 
 fn goal(scenario: &Scenario) -> &'static str {
