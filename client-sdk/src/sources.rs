@@ -8,9 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use amber_proto::DeviceType;
 use amber_proto::hokuyo::Scanner;
+use amber_proto::location::Quality;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::{Client, Error, Hokuyo, Roboclaw, RoboclawSpeedUpdates, Scan, WheelSpeeds};
+use crate::{
+    Client, Error, Hokuyo, LocationService, MapPose, Roboclaw, RoboclawSpeedUpdates, Scan,
+    WheelSpeeds,
+};
 
 /// A scanner that publishes nothing for this time gets requests instead. A scanner that works
 /// publishes ten times in this time, and the drivers of the original system need not publish at all.
@@ -147,6 +151,65 @@ pub async fn watch_wheels(
             },
             () = poll_wheels(&wheels, period, &mut take) => return,
         }
+    }
+}
+
+/// Subscribes to the poses of the robot, and forwards them with what the driver says of their quality.
+/// While it publishes none, as drivers of the original system, requests them once per period.
+///
+/// A pose that is not decided is a guess, or old: it is forwarded as an unknown one, all zero.
+pub async fn watch_poses(
+    location: LocationService,
+    period: Duration,
+    mut take: impl FnMut(Result<(MapPose, Option<Quality>), Error>),
+) {
+    let mut published = match location.poses().await {
+        Ok(published) => published,
+        Err(error) => return take(Err(error)),
+    };
+    // Drivers without a quality have another measure of `p`.
+    let mut tells_quality = false;
+    loop {
+        let asked = match timeout(SILENCE, published.next()).await {
+            Ok(next) => Some(next),
+            Err(_) => loop {
+                tokio::select! {
+                    biased;
+                    next = published.next() => break Some(next),
+                    answer = location.pose() => match answer {
+                        Ok(pose) => {
+                            take(Ok((decided(pose, tells_quality), None)));
+                            sleep(period).await;
+                        }
+                        Err(error @ Error::Closed { .. }) => {
+                            take(Err(error));
+                            break None;
+                        }
+                        Err(error) => {
+                            take(Err(error));
+                            sleep(RETRY).await;
+                        }
+                    },
+                }
+            },
+        };
+        let Some(Some(update)) = asked else {
+            return;
+        };
+        let quality = update.message.quality;
+        tells_quality |= quality.is_some();
+        take(Ok((
+            decided(update.message.current_location, tells_quality),
+            quality,
+        )));
+    }
+}
+
+/// The pose, or an unknown one.
+fn decided(pose: MapPose, tells_quality: bool) -> MapPose {
+    match pose.is_decided(tells_quality) {
+        true => pose,
+        false => MapPose::default(),
     }
 }
 

@@ -188,9 +188,7 @@ impl Converter {
         let mut read = Some(());
         if let Some(found) = message.current_location {
             let found = MapPose::from(found);
-            // Without a quality, it is a driver with another measure of `p`.
-            let is_decided = message.quality.is_none() || found.quality >= MapPose::DECIDED;
-            read = match is_decided && found.is_known() {
+            read = match found.is_decided(message.quality.is_some()) {
                 true => self.pose(time_ns, id, found, out),
                 false => {
                     self.lose(time_ns, id, out);

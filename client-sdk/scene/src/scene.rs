@@ -37,7 +37,7 @@ impl Located {
     /// Whether the robot is there. Otherwise, the pose is a guess, or old.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        self.quality.is_none() || self.pose.quality >= MapPose::DECIDED
+        self.pose.is_decided(self.quality.is_some())
     }
 }
 

@@ -9,7 +9,7 @@ use amber_client::error::{Error, Unavailability};
 use amber_client::proxy::{
     Battery, DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
 };
-use amber_client::sources::{self, watch_scanner, watch_scans, watch_wheels};
+use amber_client::sources::{self, watch_poses, watch_scanner, watch_scans, watch_wheels};
 use amber_client::{Client, Subscription};
 use amber_map::Pose;
 use amber_navigation::kinematics::Twist;
@@ -17,6 +17,7 @@ use amber_proto::ninedof::SubscribeAction;
 use amber_proto::robot::Odometry;
 use amber_proto::{Device, DeviceType};
 use amber_scene::mount;
+use amber_values::MapPose;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::AbortHandle;
@@ -131,12 +132,14 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
         Topic::Odometry(wheels) => follow_odometry(&client, wheels, &sink).await,
         Topic::Pose(device) => {
             let location = LocationService::new(client.device(device)).with_deadline(DEADLINE);
-            let mut ticks = ticks(POSE_PERIOD);
-            loop {
-                ticks.tick().await;
-                if let Ok(pose) = location.pose().await {
+            let take = |found: Result<(MapPose, _), Error>| {
+                if let Ok((pose, _)) = found {
                     sink.offer(device, Measurement::Pose(pose));
                 }
+            };
+            loop {
+                watch_poses(location.clone(), POSE_PERIOD, take).await;
+                sleep(RETRY).await;
             }
         }
         Topic::Imu(device) => {

@@ -92,7 +92,7 @@ pub enum Topic {
     /// The odometry of the robot, every 50 ms: [`Measurement::Odometry`]. If the robot has no device
     /// that reports it, the speeds of these wheels: [`Measurement::Wheels`].
     Odometry(Device),
-    /// The pose on the map, every 100 ms: [`Measurement::Pose`].
+    /// The pose on the map, at most every 100 ms: [`Measurement::Pose`].
     Pose(Device),
     /// The motion sensors, every 50 ms: [`Measurement::Imu`].
     Imu(Device),

@@ -172,10 +172,6 @@ pub const GOAL_SHOWN: Duration = Duration::from_secs(30);
 /// expect.
 pub const DIAGNOSTICS_PERIOD: Duration = Duration::from_secs(1);
 
-/// A location driver that publishes nothing for this time is asked for its pose: drivers of the
-/// original system do not publish.
-pub const POSE_SILENCE: Duration = Duration::from_secs(1);
-
 /// The time between two requests for a pose.
 pub const POSE_PERIOD: Duration = Duration::from_millis(100);
 

@@ -21,7 +21,7 @@ use amber_gateways::shared::clock::Now;
 use amber_gateways::shared::machine::{Datagram, Output, Outputs, Socket};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
-use amber_robot::robot::{Order, Robot};
+use amber_robot::robot::{Robot, UserOrder};
 use amber_values::WheelSpeeds;
 
 use crate::Input;
@@ -149,7 +149,7 @@ pub(super) fn galileo(data: &[u8]) {
         while let Some(output) = out.take() {
             match output {
                 Output::Send(_, _, bytes) => assert!(bytes.len() <= MAX_TEXT_OUT),
-                Output::Order(_, Order::Drive(device, speeds)) => {
+                Output::Order(_, UserOrder::Drive(device, speeds)) => {
                     assert!(speeds.fastest_mm_s() <= 1_200);
                     moving.insert(device, speeds);
                 }

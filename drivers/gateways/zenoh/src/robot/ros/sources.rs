@@ -2,12 +2,11 @@
 //!
 //! Each task queries its device while one of its topics has subscribers.
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
-use amber_client::sources::{watch_scanner, watch_scans, watch_wheels};
+use amber_client::sources::{watch_poses, watch_scanner, watch_scans, watch_wheels};
 use amber_client::values::{LearnedLaser, MapPose, Scan};
 use amber_map::Pose;
 use amber_proto::location::Quality;
@@ -23,7 +22,7 @@ use zenoh::Error;
 use super::super::publisher::unix_ns;
 use super::{Shared, battery, plans};
 use crate::health::of_drivers;
-use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, POSE_SILENCE, RETRY};
+use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, RETRY};
 use crate::pacing::Pacing;
 use crate::ros::convert::{self, WheelState};
 use crate::ros::diagnostics;
@@ -271,7 +270,10 @@ async fn poses(shared: &Shared) -> Result<(), Error> {
         Topic::Tf,
         shared.config.publish_map_to_odom && shared.has(Topic::Tf),
     );
-    let take = |found: MapPose, quality: Option<Quality>| {
+    let take = |found: Result<(MapPose, Option<Quality>), _>| {
+        let Ok((found, quality)) = found else {
+            return;
+        };
         let stamp_ns = found.timestamp_ms.map_or_else(unix_ns, ns_of_ms);
         let frames = &shared.config.frames;
         let message = convert::pose(&found, quality.as_ref(), frames, stamp_ns);
@@ -288,45 +290,10 @@ async fn poses(shared: &Shared) -> Result<(), Error> {
     while_listened(shared, topics, async || {
         let device = shared.client.device(shared.devices().location);
         let location = LocationService::new(device).with_deadline(MEASUREMENT_DEADLINE);
-        let Ok(mut published) = location.poses().await else {
-            return;
-        };
-        loop {
-            match timeout(POSE_SILENCE, published.next()).await {
-                Ok(Some(update)) => take(update.message.current_location, update.message.quality),
-                Ok(None) => return,
-                // A driver that does not publish.
-                Err(_) => {
-                    let asking = ask_for_poses(&location, &take);
-                    let asking = pin!(asking);
-                    tokio::select! {
-                        biased;
-                        next = published.next() => match next {
-                            Some(update) => {
-                                take(update.message.current_location, update.message.quality);
-                            }
-                            None => return,
-                        },
-                        () = asking => {}
-                    }
-                }
-            }
-        }
+        watch_poses(location, POSE_PERIOD, &take).await;
     })
     .await;
     Ok(())
-}
-
-async fn ask_for_poses(location: &LocationService, take: &impl Fn(MapPose, Option<Quality>)) {
-    let mut ticks = interval(POSE_PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        match location.pose().await {
-            Ok(found) => take(found, None),
-            Err(_) => sleep(RETRY).await,
-        }
-    }
 }
 
 async fn map(shared: &Shared) -> Result<(), Error> {
