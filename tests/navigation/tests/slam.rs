@@ -141,7 +141,10 @@ fn in_furnished_rooms_the_walls_of_a_map_locate_as_well_as_its_grid() {
     let map = Map::flat();
     let course = Course::new(&map, map.faces()).unwrap();
     let found = furnished(&course, 1).unwrap();
-    assert!(found.segments > found.walls + 0.03, "there is more than walls: {found:?}");
+    assert!(
+        found.segments > found.walls + 0.03,
+        "there is more than walls: {found:?}"
+    );
     assert!(found.segments > 0.9, "{found:?}");
     assert!(found.roson.good > 0.9, "{found:?}");
     assert!(found.roson.good > found.grid.good - 0.03, "{found:?}");
