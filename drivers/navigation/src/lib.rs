@@ -10,6 +10,7 @@
 //! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: the pose of the robot.
+//! - [`geometry`]: whether the configured geometry of the robot is right.
 //! - [`slam`]: a map from scans and wheel speeds.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
 //! - [`pose_tracker`], [`drive_to_point`]: from target to target through the map.
@@ -21,6 +22,7 @@ pub mod collision;
 pub mod deskew;
 pub mod drive_to_point;
 pub mod explore;
+pub mod geometry;
 pub mod grid;
 pub mod kinematics;
 pub mod likelihood;

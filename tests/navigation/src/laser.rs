@@ -26,10 +26,29 @@ pub struct Errors {
     pub short_beams: f64,
 }
 
+/// How a scanner is mounted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fitting {
+    /// Its pose on the robot.
+    pub mount: Pose,
+    /// Whether it is upside down.
+    pub is_mirrored: bool,
+}
+
+impl From<Pose> for Fitting {
+    /// The right way up.
+    fn from(mount: Pose) -> Self {
+        Self {
+            mount,
+            is_mirrored: false,
+        }
+    }
+}
+
 /// A URG-04LX on the robot.
 #[derive(Clone, Debug)]
 pub(super) struct Laser {
-    mount: Pose,
+    fitting: Fitting,
     errors: Errors,
     /// One per wall.
     biases_m: Vec<f64>,
@@ -37,7 +56,7 @@ pub(super) struct Laser {
 
 impl Laser {
     pub(super) fn new(
-        mount: Pose,
+        fitting: Fitting,
         errors: Errors,
         walls: usize,
         random: &mut fastrand::Rng,
@@ -46,7 +65,7 @@ impl Laser {
             .map(|_| errors.bias_m * noise::bias(random))
             .collect();
         Self {
-            mount,
+            fitting,
             errors,
             biases_m,
         }
@@ -57,7 +76,8 @@ impl Laser {
         sweep.start + Model::Urg04Lx.sweep_time(sweep.turn)
     }
 
-    /// The measurements of the scanner in a turn. It turns counter-clockwise.
+    /// The measurements of the scanner in a turn. It turns counter-clockwise, and measures angles as
+    /// if it were mounted the right way up.
     pub(super) fn scan(
         &self,
         walls: &Walls,
@@ -82,9 +102,13 @@ impl Laser {
         let rays: Vec<Ray> = (model.first_step()..=model.last_step())
             .map(|step| {
                 let robot = pose_at(model.beam_time(sweep, step));
-                let laser = robot.global_pose(self.mount);
+                let laser = robot.global_pose(self.fitting.mount);
                 let angle_rad = model.angle(step);
-                let direction = laser.heading + angle_rad;
+                let direction = if self.fitting.is_mirrored {
+                    laser.heading - angle_rad
+                } else {
+                    laser.heading + angle_rad
+                };
                 let wall_m = walls.cast(laser.at, direction, FAR_M).unwrap_or(FAR_M);
                 let distance_m = nearest_m(laser.at, direction, wall_m);
                 Ray::new(angle_rad, distance_m, laser.at, direction)

@@ -11,6 +11,7 @@
 //! In the other runs, the software under test drives a [`robot::Robot`] in the simulated world:
 //! - [`goto`]: to targets, or along a trajectory, with poses of a [`Location`];
 //! - [`avoid`]: at obstacles, with the collision monitor;
+//! - [`geometry`]: whether wrong geometry is found;
 //! - [`exploring`]: through an unknown place, with the poses of its own map;
 //! - [`matrix`]: all runs with their goals.
 
@@ -21,6 +22,7 @@ mod course;
 pub mod exploring;
 mod floor;
 pub mod furnished;
+pub mod geometry;
 pub mod goto;
 mod laser;
 pub mod matrix;
@@ -42,7 +44,7 @@ use amber_sim::hokuyo::Sweep;
 use self::clutter::Clutter;
 pub use self::course::Course;
 pub use self::floor::office_floor;
-pub use self::laser::Errors;
+pub use self::laser::{Errors, Fitting};
 use self::laser::{Laser, TURN, noisy};
 pub use self::noise::Noise;
 pub use self::score::{Score, Summary};
@@ -216,30 +218,37 @@ impl Drive {
     /// Simulates a run.
     #[must_use]
     pub fn new(course: &Course, scenario: &Scenario, seed: u64) -> Self {
+        Self::with_laser(course, scenario, MOUNT.into(), seed)
+    }
+
+    /// Simulates a run of a robot with another laser.
+    #[must_use]
+    pub fn with_laser(course: &Course, scenario: &Scenario, fitting: Fitting, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5EED_0000_0000);
         let walls = if scenario.changed {
             changed(course, &mut random)
         } else {
             course.walls.clone()
         };
-        Self::simulate(course, &Clutter::none(walls), scenario, random)
+        Self::simulate(course, &Clutter::none(walls), scenario, fitting, random)
     }
 
     /// Simulates a run in furnished rooms.
     #[must_use]
     pub fn among(course: &Course, clutter: &Clutter, scenario: &Scenario, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed ^ 0x5EED_0000_0000);
-        Self::simulate(course, clutter, scenario, random)
+        Self::simulate(course, clutter, scenario, MOUNT.into(), random)
     }
 
     fn simulate(
         course: &Course,
         clutter: &Clutter,
         scenario: &Scenario,
+        fitting: Fitting,
         mut random: fastrand::Rng,
     ) -> Self {
         let errors = scenario.errors();
-        let laser = Laser::new(MOUNT, errors, clutter.solid.len(), &mut random);
+        let laser = Laser::new(fitting, errors, clutter.solid.len(), &mut random);
         let mut walls = Walls::new(clutter.solid.clone());
         let mut vehicle = Vehicle::new(course, &mut random);
         let mut new = Self {

@@ -5,6 +5,7 @@
 
 mod avoidance;
 mod errands;
+mod geometry;
 mod location;
 mod mapping;
 mod trajectories;
@@ -68,5 +69,6 @@ pub fn cases(maps: &Maps, clock: Clock) -> Vec<Case<'_>> {
     avoidance::add(maps, clock, &mut all);
     trajectories::add(&mut all);
     errands::add(maps, &mut all);
+    geometry::add(maps, &mut all);
     all
 }

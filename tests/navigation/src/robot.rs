@@ -160,7 +160,12 @@ impl Robot {
     ) -> Result<Self, StartError> {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
         let world = World::new(walls.to_vec(), start, seed)?;
-        let laser = Laser::new(sensors.mount, sensors.laser, walls.len(), &mut random);
+        let laser = Laser::new(
+            sensors.mount.into(),
+            sensors.laser,
+            walls.len(),
+            &mut random,
+        );
         let location = match sensors.poses {
             Poses::Noisy { .. } => None,
             Poses::Location { track_m } => {

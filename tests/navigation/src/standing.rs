@@ -67,7 +67,7 @@ pub fn stand(course: &Course, map: &LocationMap, begins: Begins, seconds: u64, s
     };
     let (first, second) = (place(), place());
     let mut random = fastrand::Rng::with_seed(seed ^ 0x1a5e2);
-    let laser = Laser::new(MOUNT, ERRORS, course.walls.len(), &mut random);
+    let laser = Laser::new(MOUNT.into(), ERRORS, course.walls.len(), &mut random);
     let walls = Walls::new(course.walls.clone());
     let mut config = Config::new(MOUNT);
     config.seed = seed;
