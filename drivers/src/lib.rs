@@ -34,6 +34,7 @@ pub mod drive_to_point;
 pub mod dummy;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod geometry_log;
 pub mod hokuyo;
 pub mod location;
 pub mod maestro;

@@ -24,7 +24,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use amber_driver::devices::location;
 use amber_driver::{Device, Driver};
@@ -49,7 +48,6 @@ mod tracker;
 #[serde(deny_unknown_fields, default)]
 // The file of the robot contains them for other drivers. They have no effect here.
 #[command(
-    mut_arg("imu", |arg| arg.hide(true)),
     mut_arg("length_mm", |arg| arg.hide(true)),
     mut_arg("width_mm", |arg| arg.hide(true)),
     mut_arg("max_speed_mm_s", |arg| arg.hide(true)),
@@ -66,9 +64,9 @@ pub struct Options {
     /// Map: a .roson file, or the YAML file of a map of ROS map_server
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
-    /// Time from the end of a scan to its timestamp [default: 0]
-    #[arg(long, value_name = "MS")]
-    pub scan_delay_ms: Option<u64>,
+    /// The same key as in the file of the robot, for files that are older than that one.
+    #[arg(skip)]
+    pub scan_delay_ms: Option<f64>,
     /// Ignore longer distances in scans [default: 5600]
     #[arg(long, value_name = "MM")]
     pub max_range_mm: Option<f64>,
@@ -101,7 +99,6 @@ pub(crate) struct Settings {
     pub map: Option<PathBuf>,
     pub config: Config,
     pub robot: Setup,
-    pub scan_delay: Duration,
     pub external: Option<External>,
 }
 
@@ -134,7 +131,11 @@ impl Options {
     /// What these options say of the robot, and the settings for that. If they do not say where the
     /// laser is, it is at the centre there. Ignores `config`.
     fn settings(self) -> Result<(Stated, Settings), OptionsError> {
-        let stated = self.robot.stated()?;
+        let robot = RobotOptions {
+            scan_delay_ms: self.robot.scan_delay_ms.or(self.scan_delay_ms),
+            ..self.robot
+        };
+        let stated = robot.stated()?;
         let robot = stated.setup_with(RobotFile {
             laser_offset_mm: Some(0.0),
             ..RobotFile::default()
@@ -146,8 +147,6 @@ impl Options {
         config.max_range_m = m("max_range_mm", self.max_range_mm, 5_600.0, 500.0..=60_000.0)?;
         config.cell_m = m("cell_mm", self.cell_mm, 20.0, 5.0..=200.0)?;
         config.seed = self.seed.unwrap_or(config.seed);
-        let scan_delay_ms = self.scan_delay_ms.unwrap_or(0);
-        let scan_delay_ms = check("scan_delay_ms", scan_delay_ms, 0..=1_000)?;
         let external = match (self.external_pose, self.robot_id) {
             (None, _) => None,
             (Some(_), None) => {
@@ -177,7 +176,6 @@ impl Options {
         let mut settings = Settings {
             map: self.map,
             robot: robot.clone(),
-            scan_delay: Duration::from_millis(scan_delay_ms),
             external,
             config,
         };

@@ -26,7 +26,7 @@ use std::time::Duration;
 use amber_driver::Driver;
 use amber_driver::devices::mapping::{self, StartMap};
 use amber_map::{Outline, Pose};
-use amber_navigation::{collision, drive_to_point, planner, pursuit, slam};
+use amber_navigation::{collision, drive_to_point, geometry, planner, pursuit, slam};
 use amber_proto::{Device, DeviceType};
 
 use self::driver::MapDriver;
@@ -59,9 +59,6 @@ pub struct Options {
     /// The location driver that gets maps [default: location:0]
     #[arg(long, value_name = "DEVICE")]
     location: Option<Device>,
-    /// Time from the end of a scan to its timestamp [default: 0]
-    #[arg(long, value_name = "MS")]
-    scan_delay_ms: Option<f64>,
     /// Ignore longer distances in scans [default: 5600]
     #[arg(long, value_name = "MM")]
     max_range_mm: Option<f64>,
@@ -93,7 +90,6 @@ struct Settings(Options);
 #[derive(Clone, Debug, PartialEq)]
 struct Wanted {
     robot: Stated,
-    scan_delay: Duration,
     max_range_m: f64,
     speed_m_s: f64,
 }
@@ -103,7 +99,6 @@ struct Wanted {
 struct Course {
     setup: Setup,
     slam: slam::Config,
-    scan_delay: Duration,
     speed_m_s: f64,
 }
 
@@ -129,7 +124,9 @@ impl Settings {
             laser_left_mm: start.laser_left.or(defaults.laser_left_mm),
             laser_angle_deg: start.laser_angle.or(defaults.laser_angle_deg),
             track_mm: start.track.or(defaults.track_mm),
+            laser_mirrored: start.laser_mirrored.unwrap_or(defaults.laser_mirrored),
             scan_turn_ms: start.scan_turn.or(defaults.scan_turn_ms),
+            scan_delay_ms: start.scan_delay.or(defaults.scan_delay_ms),
             length_mm: start.length.or(defaults.length_mm),
             width_mm: start.width.or(defaults.width_mm),
             ..defaults.clone()
@@ -137,13 +134,6 @@ impl Settings {
         let value = |name, client: Option<f64>, own: Option<f64>, otherwise, range| {
             check(name, client.or(own).unwrap_or(otherwise), range)
         };
-        let delay_ms = value(
-            "scan_delay_ms",
-            start.scan_delay,
-            options.scan_delay_ms,
-            0.0,
-            0.0..=1_000.0,
-        )?;
         let max_range_mm = value(
             "max_range_mm",
             start.max_range,
@@ -153,7 +143,6 @@ impl Settings {
         )?;
         Ok(Wanted {
             robot: robot.stated()?,
-            scan_delay: Duration::from_secs_f64(delay_ms / 1000.0),
             max_range_m: max_range_mm / 1000.0,
             speed_m_s: speed_m_s(options.speed_mm_s)?,
         })
@@ -170,7 +159,6 @@ impl Wanted {
                 max_range_m: self.max_range_m,
                 ..slam::Config::new(setup.collision.laser)
             },
-            scan_delay: self.scan_delay,
             speed_m_s: self.speed_m_s,
             setup,
         }
@@ -184,6 +172,11 @@ fn speed_m_s(speed_mm_s: Option<f64>) -> Result<f64, OptionsError> {
 }
 
 impl Course {
+    /// What measurements are compared with.
+    fn geometry(&self) -> geometry::Config {
+        self.setup.geometry(self.slam.max_range_m)
+    }
+
     /// The position of the laser on the robot.
     fn mount(&self) -> Pose {
         self.setup.collision.laser
@@ -250,7 +243,7 @@ mod tests {
         let other = course(&start).unwrap();
         assert_eq!(other.mount(), Pose::new(-0.05, 0.0, 0.0));
         assert_eq!(other.slam.track_m, 0.4);
-        assert_eq!(other.scan_delay, Duration::from_millis(20));
+        assert_eq!(other.setup.scanner.delay, Duration::from_millis(20));
         let laser = Device::new(DeviceType::HOKUYO, 1);
         assert_eq!(other.setup.devices.laser, Some(laser));
     }

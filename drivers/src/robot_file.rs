@@ -9,6 +9,7 @@ use amber_driver::devices::robot::{Place, Role, Shape};
 use amber_map::{Outline, Point, Pose};
 use amber_navigation::collision;
 use amber_navigation::kinematics::SkidSteer;
+use amber_navigation::scan;
 use amber_proto::{Device, DeviceType};
 use serde::{Deserialize, Deserializer};
 
@@ -43,8 +44,11 @@ pub(crate) struct RobotFile {
     pub(crate) laser_left_mm: Option<f64>,
     pub(crate) laser_height_mm: Option<f64>,
     pub(crate) laser_angle_deg: Option<f64>,
-    /// The time of one turn of the laser.
+    /// Whether the laser is mounted upside down.
+    pub(crate) laser_mirrored: Option<bool>,
+    /// The time of one turn of the laser, and that from the end of a scan to its timestamp.
     pub(crate) scan_turn_ms: Option<f64>,
+    pub(crate) scan_delay_ms: Option<f64>,
     /// The place of the camera; its tilt is downwards.
     pub(crate) camera_offset_mm: Option<f64>,
     pub(crate) camera_left_mm: Option<f64>,
@@ -99,8 +103,8 @@ impl RobotFile {
     #[must_use]
     pub(crate) fn over(self, under: Self) -> Self {
         layers!(self over under: name laser wheels imu camera location devices_of laser_offset_mm
-            laser_left_mm laser_height_mm laser_angle_deg scan_turn_ms camera_offset_mm
-            camera_left_mm camera_height_mm camera_angle_deg camera_tilt_deg imu_offset_mm
+            laser_left_mm laser_height_mm laser_angle_deg laser_mirrored scan_turn_ms
+            scan_delay_ms camera_offset_mm camera_left_mm camera_height_mm camera_angle_deg camera_tilt_deg imu_offset_mm
             imu_left_mm imu_height_mm imu_angle_deg length_mm width_mm height_mm track_mm
             wheel_radius_mm wheel_distance_mm wheel_base_mm look_before_reversing
             large_rooms max_speed_mm_s)
@@ -127,7 +131,11 @@ impl RobotFile {
                 poses: None,
             },
             devices_of: self.devices_of.clone(),
-            scan_turn: Duration::from_secs_f64(shape.scan_turn()),
+            scanner: scan::Laser {
+                turn: Duration::from_secs_f64(shape.scan_turn()),
+                delay: Duration::from_secs_f64(shape.scan_delay()),
+                is_mirrored: laser.upside_down(),
+            },
             collision: collision::Config {
                 drive: SkidSteer {
                     track_m: shape.track(),
@@ -180,8 +188,13 @@ impl RobotFile {
                     ("laser_height_mm", self.laser_height_mm),
                 ],
                 [("laser_angle_deg", self.laser_angle_deg), ("", None)],
-            )?,
+            )?
+            .map(|laser| Place {
+                upside_down: self.laser_mirrored.filter(|is_mirrored| *is_mirrored),
+                ..laser
+            }),
             scan_turn: m("scan_turn_ms", turn_ms, 1.0..=1_000.0)?,
+            scan_delay: m("scan_delay_ms", self.scan_delay_ms, 0.0..=1_000.0)?,
             camera: place(
                 [
                     ("camera_offset_mm", self.camera_offset_mm),
@@ -279,6 +292,7 @@ fn place(
         z: mm(height.0, height.1)?,
         yaw: Some(yaw),
         pitch: (pitch != 0.0).then_some(pitch),
+        upside_down: None,
     }))
 }
 
@@ -301,7 +315,9 @@ impl From<&Shape> for RobotFile {
             laser_offset_mm: mm(laser.map(Place::x)),
             laser_left_mm: mm(laser.map(Place::y)),
             laser_angle_deg: laser.map(|it| -it.yaw().to_degrees()),
+            laser_mirrored: laser.and_then(|it| it.upside_down),
             scan_turn_ms: mm(shape.scan_turn),
+            scan_delay_ms: mm(shape.scan_delay),
             length_mm: mm(shape.length),
             width_mm: mm(shape.width),
             height_mm: mm(shape.height),
@@ -325,6 +341,8 @@ laser_offset_mm = 100
 laser_left_mm = -20
 laser_height_mm = 250
 laser_angle_deg = 90
+laser_mirrored = true
+scan_delay_ms = 20
 camera_offset_mm = 150
 camera_tilt_deg = 30
 length_mm = 400
@@ -350,6 +368,7 @@ wheel_radius_mm = 60
                 z: Some(0.25),
                 yaw: Some(-std::f64::consts::FRAC_PI_2),
                 pitch: None,
+                upside_down: Some(true),
             })
         );
         let camera = shape.camera.unwrap();
@@ -390,7 +409,9 @@ wheel_radius_mm = 60
         let asked = RobotFile::from(&file.shape().unwrap());
         let asked = asked.setup(wheels).unwrap();
         assert_eq!(asked.devices, own.devices);
-        assert_eq!(asked.scan_turn, own.scan_turn);
+        assert_eq!(asked.scanner, own.scanner);
+        assert!(own.scanner.is_mirrored);
+        assert_eq!(own.scanner.delay, Duration::from_millis(20));
         let (asked, own) = (asked.collision, own.collision);
         assert!(asked.laser.at.minus(own.laser.at).length() < 1e-9);
         assert!((asked.laser.heading - own.laser.heading).abs() < 1e-9);

@@ -5,9 +5,8 @@
 //! (`described`).
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use amber_navigation::collision;
+use amber_navigation::{collision, geometry, scan};
 use amber_proto::{Device, DeviceType};
 
 use crate::options::OptionsError;
@@ -30,7 +29,7 @@ pub struct RobotOptions {
     /// The driver of the wheels [default: roboclaw:0; roboclaw:1 for drive_support]
     #[arg(long, value_name = "DEVICE")]
     pub wheels: Option<Device>,
-    /// The motion sensors, to detect slipping wheels and bumps [default: none]
+    /// The motion sensors, to detect slipping wheels, bumps and swapped wheels [default: none]
     #[arg(long, value_name = "DEVICE")]
     pub imu: Option<Device>,
     /// Use the devices of the mediator at this address instead of the driver's own mediator
@@ -46,9 +45,15 @@ pub struct RobotOptions {
     /// Rotation of the laser to the right, relative to the front of the robot [default: 0]
     #[arg(long, value_name = "DEG", allow_negative_numbers = true)]
     pub laser_angle_deg: Option<f64>,
+    /// The laser is mounted upside down
+    #[arg(long)]
+    pub laser_mirrored: bool,
     /// Time of one turn of the laser [default: 100]
     #[arg(long, value_name = "MS")]
     pub scan_turn_ms: Option<f64>,
+    /// Time from the end of a scan to its timestamp [default: 0]
+    #[arg(long, value_name = "MS")]
+    pub scan_delay_ms: Option<f64>,
     /// The length of the robot [default: 370]
     #[arg(long, value_name = "MM")]
     pub length_mm: Option<f64>,
@@ -82,10 +87,23 @@ pub struct Setup {
     pub devices: Devices,
     /// The mediator of these devices, if it is not the driver's own mediator.
     pub devices_of: Option<String>,
-    /// The time of one turn of the laser.
-    pub scan_turn: Duration,
+    /// How the laser measures.
+    pub scanner: scan::Laser,
     /// The configuration of the collision monitor.
     pub collision: collision::Config,
+}
+
+impl Setup {
+    /// What the check of the geometry compares measurements with.
+    pub(crate) fn geometry(&self, max_range_m: f64) -> geometry::Config {
+        geometry::Config {
+            is_mirrored: self.scanner.is_mirrored,
+            track_m: self.collision.drive.track_m,
+            scan_delay: self.scanner.delay,
+            max_range_m,
+            ..geometry::Config::new(self.collision.laser)
+        }
+    }
 }
 
 /// The devices that a driver uses.
@@ -157,7 +175,9 @@ impl RobotOptions {
             laser_offset_mm: self.laser_offset_mm,
             laser_left_mm: self.laser_left_mm,
             laser_angle_deg: self.laser_angle_deg,
+            laser_mirrored: self.laser_mirrored.then_some(true),
             scan_turn_ms: self.scan_turn_ms,
+            scan_delay_ms: self.scan_delay_ms,
             length_mm: self.length_mm,
             width_mm: self.width_mm,
             track_mm: self.track_mm,

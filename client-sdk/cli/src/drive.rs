@@ -260,7 +260,11 @@ fn cut(line: &str, columns: usize) -> &str {
 }
 
 /// Drives at constant speeds until a time.
-async fn keep(roboclaw: &Roboclaw, speeds: WheelSpeeds, until: Instant) -> Result<(), Error> {
+pub(super) async fn keep(
+    roboclaw: &Roboclaw,
+    speeds: WheelSpeeds,
+    until: Instant,
+) -> Result<(), Error> {
     let mut repeat = interval(REPEAT);
     loop {
         tokio::select! {

@@ -1,5 +1,6 @@
-//! `amber robot`: shows the shape of the robot. IO.
+//! `amber robot`: shows the shape of the robot, and checks it. IO.
 //!
+//! `check` compares the shape with measurements, and `checked` is its result.
 //! `shown` is what is known, as text and as JSON. `plot` is the drawing for the terminal, and
 //! `picture` the PNG file; all are pure.
 
@@ -14,6 +15,8 @@ use clap::Subcommand;
 use self::shown::Shown;
 use super::file;
 
+mod check;
+mod checked;
 mod picture;
 mod plot;
 mod shown;
@@ -42,6 +45,9 @@ enum Verb {
     /// Show the shape of the robot, its devices and who drives, with a drawing from above
     #[command(after_help = HELP)]
     Show(Show),
+    /// Check by measurements whether the shape of the robot is right, and print what to correct
+    #[command(after_help = check::HELP)]
+    Check(check::Check),
 }
 
 /// Options of `amber robot show`.
@@ -61,7 +67,13 @@ struct Show {
 impl Options {
     /// Checks the options before anything is sent.
     pub(super) fn checked(self, json: bool) -> Result<Self, Failure> {
-        let Verb::Show(show) = &self.verb;
+        let show = match &self.verb {
+            Verb::Show(show) => show,
+            Verb::Check(check) => {
+                check.checked()?;
+                return Ok(self);
+            }
+        };
         if show.device.device_type != DeviceType::ROBOT {
             return Err(
                 Failure::wrong(format!("{} is not a robot device", show.device))
@@ -82,7 +94,10 @@ impl Options {
 }
 
 pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result<(), Failure> {
-    let Verb::Show(options) = options.verb;
+    let options = match options.verb {
+        Verb::Show(show) => show,
+        Verb::Check(check) => return check::run(client, &check, json).await,
+    };
     let robot = client.robot(options.device.id.0);
     if options.urdf {
         let text = robot.urdf().await.map_err(unknown)?;

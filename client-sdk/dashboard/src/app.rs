@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_client::Client;
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_proto::Device;
 use amber_proto::mapping::Progress;
 use amber_scene::{Part, Scene, State, mount};
@@ -45,7 +45,7 @@ pub(crate) struct App {
     /// The map that is being made. While it grows, it is shown instead of that of the location driver.
     growing: Option<Box<Progress>>,
     drawn: Option<Frame>,
-    mount: Part<Pose>,
+    mount: Part<Mounting>,
     started: Instant,
 }
 
@@ -416,7 +416,7 @@ impl App {
     }
 }
 
-fn no_mount() -> Part<Pose> {
+fn no_mount() -> Part<Mounting> {
     Err(feeds::unknown_mount())
 }
 

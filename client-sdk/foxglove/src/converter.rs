@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use amber_map::{Map, MapPose, Pose, ros_map};
+use amber_map::{Map, MapPose, Mounting, Pose, ros_map};
 use amber_proto::mediator::Event;
 use amber_proto::{Device, DeviceType, drive_to_point, hokuyo, location, robot};
 use amber_record::{Beside, Companion};
@@ -34,7 +34,7 @@ pub struct Published {
 #[derive(Clone, Debug, Default)]
 pub struct Converter {
     /// The position of a laser on the robot, and the number of this laser.
-    mount: Pose,
+    mount: Mounting,
     mounted: i32,
     /// Length, width and height of the robot, if they are known.
     size_m: Option<(f64, f64, f64)>,
@@ -62,7 +62,10 @@ impl Converter {
         if let Some(laser) = &shape.laser {
             let place = [laser.x(), laser.y(), laser.yaw()];
             if place.iter().all(|number| number.is_finite()) {
-                self.mount = Pose::new(laser.x(), laser.y(), laser.yaw());
+                self.mount = Mounting {
+                    pose: Pose::new(laser.x(), laser.y(), laser.yaw()),
+                    is_upside_down: laser.upside_down(),
+                };
             }
         }
         let size_m = (
@@ -245,7 +248,7 @@ impl Converter {
             self.location = Some(id);
             self.robot = Some(FrameTransform {
                 timestamp: measured,
-                ..transform(MAP, ROBOT, found.into())
+                ..transform(MAP, ROBOT, Pose::from(found))
             });
             if was_lost {
                 self.show_robot(time_ns, out);
@@ -316,7 +319,7 @@ impl Converter {
             let mount = if is_placed {
                 self.mount
             } else {
-                Pose::default()
+                Mounting::default()
             };
             let stamp = match &self.robot {
                 Some(robot) => robot.timestamp,
@@ -410,13 +413,14 @@ fn drive(time_ns: u64, id: i32, bytes: &[u8], out: &mut Vec<Published>) -> Optio
     Some(())
 }
 
-fn transform(parent: &str, child: &str, pose: Pose) -> FrameTransform {
+fn transform(parent: &str, child: &str, place: impl Into<Mounting>) -> FrameTransform {
+    let place = place.into();
     FrameTransform {
         timestamp: None,
         parent_frame_id: parent.to_owned(),
         child_frame_id: child.to_owned(),
-        translation: Some(position(pose.at, 0.0)),
-        rotation: Some(frames::rotation(pose.heading)),
+        translation: Some(position(place.pose.at, 0.0)),
+        rotation: Some(frames::rotation(place)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Poses and times in the form of Foxglove. PURE.
 
-use amber_map::{MapPose, Point, Pose};
+use amber_map::{MapPose, Mounting, Point, Pose};
 use prost_types::Timestamp;
 
 use crate::limits::{MAX_AGE_NS, MAX_EARLY_NS};
@@ -47,22 +47,17 @@ pub(crate) fn position(at: Point, z: f64) -> messages::Vector3 {
     }
 }
 
-/// A turn around z, counter-clockwise.
-pub(crate) fn rotation(angle: f64) -> messages::Quaternion {
-    let (sin, cos) = (angle / 2.0).sin_cos();
-    messages::Quaternion {
-        x: 0.0,
-        y: 0.0,
-        z: sin,
-        w: cos,
-    }
+/// The rotation of a part.
+pub(crate) fn rotation(place: impl Into<Mounting>) -> messages::Quaternion {
+    let [x, y, z, w] = place.into().quaternion();
+    messages::Quaternion { x, y, z, w }
 }
 
 /// A pose at this height.
 pub(crate) fn pose(pose: Pose, z: f64) -> Option<messages::Pose> {
     Some(messages::Pose {
         position: Some(position(pose.at, z)),
-        orientation: Some(rotation(pose.heading)),
+        orientation: Some(rotation(pose)),
     })
 }
 

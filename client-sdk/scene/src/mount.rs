@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amber_client::Client;
-use amber_map::Pose;
+use amber_map::{Mounting, Pose};
 use amber_proto::robot::Shape;
 
 /// The robot device answers from memory, so without an answer in this time there is none.
@@ -55,18 +55,21 @@ pub async fn shape(client: &Client) -> Option<Shape> {
 
 /// The position of the laser, from the robot device. `None` if that does not know it. A wrong
 /// position does more harm than none.
-pub async fn find(client: &Client) -> Option<Pose> {
+pub async fn find(client: &Client) -> Option<Mounting> {
     laser(&shape(client).await?)
 }
 
 /// The position of the laser on a robot of this shape.
 #[must_use]
-pub fn laser(shape: &Shape) -> Option<Pose> {
+pub fn laser(shape: &Shape) -> Option<Mounting> {
     let place = shape.laser.as_ref()?;
     let is_number = [place.x(), place.y(), place.yaw()]
         .iter()
         .all(|number| number.is_finite());
-    is_number.then(|| Pose::new(place.x(), place.y(), place.yaw()))
+    is_number.then(|| Mounting {
+        pose: Pose::new(place.x(), place.y(), place.yaw()),
+        is_upside_down: place.upside_down(),
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +91,12 @@ mod tests {
             ..Place::default()
         };
         let known = laser(&shape(Some(place)));
-        assert_eq!(known, Some(Pose::new(0.1, 0.0, -1.5)));
+        assert_eq!(known, Some(Pose::new(0.1, 0.0, -1.5).into()));
+        let upside_down = Place {
+            upside_down: Some(true),
+            ..place
+        };
+        assert!(laser(&shape(Some(upside_down))).unwrap().is_upside_down);
         let broken = Place {
             x: Some(f64::NAN),
             ..place

@@ -7,7 +7,7 @@ use amber_client::proxy::DriveToPointProgress;
 use amber_client::values::Target;
 use amber_client::{MapPose, Scan};
 use amber_map::ros_map::{self, RosMapError};
-use amber_map::{Cell, Map, MapError, Occupancy, Point, Pose, Segment};
+use amber_map::{Cell, Map, MapError, Mounting, Occupancy, Point, Pose, Segment};
 use amber_proto::location::{self, Particle, Quality};
 
 /// A point on the map in metres: to the right and down.
@@ -250,11 +250,11 @@ pub fn place_to_plane((x_m, y_m): Place) -> Point {
 }
 
 /// The points of a scan on the map. `mount` is the position of the laser on the robot.
-pub fn scan_places(scan: &Scan, pose: MapPose, mount: Pose) -> Vec<Place> {
-    let laser = Pose::from(pose).global_pose(mount);
+pub fn scan_places(scan: &Scan, pose: MapPose, mount: Mounting) -> Vec<Place> {
+    let robot = Pose::from(pose);
     let points = scan.valid_points().map(|point| {
         let (ahead_m, right_m) = point.x_y_m();
-        plane_to_place(laser.global(Point::new(ahead_m, -right_m)))
+        plane_to_place(robot.global(mount.on_robot(Point::new(ahead_m, -right_m))))
     });
     points.collect()
 }
@@ -356,12 +356,22 @@ mod tests {
     fn a_scan_is_drawn_from_the_laser_with_y_down_and_clockwise_angles() {
         // The robot looks down; the laser is 0.1 m ahead of its centre.
         let pose = MapPose::new(1.0, 2.0, FRAC_PI_2);
-        let mount = Pose::new(0.1, 0.0, 0.0);
+        let mount = Mounting::from(Pose::new(0.1, 0.0, 0.0));
         let scan = Scan::new(&[0.0, 90.0, 10.0], &[1000, 500, 0], None).unwrap();
         let places = scan_places(&scan, pose, mount);
         assert_eq!(places.len(), 2);
         assert!(near(places[0], (1.0, 3.1)), "ahead is down: {places:?}");
         assert!(near(places[1], (0.5, 2.1)), "its right is left: {places:?}");
+        let upside_down = Mounting {
+            is_upside_down: true,
+            ..mount
+        };
+        let places = scan_places(&scan, pose, upside_down);
+        assert!(near(places[0], (1.0, 3.1)), "ahead stays ahead: {places:?}");
+        assert!(
+            near(places[1], (1.5, 2.1)),
+            "its right is right: {places:?}"
+        );
     }
 
     fn pose(x_m: f64, heading_rad: f64, timestamp_ms: i64) -> MapPose {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amber_client::{MapPose, Scan};
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_proto::location::Particle;
 
 use crate::scene::{Drive, Ground, Located, Part, Place, Scene, Track, scan_places};
@@ -104,7 +104,7 @@ impl State {
     ///
     /// # Errors
     /// There is no scan, or its position on the map is unknown.
-    pub fn scan(&self, mount: &Part<Pose>) -> Part<Vec<Place>> {
+    pub fn scan(&self, mount: &Part<Mounting>) -> Part<Vec<Place>> {
         self.scanned.part.clone()?;
         let mount = mount.clone()?;
         let last = self.track.last();
@@ -113,7 +113,7 @@ impl State {
     }
 
     /// All parts. `mount` is the position of the laser on the robot.
-    pub fn scene(&self, mount: &Part<Pose>) -> Scene {
+    pub fn scene(&self, mount: &Part<Mounting>) -> Scene {
         Scene {
             map: self.map.part.clone(),
             located: self.located.part.clone(),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_scan_needs_a_pose_and_the_place_of_the_laser() {
-        let mount = Ok(Pose::default());
+        let mount = Ok(Mounting::default());
         let mut state = State::default();
         state.take_scan(Ok(Scan::new(&[0.0], &[1000], None).unwrap()));
         let why = state.scene(&mount).scan.unwrap_err();

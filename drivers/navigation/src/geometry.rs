@@ -18,6 +18,7 @@ mod gyro;
 mod scans;
 mod straights;
 mod turns;
+mod watch;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,9 +27,10 @@ use amber_map::Pose;
 
 pub use self::findings::{Estimate, Fault, Finding, Findings};
 use self::gyro::Gyro;
-use self::scans::{Optics, ScanMotion};
+use self::scans::{Optics, ScanMotion, Way};
 use self::straights::{Driven, Straights};
 use self::turns::Turns;
+pub use self::watch::Watch;
 use crate::kinematics::{SkidSteer, Wheels};
 use crate::odometry::{Motion, Odometry};
 use crate::scan::Scan;
@@ -165,7 +167,7 @@ impl Geometry {
                 self.use_scan(&scan);
             } else {
                 self.counters.scans_without_odometry += 1;
-                self.scans.interrupt();
+                self.interrupt();
             }
         }
     }
@@ -206,11 +208,16 @@ impl Geometry {
             .motion(time.saturating_sub(turns::EARLIEST), time + turns::LATEST);
         if around.unknown_s > 0.0 {
             self.counters.scans_without_odometry += 1;
-            return self.scans.interrupt();
+            self.interrupt();
+            return;
         }
         if is_rest(&around) {
             self.counters.scans_at_rest += 1;
-            return self.scans.interrupt();
+            // A stop ends a way.
+            if let Some(way) = self.scans.interrupt() {
+                self.end_way(&way);
+            }
+            return;
         }
         let optics = Optics {
             mount: self.config.mount,
@@ -227,9 +234,19 @@ impl Geometry {
         let motion = self.odometry.motion(step.from, step.to);
         (self.driven).add(motion.pose.at.x, motion.path_m, step.turn_rad);
         if let Some(way) = step.way {
-            (self.straights).add(&way, self.config.mount, &self.driven);
-            self.driven = Driven::default();
+            self.end_way(&way);
         }
+    }
+
+    fn end_way(&mut self, way: &Way) {
+        (self.straights).add(way, self.config.mount, &self.driven);
+        self.driven = Driven::default();
+    }
+
+    /// The motion is unknown for a while.
+    fn interrupt(&mut self) {
+        self.scans.interrupt();
+        self.driven = Driven::default();
     }
 }
 

@@ -5,6 +5,17 @@
 
 use std::time::Duration;
 
+/// How a scanner measures, and which way up it is mounted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Laser {
+    /// The time of one turn.
+    pub turn: Duration,
+    /// The time from the end of a scan to its timestamp.
+    pub delay: Duration,
+    /// Whether it is mounted upside down, so that its left is on the right.
+    pub is_mirrored: bool,
+}
+
 /// The measurements of one turn of a scanner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scan {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use amber_values::{WheelSpeeds, scan::VALID_MM};
 
 use crate::kinematics::Wheels;
-use crate::scan::{Beam, Echo, Scan};
+use crate::scan::{Beam, Echo, Laser, Scan};
 
 /// The code of a scanner for "no object within range".
 const NOTHING: i32 = 0;
@@ -18,17 +18,20 @@ const TOO_NEAR: i32 = 6;
 const M_PER_MM: f64 = 0.001;
 
 impl Scan {
-    /// A scan of which the last beam was measured at `end`. `turn` is the time of one full turn of
-    /// the scanner.
+    /// A scan with this timestamp, by this scanner.
     #[must_use]
-    pub fn from_values(scan: &amber_values::Scan, end: Duration, turn: Duration) -> Self {
+    pub fn from_values(scan: &amber_values::Scan, timestamp: Duration, laser: &Laser) -> Self {
         let points = scan.points();
         let angle_deg = |index: usize| points.get(index).map_or(0.0, |point| point.angle_deg);
         let intervals = points.len().saturating_sub(1).max(1);
         let width_deg = (angle_deg(points.len().saturating_sub(1)) - angle_deg(0)).abs();
-        let beam_time = turn.mul_f64((width_deg / 360.0).min(1.0) / intervals as f64);
+        let beam_time = laser
+            .turn
+            .mul_f64((width_deg / 360.0).min(1.0) / intervals as f64);
+        // Upside down, the scanner turns to the right.
+        let side = if laser.is_mirrored { 1.0 } else { -1.0 };
         let beams = points.iter().rev().map(|point| Beam {
-            angle_rad: -point.angle_deg.to_radians(),
+            angle_rad: side * point.angle_deg.to_radians(),
             echo: match point.distance_mm {
                 NOTHING => Echo::Nothing,
                 TOO_NEAR => Echo::TooNear,
@@ -41,7 +44,7 @@ impl Scan {
             beam_time,
             beams: beams.collect(),
         };
-        new.start = end.saturating_sub(new.end());
+        new.start = timestamp.saturating_sub(laser.delay + new.end());
         new
     }
 }
@@ -84,18 +87,38 @@ mod tests {
     use super::*;
 
     const TURN: Duration = Duration::from_millis(100);
+    const LASER: Laser = Laser {
+        turn: TURN,
+        delay: Duration::ZERO,
+        is_mirrored: false,
+    };
 
     #[test]
     fn the_rightmost_beam_is_the_first_and_has_a_negative_angle() {
         let values = amber_values::Scan::new(&[-90.0, 0.0, 90.0], &[1500, 0, 6], None).unwrap();
         let end = Duration::from_millis(300);
-        let scan = Scan::from_values(&values, end, TURN);
+        let scan = Scan::from_values(&values, end, &LASER);
         assert_eq!((scan.start, scan.end()), (Duration::from_millis(250), end));
         assert!((scan.beams[0].angle_rad + FRAC_PI_2).abs() < 1e-9);
         assert!((scan.beams[2].angle_rad - FRAC_PI_2).abs() < 1e-9);
         let echoes = scan.beams.iter().map(|beam| beam.echo);
         let expected = [Echo::TooNear, Echo::Nothing, Echo::At(1.5)];
         assert_eq!(echoes.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn upside_down_the_first_beam_is_the_leftmost_and_as_early() {
+        let values = amber_values::Scan::new(&[-90.0, 0.0, 90.0], &[1500, 0, 6], None).unwrap();
+        let laser = Laser {
+            delay: Duration::from_millis(20),
+            is_mirrored: true,
+            ..LASER
+        };
+        let scan = Scan::from_values(&values, Duration::from_millis(320), &laser);
+        assert_eq!(scan.start, Duration::from_millis(250));
+        assert!((scan.beams[0].angle_rad - FRAC_PI_2).abs() < 1e-9);
+        assert_eq!(scan.beams[0].echo, Echo::TooNear);
+        assert!((scan.beams[2].angle_rad + FRAC_PI_2).abs() < 1e-9);
     }
 
     #[test]
@@ -106,11 +129,11 @@ mod tests {
             (20, Echo::At(0.02)),
         ] {
             let values = amber_values::Scan::new(&[0.0], &[mm], None).unwrap();
-            let scan = Scan::from_values(&values, TURN, TURN);
+            let scan = Scan::from_values(&values, TURN, &LASER);
             assert_eq!((scan.start, scan.beams[0].echo), (TURN, echo));
         }
         let values = amber_values::Scan::new(&[], &[], None).unwrap();
-        assert!(Scan::from_values(&values, TURN, TURN).beams.is_empty());
+        assert!(Scan::from_values(&values, TURN, &LASER).beams.is_empty());
     }
 
     #[test]

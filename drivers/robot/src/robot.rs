@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amber_map::{Occupancy, Pose};
+use amber_map::{Mounting, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::battery_state::BatteryState;
 use amber_proto::hokuyo::Scanner;
@@ -131,7 +131,7 @@ pub enum Measurement {
     /// The map, with y up.
     Map(Arc<Occupancy>),
     /// The position of the laser scanner on the robot.
-    Mount(Pose),
+    Mount(Mounting),
     /// The progress of a foreign robot with targets: what a gateway shows as a DriveToPoint.
     Progress(Progress),
 }

@@ -83,6 +83,9 @@ pub struct Quirks {
     /// Laser scanners do not support single scans (GD), like some Ethernet models
     #[arg(long = "hokuyo-without-gd")]
     pub lacks_gd: bool,
+    /// Laser scanners are mounted upside down
+    #[arg(long = "hokuyo-upside-down")]
+    pub is_upside_down: bool,
 }
 
 /// An unfinished request for one scan.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use amber_driver::devices::location as message;
 use amber_map::{Map, Occupancy, Pose, ros_map};
+use amber_navigation::geometry::{Estimate, Findings};
 use amber_navigation::location::Hint;
 use amber_navigation::location::particles::Particle;
 use amber_navigation::sight::{self, View};
@@ -129,6 +130,34 @@ pub(crate) fn quality(report: &Report, now: Duration) -> message::Quality {
     }
 }
 
+/// What is known about the geometry of the robot.
+pub(crate) fn geometry(findings: &Findings) -> message::Geometry {
+    let measured = |estimate: Option<Estimate>| {
+        estimate.map(|estimate| message::Measured {
+            configured: Some(estimate.configured),
+            value: Some(estimate.value),
+            sigma: Some(estimate.sigma),
+        })
+    };
+    let found = findings.found.iter().map(|finding| message::GeometryFault {
+        kind: Some(finding.fault.name().to_owned()),
+        sentence: Some(finding.sentence.clone()),
+        lines: finding.lines.clone(),
+    });
+    let evidence = findings.evidence;
+    message::Geometry {
+        found: found.collect(),
+        missing: findings.missing().into_iter().map(str::to_owned).collect(),
+        scan_delay: measured(findings.scan_delay_ms),
+        laser_angle: measured(findings.laser_angle_deg),
+        track: measured(findings.track_mm),
+        seen_turns: Some(evidence.seen_rad),
+        driven_turns: Some(evidence.driven_rad),
+        turn_changes: Some(evidence.changes),
+        straight: Some(evidence.straight_m),
+    }
+}
+
 /// The particles, or as many as fit into a message, evenly spread over all of them.
 pub(crate) fn particles(particles: &[Particle]) -> message::Particles {
     let count = particles.len().min(MAX_PARTICLES);
@@ -192,13 +221,14 @@ fn fitting(map: message::Map) -> Result<message::Map, String> {
 }
 
 /// The reason why the position is unknown or unreliable, if it is. `scans` and `wheels` are the
-/// last errors of their sources.
+/// last errors of their sources, and `fault` is what is wrong with the geometry of the robot.
 pub(crate) fn trouble(
     report: &Report,
     now: Duration,
     map: Option<&str>,
     scans: &str,
     wheels: &str,
+    fault: Option<String>,
 ) -> Option<String> {
     let silent = |time: Option<Duration>| now.saturating_sub(time.unwrap_or_default()) > SILENCE;
     if !report.has_map {
@@ -214,6 +244,10 @@ pub(crate) fn trouble(
     }
     if silent(report.last_wheels) {
         return Some(wheels.to_owned());
+    }
+    // A wrong geometry is the reason why no pose fits.
+    if fault.is_some() {
+        return fault;
     }
     let undecided = report.estimate.is_none_or(|estimate| !estimate.decided);
     let searching = now.saturating_sub(report.undecided_since.unwrap_or(now));
@@ -371,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_first_thing_to_repair() {
-        let reason = |report: &Report, now| trouble(report, ms(now), None, "scans", "wheels");
+        let reason = |report: &Report, now| trouble(report, ms(now), None, "scans", "wheels", None);
         assert_eq!(reason(&report(), 10_100), None);
         assert_eq!(reason(&report(), 11_045).as_deref(), Some("wheels"));
         assert_eq!(reason(&report(), 11_100).as_deref(), Some("scans"));
@@ -393,5 +427,9 @@ mod tests {
         assert_eq!(reason(&lost, 9_900), None);
         let why = reason(&lost, 10_100).unwrap();
         assert!(why.starts_with("the position is unknown"), "{why}");
+        // That would be the reason.
+        let fault = Some("the laser is mounted upside down".to_owned());
+        let why = trouble(&lost, ms(10_100), None, "scans", "wheels", fault.clone());
+        assert_eq!(why, fault);
     }
 }

@@ -5,17 +5,18 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use amber_driver::client::proxy::{Hokuyo, Roboclaw};
+use amber_driver::client::proxy::{Hokuyo, NineDof, Roboclaw};
 use amber_driver::client::{Client, Scan, WheelSpeeds};
 use amber_driver::devices::location::{
-    KnownPose, Location, LocationServiceDriver, LocationServiceLink, Map, Particles, PosesData,
-    Quality,
+    Geometry, GeometryRequest, KnownPose, Location, LocationServiceDriver, LocationServiceLink,
+    Map, Particles, PosesData, Quality,
 };
 use amber_driver::{Outcome, Reply, SendError, now};
 use amber_navigation::scan::Scan as PlaneScan;
+use amber_proto::ninedof::SubscribeAction;
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::engine::{Engine, Input};
 use super::maps::{self, Loaded};
@@ -29,6 +30,11 @@ use crate::sources::{self, RobotClock};
 const WHEELS_PERIOD: Duration = Duration::from_millis(50);
 /// How long to wait for wheel speeds; older ones are ignored.
 const WHEELS_DEADLINE: Duration = Duration::from_millis(100);
+/// How often the turn rate is measured, how long to wait for an answer, and the silence after which
+/// the sensors are asked again.
+const IMU_PERIOD: Duration = Duration::from_millis(50);
+const IMU_DEADLINE: Duration = Duration::from_millis(150);
+const IMU_SILENCE: Duration = Duration::from_secs(2);
 /// How often the health is checked.
 const HEALTH_PERIOD: Duration = Duration::from_millis(250);
 /// Subscribers get at most one pose in this time.
@@ -100,7 +106,8 @@ impl LocationDriver {
             return Ok(());
         };
         *lock(&self.problems) = Problems::new(&self.settings);
-        let tracker = Tracker::new(self.settings.config.clone());
+        let geometry = (self.settings.robot).geometry(self.settings.config.max_range_m);
+        let tracker = Tracker::new(self.settings.config.clone(), geometry);
         let publisher = link.clone();
         let mut due = Duration::ZERO;
         let engine = Engine::start(tracker, now(), move |report, now| {
@@ -185,7 +192,8 @@ impl LocationDriver {
             let client = connect(&own, &settings, &problems).await;
             let scans = watch_scans(&client, &settings, &engine, &problems);
             let wheels = watch_wheels(&client, &settings, &engine, &problems);
-            tokio::join!(scans, wheels);
+            let turn_rates = watch_turn_rates(&client, &settings, &engine);
+            tokio::join!(scans, wheels, turn_rates);
         });
     }
 
@@ -200,7 +208,8 @@ impl LocationDriver {
                     let problems = lock(&problems);
                     let (map, scans, wheels) =
                         (problems.map.as_deref(), &*problems.scans, &*problems.wheels);
-                    answer::trouble(&engine.report(), engine.now(), map, scans, wheels)
+                    let (report, fault) = (engine.report(), engine.fault());
+                    answer::trouble(&report, engine.now(), map, scans, wheels, fault)
                         .or_else(|| problems.external.clone())
                 };
                 match trouble {
@@ -252,6 +261,15 @@ impl LocationServiceDriver for LocationDriver {
     async fn particles(&mut self, reply: Reply<Particles>) {
         if let Some(engine) = &self.engine {
             engine.send(Input::Particles(reply));
+        }
+    }
+
+    async fn geometry(&mut self, asked: GeometryRequest, reply: Reply<Geometry>) {
+        if let Some(engine) = &self.engine {
+            engine.send(Input::Geometry {
+                again: asked.again(),
+                reply,
+            });
         }
     }
 
@@ -347,8 +365,8 @@ async fn watch_scans(
     sources::watch_scans(scanner, |received| match received {
         Ok(scan) => {
             let end = scan_end(&mut clock, &scan);
-            let end = engine.since_start(end).saturating_sub(settings.scan_delay);
-            let scan = PlaneScan::from_values(&scan, end, settings.robot.scan_turn);
+            let end = engine.since_start(end);
+            let scan = PlaneScan::from_values(&scan, end, &settings.robot.scanner);
             engine.send(Input::Scan(scan));
         }
         Err(error) => {
@@ -379,6 +397,28 @@ async fn watch_wheels(
         Err(error) => problem(&error),
     })
     .await;
+}
+
+/// The turn rate by the motion sensors, if there are some.
+async fn watch_turn_rates(client: &Client, settings: &Settings, engine: &Engine) {
+    let Some(device) = settings.robot.devices.imu else {
+        return;
+    };
+    let sensors = SubscribeAction {
+        gyro: Some(true),
+        ..SubscribeAction::default()
+    };
+    let imu = NineDof::new(client.device(device)).with_deadline(IMU_DEADLINE);
+    loop {
+        if let Ok(mut readings) = imu.readings(IMU_PERIOD, sensors).await {
+            while let Ok(Some(update)) = timeout(IMU_SILENCE, readings.next()).await {
+                if let Some([.., rad_s]) = update.message.rate_rad_s() {
+                    engine.send(Input::TurnRate(engine.now(), rad_s));
+                }
+            }
+        }
+        sleep(IMU_SILENCE).await;
+    }
 }
 
 /// When the last beam of a scan was measured, by our own clock.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use amber_driver::Reply;
 use amber_driver::devices::location as message;
 use amber_map::Pose;
+use amber_navigation::geometry::{Finding, Findings};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::{Hint, LocationMap};
 use amber_navigation::scan::Scan;
@@ -17,6 +18,7 @@ use tokio::time::sleep;
 
 use super::answer;
 use super::tracker::{Report, Tracker};
+use crate::geometry_log::log_new;
 
 /// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
@@ -39,6 +41,13 @@ pub(crate) enum Input {
         sigma_rad: f64,
     },
     Particles(Reply<message::Particles>),
+    /// The turn rate by a gyroscope.
+    TurnRate(Duration, f64),
+    /// What is known about the geometry; or check it from the beginning.
+    Geometry {
+        again: bool,
+        reply: Reply<message::Geometry>,
+    },
     /// Somebody says where the robot is, and wants to know whether that is possible.
     Hint {
         time: Duration,
@@ -52,6 +61,8 @@ pub(crate) enum Input {
 pub(crate) struct Engine {
     inputs: SyncSender<Input>,
     report: watch::Receiver<Report>,
+    /// What is wrong with the geometry of the robot.
+    faults: watch::Receiver<Vec<Finding>>,
     dropped: Arc<AtomicU64>,
     started: Instant,
 }
@@ -65,12 +76,14 @@ impl Engine {
     ) -> std::io::Result<Self> {
         let (inputs, received) = sync_channel(MAX_INPUTS);
         let (reports, report) = watch::channel(tracker.report());
+        let (findings, faults) = watch::channel(Vec::new());
         thread::Builder::new()
             .name("filter".into())
-            .spawn(move || run(tracker, &received, &reports, started, updated))?;
+            .spawn(move || run(tracker, &received, &reports, &findings, started, updated))?;
         Ok(Self {
             inputs,
             report,
+            faults,
             dropped: Arc::default(),
             started,
         })
@@ -99,6 +112,11 @@ impl Engine {
         *self.report.borrow()
     }
 
+    /// What is wrong with the geometry of the robot, as a sentence.
+    pub(crate) fn fault(&self) -> Option<String> {
+        Some(self.faults.borrow().first()?.sentence.clone())
+    }
+
     /// The time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
@@ -114,20 +132,25 @@ fn run(
     mut tracker: Tracker,
     inputs: &Receiver<Input>,
     reports: &watch::Sender<Report>,
+    findings: &watch::Sender<Vec<Finding>>,
     started: Instant,
     mut updated: impl FnMut(&Report, Duration),
 ) {
     loop {
         let due = tracker.next_timeout();
         let wait = due.map_or(IDLE, |due| due.saturating_sub(started.elapsed()));
+        let mut is_news = false;
         match inputs.recv_timeout(wait.min(IDLE)) {
-            Ok(input) => take(&mut tracker, input),
+            Ok(input) => is_news |= take(&mut tracker, input),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
         // Scans wait for the wheel speeds that have already arrived.
         while let Ok(input) = inputs.try_recv() {
-            take(&mut tracker, input);
+            is_news |= take(&mut tracker, input);
+        }
+        if is_news {
+            tell(tracker.findings(), findings);
         }
         let is_new = tracker.update(started.elapsed());
         let report = tracker.report();
@@ -139,9 +162,24 @@ fn run(
     tracing::debug!(counters = ?tracker.counters(), "ended");
 }
 
-fn take(tracker: &mut Tracker, input: Input) {
+/// Publishes what is wrong with the geometry, and logs what is new.
+fn tell(findings: &Findings, faults: &watch::Sender<Vec<Finding>>) {
+    log_new(&faults.borrow(), &findings.found);
+    faults.send_replace(findings.found.clone());
+}
+
+/// Returns whether the findings about the geometry may have changed.
+fn take(tracker: &mut Tracker, input: Input) -> bool {
     match input {
-        Input::Scan(scan) => tracker.handle_scan(scan),
+        Input::Scan(scan) => return tracker.handle_scan(scan),
+        Input::TurnRate(time, rad_s) => tracker.handle_turn_rate(time, rad_s),
+        Input::Geometry { again, reply } => {
+            if again {
+                tracker.check_again();
+            }
+            reply.send(answer::geometry(tracker.findings()));
+            return again;
+        }
         Input::Wheels(time, wheels) => tracker.handle_wheels(time, wheels),
         Input::Map(map) => tracker.handle_map(*map),
         Input::Pose {
@@ -156,10 +194,12 @@ fn take(tracker: &mut Tracker, input: Input) {
         }
         Input::Particles(reply) => reply.send(answer::particles(tracker.particles())),
     }
+    false
 }
 
 #[cfg(test)]
 mod tests {
+    use amber_navigation::geometry;
     use amber_navigation::location::Config;
 
     use super::*;
@@ -172,9 +212,11 @@ mod tests {
     async fn a_busy_filter_loses_measurements_but_no_map() {
         let (inputs, received) = sync_channel(1);
         let (_reports, report) = watch::channel(Report::default());
+        let (_findings, faults) = watch::channel(Vec::new());
         let engine = Engine {
             inputs,
             report,
+            faults,
             dropped: Arc::default(),
             started: Instant::now(),
         };
@@ -187,7 +229,10 @@ mod tests {
             async move { engine.deliver(speeds(9)).await }
         });
         tokio::task::yield_now().await;
-        let mut tracker = Tracker::new(Config::new(Pose::default()));
+        let mut tracker = Tracker::new(
+            Config::new(Pose::default()),
+            geometry::Config::new(Pose::default()),
+        );
         for last_ms in [0, 9] {
             let input = loop {
                 match received.try_recv() {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use amber_map::{MapPose, Pose};
+use amber_navigation::geometry::{self, Findings, Watch};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::particles::Particle;
 use amber_navigation::location::{Config, Counters, Estimate, Hint, Location, LocationMap};
@@ -17,6 +18,8 @@ use amber_navigation::sight::View;
 pub(crate) struct Tracker {
     config: Config,
     location: Option<Location>,
+    /// It needs no map.
+    geometry: Watch,
     counts: Counts,
     /// The counts of the filters of earlier maps.
     before: Counts,
@@ -60,10 +63,11 @@ pub(crate) struct Report {
 }
 
 impl Tracker {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config, geometry: geometry::Config) -> Self {
         Self {
             config,
             location: None,
+            geometry: Watch::new(geometry),
             counts: Counts::default(),
             before: Counts::default(),
             last_scan: None,
@@ -82,15 +86,34 @@ impl Tracker {
         self.location = Some(Location::new(map, self.config.clone()));
     }
 
-    pub(crate) fn handle_scan(&mut self, scan: Scan) {
+    /// Returns whether the findings about the geometry may have changed.
+    pub(crate) fn handle_scan(&mut self, scan: Scan) -> bool {
         self.last_heard = self.last_heard.max(Some(scan.end()));
+        let is_news = self.geometry.handle_scan(&scan);
         if let Some(location) = &mut self.location {
             location.handle_scan(scan);
         }
+        is_news
+    }
+
+    /// A gyroscope has measured the turn rate.
+    pub(crate) fn handle_turn_rate(&mut self, time: Duration, turn_rad_s: f64) {
+        self.geometry.handle_turn_rate(time, turn_rad_s);
+    }
+
+    /// Checks the geometry from the beginning.
+    pub(crate) fn check_again(&mut self) {
+        self.geometry.restart();
+    }
+
+    /// What the measurements say about the geometry of the robot.
+    pub(crate) fn findings(&self) -> &Findings {
+        self.geometry.findings()
     }
 
     pub(crate) fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
         self.last_wheels = self.last_wheels.max(Some(time));
+        self.geometry.handle_wheels(time, wheels);
         if let Some(location) = &mut self.location {
             location.handle_wheels(time, wheels);
         }

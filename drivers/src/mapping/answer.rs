@@ -70,7 +70,9 @@ pub(super) fn progress(report: &Report, board: &Board, growth: Growth, time: Dur
     });
     let mut message = Progress {
         words: Some(words(growth, board.exploration).into()),
-        trouble: board.trouble.clone().or_else(not_returned),
+        trouble: (board.trouble.clone())
+            .or_else(not_returned)
+            .or_else(|| Some(report.found.first()?.sentence.clone())),
         time: u64::try_from(time.as_millis()).ok(),
         distance: Some(so_far.way_m),
         area: Some(so_far.free_m2),
@@ -173,6 +175,14 @@ pub(super) fn saved(finished: &Finished, missing: Vec<String>) -> SavedMap {
         area: Some(finished.progress.free_m2),
         walls: u32::try_from(finished.walls).ok(),
         missing,
+        wrong: finished
+            .found
+            .iter()
+            .map(|it| it.sentence.clone())
+            .collect(),
+        lines: (finished.found.iter())
+            .flat_map(|it| it.lines.iter().cloned())
+            .collect(),
         x: Some(corner.x_m),
         y: Some(corner.y_m),
         resolution: Some(finished.occupancy.layout().cell_m),
@@ -277,6 +287,7 @@ mod tests {
             }),
             survey: None,
             tiles: Arc::new(Tiles::new(u32::MAX)),
+            found: Vec::new(),
         };
         let board = Board {
             exploration: Exploration::Runs(State::Exploring),

@@ -95,7 +95,7 @@ impl MapDriver {
         let wanted = wanted.map_err(|error| error.to_string())?;
         let course = wanted.course(setup_once(link.devices(), &wanted.robot).await?);
         self.number = self.number.wrapping_add(NEXT_MAP).max(1);
-        let mapper = Mapper::start(course.slam, self.number)
+        let mapper = Mapper::start(course.slam, course.geometry(), self.number)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         let (mapper, board) = (Arc::new(mapper), Arc::<Mutex<Board>>::default());
         let Course { setup, .. } = course.clone();

@@ -65,12 +65,13 @@ impl LogMap {
             None => wanted.robot.setup()?,
         };
         let course = wanted.course(setup);
-        let recording = Recording::new(course.slam, None);
+        let recording = Recording::new(course.slam, None).checking(course.geometry());
         let report = Report {
             progress: recording.progress(),
             pose: None,
             survey: None,
             tiles: Arc::new(Tiles::new(0)),
+            found: Vec::new(),
         };
         Ok(Self {
             course,
@@ -92,8 +93,7 @@ impl LogMap {
         }
         let age = self.clock.age(scan.timestamp_ms(), arrived);
         let end = self.since_start(arrived).saturating_sub(age);
-        let mut read = scan::Scan::from_values(scan, end, self.course.setup.scan_turn);
-        read.start = read.start.saturating_sub(self.course.scan_delay);
+        let read = scan::Scan::from_values(scan, end, &self.course.setup.scanner);
         self.last_scan = Some(scan.clone());
         let added = self.recording.handle_scan(read);
         self.report.pose = added.or(self.report.pose);
@@ -237,13 +237,14 @@ mod tests {
         }
     }
 
-    fn check(map: LogMap, scans: u64) {
+    fn check(map: LogMap, scans: u64) -> SavedMap {
         let made = map.finish("log", 0.05).unwrap();
         assert!(made.saved.area() > 5.0, "{:?}", made.saved);
         assert!(made.saved.walls() > 5, "{:?}", made.saved);
         assert_eq!(made.saved.missing, [""; 0]);
-        assert_eq!(made.saved.progress.unwrap().scans(), scans);
+        assert_eq!(made.saved.progress.as_ref().unwrap().scans(), scans);
         assert!(made.roson.contains("\"log\""));
+        made.saved
     }
 
     #[test]
@@ -259,7 +260,38 @@ mod tests {
             // An answer to somebody else.
             map.handle_scan(at(ms + 11), &scan);
         });
-        check(map, 200);
+        assert_eq!(check(map, 200).wrong, [""; 0]);
+    }
+
+    #[test]
+    fn a_laser_upside_down_is_found_in_a_log() {
+        let walls = Walls::new(Map::flat().faces());
+        let drive = |mut map: LogMap| {
+            let wheels = map.course.setup.collision.drive;
+            let turning = wheels.wheels(Twist::new(0.0, std::f64::consts::TAU / 20.0));
+            turn(|ms, robot| {
+                map.handle_wheels(at(ms), turning.into());
+                let seen = scan(&walls, robot, ms);
+                let angles: Vec<f64> = seen.points().iter().map(|it| it.angle_deg).collect();
+                let mirrored = seen.points().iter().rev().map(|it| it.distance_mm);
+                let mirrored: Vec<i32> = mirrored.collect();
+                let scan = Scan::new(&angles, &mirrored, seen.timestamp_ms()).unwrap();
+                map.handle_scan(at(ms + 10), &scan);
+            });
+            check(map, 200)
+        };
+        let saved = drive(LogMap::new(&settings(), None).unwrap());
+        let [wrong] = &saved.wrong[..] else {
+            panic!("{saved:?}");
+        };
+        assert!(wrong.contains("upside down"), "{wrong}");
+        assert_eq!(saved.lines, ["laser_mirrored = true"]);
+        let corrected = StartMap {
+            laser_mirrored: Some(true),
+            ..settings()
+        };
+        let saved = drive(LogMap::new(&corrected, None).unwrap());
+        assert_eq!(saved.wrong, [""; 0]);
     }
 
     #[test]
@@ -271,7 +303,7 @@ mod tests {
             map.handle_scan(at(ms + 10), &scan(&walls, robot, ms));
         });
         // Before the second pose, nothing is known of the motion.
-        check(map, 199);
+        let _ = check(map, 199);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use amber_map::tiles::Tiles;
 use amber_navigation::explore::Survey;
+use amber_navigation::geometry::{self, Finding};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::planner;
 use amber_navigation::scan::Scan;
@@ -23,6 +24,8 @@ use amber_navigation::slam::recording::{Progress, Recording, Work, Worked};
 use amber_navigation::slam::{Added, Config};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
+
+use crate::geometry_log::log_new;
 
 /// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
@@ -49,6 +52,8 @@ pub(super) struct Report {
     pub(super) survey: Option<(u64, Arc<Survey>)>,
     /// The last grid.
     pub(super) tiles: Arc<Tiles>,
+    /// What is wrong with the geometry of the robot.
+    pub(super) found: Vec<Finding>,
 }
 
 /// The handle to the threads. They end when it is dropped.
@@ -62,7 +67,7 @@ pub(super) struct Mapper {
 
 impl Mapper {
     /// Starts the threads. `map` is the number of the map.
-    pub(super) fn start(config: Config, map: u32) -> io::Result<Self> {
+    pub(super) fn start(config: Config, geometry: geometry::Config, map: u32) -> io::Result<Self> {
         let (inputs, received) = sync_channel(MAX_INPUTS);
         let tiles = Tiles::new(map);
         let (reporter, reports) = watch::channel(Report {
@@ -70,6 +75,7 @@ impl Mapper {
             pose: None,
             survey: None,
             tiles: Arc::new(tiles.clone()),
+            found: Vec::new(),
         });
         let (works, to_do) = sync_channel(1);
         let results = inputs.clone();
@@ -78,7 +84,7 @@ impl Mapper {
             .spawn(move || work(&to_do, &results))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let thread = Thread {
-            recording: Recording::new(config, None),
+            recording: Recording::new(config, None).checking(geometry),
             tiles,
             surveys: 0,
             copies: Vec::new(),
@@ -186,9 +192,14 @@ impl Thread {
             Input::Scan(scan) => {
                 let pose = self.recording.handle_scan(scan);
                 let progress = self.recording.progress();
+                let found = self.recording.found();
                 self.reports.send_modify(|report| {
                     report.progress = progress;
                     report.pose = pose.or(report.pose);
+                    log_new(&report.found, found);
+                    if report.found != found {
+                        report.found = found.to_vec();
+                    }
                 });
             }
             Input::Survey(config) => self.recording.set_survey(config),

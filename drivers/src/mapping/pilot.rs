@@ -172,8 +172,7 @@ impl Pilot for MapPilot {
 
     fn handle(&mut self, _now: Duration, input: Input) {
         match input {
-            Input::Scan(mut scan, _) => {
-                scan.start = scan.start.saturating_sub(self.course.scan_delay);
+            Input::Scan(scan, _) => {
                 if let Some(explorer) = &mut self.explorer {
                     explorer.handle_scan(&scan);
                 }

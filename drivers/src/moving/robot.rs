@@ -108,7 +108,7 @@ impl<P: Pilot> Robot<P> {
             SensorEvent::Failed(source, error) => return self.sources.failed(source, error),
             SensorEvent::Scan(time, scan) => {
                 let end = self.since_start(time);
-                let read = scan::Scan::from_values(&scan, end, self.setup.scan_turn);
+                let read = scan::Scan::from_values(&scan, end, &self.setup.scanner);
                 self.decide_soon();
                 (Source::Scans, Some(Input::Scan(read, scan)))
             }

@@ -3,6 +3,7 @@
 //! The frames have the names that the gateways use: `base_link` is the origin of the shape, and the
 //! laser is at `laser`. The joints of the wheels are those of the joint states in ROS 2.
 
+use std::f64::consts::PI;
 use std::fmt::Write as _;
 
 use amber_driver::devices::robot::{Place, Shape};
@@ -92,6 +93,7 @@ fn wheels(shape: &Shape, out: &mut String) {
 /// A part with a small box for the picture.
 fn sensor(name: &str, place: &Place, out: &mut String) {
     let size = number(SENSOR_M);
+    let roll = if place.upside_down() { PI } else { 0.0 };
     let _ = write!(
         out,
         "  <link name=\"{name}\">\n    \
@@ -103,7 +105,7 @@ fn sensor(name: &str, place: &Place, out: &mut String) {
          </joint>\n",
         origin(
             [place.x(), place.y(), place.z()],
-            [0.0, place.pitch(), place.yaw()]
+            [roll, place.pitch(), place.yaw()]
         ),
     );
 }
@@ -169,6 +171,14 @@ mod tests {
             !text.contains("wheel") && !text.contains("camera"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_laser_upside_down_is_turned_around_its_front() {
+        let mut upside_down = shape();
+        upside_down.laser.as_mut().unwrap().upside_down = Some(true);
+        let text = text(&upside_down);
+        assert!(text.contains("rpy=\"3.141593 0 -1.5\""), "{text}");
     }
 
     #[test]

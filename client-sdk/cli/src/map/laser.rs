@@ -1,7 +1,7 @@
 //! The laser scanner of a map: its device, and its position on the robot. IO.
 
 use amber_client::Client;
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_proto::{Device, DeviceType};
 use amber_scene::mount::{self, Mount};
 use amber_terminal::Failure;
@@ -32,6 +32,9 @@ pub(super) struct LaserOptions {
         allow_negative_numbers = true
     )]
     laser_angle_deg: Option<f64>,
+    /// The laser is mounted upside down
+    #[arg(long, requires = "laser_offset_mm")]
+    laser_mirrored: bool,
 }
 
 impl LaserOptions {
@@ -47,7 +50,7 @@ impl LaserOptions {
     }
 
     /// The position of the laser on the robot, if the options set it.
-    fn place(&self) -> Result<Option<Pose>, Failure> {
+    fn place(&self) -> Result<Option<Mounting>, Failure> {
         let Some(offset_mm) = self.laser_offset_mm else {
             return Ok(None);
         };
@@ -56,14 +59,18 @@ impl LaserOptions {
             left_mm: self.laser_left_mm.unwrap_or(0.0),
             angle_deg: self.laser_angle_deg.unwrap_or(0.0),
         };
-        mount.pose().map(Some).map_err(Failure::wrong)
+        let pose = mount.pose().map_err(Failure::wrong)?;
+        Ok(Some(Mounting {
+            pose,
+            is_upside_down: self.laser_mirrored,
+        }))
     }
 
     /// The position of the laser on the robot: from the options, or else from the robot device.
     ///
     /// # Errors
     /// Neither contains it. A wrong position does more harm than an error.
-    pub(super) async fn mount(&self, client: &Client) -> Result<Pose, Failure> {
+    pub(super) async fn mount(&self, client: &Client) -> Result<Mounting, Failure> {
         if let Some(place) = self.place()? {
             return Ok(place);
         }

@@ -128,6 +128,9 @@ pub(super) struct Options {
         allow_negative_numbers = true
     )]
     laser_angle_deg: Option<f64>,
+    /// The laser is mounted upside down
+    #[arg(long)]
+    laser_mirrored: bool,
     /// Motor controllers; the keys drive roboclaw:0 by default
     #[arg(long, value_name = "DEVICE")]
     wheels: Option<Device>,
@@ -245,6 +248,7 @@ impl Options {
             max_range: self.max_range_mm,
             length: self.length_mm,
             width: self.width_mm,
+            laser_mirrored: self.laser_mirrored.then_some(true),
         }
     }
 }

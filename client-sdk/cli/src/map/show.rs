@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Ground, Part, Scene, State};
 use amber_terminal::{Failure, print};
@@ -152,7 +152,7 @@ struct Source {
     devices: Devices,
     /// The map of a file.
     fixed: Option<Arc<Ground>>,
-    mount: Part<Pose>,
+    mount: Part<Mounting>,
 }
 
 async fn once(source: &Source, options: &Options, json: bool) -> Result<(), Failure> {

@@ -22,6 +22,7 @@ pub(super) struct Shown {
     camera: Option<Placed>,
     imu: Option<Placed>,
     scan_turn_ms: Option<f64>,
+    scan_delay_ms: Option<f64>,
     looks_before_reversing: bool,
     large_rooms: bool,
     roles: Vec<Roled>,
@@ -36,6 +37,7 @@ struct Placed {
     height_mm: Option<f64>,
     angle_deg: f64,
     tilt_deg: f64,
+    upside_down: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,6 +73,7 @@ impl Shown {
             camera: shape.camera.as_ref().map(Placed::new),
             imu: shape.imu.as_ref().map(Placed::new),
             scan_turn_ms: mm(shape.scan_turn),
+            scan_delay_ms: mm(shape.scan_delay),
             looks_before_reversing: shape.looks_before_reversing(),
             large_rooms: shape.large_rooms(),
             roles: shape.roles.iter().map(role).collect(),
@@ -88,6 +91,7 @@ impl Placed {
             height_mm: place.z.map(thousand),
             angle_deg: rounded(-place.yaw().to_degrees()),
             tilt_deg: rounded(place.pitch().to_degrees()),
+            upside_down: place.upside_down(),
         }
     }
 
@@ -118,6 +122,9 @@ impl Placed {
         }
         if self.tilt_deg != 0.0 {
             out += &format!(", tilted {}° downwards", self.tilt_deg);
+        }
+        if self.upside_down {
+            out += ", upside down";
         }
         out
     }
@@ -213,6 +220,17 @@ pub(super) mod tests {
     fn shown(shape: &Shape, driven_by: Option<&str>) -> Shown {
         let device = Device::new(DeviceType::ROBOT, 0);
         Shown::new(device, shape, driven_by.map(str::to_owned), None)
+    }
+
+    #[test]
+    fn people_read_which_way_up_the_laser_is() {
+        let mut upside_down = shape();
+        upside_down.laser.as_mut().unwrap().upside_down = Some(true);
+        let text = shown(&upside_down, None).human();
+        assert!(
+            text.contains("turned 90° to the right, upside down\n"),
+            "{text}"
+        );
     }
 
     #[test]

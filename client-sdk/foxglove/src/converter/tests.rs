@@ -41,21 +41,34 @@ fn pose_message(pose: MapPose) -> Vec<u8> {
 }
 
 /// The pose of a frame in that above it.
-fn place_of(transforms: &FrameTransforms, parent: &str, child: &str) -> Pose {
+fn place_of(transforms: &FrameTransforms, parent: &str, child: &str) -> Mounting {
     let is = |it: &&FrameTransform| it.parent_frame_id == parent && it.child_frame_id == child;
     let found = transforms.transforms.iter().find(is).unwrap();
     let (at, turn) = (found.translation.unwrap(), found.rotation.unwrap());
-    Pose::new(at.x, at.y, 2.0 * turn.z.atan2(turn.w))
+    let is_upside_down = turn.x != 0.0 || turn.y != 0.0;
+    let half = match is_upside_down {
+        true => turn.y.atan2(turn.x),
+        false => turn.z.atan2(turn.w),
+    };
+    Mounting {
+        pose: Pose::new(at.x, at.y, 2.0 * half),
+        is_upside_down,
+    }
 }
 
-fn shape(laser: Pose) -> robot::Shape {
+fn shape(laser: impl Into<Mounting>) -> robot::Shape {
+    let Mounting {
+        pose,
+        is_upside_down,
+    } = laser.into();
     robot::Shape {
         length: Some(0.5),
         width: Some(0.4),
         laser: Some(robot::Place {
-            x: Some(laser.at.x),
-            y: Some(laser.at.y),
-            yaw: Some(laser.heading),
+            x: Some(pose.at.x),
+            y: Some(pose.at.y),
+            yaw: Some(pose.heading),
+            upside_down: Some(is_upside_down),
             ..robot::Place::default()
         }),
         ..robot::Shape::default()
@@ -64,7 +77,15 @@ fn shape(laser: Pose) -> robot::Shape {
 
 #[test]
 fn points_of_a_scan_are_where_amber_draws_them() {
-    let mount = Pose::new(0.12, -0.03, 0.4);
+    for is_upside_down in [false, true] {
+        points_are_where_amber_draws_them(Mounting {
+            pose: Pose::new(0.12, -0.03, 0.4),
+            is_upside_down,
+        });
+    }
+}
+
+fn points_are_where_amber_draws_them(mount: Mounting) {
     let poses = [
         MapPose::new(1.0, 2.0, 0.0),
         MapPose::new(3.0, 0.5, FRAC_PI_2),
@@ -89,12 +110,13 @@ fn points_of_a_scan_are_where_amber_draws_them() {
         let bytes = pose_message(pose);
         let all = converter.message(NOW_NS + 2, device(DeviceType::LOCATION), &bytes);
         let transforms: FrameTransforms = of(&all, "/foxglove/tf");
-        let robot = place_of(&transforms, "map", "base_link");
-        let laser = robot.global_pose(place_of(&transforms, "base_link", "laser"));
+        let robot = place_of(&transforms, "map", "base_link").pose;
+        let laser = place_of(&transforms, "base_link", "laser");
         let step = (scan.end_angle - scan.start_angle) / (scan.ranges.len() - 1) as f64;
         let found = scan.ranges.iter().enumerate().map(|(index, range)| {
             let angle = scan.start_angle + index as f64 * step;
-            laser.global(Point::new(range * angle.cos(), range * angle.sin()))
+            let at = Point::new(range * angle.cos(), range * angle.sin());
+            robot.global(laser.on_robot(at))
         });
         let drawn = scan_places(&Scan::new(&angles, &distances, None).unwrap(), pose, mount);
         let found: Vec<_> = found.collect();
@@ -148,7 +170,7 @@ fn without_a_pose_the_laser_is_shown_on_the_robot_and_repeated_every_second() {
     let transforms: FrameTransforms = of(&all, "/foxglove/tf");
     assert_eq!(
         place_of(&transforms, "base_link", "laser_3"),
-        Pose::default()
+        Mounting::default()
     );
     assert!(
         transforms
@@ -257,7 +279,10 @@ fn the_location_device_with_the_lowest_number_moves_the_robot() {
     assert!(topics(&at(1, 1.0)).contains(&"/foxglove/tf"));
     let all = at(0, 2.0);
     assert_eq!(
-        place_of(&of(&all, "/foxglove/tf"), "map", "base_link").at.x,
+        place_of(&of(&all, "/foxglove/tf"), "map", "base_link")
+            .pose
+            .at
+            .x,
         2.0
     );
     assert_eq!(topics(&at(1, 3.0)), ["/foxglove/location/1/pose"]);

@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(read.pose.pose.position.y, -2.0);
         assert!(read.pose.covariance[5][5] > 0.0);
 
-        let frames = messages::transforms([(messages::MAP, messages::ODOMETRY, pose)], NOON);
+        let frames = messages::transforms([(messages::MAP, messages::ODOMETRY, pose.into())], NOON);
         let bytes = cdr("tf2_msgs/TFMessage", &frames);
         let read: ros::TfMessage = amber_ros2::decode(&bytes).unwrap();
         assert_eq!(read.transforms[0].header.frame_id, "map");

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use amber_map::{Cell, Layout, Occupancy, Point, Pose};
+use amber_map::{Cell, Layout, Mounting, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
 use amber_proto::location::KnownPose;
 use amber_robot::battery::RosBattery;
@@ -215,16 +215,17 @@ pub fn pose_with_covariance(pose: MapPose, time: Duration) -> Value {
 
 /// A `tf2_msgs/TFMessage`: each parent, its child, and the pose of the child in the parent.
 pub fn transforms<'a>(
-    frames: impl IntoIterator<Item = (&'a str, &'a str, Pose)>,
+    frames: impl IntoIterator<Item = (&'a str, &'a str, Mounting)>,
     time: Duration,
 ) -> Value {
-    let frames = frames.into_iter().map(|(parent, child, pose)| {
+    let frames = frames.into_iter().map(|(parent, child, place)| {
+        let [x, y, z, w] = place.quaternion();
         json!({
             "header": header(time, parent),
             "child_frame_id": child,
             "transform": {
-                "translation": vector(pose.at.x, pose.at.y, 0.0),
-                "rotation": quaternion(pose.heading),
+                "translation": vector(place.pose.at.x, place.pose.at.y, 0.0),
+                "rotation": { "x": x, "y": y, "z": z, "w": w },
             },
         })
     });

@@ -444,9 +444,9 @@ impl Server {
     fn publish_frames(&mut self, now: Now) {
         let robot = self
             .odometry
-            .map(|pose| (messages::ODOMETRY, messages::ROBOT, pose));
+            .map(|pose| (messages::ODOMETRY, messages::ROBOT, pose.into()));
         let on_map = self.odometry_on_map;
-        let on_map = on_map.map(|pose| (messages::MAP, messages::ODOMETRY, pose));
+        let on_map = on_map.map(|pose| (messages::MAP, messages::ODOMETRY, pose.into()));
         self.publish(now, Published::Frames, || {
             messages::transforms(on_map.into_iter().chain(robot), now.unix)
         });

@@ -14,7 +14,8 @@ use amber_driver::devices::drive_to_point::{
 };
 use amber_driver::devices::hokuyo::{self, HokuyoDriver, HokuyoLink, ScanAnswer, ScansData};
 use amber_driver::devices::location::{
-    self, KnownPose, LocationServiceDriver, LocationServiceLink, PosesData,
+    self, Geometry, GeometryRequest, KnownPose, LocationServiceDriver, LocationServiceLink,
+    PosesData,
 };
 use amber_driver::devices::ninedof::{self, NineDofDriver, NineDofLink};
 use amber_driver::devices::roboclaw::{self, RoboclawDriver};
@@ -216,6 +217,10 @@ impl LocationServiceDriver for Positions {
 
     async fn particles(&mut self, reply: Reply<Particles>) {
         reply.refuse("the foreign robot does not report how it finds its pose");
+    }
+
+    async fn geometry(&mut self, _asked: GeometryRequest, reply: Reply<Geometry>) {
+        reply.refuse("the foreign robot does not report its geometry");
     }
 
     async fn map(&mut self, reply: Reply<Map>) {

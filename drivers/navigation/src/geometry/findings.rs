@@ -91,6 +91,24 @@ pub enum Fault {
     ScanDelay,
 }
 
+impl Fault {
+    /// A short name for programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LaserMirrored => "laser_mirrored",
+            Self::WheelsSwapped => "wheels_swapped",
+            Self::LaserMirroredOrWheelsSwapped => "laser_mirrored_or_wheels_swapped",
+            Self::WheelsReversed => "wheels_reversed",
+            Self::SideReversed => "side_reversed",
+            Self::LaserBackwards => "laser_backwards",
+            Self::LaserAngle => "laser_angle",
+            Self::Track => "track",
+            Self::ScanDelay => "scan_delay",
+        }
+    }
+}
+
 /// How the turns of the wheels and of the scans relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turning {
@@ -146,6 +164,31 @@ impl Findings {
             new.set_angle(config, direction, backwards);
         }
         new
+    }
+
+    /// How the robot must still move until all values are known.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let faults =
+            |faults: &[Fault]| self.found.iter().any(|found| faults.contains(&found.fault));
+        // Until the signs are right, nothing else can be measured.
+        let no_signs = faults(&[Fault::SideReversed]);
+        let no_angle = faults(&[
+            Fault::LaserMirrored,
+            Fault::WheelsSwapped,
+            Fault::WheelsReversed,
+            Fault::LaserMirroredOrWheelsSwapped,
+        ]);
+        let mut missing = Vec::new();
+        if self.track_mm.is_none() && !no_signs {
+            missing.push("turn on the spot, to the left and to the right");
+        } else if self.scan_delay_ms.is_none() && !no_signs {
+            missing.push("begin and end some turns");
+        }
+        if self.laser_angle_deg.is_none() && !no_signs && !no_angle {
+            missing.push("drive straight ahead for a metre or two, where walls are in sight");
+        }
+        missing
     }
 
     /// Whether all values are known and none is wrong.

@@ -19,10 +19,12 @@ use crate::slam::surface::{Surface, surfaces_of};
 /// A later scan becomes the key scan after this way or turn...
 const KEY_M: f64 = 0.5;
 const KEY_RAD: f64 = 0.5;
-/// ...or if less of it lies on the key scan.
+/// ...or after these if less of it lies on the key scan.
+const SHORT_M: f64 = 0.2;
+const SHORT_RAD: f64 = 0.25;
 const KEY_OVERLAP: f64 = 0.75;
 /// A fit with a smaller overlap is wrong: the motion is unknown.
-const MIN_OVERLAP: f64 = 0.6;
+const MIN_OVERLAP: f64 = 0.45;
 /// If the expected pose does not fit, these turns beside it are tried.
 const OTHER_TURNS_RAD: [f64; 4] = [-0.06, 0.06, -0.12, 0.12];
 /// Scans with fewer surfaces are ignored.
@@ -55,9 +57,6 @@ pub(super) struct Step {
 /// A motion between two key scans, by the scans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Way {
-    /// The times of both scans.
-    pub(super) from: Duration,
-    pub(super) to: Duration,
     /// The later pose in the frame of the earlier one.
     pub(super) pose: Pose,
     /// The standard deviation of the position in the direction in which it is known least.
@@ -66,12 +65,13 @@ pub(super) struct Way {
 
 #[derive(Clone, Debug)]
 struct Key {
-    time: Duration,
     reference: Reference,
     /// The last scan.
     last: Duration,
     /// Its pose in the frame of the key scan.
     pose: Pose,
+    /// How well that is known.
+    sigma_m: f64,
     /// The motion per second before it, in its own frame.
     velocity: Pose,
 }
@@ -85,9 +85,9 @@ pub(super) struct Optics {
 }
 
 impl ScanMotion {
-    /// The next scan will not be compared with those before.
-    pub(super) fn interrupt(&mut self) {
-        self.key = None;
+    /// The next scan will not be compared with those before. Returns the motion since the key scan.
+    pub(super) fn interrupt(&mut self) -> Option<Way> {
+        Some(self.key.take()?.way())
     }
 
     /// Adds a scan. Returns the motion since the last one if it is known.
@@ -114,20 +114,17 @@ impl ScanMotion {
         };
         key.last = time;
         key.pose = aligned.pose;
+        key.sigma_m = sigma_m(&aligned.information);
         key.velocity = Pose {
             at: motion.at.times(1.0 / passed_s),
             heading: motion.heading / passed_s,
         };
-        let is_far = aligned.pose.at.length() >= KEY_M
-            || aligned.pose.heading.abs() >= KEY_RAD
-            || aligned.overlap < KEY_OVERLAP;
+        let (way_m, turn_rad) = (aligned.pose.at.length(), aligned.pose.heading.abs());
+        let is_far = way_m >= KEY_M
+            || turn_rad >= KEY_RAD
+            || aligned.overlap < KEY_OVERLAP && (way_m >= SHORT_M || turn_rad >= SHORT_RAD);
         if is_far {
-            step.way = Some(Way {
-                from: key.time,
-                to: time,
-                pose: aligned.pose,
-                sigma_m: sigma_m(&aligned.information),
-            });
+            step.way = Some(key.way());
             *key = Key::new(time, &surfaces, key.velocity);
         }
         Some(step)
@@ -137,11 +134,18 @@ impl ScanMotion {
 impl Key {
     fn new(time: Duration, surfaces: &[Surface], velocity: Pose) -> Self {
         Self {
-            time,
             reference: Reference::new(surfaces),
             last: time,
             pose: Pose::default(),
+            sigma_m: f64::INFINITY,
             velocity,
+        }
+    }
+
+    fn way(&self) -> Way {
+        Way {
+            pose: self.pose,
+            sigma_m: self.sigma_m,
         }
     }
 

@@ -60,12 +60,28 @@ fn twist(time_s: f64) -> Twist {
     }
 }
 
+/// A measurement.
+enum Arrival {
+    Wheels(Duration, Wheels),
+    TurnRate(Duration, f64),
+    Scan(Scan),
+}
+
 /// Lets a robot drive for so many seconds in the living room of the flat.
 fn drive(truth: Truth, config: Config, seconds: u64) -> Geometry {
+    let mut geometry = Geometry::new(config);
+    drive_with(truth, config, seconds, |arrival| match arrival {
+        Arrival::Wheels(time, wheels) => geometry.handle_wheels(time, wheels),
+        Arrival::TurnRate(time, rad_s) => geometry.handle_turn_rate(time, rad_s),
+        Arrival::Scan(scan) => geometry.handle_scan(scan),
+    });
+    geometry
+}
+
+fn drive_with(truth: Truth, config: Config, seconds: u64, mut arrive: impl FnMut(Arrival)) {
     let walls = Walls::new(Map::flat().faces());
     let step = Duration::from_millis(10);
     let mut poses = vec![Pose::new(2.6, -4.4, 0.0)];
-    let mut geometry = Geometry::new(config);
     let pose_at = |poses: &[Pose], time: Duration| {
         let index = (time.as_nanos() / step.as_nanos()) as usize;
         let rest_s = (time - step * index as u32).as_secs_f64();
@@ -87,9 +103,9 @@ fn drive(truth: Truth, config: Config, seconds: u64) -> Geometry {
             );
             let half = twist.turn_rad_s * truth.track_m / 2.0;
             let (left, right) = (truth.wheels)(twist.forward_m_s - half, twist.forward_m_s + half);
-            geometry.handle_wheels(now, Wheels::sides(left, right));
+            arrive(Arrival::Wheels(now, Wheels::sides(left, right)));
             if truth.gyro {
-                geometry.handle_turn_rate(now, twist.turn_rad_s + 0.01);
+                arrive(Arrival::TurnRate(now, twist.turn_rad_s + 0.01));
             }
         }
         if scan_start + BEAM_TIME * 241 > now {
@@ -110,14 +126,13 @@ fn drive(truth: Truth, config: Config, seconds: u64) -> Geometry {
                 echo: echo.map_or(Echo::Nothing, Echo::At),
             }
         });
-        geometry.handle_scan(Scan {
+        arrive(Arrival::Scan(Scan {
             start: scan_start + truth.delay - config.scan_delay,
             beam_time: BEAM_TIME,
             beams: beams.collect(),
-        });
+        }));
         scan_start += TURN;
     }
-    geometry
 }
 
 /// The only finding, and its lines.
@@ -146,6 +161,41 @@ fn a_right_robot_is_right() {
     let counters = geometry.counters();
     assert!(counters.scans > 200, "{counters:?}");
     assert!(counters.scans_at_rest > 0, "{counters:?}");
+}
+
+#[test]
+fn a_watch_rests_after_enough_motion_and_checks_again_later() {
+    let mut watch = Watch::new(config());
+    let replay = |watch: &mut Watch, start: Duration, truth: Truth| {
+        drive_with(truth, config(), 150, |arrival| match arrival {
+            Arrival::Wheels(time, wheels) => watch.handle_wheels(start + time, wheels),
+            Arrival::TurnRate(time, rad_s) => watch.handle_turn_rate(start + time, rad_s),
+            Arrival::Scan(mut scan) => {
+                scan.start += start;
+                watch.handle_scan(&scan);
+            }
+        });
+    };
+    replay(&mut watch, Duration::ZERO, TRUTH);
+    assert!(watch.findings().is_right(), "{:?}", watch.findings());
+    let scans = watch.counters().scans;
+    assert!((300..1_100).contains(&scans), "{scans}");
+    let bumped = Truth {
+        mount: Pose {
+            heading: 0.2,
+            ..MOUNT
+        },
+        ..TRUTH
+    };
+    // It rests.
+    replay(&mut watch, Duration::from_secs(200), bumped);
+    assert!(watch.findings().is_right());
+    assert_eq!(watch.counters().scans, scans);
+    replay(&mut watch, Duration::from_secs(1_000), bumped);
+    assert_eq!(watch.findings().found[0].fault, Fault::LaserAngle);
+    watch.restart();
+    assert_eq!(watch.findings().found, []);
+    assert_eq!(watch.findings().missing().len(), 2);
 }
 
 #[test]

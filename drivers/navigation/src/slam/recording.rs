@@ -13,6 +13,7 @@ use amber_map::{Map, Occupancy, Point, Pose};
 use super::clutter::clutter_of;
 use super::{Added, Chart, Config, Correction, Counters, Slam, Task};
 use crate::explore::Survey;
+use crate::geometry::{self, Finding, Watch};
 use crate::grid::{Cell, GridError};
 use crate::kinematics::Wheels;
 use crate::planner;
@@ -75,6 +76,8 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 pub struct Recording {
     slam: Slam,
+    /// Whether the configured geometry is right, if that is checked.
+    geometry: Option<Watch>,
     /// How to look for frontiers, if at all.
     survey: Option<planner::Config>,
     /// Whether a survey is missing, even if the robot stands and nothing else is new.
@@ -115,6 +118,8 @@ pub struct Finished {
     pub occupancy: Occupancy,
     /// The results.
     pub progress: Progress,
+    /// What is wrong with the geometry of the robot: the map is bent.
+    pub found: Vec<Finding>,
 }
 
 impl Recording {
@@ -123,6 +128,7 @@ impl Recording {
     pub fn new(config: Config, survey: Option<planner::Config>) -> Self {
         Self {
             slam: Slam::new(config),
+            geometry: None,
             survey,
             lacks_survey: false,
             next_work: Duration::ZERO,
@@ -131,6 +137,22 @@ impl Recording {
             scan_gaps: Gaps::default(),
             wheels_gaps: Gaps::default(),
         }
+    }
+
+    /// The same, and checks the geometry of the robot.
+    #[must_use]
+    pub fn checking(self, geometry: geometry::Config) -> Self {
+        Self {
+            geometry: Some(Watch::new(geometry)),
+            ..self
+        }
+    }
+
+    /// What is wrong with the geometry of the robot.
+    #[must_use]
+    pub fn found(&self) -> &[Finding] {
+        let watch = self.geometry.as_ref();
+        watch.map_or(&[], |watch| &watch.findings().found)
     }
 
     /// From now on, work looks for frontiers, or no longer.
@@ -142,12 +164,18 @@ impl Recording {
     /// The speeds of the wheels were measured.
     pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
         self.wheels_gaps.add(time);
+        if let Some(geometry) = &mut self.geometry {
+            geometry.handle_wheels(time, wheels);
+        }
         self.slam.handle_wheels(time, wheels);
     }
 
     /// A scan has arrived. Returns the newest pose.
     pub fn handle_scan(&mut self, scan: Scan) -> Option<Added> {
         self.scan_gaps.add(scan.end());
+        if let Some(geometry) = &mut self.geometry {
+            geometry.handle_scan(&scan);
+        }
         self.slam.add_scan(scan)
     }
 
@@ -222,6 +250,7 @@ impl Recording {
             walls,
             occupancy,
             progress: self.progress(),
+            found: self.found().to_vec(),
         })
     }
 }

@@ -74,7 +74,7 @@ impl Kind for Options {
 impl Twin for Hokuyo {
     fn advance(&mut self, now: Duration, around: &mut Surroundings<'_>) {
         while let Some(sweep) = self.poll_sweep(now) {
-            let scan = measure(self.model(), sweep, around);
+            let scan = measure(self.model(), self.quirks.is_upside_down, sweep, around);
             self.scans += 1;
             self.handle_scan(now, sweep, scan);
         }
@@ -110,12 +110,21 @@ impl Twin for Hokuyo {
     }
 }
 
-fn measure(model: Model, sweep: Sweep, around: &mut Surroundings<'_>) -> Scan {
+fn measure(
+    model: Model,
+    is_upside_down: bool,
+    sweep: Sweep,
+    around: &mut Surroundings<'_>,
+) -> Scan {
     let limit_m = f64::from(model.max_mm()) / 1000.0;
     let distances: Vec<_> = (0..=model.last_step())
         .map(|step| {
             let time = model.beam_time(sweep, step);
-            let angle = model.angle(step);
+            // On the robot.
+            let angle = match is_upside_down {
+                true => -model.angle(step),
+                false => model.angle(step),
+            };
             let way_m = around.world.beam(time, angle, limit_m)?;
             let pose = around.world.pose_at(time);
             let way = Point::new(way_m, 0.0).turned(pose.heading + angle);

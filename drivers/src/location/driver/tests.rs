@@ -41,7 +41,6 @@ fn settings(map: Option<std::path::PathBuf>) -> Settings {
         map,
         config: Config::new(Pose::default()),
         robot: RobotOptions::with_central_laser().setup().unwrap(),
-        scan_delay: Duration::ZERO,
         external: None,
     }
 }

@@ -16,7 +16,10 @@ fn flat() -> LocationMap {
 }
 
 fn tracker() -> Tracker {
-    Tracker::new(Config::new(Pose::default()))
+    Tracker::new(
+        Config::new(Pose::default()),
+        geometry::Config::new(Pose::default()),
+    )
 }
 
 /// A robot that turns on the spot in the flat, with exact sensors.

@@ -11,7 +11,7 @@ use crate::Course;
 use crate::geometry::{Checked, Wrong, check};
 
 /// How long the robot drives.
-const LENGTH: Duration = Duration::from_secs(60);
+const LENGTH: Duration = Duration::from_secs(40);
 
 /// A tour by hand through each map, with each fault.
 pub(super) fn add<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {

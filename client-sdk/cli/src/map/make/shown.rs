@@ -111,6 +111,9 @@ pub(super) struct Made {
     loops: u64,
     /// The missing and dropped data; empty if there is none.
     missing: Vec<String>,
+    /// What is wrong with the geometry of the robot, and the lines for robot.toml that correct it.
+    wrong: Vec<String>,
+    lines: Vec<String>,
 }
 
 impl Made {
@@ -126,6 +129,8 @@ impl Made {
             key_scans: progress.key_scans(),
             loops: progress.loops(),
             missing: saved.missing.clone(),
+            wrong: saved.wrong.clone(),
+            lines: saved.lines.clone(),
         }
     }
 }
@@ -139,6 +144,15 @@ impl Human for Made {
         );
         for missing in &self.missing {
             text += &format!("missing: {missing}\n");
+        }
+        for wrong in &self.wrong {
+            text += &format!("wrong geometry: {wrong}\n");
+        }
+        if !self.lines.is_empty() {
+            text += "in robot.toml, for the next map:\n";
+        }
+        for line in &self.lines {
+            text += &format!("  {line}\n");
         }
         text + &format!("wrote {}\n", self.files.join(", "))
     }

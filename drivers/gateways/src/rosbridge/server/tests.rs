@@ -579,7 +579,7 @@ fn frames_lead_from_the_map_to_the_laser() {
     let subscribe = json!({"op": "subscribe", "topic": "/tf_static"});
     let mount = Topic::Mount(robot.scanner);
     assert_eq!(world.say(2, subscribe.clone()), [Output::Watch(mount)]);
-    let sent = world.measured(Measurement::Mount(Pose::new(0.12, 0.0, 0.0)));
+    let sent = world.measured(Measurement::Mount(Pose::new(0.12, 0.0, 0.0).into()));
     let laser = [("base_link".to_owned(), "laser".to_owned(), 0.12)];
     assert_eq!(frames(&sent), laser);
     assert_eq!(frames(&world.say(3, subscribe)), laser);
