@@ -21,7 +21,6 @@
 //! - All messages but an uploaded map are short enough for one packet of a network.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use amber_driver::Driver;
 use amber_driver::devices::mapping::{self, StartMap};
@@ -210,6 +209,8 @@ impl Course {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn course(start: &StartMap) -> Result<Course, OptionsError> {

@@ -34,6 +34,7 @@ mod foxglove;
 mod gateway_programs;
 mod gateway_protocols;
 mod gateways;
+mod geometry;
 mod kit;
 mod languages;
 mod limits;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amber_client::Client;
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_proto::Device;
 use amber_proto::robot::Shape;
 use amber_scene::mount;
@@ -57,7 +57,7 @@ pub(super) async fn other(config: Config, client: Client, known: Option<Shape>) 
 #[derive(Debug, PartialEq)]
 struct Used {
     controls: Controls,
-    laser: Option<Pose>,
+    laser: Option<Mounting>,
     scan_turn_s: Option<f64>,
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amber_driver::options::{OptionsError, check};
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_navigation::kinematics::Twist;
 use amber_ros2::keys::{full_name, is_namespace};
 use amber_scene::mount::Mount;
@@ -46,6 +46,8 @@ pub struct RosTable {
     pub laser_left_mm: Option<f64>,
     /// Its direction, to the right of that of the robot.
     pub laser_angle_deg: Option<f64>,
+    /// Whether it is mounted upside down.
+    pub laser_mirrored: Option<bool>,
     /// Maximum forward and backward speed for `cmd_vel`.
     pub max_forward_m_s: Option<f64>,
     /// Maximum turn rate for `cmd_vel`.
@@ -89,7 +91,7 @@ pub struct RosConfig {
     pub imu_period: Duration,
     pub wheel_radius_m: f64,
     /// The position of the laser on the robot; `None` if the drivers know it.
-    pub laser: Option<Pose>,
+    pub laser: Option<Mounting>,
     /// The maximum motion for `cmd_vel`.
     pub fastest: Twist,
     /// Whether nodes behind a bridge send `cmd_vel` with a header.
@@ -147,7 +149,10 @@ impl RosTable {
             odom_period: period("odom_hz", self.odom_hz, 20.0)?,
             imu_period: period("imu_hz", self.imu_hz, 20.0)?,
             wheel_radius_m: check("wheel_radius_mm", radius_mm, 1.0..=1_000.0)? / 1000.0,
-            laser: has_laser.iter().any(Option::is_some).then_some(laser),
+            laser: (has_laser.iter().any(Option::is_some)).then_some(Mounting {
+                pose: laser,
+                is_upside_down: self.laser_mirrored.unwrap_or_default(),
+            }),
             fastest: Twist {
                 forward_m_s: fastest("max_forward_m_s", self.max_forward_m_s)?,
                 turn_rad_s: fastest("max_turn_rad_s", self.max_turn_rad_s)?,
@@ -284,6 +289,7 @@ mod tests {
             wheel_radius_mm = 75
             laser_offset_mm = 120
             laser_angle_deg = 90
+            laser_mirrored = true
             max_forward_m_s = 0.3
             clocks_agree = false";
         let config = checked(text).unwrap().unwrap();
@@ -292,7 +298,8 @@ mod tests {
         assert!(!config.topics.contains(Topic::Odom));
         assert!(config.has_stamped_cmd_vel);
         let laser = config.laser.unwrap();
-        assert!((laser.at.x - 0.12).abs() < 1e-9 && laser.heading < -1.5);
+        assert!((laser.pose.at.x - 0.12).abs() < 1e-9 && laser.pose.heading < -1.5);
+        assert!(laser.is_upside_down);
         assert!(config.fastest.turn_rad_s.is_infinite());
         assert_eq!(config.odom_period, Duration::from_millis(20));
     }

@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use amber_map::{Cell, Occupancy, Pose};
+use amber_map::{Cell, Mounting, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist as Motion, Wheels};
 use amber_navigation::odometry::Odometry as WheelOdometry;
 use amber_proto::location::{Covariance, KnownPose, Quality};
 use amber_robot::here;
 use amber_ros2::messages::{
     Header, Imu, JointState, LaserScan, MagneticField, MapMetaData, OccupancyGrid, Odometry, Path,
-    Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Time, Transform,
-    TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
+    Pose as RosPose, PoseStamped, PoseWithCovariance, PoseWithCovarianceStamped, Quaternion, Time,
+    Transform, TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
 };
 use amber_values::{ImuReading, Laser, MapPose, Scan, Target, WheelSpeeds};
 
@@ -398,18 +398,24 @@ fn check_frame(header: &Header, frames: &Frames) -> Result<(), Refusal> {
 
 /// The position of a part on the robot, for `tf_static`.
 #[must_use]
-pub fn mount(child: &str, place: Pose, frames: &Frames, stamp_ns: u64) -> TransformStamped {
+pub fn mount(child: &str, place: Mounting, frames: &Frames, stamp_ns: u64) -> TransformStamped {
     transform(place, &frames.base, child, stamp_ns)
 }
 
-fn transform(place: Pose, parent: &str, child: &str, stamp_ns: u64) -> TransformStamped {
-    let placed = ros_pose(place);
+fn transform(
+    place: impl Into<Mounting>,
+    parent: &str,
+    child: &str,
+    stamp_ns: u64,
+) -> TransformStamped {
+    let place = place.into();
+    let [x, y, z, w] = place.quaternion();
     TransformStamped {
         header: Header::new(stamp_ns, parent),
         child_frame_id: child.to_owned(),
         transform: Transform {
-            translation: vector([placed.position.x, placed.position.y, 0.0]),
-            rotation: placed.orientation,
+            translation: vector([place.pose.at.x, place.pose.at.y, 0.0]),
+            rotation: Quaternion { x, y, z, w },
         },
     }
 }

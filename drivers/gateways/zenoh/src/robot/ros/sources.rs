@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use amber_client::proxy::{Hokuyo, LocationService, NineDof, Roboclaw};
 use amber_client::sources::{watch_poses, watch_scanner, watch_scans, watch_wheels};
 use amber_client::values::{LearnedLaser, MapPose, Scan};
-use amber_map::Pose;
+use amber_map::Mounting;
 use amber_proto::location::Quality;
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
@@ -326,7 +326,7 @@ async fn body(shared: &Shared) -> Result<(), Error> {
         // All of them in one message: it is the only one that late subscribers get.
         let transforms = vec![
             convert::mount(&frames.laser, laser, frames, stamp_ns),
-            convert::mount(&frames.imu, Pose::default(), frames, stamp_ns),
+            convert::mount(&frames.imu, Mounting::default(), frames, stamp_ns),
         ];
         fixed.publish(&TfMessage { transforms });
     }
@@ -334,13 +334,13 @@ async fn body(shared: &Shared) -> Result<(), Error> {
 }
 
 /// The position of the laser, as the robot device says.
-async fn laser(shared: &Shared) -> Pose {
+async fn laser(shared: &Shared) -> Mounting {
     // The mediator has told its drivers.
     let _ = shared.drivers.clone().wait_for(Option::is_some).await;
     mount::find(&shared.client).await.unwrap_or_else(|| {
         let hint = "run `amber driver robot`, or set laser_offset_mm in [ros]";
         tracing::warn!("the position of the laser is unknown: assuming the centre; {hint}");
-        Pose::default()
+        Mounting::default()
     })
 }
 
