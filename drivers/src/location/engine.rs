@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use amber_driver::Reply;
 use amber_driver::devices::location as message;
 use amber_map::Pose;
-use amber_navigation::geometry::{Finding, Findings};
+use amber_navigation::geometry::Finding;
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::{Hint, LocationMap};
 use amber_navigation::scan::Scan;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::answer;
 use super::tracker::{Report, Tracker};
-use crate::geometry_log::log_new;
+use crate::geometry_log::GeometryLog;
 
 /// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
@@ -136,6 +136,7 @@ fn run(
     started: Instant,
     mut updated: impl FnMut(&Report, Duration),
 ) {
+    let mut log = GeometryLog::default();
     loop {
         let due = tracker.next_timeout();
         let wait = due.map_or(IDLE, |due| due.saturating_sub(started.elapsed()));
@@ -150,7 +151,9 @@ fn run(
             is_news |= take(&mut tracker, input);
         }
         if is_news {
-            tell(tracker.findings(), findings);
+            let found = &tracker.findings().found;
+            log.note(found);
+            findings.send_replace(found.clone());
         }
         let is_new = tracker.update(started.elapsed());
         let report = tracker.report();
@@ -160,12 +163,6 @@ fn run(
         }
     }
     tracing::debug!(counters = ?tracker.counters(), "ended");
-}
-
-/// Publishes what is wrong with the geometry, and logs what is new.
-fn tell(findings: &Findings, faults: &watch::Sender<Vec<Finding>>) {
-    log_new(&faults.borrow(), &findings.found);
-    faults.send_replace(findings.found.clone());
 }
 
 /// Returns whether the findings about the geometry may have changed.

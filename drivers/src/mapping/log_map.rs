@@ -278,7 +278,7 @@ mod tests {
                 let scan = Scan::new(&angles, &mirrored, seen.timestamp_ms()).unwrap();
                 map.handle_scan(at(ms + 10), &scan);
             });
-            check(map, 200)
+            map.finish("log", 0.05).unwrap().saved
         };
         let saved = drive(LogMap::new(&settings(), None).unwrap());
         let [wrong] = &saved.wrong[..] else {

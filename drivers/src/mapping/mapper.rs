@@ -25,7 +25,7 @@ use amber_navigation::slam::{Added, Config};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
-use crate::geometry_log::log_new;
+use crate::geometry_log::GeometryLog;
 
 /// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
@@ -89,6 +89,7 @@ impl Mapper {
             surveys: 0,
             copies: Vec::new(),
             reports: reporter,
+            log: GeometryLog::default(),
             is_over: is_over.clone(),
         };
         thread::Builder::new()
@@ -161,6 +162,7 @@ struct Thread {
     /// Those that want a copy of the map.
     copies: Vec<oneshot::Sender<Recording>>,
     reports: watch::Sender<Report>,
+    log: GeometryLog,
     is_over: Arc<AtomicBool>,
 }
 
@@ -193,10 +195,10 @@ impl Thread {
                 let pose = self.recording.handle_scan(scan);
                 let progress = self.recording.progress();
                 let found = self.recording.found();
+                self.log.note(found);
                 self.reports.send_modify(|report| {
                     report.progress = progress;
                     report.pose = pose.or(report.pose);
-                    log_new(&report.found, found);
                     if report.found != found {
                         report.found = found.to_vec();
                     }

@@ -264,6 +264,13 @@ class LocationService(PlainTyped):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
+    def geometry(self, again: bool | None = None) -> Any:
+        """Whether the configured geometry of the robot is right: the delay of the scans, the angle of the
+        laser, the track, and the signs of all. The driver measures it whenever the robot drives; it needs
+        no map. Drivers of the original system do not answer.
+
+        ``again``: Forget what was measured so far, and begin again.
+        """
     def set_pose(
         self,
         x_m: float,
@@ -534,6 +541,7 @@ class MappingService(PlainTyped):
         max_range_mm: float | None = None,
         length_mm: float | None = None,
         width_mm: float | None = None,
+        laser_mirrored: bool | None = None,
     ) -> None:
         """Begins a map. The driver refuses while another map grows. A stopped map is discarded.
 
@@ -563,6 +571,8 @@ class MappingService(PlainTyped):
         ``length_mm``: The size of the robot, for exploring. In mm.
 
         ``width_mm``: In mm.
+
+        ``laser_mirrored``: Whether the laser is mounted upside down.
         """
     def stop_map(self) -> None:
         """Ends the exploration and the growth of the map. It can still be saved.

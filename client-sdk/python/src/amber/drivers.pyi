@@ -193,6 +193,14 @@ class LocationServiceDriver(TypedDriver):
         No answer. Raises Refused if the driver reports that it refuses.
         """
     @abstractmethod
+    def geometry(self, again: bool | None, /) -> Any:
+        """Whether the configured geometry of the robot is right: the delay of the scans, the angle of the
+        laser, the track, and the signs of all. The driver measures it whenever the robot drives; it needs
+        no map. Drivers of the original system do not answer.
+
+        ``again``: Forget what was measured so far, and begin again.
+        """
+    @abstractmethod
     def set_pose(
         self,
         x_m: float,
@@ -474,6 +482,7 @@ class MappingServiceDriver(TypedDriver):
         max_range_mm: float | None,
         length_mm: float | None,
         width_mm: float | None,
+        laser_mirrored: bool | None,
         /,
     ) -> None:
         """Begins a map. The driver refuses while another map grows. A stopped map is discarded.
@@ -504,6 +513,8 @@ class MappingServiceDriver(TypedDriver):
         ``length_mm``: The size of the robot, for exploring. In mm.
 
         ``width_mm``: In mm.
+
+        ``laser_mirrored``: Whether the laser is mounted upside down.
         """
     @abstractmethod
     def stop_map(self) -> None:

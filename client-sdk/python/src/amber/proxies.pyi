@@ -304,6 +304,13 @@ class LocationService(Typed):
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
+    async def geometry(self, again: bool | None = None) -> Any:
+        """Whether the configured geometry of the robot is right: the delay of the scans, the angle of the
+        laser, the track, and the signs of all. The driver measures it whenever the robot drives; it needs
+        no map. Drivers of the original system do not answer.
+
+        ``again``: Forget what was measured so far, and begin again.
+        """
     async def set_pose(
         self,
         x_m: float,
@@ -578,6 +585,7 @@ class MappingService(Typed):
         max_range_mm: float | None = None,
         length_mm: float | None = None,
         width_mm: float | None = None,
+        laser_mirrored: bool | None = None,
     ) -> None:
         """Begins a map. The driver refuses while another map grows. A stopped map is discarded.
 
@@ -607,6 +615,8 @@ class MappingService(Typed):
         ``length_mm``: The size of the robot, for exploring. In mm.
 
         ``width_mm``: In mm.
+
+        ``laser_mirrored``: Whether the laser is mounted upside down.
         """
     async def stop_map(self) -> None:
         """Ends the exploration and the growth of the map. It can still be saved.

@@ -216,7 +216,7 @@ impl Findings {
             return;
         }
         let late_ms = delay.value.abs() * 1000.0;
-        let (than, lines) = if estimate.value < 0.0 {
+        let (than, lines) = if estimate.value < -DELAY_S * 1000.0 {
             // No delay of scans explains it.
             let than = "earlier than the turns of the wheels: the wheels report late, or a clock is \
                         wrong";
@@ -227,13 +227,14 @@ impl Findings {
             } else {
                 "later"
             };
-            let line = format!("scan_delay_ms = {:.0}", estimate.value);
+            // There are no negative delays.
+            let right_ms = estimate.value.max(0.0);
             let than = format!(
-                "{than} than the turns of the wheels: their delay is {:.0} ± {:.0} ms, and {:.0} ms \
-                 is configured",
-                estimate.value, estimate.sigma, estimate.configured
+                "{than} than the turns of the wheels: their delay is {right_ms:.0} ± {:.0} ms, and \
+                 {:.0} ms is configured",
+                estimate.sigma, estimate.configured
             );
-            (than, vec![line])
+            (than, vec![format!("scan_delay_ms = {right_ms:.0}")])
         };
         self.found.push(Finding {
             fault: Fault::ScanDelay,

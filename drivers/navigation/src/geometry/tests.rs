@@ -296,6 +296,7 @@ fn a_wrong_delay_is_measured_in_both_directions() {
             panic!("{true_ms} {configured_ms} {findings:#?}");
         };
         assert_eq!(finding.fault, Fault::ScanDelay);
+        assert_eq!(finding.lines.len(), 1, "{finding:?}");
         near(findings.scan_delay_ms, true_ms as f64, 8.0);
         near(findings.track_mm, 420.0, 6.0);
     }
