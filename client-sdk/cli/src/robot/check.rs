@@ -101,7 +101,7 @@ pub(super) async fn run(client: &Client, check: &Check, json: bool) -> Result<()
     let first = location.geometry(Some(true));
     let mut last = first.await.map_err(|error| {
         Failure::from(error).hint(format!(
-            "{} measures the geometry: is its driver of this version, and running? See `amber drivers`",
+            "{} measures the geometry: is its driver of this version, and running? See `amber status`",
             check.device
         ))
     })?;
