@@ -6,7 +6,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use amber_client::{Client, LocationService, Roboclaw, WheelSpeeds};
+use amber_client::{Client, Error, LocationService, Roboclaw, WheelSpeeds};
 use amber_proto::location::Geometry;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, note, print, print_over, show};
@@ -47,6 +47,8 @@ const MOTIONS: [(i32, i32, Duration); 5] = [
     (-1, -1, Duration::from_millis(3_300)),
 ];
 const STAND: Duration = Duration::from_millis(1_500);
+/// How often a motion is tried again that the driver of the wheels has refused.
+const REFUSALS: u32 = 5;
 /// How often the motions are repeated at most.
 const ROUNDS: usize = 6;
 
@@ -153,7 +155,7 @@ async fn look(location: &LocationService, last: &mut Geometry, json: bool) -> Re
         sleep(LOOK).await;
         match location.geometry(None).await {
             Ok(geometry) => *last = geometry,
-            Err(amber_client::Error::TimedOut { .. }) => {}
+            Err(Error::TimedOut { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -182,9 +184,17 @@ async fn driving(client: &Client, check: &Check) -> Result<(), Failure> {
     let moving = async {
         for (left, right, time) in MOTIONS.repeat(ROUNDS) {
             let speeds = WheelSpeeds::sides(left * SPEED_MM_S, right * SPEED_MM_S);
-            drive::keep(&wheels, speeds, Instant::now() + time).await?;
-            drive::stop(&wheels).await?;
-            sleep(STAND).await;
+            let mut refused = 0;
+            loop {
+                let driven = drive::keep(&wheels, speeds, Instant::now() + time).await;
+                drive::stop(&wheels).await?;
+                sleep(STAND).await;
+                match driven {
+                    // For example, the laser has just started.
+                    Err(Error::Refused { .. }) if refused < REFUSALS => refused += 1,
+                    driven => break driven?,
+                }
+            }
         }
         Ok(())
     };
