@@ -462,6 +462,7 @@ async fn scanners_in_scip_1_and_without_single_scans_work() {
     let quirks = Quirks {
         starts_in_scip_1: true,
         lacks_gd: true,
+        ..Quirks::default()
     };
     let simulation = Simulation::start_with(Firmware::V4_2_4, quirks);
     let two_scans = async |mediator: &mut Mediator| {

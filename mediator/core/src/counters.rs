@@ -108,6 +108,7 @@ kinds! {
 kinds! {
     /// Reasons for drops; see [`DropReason::stage`].
     DropReason {
+        /// An empty datagram.
         DatagramEmpty = "datagram_empty",
         /// A datagram too short for two lengths.
         DatagramShort = "datagram_short",
