@@ -87,7 +87,7 @@ mod tests {
             ("roboclaw", "drive, speeds, battery"),
             ("hokuyo", "scan, scanner"),
             ("dummy", "status, enable, message"),
-            ("location", "pose, quality, particles, map"),
+            ("location", "pose, quality, particles, map, geometry"),
             ("maestro", "angles, set-speed"),
             (
                 "drive-to-point",
