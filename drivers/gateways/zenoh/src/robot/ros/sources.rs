@@ -16,7 +16,7 @@ use amber_robot::maps;
 use amber_robot::robot::Robot;
 use amber_ros2::messages::TfMessage;
 use amber_scene::mount;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{interval, sleep};
 use zenoh::Error;
 
 use super::super::publisher::unix_ns;
