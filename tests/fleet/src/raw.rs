@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amber_proto::hokuyo::DriverMsg;
 use amber_proto::{DeviceMessage, roboclaw};
-use amber_zenoh::config::{Link, ZenohTable};
+use amber_zenoh::config::{FleetLink, ZenohTable};
 use amber_zenoh::session;
 use amber_zenoh::stamp::DataStamp;
 use anyhow::{anyhow, bail};
@@ -41,7 +41,7 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<()> {
 }
 
 /// The link of all participants, with the defaults of `amber-zenoh`.
-pub(crate) fn link(endpoint: &str) -> anyhow::Result<Link> {
+pub(crate) fn link(endpoint: &str) -> anyhow::Result<FleetLink> {
     Ok(ZenohTable::default().checked(vec![endpoint.to_owned()])?)
 }
 
