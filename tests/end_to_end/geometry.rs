@@ -25,22 +25,26 @@ fn one_drive_shows_which_drivers_have_a_wrong_geometry() {
     let check = || {
         let mut command = robot.demo.amber(&["robot", "check", "--drive", "--json"]);
         let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let checked = serde_json::from_slice::<Value>(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let checked = serde_json::from_str::<Value>(&text);
-        let checked = checked.unwrap_or_else(|_| panic!("{text} {errors}"));
-        (output.status.success(), checked)
+        (
+            output.status.success(),
+            checked.unwrap_or_else(|_| errors.into()),
+        )
     };
-    // On a busy machine, one drive may be too little for all values.
-    let mut last = check();
+    // On a busy machine, one drive may be too little for all values, or end early. A value that is wrong
+    // is no reason for another one.
+    let found = |checked: &Value| checked["found"].as_array().map_or(0, Vec::len);
+    let (mut is_right, mut checked) = check();
     for _ in 0..2 {
-        if !last.0 {
-            last = check();
+        if !is_right && found(&checked) == 0 {
+            // Where it has started: late commands may have led it to a wall.
+            robot.carry(3.5, 2.6);
+            (is_right, checked) = check();
         }
     }
-    let (is_right, checked) = last;
     assert!(is_right, "{checked}");
-    assert_eq!(checked["found"].as_array().unwrap().len(), 0, "{checked}");
+    assert_eq!(found(&checked), 0, "{checked}");
     let track_mm = checked["track_mm"]["measured"].as_f64().unwrap();
     assert!((380.0..460.0).contains(&track_mm), "{checked}");
     let end = robot.until("it stands", stands);
