@@ -1,7 +1,7 @@
 //! Driver that makes a map while the robot drives, and explores. IO.
 //!
 //! ```text
-//!   hokuyo ---> Robot: the task that --inputs--> MapPilot --> mapper: two threads --> reports
+//!   hokuyo ---> WheelTask: the task that --inputs--> MapPilot --> mapper: two threads --> reports
 //!   roboclaw -> owns the wheels <----speeds---   explores                              |
 //!                                                  |                                   v
 //!   clients --start, stop, explore, save--> driver +--> board ------> progress, tiles, files

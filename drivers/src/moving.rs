@@ -1,13 +1,13 @@
 //! Common code of drivers that move the robot: they watch other devices and command its wheels.
 //!
 //! ```text
-//!  hokuyo, roboclaw, ninedof, location --> feeds --inputs--> Robot --> pilot (PURE): wheel speeds?
-//!                                                              |
-//!  roboclaw <-------------------- speeds ----------------------+
+//!  hokuyo, roboclaw, ninedof, location --> feeds --inputs--> WheelTask --> pilot (PURE): wheel speeds?
+//!                                                                  |
+//!  roboclaw <-------------------- speeds --------------------------+
 //! ```
 //!
 //! `convert`, `sources`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
-//! `robot` (the task that owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
+//! `wheel_task` (owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
 //! command) are IO.
 
 pub(crate) mod convert;
@@ -16,8 +16,8 @@ pub(crate) mod guard;
 pub(crate) mod guarded;
 mod lease;
 pub(crate) mod pilot;
-pub(crate) mod robot;
 pub(crate) mod sources;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod waiting;
+pub(crate) mod wheel_task;

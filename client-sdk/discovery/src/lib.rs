@@ -1,5 +1,5 @@
 //! Finds Amber robots in the local network, by mDNS (RFC 6762) and DNS-SD (RFC 6763). IO, except
-//! for [`Robot`].
+//! for [`FoundRobot`].
 //!
 //! A mediator announces the service `_amber._udp` with its port, and in the text record its version
 //! and its devices. [`Announcement`] does so, and [`search`] finds the robots that do. Nothing else
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use amber_proto::Device;
 use mdns_sd::{ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent, ServiceInfo};
 
-pub use self::robot::Robot;
+pub use self::robot::FoundRobot;
 
 /// The type of the service.
 const SERVICE: &str = "_amber._udp.local.";
@@ -101,7 +101,10 @@ impl Drop for Announcement {
 ///
 /// # Errors
 /// See [`Error`].
-pub fn search(time: Duration, mut found: impl FnMut(&Robot)) -> Result<Vec<Robot>, Error> {
+pub fn search(
+    time: Duration,
+    mut found: impl FnMut(&FoundRobot),
+) -> Result<Vec<FoundRobot>, Error> {
     let end = Instant::now() + time;
     let daemon = ServiceDaemon::new()?;
     // Also those that have just come and were not asked.
@@ -129,10 +132,10 @@ pub fn search(time: Duration, mut found: impl FnMut(&Robot)) -> Result<Vec<Robot
     Ok(robots.into_values().collect())
 }
 
-fn robot_of(service: &ResolvedService) -> Robot {
+fn robot_of(service: &ResolvedService) -> FoundRobot {
     let name = service.fullname.strip_suffix(&format!(".{SERVICE}"));
     let text = |key: &str| service.txt_properties.get_property_val_str(key);
-    let mut robot = Robot::read(name.unwrap_or(&service.fullname), text);
+    let mut robot = FoundRobot::read(name.unwrap_or(&service.fullname), text);
     let addresses = service.addresses.iter();
     robot.addresses = addresses.map(|ip| address(ip, service.port)).collect();
     // Those that work everywhere first: IPv4, then IPv6, then IPv6 of one link.

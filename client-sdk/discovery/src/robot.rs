@@ -12,7 +12,7 @@ const LONGEST_LIST: usize = 240;
 
 /// A robot in the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Robot {
+pub struct FoundRobot {
     /// Unique in its network.
     pub name: String,
     /// Addresses of its mediator, the best one first.
@@ -25,7 +25,7 @@ pub struct Robot {
     pub more_devices: u32,
 }
 
-impl Robot {
+impl FoundRobot {
     /// Reads the text record of a robot. Invalid values count as missing.
     pub(crate) fn read<'a>(name: &str, text: impl Fn(&str) -> Option<&'a str>) -> Self {
         let devices = text("devices").unwrap_or_default().split(',');
@@ -109,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &[(&str, String)]) -> Robot {
-        Robot::read("r2", |key| {
+    fn read(text: &[(&str, String)]) -> FoundRobot {
+        FoundRobot::read("r2", |key| {
             let (_, value) = text.iter().find(|(one, _)| *one == key)?;
             Some(value)
         })

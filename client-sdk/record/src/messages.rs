@@ -68,7 +68,7 @@ pub struct Messages<F> {
     unconfirmed: BTreeSet<Defined>,
     chunk: Option<Reading>,
     /// The library that wrote the file.
-    library: String,
+    writer: String,
 }
 
 /// The number of what is defined.
@@ -101,7 +101,7 @@ impl<F: Read + Seek> Messages<F> {
             doubtful: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             chunk: None,
-            library: String::new(),
+            writer: String::new(),
         };
         // Other readers know only these, and the first chunks may be damaged.
         let summary = messages.scan.summary();
@@ -137,8 +137,8 @@ impl<F: Read + Seek> Messages<F> {
     }
 
     /// The library that wrote the file, if that is known.
-    pub fn library(&self) -> &str {
-        &self.library
+    pub fn writer(&self) -> &str {
+        &self.writer
     }
 
     /// The messages that the file has according to its index.
@@ -322,7 +322,7 @@ impl<F: Read + Seek> Messages<F> {
     /// Notes schemas and channels.
     fn define(&mut self, record: Record<'_>, check: Check) {
         match record {
-            Record::Header(header) => self.library = header.library,
+            Record::Header(header) => self.writer = header.library,
             Record::Schema { header, data } => self.add_schema(header, data.into_owned(), check),
             Record::Channel(channel) => self.add_channel(channel, check),
             _ => {}

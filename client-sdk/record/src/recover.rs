@@ -149,7 +149,7 @@ impl<W: Write> Copy<W> {
             || stored.is_some_and(|stored| {
                 stored.encoding == PROTOBUF && self.table.value(id, stored, data).is_some()
             });
-        let is_ours = messages.library().starts_with("amber");
+        let is_ours = messages.writer().starts_with("amber");
         header.channel_id = self.channel(id, stored, is_readable, is_ours)?;
         let is_verified = matches!(check, Check::Right | Check::Absent);
         self.writer.set_crc(is_verified)?;

@@ -24,7 +24,7 @@
 //!   the seat, limits the rate, and stops the wheels when a command is not repeated. A gateway with
 //!   nothing but wheels can use [`Controls`](amber_robot::controls::Controls). For messages that clients
 //!   send to a device as they are, [`motion::of`](amber_robot::motion::of) says what they move.
-//!   [`Robot::speeds`](amber_robot::robot::Robot::speeds) turns a motion of the body into wheel speeds.
+//!   [`RobotSetup::speeds`](amber_robot::robot::RobotSetup::speeds) turns a motion of the body into wheel speeds.
 //! - **Drops** are counted in `out.tally` with a reason, which also logs them.
 //! - **Other orders** (messages, targets) take a token from a [`Bucket`](amber_robot::bucket::Bucket) of
 //!   the session.

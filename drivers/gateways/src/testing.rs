@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_navigation::kinematics::SkidSteer;
-use amber_robot::robot::{Robot, UserOrder};
+use amber_robot::robot::{RobotSetup, UserOrder};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 
@@ -14,8 +14,8 @@ use crate::shared::event::Event;
 use crate::shared::machine::{Datagram, Machine, Output, Outputs, Socket};
 
 /// The usual robot with a track of 0.4 m and wheels of at most 0.4 m/s.
-pub(crate) fn robot() -> Robot {
-    Robot::with(SkidSteer {
+pub(crate) fn robot() -> RobotSetup {
+    RobotSetup::with(SkidSteer {
         track_m: 0.4,
         max_wheel_m_s: 0.4,
     })

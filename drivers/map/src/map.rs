@@ -220,7 +220,7 @@ struct File {
     name: Option<String>,
     walls: Vec<Line>,
     gates: Option<Vec<Line>>,
-    robots: Option<Vec<Robot>>,
+    robots: Option<Vec<RobotEntry>>,
     nodes: Option<Vec<Node>>,
     #[serde(rename = "node-nodes")]
     links: Option<Vec<NodeLink>>,
@@ -236,7 +236,7 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Robot {
+struct RobotEntry {
     location: Option<Position>,
 }
 

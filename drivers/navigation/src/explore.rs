@@ -426,12 +426,12 @@ mod tests {
     }
 
     /// A robot in the middle of the room.
-    struct Robot {
+    struct Run {
         explorer: Explorer,
         now: Duration,
     }
 
-    impl Robot {
+    impl Run {
         fn new(has_door: bool) -> Self {
             let mut robot = Self {
                 explorer: Explorer::new(drive_to_point::Config::new(Pose::default())).unwrap(),
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn it_drives_to_the_door_and_stops_while_nothing_is_measured() {
-        let mut robot = Robot::new(true);
+        let mut robot = Run::new(true);
         assert!(robot.hear(1).wheels.fastest_m_s() > 0.05);
         assert_eq!(robot.explorer.state(), State::Exploring);
         let silent = robot.now + SILENCE + ms(50);
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn in_a_closed_room_it_is_finished_at_once() {
-        let mut robot = Robot::new(false);
+        let mut robot = Run::new(false);
         let waits = PATIENCE.as_millis() as u32 / 100 + 2;
         assert_eq!(robot.hear(waits).wheels, Wheels::STOP);
         assert_eq!(robot.explorer.state(), State::Finished);
@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_robot_that_cannot_return_says_so() {
-        let mut robot = Robot::new(false);
+        let mut robot = Run::new(false);
         // Its start is behind a wall.
         robot.explorer.start = Some(Pose {
             at: Point::new(9.0, 9.0),

@@ -14,7 +14,7 @@ use amber_values::WheelSpeeds;
 use crate::controls::{Controls, Occupied, Seat};
 use crate::errand::Errand;
 use crate::limits::{MOTION_LIFE, SEAT_HOLD};
-use crate::robot::{Robot, User, UserOrder};
+use crate::robot::{RobotSetup, User, UserOrder};
 
 /// The controls of Amber's robots.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct Running {
 impl Helm {
     /// No user drives.
     #[must_use]
-    pub fn new(robot: &Robot, seat: Seat) -> Self {
+    pub fn new(robot: &RobotSetup, seat: Seat) -> Self {
         Self {
             seat,
             own: [robot.wheels, robot.targets],

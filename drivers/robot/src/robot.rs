@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 /// The devices of one robot, and its drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Robot {
+pub struct RobotSetup {
     /// A device that accepts the commands of a Roboclaw.
     pub wheels: Device,
     /// The laser scanner.
@@ -32,7 +32,7 @@ pub struct Robot {
     pub drive: SkidSteer,
 }
 
-impl Robot {
+impl RobotSetup {
     /// The first device of each kind.
     #[must_use]
     pub const fn with(drive: SkidSteer) -> Self {
@@ -222,8 +222,8 @@ pub(crate) mod tests {
     use super::*;
 
     /// The usual robot with a track of 0.4 m and wheels of at most 0.4 m/s.
-    pub(crate) fn robot() -> Robot {
-        Robot::with(SkidSteer {
+    pub(crate) fn robot() -> RobotSetup {
+        RobotSetup::with(SkidSteer {
             track_m: 0.4,
             max_wheel_m_s: 0.4,
         })

@@ -1,8 +1,8 @@
 //! The robot with its devices and their faults. PURE.
 //!
 //! Time is a [`Duration`] since the start of the simulation and never decreases. Call
-//! [`Robot::advance`] before any other call with a time; then drain [`Robot::poll_output`] of each
-//! device. [`Robot::next_timeout`] tells when to call again without further input: `None` while
+//! [`RobotTwin::advance`] before any other call with a time; then drain [`RobotTwin::poll_output`] of each
+//! device. [`RobotTwin::next_timeout`] tells when to call again without further input: `None` while
 //! everything is at rest.
 
 mod fault;
@@ -46,7 +46,7 @@ pub struct Config {
 }
 
 #[derive(Debug)]
-pub struct Robot {
+pub struct RobotTwin {
     world: World,
     ceiling: Ceiling,
     twins: Vec<(Device, Box<dyn Twin>)>,
@@ -54,7 +54,7 @@ pub struct Robot {
     random: fastrand::Rng,
 }
 
-impl Robot {
+impl RobotTwin {
     /// Creates a robot that was just switched on.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Robot {
     }
 
     /// Whether a device has closed its connection since the last call. Send the output of
-    /// [`Robot::poll_output`] first.
+    /// [`RobotTwin::poll_output`] first.
     pub fn poll_hang_up(&mut self, device: Device) -> bool {
         self.twin_of(device).is_some_and(Twin::poll_hang_up)
     }

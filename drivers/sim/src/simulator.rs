@@ -2,7 +2,7 @@
 //! out. IO.
 //!
 //! ```text
-//! ptys, TCP, control socket --> one task: Robot::advance to now, then handle --> drain all outputs
+//! ptys, TCP, control socket --> one task: RobotTwin::advance to now, then handle --> drain all outputs
 //!                                  ^                                                |
 //!                                  +---- sleeps until next_timeout, or for ever <---+
 //! ```
@@ -30,7 +30,7 @@ use crate::folder::{Folder, FolderError};
 use crate::i2c_port::{I2cPort, PendingTransfer};
 use crate::ptys::Ptys;
 use crate::reset_line::ResetLine;
-use crate::robot::{self, Fault, Robot};
+use crate::robot::{self, Fault, RobotTwin};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
 
@@ -115,7 +115,7 @@ impl Error {
 /// A simulation that is ready: its devices can be opened.
 #[derive(Debug)]
 pub struct Simulator {
-    robot: Robot,
+    robot: RobotTwin,
     map: String,
     clock: Clock,
     clock_file: ClockFile,
@@ -162,7 +162,7 @@ impl Simulator {
         };
         let ceiling = Ceiling::over(&config.map);
         let markers = ceiling.file();
-        let robot = Robot::new(robot::Config {
+        let robot = RobotTwin::new(robot::Config {
             walls,
             ceiling,
             start,

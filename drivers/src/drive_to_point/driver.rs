@@ -15,7 +15,7 @@ use super::pilot::{ClientRequest, Question, ToPoint};
 use super::{NoPilot, Plan};
 use crate::described::Described;
 use crate::device_task::DeviceTask;
-use crate::moving::robot::Robot;
+use crate::moving::wheel_task::WheelTask;
 use crate::robot_options::{Setup, Stated};
 
 /// The time between two attempts to read a map that is missing or invalid.
@@ -71,7 +71,7 @@ impl DriveToPoint {
 
     fn begin(&mut self, (setup, pilot): (Setup, ToPoint)) {
         if let Some(link) = self.link.clone() {
-            self.task.open(Robot::new(pilot, setup, &link), link);
+            self.task.open(WheelTask::new(pilot, setup, &link), link);
         }
     }
 

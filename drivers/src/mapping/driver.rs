@@ -26,7 +26,7 @@ use super::pilot::{MapPilot, Request, lock};
 use super::{Course, Settings};
 use crate::described::setup_once;
 use crate::device_task::DeviceTask;
-use crate::moving::robot::Robot;
+use crate::moving::wheel_task::WheelTask;
 use crate::options::check;
 
 /// The time between two messages to subscribers while a map grows...
@@ -101,7 +101,7 @@ impl MapDriver {
         let Course { setup, .. } = course.clone();
         let pilot = MapPilot::new(course, mapper.clone(), board.clone());
         self.task = DeviceTask::default();
-        (self.task).open_in_thread(Robot::new(pilot, setup, &link), link);
+        (self.task).open_in_thread(WheelTask::new(pilot, setup, &link), link);
         self.map = Some(Map {
             mapper,
             board,

@@ -15,8 +15,8 @@ use amber_values::{Scan, WheelSpeeds};
 
 use super::guard::Guard;
 use super::pilot::{Input, Pilot};
-use super::robot::Robot;
 use super::waiting::Waiting;
+use super::wheel_task::WheelTask;
 use crate::described::Described;
 use crate::device_task::{DeviceTask, finish};
 use crate::robot_options::{Setup, Stated};
@@ -87,7 +87,7 @@ impl<D: GuardedDevice> GuardedWheels<D> {
                 has_new_scan: false,
                 new_speeds: None,
             };
-            self.task.open(Robot::new(pilot, setup, &link), link);
+            self.task.open(WheelTask::new(pilot, setup, &link), link);
         }
     }
 

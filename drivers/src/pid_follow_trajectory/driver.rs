@@ -13,7 +13,7 @@ use super::Plan;
 use super::pilot::ClientRequest;
 use crate::described::Described;
 use crate::device_task::DeviceTask;
-use crate::moving::robot::Robot;
+use crate::moving::wheel_task::WheelTask;
 use crate::robot_options::{Setup, Stated};
 
 /// The driver of a robot that follows a trajectory.
@@ -38,7 +38,7 @@ impl PidFollowTrajectory {
     fn begin(&mut self, setup: Setup) {
         if let Some(link) = self.link.clone() {
             let (setup, pilot) = self.plan.pilot(setup);
-            self.task.open(Robot::new(pilot, setup, &link), link);
+            self.task.open(WheelTask::new(pilot, setup, &link), link);
         }
     }
 }

@@ -17,7 +17,7 @@ use amber_proto::SynNum;
 use amber_proto::ninedof::{SensorData, SubscribeAction};
 use amber_sim::ceiling::Ceiling;
 use amber_sim::i2c::{Reply, Transfer};
-use amber_sim::robot::{Config, Robot};
+use amber_sim::robot::{Config, RobotTwin};
 use amber_sim::world::find_start;
 use amber_sim::{Devices, ninedof, roboclaw};
 
@@ -26,7 +26,7 @@ const CLIENT: i32 = 7;
 
 /// A robot in the middle of a hall, with a driver that publishes continuously.
 struct Drive {
-    robot: Robot,
+    robot: RobotTwin,
     logic: ImuLogic,
     board: Board,
     start: Instant,
@@ -54,7 +54,7 @@ impl Bus for Drive {
 impl Drive {
     fn new(seed: u64) -> Self {
         let map = Map::flat();
-        let robot = Robot::new(Config {
+        let robot = RobotTwin::new(Config {
             start: find_start(&map.walls, &map.robots).unwrap(),
             walls: map.walls,
             seed,
@@ -88,7 +88,7 @@ impl Drive {
     }
 
     /// Advances the time, and checks each publication.
-    fn run(&mut self, time: Duration, mut look: impl FnMut(&Robot, SensorData)) {
+    fn run(&mut self, time: Duration, mut look: impl FnMut(&RobotTwin, SensorData)) {
         let end = self.now + time;
         while self.now < end {
             self.now += MS;

@@ -96,7 +96,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
-        let robot = Robot::start(&self.map, &self.dir)?;
+        let robot = SimProcess::start(&self.map, &self.dir)?;
         let python = python_driver();
         let second = match &python {
             Ok(script) => format!("python3 -u {}", quoted(&script.to_string_lossy())),
@@ -166,7 +166,7 @@ impl Options {
 }
 
 /// The simulated robot; it stops when this is dropped.
-struct Robot {
+struct SimProcess {
     process: Child,
     /// The path of each device.
     places: HashMap<String, String>,
@@ -180,7 +180,7 @@ struct Robot {
     goto: String,
 }
 
-impl Robot {
+impl SimProcess {
     fn start(map_file: &Path, folder: &Path) -> Result<Self, Failure> {
         let amber = this_program().map_err(|error| failed("cannot find this program", &error))?;
         let mut command = Command::new(amber);
@@ -255,7 +255,7 @@ impl Robot {
     }
 }
 
-impl Drop for Robot {
+impl Drop for SimProcess {
     fn drop(&mut self) {
         let files = [Some(&self.map), Some(&self.shape), self.image.as_ref()];
         for file in files.into_iter().flatten() {

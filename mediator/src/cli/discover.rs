@@ -10,7 +10,7 @@ use std::time::Duration;
 use amber_client::blocking::Client;
 use amber_core::config::Config;
 use amber_core::limits::NAME_BYTES;
-use amber_discovery::{Announcement, Robot};
+use amber_discovery::{Announcement, FoundRobot};
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human};
 use serde::Serialize;
@@ -72,8 +72,8 @@ struct Row {
     more_devices: u32,
 }
 
-impl From<Robot> for Row {
-    fn from(robot: Robot) -> Self {
+impl From<FoundRobot> for Row {
+    fn from(robot: FoundRobot) -> Self {
         Self {
             name: robot.name,
             addresses: robot.addresses,
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn robots_are_listed_with_the_address_to_try() {
-        let robot = Robot {
+        let robot = FoundRobot {
             name: "r2".into(),
             addresses: vec!["192.168.1.7:26233".parse().unwrap()],
             version: Some("0.2.0".into()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amber_driver::options::{OptionsError, check};
 use amber_proto::Device;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use serde::Deserialize;
 
 use super::frame::Layout;
@@ -167,7 +167,7 @@ impl Options {
 }
 
 /// The messages that a stock Apollo on this host accepts, on its usual ports.
-fn usual_lines(robot: &Robot, host: IpAddr) -> Result<Vec<SendLine>, OptionsError> {
+fn usual_lines(robot: &RobotSetup, host: IpAddr) -> Result<Vec<SendLine>, OptionsError> {
     let lines = [
         (Content::Chassis, 8900),
         (Content::Localization, 8901),
@@ -187,7 +187,7 @@ fn usual_lines(robot: &Robot, host: IpAddr) -> Result<Vec<SendLine>, OptionsErro
 }
 
 impl SendOptions {
-    fn checked(self, robot: &Robot) -> Result<SendLine, OptionsError> {
+    fn checked(self, robot: &RobotSetup) -> Result<SendLine, OptionsError> {
         let (what, name) = match self.message {
             Content::Chassis => (
                 Sent::Chassis(self.device.unwrap_or(robot.wheels)),

@@ -12,7 +12,7 @@ use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
 use amber_robot::motion::{self, Motion};
-use amber_robot::robot::{Measurement, Robot, Topic, User, UserOrder};
+use amber_robot::robot::{Measurement, RobotSetup, Topic, User, UserOrder};
 use amber_values::{Target, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message as _;
@@ -37,7 +37,7 @@ use crate::shared::machine::{
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Amber's robot.
-    pub robot: Robot,
+    pub robot: RobotSetup,
     /// Whether several senders may drive at the same time.
     pub seat: Seat,
     /// The position of its map.
@@ -108,7 +108,7 @@ pub enum Received {
 /// The session machine of the Apollo bridge.
 #[derive(Debug)]
 pub struct Apollo {
-    robot: Robot,
+    robot: RobotSetup,
     origin: Origin,
     seat: Seat,
     helm: Helm,
@@ -140,7 +140,7 @@ struct Receiver {
 
 /// The purpose of messages.
 struct AmberRobot<'a> {
-    robot: &'a Robot,
+    robot: &'a RobotSetup,
     origin: Origin,
     helm: &'a mut Helm,
 }
@@ -214,7 +214,7 @@ impl Sender {
     }
 
     /// Makes a message of the newest measurement, if one is due.
-    fn build(&mut self, now: Now, robot: &Robot, origin: Origin, out: &mut Outputs) {
+    fn build(&mut self, now: Now, robot: &RobotSetup, origin: Origin, out: &mut Outputs) {
         if now.elapsed < self.due || self.is_behind() {
             return;
         }
@@ -420,7 +420,7 @@ impl Receiver {
         now: Now,
         device: Device,
         message: Bytes,
-        robot: &Robot,
+        robot: &RobotSetup,
         helm: &mut Helm,
         out: &mut Outputs,
     ) {
@@ -462,7 +462,7 @@ impl Receiver {
     }
 
     /// Orders the newest targets, or ends a trajectory that is not renewed.
-    fn follow(&mut self, now: Now, robot: &Robot, helm: &mut Helm, out: &mut Outputs) {
+    fn follow(&mut self, now: Now, robot: &RobotSetup, helm: &mut Helm, out: &mut Outputs) {
         self.reassembly.handle_timeout(now.elapsed);
         let Some(trajectory) = &mut self.trajectory else {
             return;
@@ -493,7 +493,7 @@ impl Receiver {
     }
 
     /// Stops the robot, if this line has set it in motion.
-    fn halt(&mut self, robot: &Robot, helm: &mut Helm, out: &mut Outputs) {
+    fn halt(&mut self, robot: &RobotSetup, helm: &mut Helm, out: &mut Outputs) {
         let errand = Errand::Targets(robot.targets);
         if self.trajectory.take().is_some() && helm.has(self.user, errand) {
             helm.forget(errand);

@@ -211,9 +211,9 @@ impl ProxyOptions {
         };
         let listen = self.listen.unwrap_or((LOOPBACK, PROXY_PORT).into());
         let robots = self.robots.into_iter().map(ProxiedOptions::checked);
-        let robots: Vec<proxy::Robot> = robots.collect::<Result<_, _>>()?;
+        let robots: Vec<proxy::ProxiedRobot> = robots.collect::<Result<_, _>>()?;
         let is_itself =
-            |it: &proxy::Robot| it.host == listen.ip() && it.ports.contains(&listen.port());
+            |it: &proxy::ProxiedRobot| it.host == listen.ip() && it.ports.contains(&listen.port());
         if robots.is_empty() || robots.iter().any(is_itself) {
             return Err(OptionsError::Value {
                 name: "robots",
@@ -231,8 +231,8 @@ impl ProxyOptions {
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 impl ProxiedOptions {
-    fn checked(self) -> Result<proxy::Robot, OptionsError> {
-        Ok(proxy::Robot {
+    fn checked(self) -> Result<proxy::ProxiedRobot, OptionsError> {
+        Ok(proxy::ProxiedRobot {
             id: checked_id(self.id)?,
             host: self.host,
             ports: self.ports.unwrap_or(vec![PORT]),

@@ -43,12 +43,12 @@ pub struct Config {
     /// The conditions for a session. Clients need its token in addition to that of the robot.
     pub door: Door,
     /// The robots behind it.
-    pub robots: Vec<Robot>,
+    pub robots: Vec<ProxiedRobot>,
 }
 
 /// A robot behind a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Robot {
+pub struct ProxiedRobot {
     /// Its id. The names that clients use have its first eight characters.
     pub id: String,
     /// Its address.
@@ -57,7 +57,7 @@ pub struct Robot {
     pub ports: Vec<u16>,
 }
 
-impl Robot {
+impl ProxiedRobot {
     fn label(&self) -> &str {
         self.id.get(..PROXY_ID).unwrap_or(&self.id)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::limits::MOTION_LIFE;
-use amber_robot::robot::{Robot, User, UserOrder};
+use amber_robot::robot::{RobotSetup, User, UserOrder};
 use amber_values::WheelSpeeds;
 
 use super::codec::Command;
@@ -73,14 +73,14 @@ pub fn nearest(speeds: WheelSpeeds) -> Option<Command> {
 /// Drives Amber's robot by the commands of controls.
 #[derive(Debug)]
 pub(super) struct Driving {
-    robot: Robot,
+    robot: RobotSetup,
     speeds: Speeds,
     controls: Controls<User>,
     last: HashMap<User, (Duration, Command, u64)>,
 }
 
 impl Driving {
-    pub(super) fn new(robot: Robot, seat: Seat, speeds: Speeds) -> Self {
+    pub(super) fn new(robot: RobotSetup, seat: Seat, speeds: Speeds) -> Self {
         Self {
             robot,
             speeds,

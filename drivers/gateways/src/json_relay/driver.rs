@@ -7,7 +7,7 @@ use std::time::Duration;
 use amber_driver::options::{OptionsError, check};
 use amber_proto::{Device, DeviceType};
 use amber_robot::controls::Seat;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use clap::ValueEnum;
 use serde::Deserialize;
 
@@ -171,7 +171,13 @@ impl Options {
     }
 }
 
-fn part(role: Role, show_as: Option<Device>, robot: Robot, seat: Seat, speeds: Speeds) -> Part {
+fn part(
+    role: Role,
+    show_as: Option<Device>,
+    robot: RobotSetup,
+    seat: Seat,
+    speeds: Speeds,
+) -> Part {
     match role {
         Role::Control => Part::Control(show_as.unwrap_or(Device::new(DeviceType::ROBOCLAW, 1))),
         Role::Server | Role::Robot => Part::Robot(robot, seat, speeds),
@@ -179,7 +185,11 @@ fn part(role: Role, show_as: Option<Device>, robot: Robot, seat: Seat, speeds: S
 }
 
 /// Speeds within the maximum of the robot.
-fn speeds(robot: &Robot, forward: Option<i32>, turn: Option<i32>) -> Result<Speeds, OptionsError> {
+fn speeds(
+    robot: &RobotSetup,
+    forward: Option<i32>,
+    turn: Option<i32>,
+) -> Result<Speeds, OptionsError> {
     // Casts from floating point saturate.
     let most = (robot.drive.max_wheel_m_s * 1000.0) as i32;
     let usual = Speeds::default();

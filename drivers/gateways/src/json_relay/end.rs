@@ -7,7 +7,7 @@ use std::time::Duration;
 use amber_proto::{ClientId as AmberClient, Device};
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::limits::MOTION_LIFE;
-use amber_robot::robot::{Robot, User};
+use amber_robot::robot::{RobotSetup, User};
 use amber_values::WheelSpeeds;
 
 use super::codec::{ClientId, Message, Role, Secret};
@@ -44,7 +44,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
     /// Amber's robot follows the commands of the server.
-    Robot(Robot, Seat, Speeds),
+    Robot(RobotSetup, Seat, Speeds),
     /// Amber's clients send commands through these emulated wheels.
     Control(Device),
 }

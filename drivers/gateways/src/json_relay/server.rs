@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use amber_robot::bucket::{Bucket, Buckets};
 use amber_robot::controls::Seat;
-use amber_robot::robot::{Robot, User};
+use amber_robot::robot::{RobotSetup, User};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -41,7 +41,7 @@ pub struct Settings {
     /// The address to listen on.
     pub listen: SocketAddr,
     /// The robot that follows the commands.
-    pub robot: Robot,
+    pub robot: RobotSetup,
     /// Whether several controls may drive at the same time.
     pub seat: Seat,
     pub speeds: Speeds,
@@ -63,7 +63,7 @@ pub struct Settings {
 
 impl Settings {
     /// The usual settings for this robot.
-    pub fn new(listen: SocketAddr, robot: Robot) -> Self {
+    pub fn new(listen: SocketAddr, robot: RobotSetup) -> Self {
         Self {
             listen,
             robot,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use amber_proto::Device;
 use amber_proto::gateway::Vehicle as VehicleStatus;
 use amber_robot::controls::Seat;
-use amber_robot::robot::{Robot, Topic, User};
+use amber_robot::robot::{RobotSetup, Topic, User};
 
 use super::codec::{self, BadPacket};
 use super::foreign::{Foreign, ForeignSettings};
@@ -22,7 +22,7 @@ pub struct Settings {
     /// The address of the interface to listen on.
     pub bind: IpAddr,
     /// Amber's robot.
-    pub robot: Robot,
+    pub robot: RobotSetup,
     /// Whether other programs may drive it at the same time.
     pub seat: Seat,
     /// Amber's robot as a vehicle.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::limits::{MOTION_LIFE, ORDER_RATE};
-use amber_robot::robot::{Measurement, Robot, User, UserOrder};
+use amber_robot::robot::{Measurement, RobotSetup, User, UserOrder};
 use amber_values::{ImuReading, MapPose, Target, WheelSpeeds};
 
 use super::codec::{
@@ -98,7 +98,7 @@ enum Lock {
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) settings: ShownSettings,
-    robot: Robot,
+    robot: RobotSetup,
     user: User,
     pose: Option<(Duration, MapPose)>,
     wheels: Option<(Duration, WheelSpeeds)>,
@@ -114,7 +114,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn new(settings: ShownSettings, robot: Robot, user: User) -> Self {
+    pub(super) fn new(settings: ShownSettings, robot: RobotSetup, user: User) -> Self {
         Self {
             settings,
             robot,

@@ -14,7 +14,9 @@ use amber_robot::controls::Seat;
 use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
-use amber_robot::robot::{Measurement, Robot, Topic, Trip, TripEnd, TripNews, User, UserOrder};
+use amber_robot::robot::{
+    Measurement, RobotSetup, Topic, Trip, TripEnd, TripNews, User, UserOrder,
+};
 use amber_values::LearnedLaser;
 use serde_json::Value;
 
@@ -66,7 +68,7 @@ pub struct Config {
     /// The page for browsers, and the origins whose pages may connect.
     pub page: Page,
     /// The robot that clients see.
-    pub robot: Robot,
+    pub robot: RobotSetup,
     /// Whether several clients may drive at the same time.
     pub seat: Seat,
     /// How long the scanner takes for one turn, if it does not say so itself.

@@ -9,7 +9,7 @@ use amber_navigation::kinematics::SkidSteer;
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType};
 use amber_robot::controls::Seat;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -158,7 +158,11 @@ impl RobotOptions {
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn checked(self, file: Self, shape: Option<&Shape>) -> Result<(Robot, Seat), OptionsError> {
+    pub fn checked(
+        self,
+        file: Self,
+        shape: Option<&Shape>,
+    ) -> Result<(RobotSetup, Seat), OptionsError> {
         let device = |own: Option<Device>, file: Option<Device>, usual| {
             own.or(file).unwrap_or(Device::new(usual, 0))
         };
@@ -170,7 +174,7 @@ impl RobotOptions {
         let usual_mm_s = fastest.map_or(MAX_MM_S, |fastest| fastest.min(MAX_MM_S));
         let max_mm_s = self.max_speed_mm_s.or(file.max_speed_mm_s);
         let max_mm_s = max_mm_s.unwrap_or(usual_mm_s);
-        let robot = Robot {
+        let robot = RobotSetup {
             wheels: device(self.wheels, file.wheels, DeviceType::ROBOCLAW),
             scanner: device(self.scanner, file.scanner, DeviceType::HOKUYO),
             location: device(self.location, file.location, DeviceType::LOCATION),

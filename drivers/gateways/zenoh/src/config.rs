@@ -10,7 +10,7 @@ use amber_gateways::shared::options::RobotOptions;
 use amber_proto::Device;
 use amber_proto::robot::Shape;
 use amber_robot::controls::Seat;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use serde::Deserialize;
 
 use crate::limits::{LEASE, MAX_OPERATORS, MAX_TO_OPERATOR, MAX_TO_ROBOT};
@@ -146,7 +146,7 @@ pub struct Tls {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Controls {
     /// The devices.
-    pub robot: Robot,
+    pub robot: RobotSetup,
     /// Whether several operators may drive at the same time.
     pub seat: Seat,
 }

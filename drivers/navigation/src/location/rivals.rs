@@ -9,8 +9,13 @@ use amber_map::{Point, Pose, wrap};
 
 use super::map::LocationMap;
 use super::refine::refine;
+use super::{Config, evenly};
 use crate::likelihood::{Verdict, verdict_of};
 
+/// So many beams tell how well a place fits.
+const BEAMS: usize = 120;
+/// So many fit it to the map.
+const FIT_BEAMS: usize = 60;
 /// The logarithm of the odds between two places whose scores differ by 1, for one view: as if a view
 /// had so many independent beams.
 const WEIGHT: f64 = 60.0;
@@ -40,15 +45,15 @@ const HOPELESS: f64 = 0.3;
 const SURE_SCANS: u32 = 3;
 
 /// A scan for all places.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct View<'a> {
     pub(super) map: &'a LocationMap,
     /// Some points of the scan, and fewer of them for fits.
-    pub(super) points: &'a [Point],
-    pub(super) few: &'a [Point],
+    points: Vec<Point>,
+    few: Vec<Point>,
     /// The position of the scanner.
-    pub(super) laser: Point,
-    pub(super) sigma_m: f64,
+    laser: Point,
+    sigma_m: f64,
 }
 
 /// A place where the robot may be.
@@ -82,9 +87,25 @@ impl Place {
     }
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    pub(super) fn new(map: &'a LocationMap, config: &Config, points: &[Point]) -> Self {
+        Self {
+            map,
+            points: evenly(points, BEAMS),
+            few: evenly(points, FIT_BEAMS),
+            laser: config.mount.at,
+            sigma_m: config.sharp.sigma_m,
+        }
+    }
+
     pub(super) fn verdict(&self, pose: Pose) -> Verdict {
-        verdict_of(&self.map.field, pose, self.laser, self.points, self.sigma_m)
+        verdict_of(
+            &self.map.field,
+            pose,
+            self.laser,
+            &self.points,
+            self.sigma_m,
+        )
     }
 
     fn score(&self, pose: Pose) -> f64 {
@@ -96,7 +117,7 @@ impl View<'_> {
 
     /// The pose fitted to the scan, and its score.
     fn fit(&self, start: Pose) -> (Pose, f64) {
-        let fit = refine(&self.map.field, start, self.few, self.sigma_m);
+        let fit = refine(&self.map.field, start, &self.few, self.sigma_m);
         let fitted = fit.map_or(start, |fit| fit.pose);
         let way = fitted.at.minus(start.at).length();
         let turn = wrap(fitted.heading - start.heading).abs();

@@ -15,10 +15,6 @@ use super::sweep::{self, Sweep, best_of};
 use super::{Cluster, Estimate, Hint, Location, UNDECIDED_QUALITY, diagonal, evenly};
 use crate::scan::{Beam, Scan};
 
-/// So many beams tell how well a place fits.
-const BEAMS: usize = 120;
-/// So many fit it to the map.
-const FIT_BEAMS: usize = 60;
 /// The number of poses that an update tries while the pose is unknown, and while it is doubted.
 const SEARCHED: usize = 20_000;
 const SEARCHED_IN_DOUBT: usize = 5_000;
@@ -143,15 +139,7 @@ impl Location {
     /// How well the known pose explains a scan, and whether another one does it so much better that this
     /// one is given up. `motion` is that since the last scan.
     pub(super) fn doubt(&mut self, pose: Pose, motion: Pose, points: &[Point]) {
-        let some = evenly(points, BEAMS);
-        let fit = evenly(points, FIT_BEAMS);
-        let view = View {
-            map: &self.map,
-            points: &some,
-            few: &fit,
-            laser: self.config.mount.at,
-            sigma_m: self.config.sharp.sigma_m,
-        };
+        let view = View::new(&self.map, &self.config, points);
         let verdict = view.verdict(pose);
         let doubts = &mut self.doubts;
         doubts.score += SPEED * (verdict.score() - doubts.score);
@@ -181,16 +169,8 @@ impl Location {
         let since = self.filter_time.unwrap_or(time);
         let motion = self.odometry.motion(since, time).pose;
         self.filter_time = Some(time);
-        let some = evenly(points, BEAMS);
         let few = evenly(points, sweep::BEAMS);
-        let fit = evenly(points, FIT_BEAMS);
-        let view = View {
-            map: &self.map,
-            points: &some,
-            few: &fit,
-            laser: self.config.mount.at,
-            sigma_m: self.config.sharp.sigma_m,
-        };
+        let view = View::new(&self.map, &self.config, points);
         let doubts = &mut self.doubts;
         doubts.rivals.follow(motion, &view);
         let measured = std::mem::take(&mut doubts.measured);

@@ -12,15 +12,15 @@ use crate::world::find_start;
 const MS: Duration = Duration::from_millis(1);
 const NOTHING: [u8; 0] = [];
 
-fn robot() -> Robot {
+fn robot() -> RobotTwin {
     robot_with(1)
 }
 
-fn robot_with(seed: u64) -> Robot {
+fn robot_with(seed: u64) -> RobotTwin {
     let map = Map::flat();
     let start = find_start(&map.walls, &map.robots).unwrap();
     let ceiling = Ceiling::over(&map);
-    Robot::new(Config {
+    RobotTwin::new(Config {
         walls: map.walls,
         start,
         seed,
@@ -32,31 +32,31 @@ fn robot_with(seed: u64) -> Robot {
 }
 
 /// A robot with only these devices.
-fn robot_of(devices: &[Device]) -> Robot {
+fn robot_of(devices: &[Device]) -> RobotTwin {
     let mut robot = robot();
     robot.twins.retain(|(device, _)| devices.contains(device));
     robot
 }
 
-fn scans(robot: &Robot) -> u64 {
+fn scans(robot: &RobotTwin) -> u64 {
     let mut state = SimulationState::default();
     robot.show(&mut state);
     state.scans
 }
 
-fn exchange(robot: &mut Robot, now: Duration, device: Device, bytes: &[u8]) -> Vec<u8> {
+fn exchange(robot: &mut RobotTwin, now: Duration, device: Device, bytes: &[u8]) -> Vec<u8> {
     robot.advance(now);
     robot.handle_bytes(now, device, bytes);
     sent(robot, now, device)
 }
 
-fn sent(robot: &mut Robot, now: Duration, device: Device) -> Vec<u8> {
+fn sent(robot: &mut RobotTwin, now: Duration, device: Device) -> Vec<u8> {
     std::iter::from_fn(|| robot.poll_output(now, device))
         .flatten()
         .collect()
 }
 
-fn drive(robot: &mut Robot, now: Duration, qpps: i32) {
+fn drive(robot: &mut RobotTwin, now: Duration, qpps: i32) {
     for address in [0x81, 0x80] {
         let speed = qpps.to_be_bytes();
         let mut packet = [&[address, 37], speed.as_slice(), &speed].concat();
@@ -161,7 +161,7 @@ fn the_same_seed_gives_the_same_robot() {
 #[test]
 fn an_unplugged_device_is_silent_and_a_scanner_loses_its_settings() {
     let mut robot = robot_of(&[roboclaw::DEVICE, hokuyo::DEVICE]);
-    let bm = |robot: &mut Robot, ms| exchange(robot, MS * ms, hokuyo::DEVICE, b"BM\n");
+    let bm = |robot: &mut RobotTwin, ms| exchange(robot, MS * ms, hokuyo::DEVICE, b"BM\n");
     assert_eq!(bm(&mut robot, 100), b"BM\n00P\n\n");
     assert_eq!(bm(&mut robot, 200), b"BM\n02R\n\n");
     let unplug = Fault::Unplug(hokuyo::DEVICE);
@@ -193,7 +193,8 @@ fn motors_keep_turning_when_unplugged() {
 #[test]
 fn faults_change_the_replies() {
     let mut robot = robot();
-    let status = |robot: &mut Robot, ms| exchange(robot, MS * ms, roboclaw::DEVICE, &[0x80, 90]);
+    let status =
+        |robot: &mut RobotTwin, ms| exchange(robot, MS * ms, roboclaw::DEVICE, &[0x80, 90]);
     let fine = status(&mut robot, 100);
     robot.begin(MS * 200, Fault::LowBattery, None);
     assert_eq!(status(&mut robot, 200)[..4], [0, 8, 0, 0]);
@@ -251,7 +252,7 @@ fn faults_have_names() {
 }
 
 /// Reads the three raw values of a chip on the board, from its first data register.
-fn sensed(robot: &mut Robot, now: Duration, address: u8, register: u8) -> Option<[f64; 3]> {
+fn sensed(robot: &mut RobotTwin, now: Duration, address: u8, register: u8) -> Option<[f64; 3]> {
     robot.advance(now);
     let transfer = Transfer {
         address,
@@ -267,7 +268,7 @@ fn sensed(robot: &mut Robot, now: Duration, address: u8, register: u8) -> Option
     }
 }
 
-fn set_up_ninedof(robot: &mut Robot, now: Duration) {
+fn set_up_ninedof(robot: &mut RobotTwin, now: Duration) {
     robot.advance(now);
     for (address, written) in [
         (0x19, [0x20, 0x77]),
@@ -337,7 +338,7 @@ fn an_unplugged_board_does_not_answer_and_loses_its_settings() {
 #[test]
 fn acceleration_and_turns_are_measured_as_on_a_real_robot() {
     let mut robot = robot();
-    let motion = |robot: &Robot| Motion::of(robot.world(), robot.world().now());
+    let motion = |robot: &RobotTwin| Motion::of(robot.world(), robot.world().now());
     drive(&mut robot, MS * 1000, 1484);
     robot.advance(MS * 1080);
     let [right, ahead, up] = motion(&robot).specific_force_g;

@@ -3,7 +3,7 @@
 use amber_driver::proto::SynNum;
 use amber_map::{Map, MapPose};
 use amber_sim::ceiling::Ceiling;
-use amber_sim::robot::{self, Fault, Robot};
+use amber_sim::robot::{self, Fault, RobotTwin};
 use amber_sim::stargazer as sim;
 use amber_sim::{Devices, roboclaw};
 
@@ -17,7 +17,7 @@ const DEVICE: robot::Device = sim::DEVICE;
 /// The logic, a robot and a clock.
 struct Bench {
     logic: MarkerLogic,
-    robot: Robot,
+    robot: RobotTwin,
     begin: Instant,
     now: Duration,
     is_open: bool,
@@ -42,7 +42,7 @@ impl Bench {
         let map = Map::flat();
         let ceiling = Ceiling::over(&map);
         let markers = toml::from_str(&ceiling.file()).unwrap();
-        let mut robot = Robot::new(robot::Config {
+        let mut robot = RobotTwin::new(robot::Config {
             walls: map.walls,
             start: MapPose::new(3.0, 2.6, 0.0).into(),
             seed: 1,

@@ -21,7 +21,7 @@ use amber_gateways::shared::clock::Now;
 use amber_gateways::shared::machine::{Datagram, Output, Outputs, Socket};
 use amber_navigation::kinematics::SkidSteer;
 use amber_proto::Device;
-use amber_robot::robot::{Robot, UserOrder};
+use amber_robot::robot::{RobotSetup, UserOrder};
 use amber_values::WheelSpeeds;
 
 use crate::Input;
@@ -99,7 +99,7 @@ pub(super) fn json_relay(data: &[u8]) {
 /// within their size, and all wheels stop at the end.
 pub(super) fn galileo(data: &[u8]) {
     let mut input = Input(data);
-    let robot = Robot::with(SkidSteer::default());
+    let robot = RobotSetup::with(SkidSteer::default());
     let mut last = 0_u32;
     let ids = move || {
         last += 1;
@@ -171,7 +171,7 @@ pub(super) fn galileo_proxy(data: &[u8]) {
             max_sessions: 2,
             max_sessions_per_ip: 1,
         },
-        robots: vec![proxy::Robot {
+        robots: vec![proxy::ProxiedRobot {
             id: "7c9ebd3a".to_owned(),
             host: robot.ip(),
             ports: vec![robot.port()],

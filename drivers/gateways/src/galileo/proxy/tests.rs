@@ -41,7 +41,7 @@ impl World {
         let mut config = Config {
             listen: address("0.0.0.0:10427"),
             door: Door::default(),
-            robots: vec![Robot {
+            robots: vec![ProxiedRobot {
                 id: "7C9EBD3A0123456789abcdef".into(),
                 host: address(ROBOT).ip(),
                 ports: vec![3547],

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use amber_proto::Device;
 use amber_robot::controls::Seat;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use ipnet::IpNet;
 
 use crate::galileo::doorkeeper::Door;
@@ -18,7 +18,7 @@ pub struct Config {
     /// The conditions for a session.
     pub door: Door,
     /// The robot that sessions use.
-    pub robot: Robot,
+    pub robot: RobotSetup,
     /// Whether several of them may drive at the same time.
     pub seat: Seat,
     /// Networks whose addresses cannot be forged from outside: their clients may get data before
@@ -33,7 +33,7 @@ pub struct Config {
 impl Config {
     /// The usual settings for a robot: listens on this machine only, without a token.
     #[must_use]
-    pub fn new(robot: Robot) -> Self {
+    pub fn new(robot: RobotSetup) -> Self {
         let private = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
         let private = private.iter().filter_map(|it| it.parse::<IpNet>().ok());
         let mut local = crate::shared::options::loopback();

@@ -17,7 +17,7 @@ use amber_client::Client;
 use amber_client::values::MapPose;
 use amber_proto::Device;
 use amber_proto::mediator::Driver;
-use amber_robot::robot::{Robot, Trip, TripNews};
+use amber_robot::robot::{RobotSetup, Trip, TripNews};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use zenoh::Session;
@@ -205,7 +205,7 @@ impl Shared {
             .await;
     }
 
-    fn devices(&self) -> &Robot {
+    fn devices(&self) -> &RobotSetup {
         &self.robot.controls.robot
     }
 }

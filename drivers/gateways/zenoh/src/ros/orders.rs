@@ -8,7 +8,7 @@ use std::time::Duration;
 use amber_navigation::kinematics::Twist as Motion;
 use amber_proto::{Device, DeviceMessage, drive_to_point, location, mapping, roboclaw};
 use amber_robot::maps;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use amber_ros2::attachment::{AttachmentError, Gid};
 use amber_ros2::messages::{
     PoseStamped, PoseWithCovarianceStamped, SaveMapRequest, Twist, TwistStamped,
@@ -80,7 +80,7 @@ pub enum Dropped {
 #[derive(Debug)]
 pub struct Inbox {
     wish: Wish,
-    robot: Robot,
+    robot: RobotSetup,
     config: RosConfig,
     /// The publisher of the last message, and its number, with `rmw_zenoh`.
     last: Option<(Gid, i64)>,
@@ -146,7 +146,7 @@ impl Dropped {
 impl Inbox {
     /// Nothing has arrived.
     #[must_use]
-    pub fn new(wish: Wish, robot: Robot, config: RosConfig) -> Self {
+    pub fn new(wish: Wish, robot: RobotSetup, config: RosConfig) -> Self {
         Self {
             wish,
             robot,
@@ -267,7 +267,7 @@ impl Inbox {
 
 /// The message that saves the map that is being made, under the name in a request.
 #[must_use]
-pub fn save_map(robot: &Robot, request: &SaveMapRequest) -> Command {
+pub fn save_map(robot: &RobotSetup, request: &SaveMapRequest) -> Command {
     let mut message = mapping::DriverMsg::data();
     // The answer is asked for: the number is that of the client that asks.
     message.syn_num = Some(1);
@@ -299,7 +299,7 @@ pub fn saved(answer: Bytes) -> Result<(), String> {
 
 /// The messages that stop the robot: its targets, and its wheels.
 #[must_use]
-pub fn stop(robot: &Robot) -> [Command; 2] {
+pub fn stop(robot: &RobotSetup) -> [Command; 2] {
     [
         Command {
             device: robot.targets,

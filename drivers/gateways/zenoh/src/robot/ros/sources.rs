@@ -13,7 +13,7 @@ use amber_proto::location::Quality;
 use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
 use amber_robot::maps;
-use amber_robot::robot::Robot;
+use amber_robot::robot::RobotSetup;
 use amber_ros2::messages::TfMessage;
 use amber_scene::mount;
 use tokio::time::{interval, sleep};
@@ -83,7 +83,7 @@ impl Source {
         topics.iter().copied().collect()
     }
 
-    pub(super) fn device(self, robot: &Robot) -> Device {
+    pub(super) fn device(self, robot: &RobotSetup) -> Device {
         match self {
             Self::Scanner => robot.scanner,
             Self::Wheels => robot.wheels,

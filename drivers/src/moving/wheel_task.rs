@@ -34,8 +34,8 @@ const VALIDITY: Duration = Duration::from_millis(300);
 /// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
 
-/// The robot, as its driver sees it.
-pub(crate) struct Robot<P> {
+/// The wheels, driven as the pilot decides.
+pub(crate) struct WheelTask<P> {
     pilot: P,
     setup: Setup,
     sources: Sources,
@@ -59,7 +59,7 @@ enum Ending {
     Stopped,
 }
 
-impl<P: Pilot> Robot<P> {
+impl<P: Pilot> WheelTask<P> {
     /// Starts to follow the other devices, over its own link unless the setup names a mediator.
     pub(crate) fn new(pilot: P, setup: Setup, link: &P::Link) -> Self {
         let started = now();
@@ -147,7 +147,7 @@ impl<P: Pilot> Robot<P> {
     }
 }
 
-impl<P: Pilot> Owner for Robot<P> {
+impl<P: Pilot> Owner for WheelTask<P> {
     type Request = P::Request;
     type Message = P::Message;
     type Link = P::Link;
