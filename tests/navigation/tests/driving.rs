@@ -230,6 +230,26 @@ fn a_door_that_closes_ahead_costs_one_room_only() {
     );
 }
 
+#[test]
+fn a_door_that_closes_behind_costs_no_contact() {
+    let flat = Map::flat();
+    let door = Door {
+        at: flat.gates[0],
+        closes: Closes::Behind,
+        opens: None,
+    };
+    let run = Errand::new(&flat.faces(), flat.robots[0], &targets(&routes::FLAT))
+        .located()
+        .with(Incident::Door(door))
+        .run(0);
+    // The robot once drove back along its way, which led into the door, and did so for each target.
+    assert_eq!(
+        (run.visited, run.skipped, run.contacts),
+        (1, routes::FLAT.len() - 1, 0),
+        "{run:?}"
+    );
+}
+
 /// A room with a dead end of 0.45 m x 1.2 m, where the robot cannot turn: its corners need 0.5 m.
 fn dead_end() -> Vec<Segment> {
     let corners = [

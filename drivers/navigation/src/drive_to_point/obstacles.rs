@@ -15,6 +15,8 @@ const OBSTACLE_MEMORY: Duration = Duration::from_secs(20);
 const OBSTACLE_CELL_M: f64 = 0.05;
 /// ...and at most so many: the edge of a room of 5 m x 5 m.
 const MAX_OBSTACLES: usize = 400;
+/// The laser still sees an obstacle that it has seen this short a time ago.
+const STILL_SEEN: Duration = Duration::from_millis(400);
 /// Obstacles farther away are not used: the pose error turns them into phantoms.
 const OBSTACLE_RANGE_M: f64 = 1.5;
 /// An obstacle counts when so many scans have seen it.
@@ -80,6 +82,12 @@ impl DriveToPoint {
             place.left_m.abs() < PATH_MARGIN_M
         });
         self.obstacles_ahead = is_ahead;
+    }
+
+    /// Keeps the obstacles that the laser still sees. The others may have gone away.
+    pub(super) fn forget_unseen_obstacles(&mut self, now: Duration) {
+        let is_seen = |it: &Obstacle| now.saturating_sub(it.seen) <= STILL_SEEN;
+        self.obstacles.retain(is_seen);
     }
 
     /// Where the laser does not look, the walls of the map count. What the laser has seen of them

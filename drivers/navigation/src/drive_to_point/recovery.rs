@@ -21,7 +21,7 @@ const BLOCKED_TIME: Duration = Duration::from_millis(500);
 const WRIGGLE_TIME: Duration = Duration::from_secs(3);
 /// ...and at most so often.
 const MAX_WRIGGLES: u32 = 2;
-/// The last wait is longer by this factor.
+/// The last waits are longer by this factor.
 const LAST_WAIT: u32 = 2;
 /// The robot drives back at most so often on its way to a target.
 const MAX_RETREATS: u32 = 5;
@@ -50,7 +50,8 @@ pub(super) struct Retreat {
 }
 
 impl DriveToPoint {
-    /// The robot does not get on: it plans around, then drives back, then waits, then gives up.
+    /// The robot does not get on: it plans around, then drives back if it has no room, then waits, then
+    /// gives up.
     pub(super) fn fail(&mut self, now: Duration, target: Target) {
         self.attempts += 1;
         self.follower = None;
@@ -58,9 +59,10 @@ impl DriveToPoint {
         self.progress = (now, 0.0);
         match self.attempts {
             1 => {}
-            2 | 4 => self.retreat(now, target),
-            3 | 5 => {
-                let times = if self.attempts == 3 { 1 } else { LAST_WAIT };
+            // Where it can turn, a way back gains nothing, and may lead to what stops it.
+            2 | 4 if !self.has_room(now) => self.retreat(now, target),
+            2..=5 => {
+                let times = if self.attempts <= 3 { 1 } else { LAST_WAIT };
                 self.recovery = Some(Recovery::Wait {
                     until: now + self.config.wait_time * times,
                 });
@@ -76,6 +78,11 @@ impl DriveToPoint {
         self.blocked_since = None;
         self.progress = (now, 0.0);
         self.retreat(now, target);
+    }
+
+    /// Whether it can turn on the spot.
+    fn has_room(&self, now: Duration) -> bool {
+        self.monitor.turn_room_m(now, PI) >= ROOM_M
     }
 
     fn retreat(&mut self, now: Duration, target: Target) {
@@ -112,8 +119,7 @@ impl DriveToPoint {
                 if now < until {
                     return Some((State::Waiting, Twist::STOP));
                 }
-                // The next scan shows whether the obstacles are still there.
-                self.obstacles.clear();
+                self.forget_unseen_obstacles(now);
             }
         }
         self.recovery = None;
@@ -125,8 +131,7 @@ impl DriveToPoint {
         let robot = self.monitor.odometry().pose_at(now);
         let way_m = robot.at.minus(retreat.from).length();
         let is_far = way_m >= self.config.back_up_m;
-        let has_room = || self.monitor.turn_room_m(now, PI) >= ROOM_M;
-        if now >= retreat.until || is_far && has_room() {
+        if now >= retreat.until || is_far && self.has_room(now) {
             return None;
         }
         if let Some(twist) = self.wriggle(now, retreat) {
