@@ -497,7 +497,7 @@ impl DriveToPoint {
                     }
                     Err(_) => {
                         // An obstacle closes the way. It may go away.
-                        self.fail(now, target);
+                        self.fail_to_plan(now, target);
                         continue;
                     }
                 }

@@ -50,17 +50,25 @@ pub(super) struct Retreat {
 }
 
 impl DriveToPoint {
-    /// The robot does not get on: it plans around, then drives back if it has no room, then waits, then
-    /// gives up.
+    /// The robot does not get on: it plans around, then drives back, then waits, then gives up.
     pub(super) fn fail(&mut self, now: Duration, target: Target) {
+        self.retry(now, target, true);
+    }
+
+    /// Obstacles close the way. Where the robot can turn, it waits: a way back gains nothing, and may
+    /// lead to what closes the way.
+    pub(super) fn fail_to_plan(&mut self, now: Duration, target: Target) {
+        self.retry(now, target, !self.has_room(now));
+    }
+
+    fn retry(&mut self, now: Duration, target: Target, drives_back: bool) {
         self.attempts += 1;
         self.follower = None;
         self.blocked_since = None;
         self.progress = (now, 0.0);
         match self.attempts {
             1 => {}
-            // Where it can turn, a way back gains nothing, and may lead to what stops it.
-            2 | 4 if !self.has_room(now) => self.retreat(now, target),
+            2 | 4 if drives_back => self.retreat(now, target),
             2..=5 => {
                 let times = if self.attempts <= 3 { 1 } else { LAST_WAIT };
                 self.recovery = Some(Recovery::Wait {
