@@ -49,7 +49,7 @@ pub(crate) enum PortEvent<'a> {
     Failed(&'a str),
     /// Bytes from the device.
     Bytes(&'a [u8]),
-    /// A timer has expired.
+    /// A timer may have expired.
     Timeout,
     /// The driver ends.
     ShutDown,
@@ -121,11 +121,17 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
     async fn wait(&mut self) {
         let due = self.logic.wake_at();
         tokio::select! {
+            // On a busy machine, this task runs late: a device that has answered is not silent.
+            biased;
             read = self.port.read(&mut self.buffer) => match read {
                 Ok(length) => self.logic.handle(now(), PortEvent::Bytes(&self.buffer[..length])),
                 Err(problem) => self.logic.handle(now(), PortEvent::Failed(&problem)),
             },
-            () = until(due) => self.logic.handle(now(), PortEvent::Timeout),
+            () = until(due) => {}
+        }
+        // A device that always sends holds no timer up.
+        if due.is_some_and(|due| now() >= due) {
+            self.logic.handle(now(), PortEvent::Timeout);
         }
     }
 
@@ -150,5 +156,78 @@ pub(crate) fn say(note: &impl fmt::Display, is_warning: bool) {
     match is_warning {
         true => tracing::warn!("{note}"),
         false => tracing::info!("{note}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use amber_driver::devices::hokuyo::HokuyoLink;
+    use amber_proto::hokuyo::DriverMsg;
+    use tokio::io::{AsyncWriteExt, DuplexStream};
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::connection::Connection;
+
+    /// Notes what happens, and wants to be woken at a time.
+    struct Notes {
+        due: Instant,
+        events: Vec<&'static str>,
+    }
+
+    impl StreamLogic for Notes {
+        type Request = ();
+        type Message = DriverMsg;
+        type Link = HokuyoLink;
+
+        fn request(&mut self, _now: Instant, _link: &HokuyoLink, _request: ()) {}
+
+        fn handle(&mut self, _now: Instant, event: PortEvent<'_>) {
+            self.events.push(match event {
+                PortEvent::Bytes(_) => "bytes",
+                PortEvent::Timeout => "timeout",
+                _ => "other",
+            });
+        }
+
+        fn next(&mut self, _now: Instant, _link: &HokuyoLink) -> Next<PortAction> {
+            Next::Wait
+        }
+
+        fn wake_at(&self) -> Option<Instant> {
+            Some(self.due)
+        }
+
+        fn trouble(&self) -> Option<&str> {
+            None
+        }
+
+        fn counters(&self) -> String {
+            String::new()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_counts_before_a_timer_that_expired_meanwhile() {
+        // The order was once a matter of chance.
+        for _ in 0..50 {
+            let (mut device, near) = tokio::io::duplex(64);
+            let mut near = Some(near);
+            let connect = move || -> io::Result<Box<dyn Connection>> {
+                let near: DuplexStream = near.take().ok_or(io::ErrorKind::NotFound)?;
+                Ok(Box::new(near))
+            };
+            let due = now() + Duration::from_millis(300);
+            let events = Vec::new();
+            let mut owner = StreamDevice::new(Notes { due, events }, connect);
+            owner.perform(PortAction::Open).await;
+            device.write_all(b"scan").await.unwrap();
+            advance(Duration::from_secs(1)).await;
+            owner.wait().await;
+            assert_eq!(owner.logic.events, ["other", "bytes", "timeout"]);
+        }
     }
 }
