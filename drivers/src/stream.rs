@@ -164,8 +164,7 @@ mod tests {
     use std::io;
     use std::time::Duration;
 
-    use amber_driver::devices::hokuyo::HokuyoLink;
-    use amber_proto::hokuyo::DriverMsg;
+    use amber_driver::devices::hokuyo::{DriverMsg, HokuyoLink};
     use tokio::io::{AsyncWriteExt, DuplexStream};
     use tokio::time::advance;
 
