@@ -107,6 +107,9 @@ impl State {
     pub fn scan(&self, mount: &Part<Mounting>) -> Part<Vec<Place>> {
         self.scanned.part.clone()?;
         let mount = mount.clone()?;
+        if (self.located.part.as_ref()).is_ok_and(|it| !it.is_decided()) {
+            return Err("the position of the robot is undecided".into());
+        }
         let last = self.track.last();
         let (scan, pose) = last.ok_or("the position of the robot is unknown")?;
         Ok(scan_places(scan, pose, mount))
@@ -158,6 +161,13 @@ mod tests {
         state.take_located(Ok(located.clone()));
         assert_eq!(state.scene(&mount).scan, Ok(vec![(2.0, 2.0)]));
         assert_eq!(state.scene(&lost()).scan, lost());
+        // Around a guess, it would look as if the robot were there.
+        let mut guess = located.clone();
+        guess.pose.quality = 0.1;
+        guess.quality = Some(Default::default());
+        state.take_located(Ok(guess));
+        let why = state.scene(&mount).scan.unwrap_err();
+        assert!(why.contains("undecided"), "{why}");
         // The driver was restarted.
         state.take_located(lost());
         state.take_located(lost());

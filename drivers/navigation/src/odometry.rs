@@ -13,9 +13,10 @@ use amber_map::Pose;
 
 use crate::kinematics::{SkidSteer, Twist, Wheels};
 
-/// How long samples are remembered: longer than a scan takes and waits.
-const MEMORY: Duration = Duration::from_secs(3);
-/// The maximum number of remembered samples: 1 kHz for [`MEMORY`].
+/// How long samples are remembered: longer than from one scan to the next in a log that somebody has thinned
+/// out.
+pub const MEMORY: Duration = Duration::from_secs(10);
+/// The maximum number of remembered samples: 300 Hz for [`MEMORY`].
 const MAX_SAMPLES: usize = 3_000;
 /// The longest time for which one sample holds. Then the motion is unknown and counts as none.
 const HOLD: Duration = Duration::from_millis(500);

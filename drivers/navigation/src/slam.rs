@@ -471,7 +471,7 @@ impl Slam {
             reach_m: SEARCH_M,
             reach_rad: SEARCH_RAD,
         };
-        let found = Tables::new(&self.local).and_then(|tables| tables.search(surfaces, &window));
+        let found = Tables::new(&self.local, window.pose.at).search(surfaces, &window);
         let searched = found.and_then(|found| self.local.align(surfaces, found.pose, None));
         let best = [aligned, searched]
             .into_iter()

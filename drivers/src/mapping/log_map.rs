@@ -7,6 +7,7 @@ use amber_driver::devices::mapping::{Progress, SavedMap, StartMap};
 use amber_map::tiles::Tiles;
 use amber_map::{Occupancy, Pose};
 use amber_navigation::kinematics::{Twist, Wheels};
+use amber_navigation::odometry::MEMORY;
 use amber_navigation::scan;
 use amber_navigation::slam::recording::Recording;
 use amber_proto::robot::Shape;
@@ -25,6 +26,8 @@ use crate::sources::RobotClock;
 const BEFORE: Duration = Duration::from_secs(10);
 /// From one odometry pose to the next one, the speed is the same. It begins this long after the former.
 const NEXT: Duration = Duration::from_micros(1);
+/// It is noted this often: one sample of the speed holds for a short time only.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// A map that grows from a recorded drive.
 #[derive(Debug)]
@@ -143,9 +146,13 @@ impl LogMap {
             self.board.invalid_speeds += 1;
             return;
         }
-        for time in [before + NEXT, time] {
-            self.recording.handle_wheels(time, wheels);
+        // What happened before is forgotten in any case.
+        let mut noted = (before + NEXT).max(time.saturating_sub(MEMORY));
+        while noted < time {
+            self.recording.handle_wheels(noted, wheels);
+            noted += AGAIN;
         }
+        self.recording.handle_wheels(time, wheels);
     }
 
     /// How far the map is. Its time is that of the drive.
@@ -304,6 +311,26 @@ mod tests {
         });
         // Before the second pose, nothing is known of the motion.
         let _ = check(map, 199);
+    }
+
+    #[test]
+    fn a_log_with_one_scan_each_four_seconds_does_as_well() {
+        let walls = Walls::new(Map::flat().faces());
+        let mut map = LogMap::new(&settings(), None).unwrap();
+        turn(|ms, robot| {
+            if ms % 4000 == 0 {
+                map.handle_odometry(at(ms), robot);
+                map.handle_scan(at(ms), &scan(&walls, robot, ms));
+            }
+        });
+        // The robot has turned by 72 degrees from one scan to the next. One sample of its speed once
+        // held for half a second, and then nothing was known of its motion.
+        let counters = map.recording.progress().counters;
+        assert_eq!((counters.scans, counters.unmatched), (5, 0));
+        let (_, last) = map.odometry.unwrap();
+        let turned = map.report.pose.unwrap().pose.heading;
+        let error = amber_map::wrap(turned - (last.heading - START.heading));
+        assert!(error.abs() < 0.05, "{turned} {last:?}");
     }
 
     #[test]

@@ -18,6 +18,7 @@
 pub mod avoid;
 mod by_hand;
 pub mod clutter;
+pub mod corridor;
 mod course;
 pub mod exploring;
 mod floor;

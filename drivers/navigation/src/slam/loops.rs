@@ -161,7 +161,7 @@ impl Task {
             reach_m: (DRIFT_M + DRIFT_PER_M * way_m).min(MAX_DRIFT_M),
             reach_rad: (DRIFT_RAD + DRIFT_RAD_PER_M * way_m).min(MAX_DRIFT_RAD),
         };
-        let found = Tables::new(&reference)?.search(scan, &window)?;
+        let found = Tables::new(&reference, window.pose.at).search(scan, &window)?;
         if found.second > MAX_SECOND * found.score {
             return None;
         }

@@ -26,8 +26,9 @@ const SECTORS: usize = 8;
 const STEP_RAD: f64 = 0.02;
 /// The number of surfaces of the scan that are looked at.
 const MAX_SURFACES: usize = 100;
-/// A larger table is refused.
-const MAX_CELLS: f64 = 4e6;
+/// What is farther away along x or y is not looked at: a step of the heading moves it by more than a wall is
+/// wide, and the tables would become large.
+const REACH_M: f64 = 9.5;
 /// Poses that are this far apart are two answers.
 const APART_M: f64 = 0.25;
 const APART_RAD: f64 = 0.25;
@@ -53,7 +54,7 @@ pub struct Found {
     pub second: f64,
 }
 
-/// Tables for a reference.
+/// Tables for a part of a reference.
 #[derive(Clone, Debug)]
 pub struct Tables {
     low: Point,
@@ -66,19 +67,19 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Computes the tables. `None` if the area is too large.
+    /// Computes the tables for the surroundings of a place.
     #[must_use]
-    pub fn new(reference: &Reference) -> Option<Self> {
-        let (low, high) = bounds(reference.surfaces().iter().map(|surface| surface.at));
+    pub fn new(reference: &Reference, place: Point) -> Self {
+        let near: Vec<&Surface> = (reference.surfaces().iter())
+            .filter(|surface| is_near(surface.at.minus(place)))
+            .collect();
+        let (low, high) = bounds(near.iter().map(|surface| surface.at));
         let border_m = (BLUR_CELLS + 1) as f64 * CELL_M;
         let border = Point::new(border_m, border_m);
         let (low, high) = (low.minus(border), high.plus(border));
         let count = |length_m: f64| (length_m / CELL_M / COARSE as f64).ceil() as usize;
         let (coarse_columns, coarse_rows) = (count(high.x - low.x), count(high.y - low.y));
         let (columns, rows) = (coarse_columns * COARSE, coarse_rows * COARSE);
-        if (columns * rows * SECTORS) as f64 > MAX_CELLS {
-            return None;
-        }
         let mut new = Self {
             low,
             columns,
@@ -88,11 +89,11 @@ impl Tables {
             fine: vec![0; columns * rows * SECTORS],
             coarse: vec![0; coarse_columns * coarse_rows * SECTORS],
         };
-        for surface in reference.surfaces() {
+        for surface in near {
             new.draw(surface);
         }
         new.reduce();
-        Some(new)
+        new
     }
 
     fn draw(&mut self, surface: &Surface) {
@@ -142,13 +143,12 @@ impl Tables {
         }
     }
 
-    /// The best pose in a window.
+    /// The best pose in a window. `None` if the scan sees nothing near.
     #[must_use]
     pub fn search(&self, scan: &[Surface], window: &Window) -> Option<Found> {
-        let some: Vec<&Surface> = scan
-            .iter()
-            .step_by(scan.len().div_ceil(MAX_SURFACES).max(1))
-            .collect();
+        let near = || scan.iter().filter(|surface| is_near(surface.at));
+        let step = near().count().div_ceil(MAX_SURFACES).max(1);
+        let some: Vec<&Surface> = near().step_by(step).collect();
         if some.is_empty() {
             return None;
         }
@@ -254,6 +254,10 @@ impl Tables {
         }
         sum
     }
+}
+
+fn is_near(way: Point) -> bool {
+    way.x.abs().max(way.y.abs()) <= REACH_M
 }
 
 fn is_apart(a: Pose, b: Pose) -> bool {

@@ -82,7 +82,7 @@ fn a_search_finds_a_pose_far_off_or_says_that_several_fit() {
             reach_m: 0.6,
             reach_rad: 0.4,
         };
-        let tables = Tables::new(&reference).unwrap();
+        let tables = Tables::new(&reference, Point::default());
         let found = tables.search(&scan, &window).unwrap();
         let error_m = found.pose.at.minus(motion.at).length();
         let is_right = error_m < 0.08 && (found.pose.heading - motion.heading).abs() < 0.04;
@@ -92,6 +92,56 @@ fn a_search_finds_a_pose_far_off_or_says_that_several_fit() {
             "{case}: {error_m} {found:?} {motion:?}"
         );
     }
+}
+
+/// The tables for the whole hall would be too large. They once were refused, and no loop was closed.
+#[test]
+fn a_laser_that_sees_far_finds_its_pose_in_a_large_hall() {
+    let corners = [
+        (0.0, 0.0),
+        (60.0, 0.0),
+        (60.0, 40.0),
+        (0.0, 40.0),
+        (0.0, 0.0),
+    ];
+    let corner = |(x, y)| Point::new(x, y);
+    let mut walls: Vec<Segment> = (corners.windows(2))
+        .map(|pair| Segment {
+            from: corner(pair[0]),
+            to: corner(pair[1]),
+        })
+        .collect();
+    walls.push(Segment {
+        from: Point::new(9.0, 6.0),
+        to: Point::new(11.0, 7.0),
+    });
+    let walls = Walls::new(walls);
+    let seen = |pose: Pose| {
+        let ends = (0..1440).filter_map(|index| {
+            let angle = (f64::from(index) * 0.25 - 180.0).to_radians();
+            let distance_m = walls.cast(pose.at, pose.heading + angle, 80.0)?;
+            Some(Point::new(distance_m, 0.0).turned(angle))
+        });
+        surfaces_of(&ends.collect::<Vec<_>>(), Point::default())
+    };
+    let (from, motion) = (Pose::new(6.0, 5.0, 0.3), Pose::new(0.3, -0.2, 0.15));
+    let reference = Reference::new(&seen(from));
+    let scan = seen(from.global_pose(motion));
+    let window = Window {
+        pose: Pose::default(),
+        reach_m: 0.6,
+        reach_rad: 0.4,
+    };
+    let tables = Tables::new(&reference, Point::default());
+    let found = tables.search(&scan, &window).unwrap();
+    let error_m = found.pose.at.minus(motion.at).length();
+    assert!(error_m < 0.08, "{found:?}");
+    assert!(
+        (found.pose.heading - motion.heading).abs() < 0.04,
+        "{found:?}"
+    );
+    let fit = reference.align(&scan, found.pose, None).unwrap();
+    assert!(fit.pose.at.minus(motion.at).length() < 0.01, "{fit:?}");
 }
 
 /// The time between two scans, and the speed of the robot.

@@ -1,7 +1,8 @@
-//! Maps of furnished rooms. PURE.
+//! Maps of furnished rooms, and of long corridors. PURE.
 
 use super::{Case, Maps, Measured};
 use crate::Course;
+use crate::corridor::{Mapped, Shape, mapped};
 use crate::furnished::{Furnished, furnished};
 
 /// With thin and uneven things, people, glass and bumps.
@@ -39,4 +40,44 @@ pub(super) fn add<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
             }
         }),
     });
+}
+
+/// With constant errors of the wheels and the track.
+pub(super) fn add_corridors(all: &mut Vec<Case<'_>>) {
+    // One of 30 scans is one each 0.9 m, as in a log that somebody has thinned out.
+    for (name, shape, one_of) in [
+        ("corridor of 60 m, there and back", Shape::Straight, 1),
+        ("corridor of 60 m, a scan each 0.9 m", Shape::Straight, 30),
+        ("corridor of 100 m around a block", Shape::Ring, 1),
+        ("corridor of 100 m, a scan each 0.9 m", Shape::Ring, 30),
+    ] {
+        all.push(Case {
+            driver: "mapping",
+            name: name.into(),
+            goal: "error below 0.5 % of the length, no wrong loop",
+            seeds: 10,
+            measure: Box::new(move |seeds| {
+                let runs: Vec<Mapped> = (1..=seeds).filter_map(|seed| mapped(shape, one_of, seed)).collect();
+                let part = |run: &Mapped| 100.0 * run.error_m / run.length_m;
+                let bend = |run: &Mapped| run.bend_rad.to_degrees();
+                let most = |value: &dyn Fn(&Mapped) -> f64| runs.iter().map(value).fold(0.0, f64::max);
+                let good = runs.iter().filter(|run| part(run) < 0.5 && run.wrong == 0).count();
+                let sum = |value: fn(&Mapped) -> usize| runs.iter().map(value).sum::<usize>();
+                let mut parts: Vec<f64> = runs.iter().map(part).collect();
+                parts.sort_by(f64::total_cmp);
+                let median = parts.get(parts.len() / 2).copied().unwrap_or(f64::NAN);
+                Measured {
+                    text: format!(
+                        "{good} of {seeds}; error {median:.2} % (median), {:.2} % (worst), bend {:.1}° (worst); \
+                         {} loops, {} wrong",
+                        most(&part),
+                        most(&bend),
+                        sum(|run| run.loops),
+                        sum(|run| run.wrong),
+                    ),
+                    is_met: good as u64 == seeds,
+                }
+            }),
+        });
+    }
 }
