@@ -96,15 +96,15 @@ fn poses_are_interpolated_and_extrapolated() {
 #[test]
 fn useless_samples_are_refused() {
     let mut odometry = new();
-    assert!(odometry.handle_wheels(ms(10_000), Wheels::STOP));
-    assert!(!odometry.handle_wheels(ms(10), Wheels::STOP));
-    assert!(!odometry.handle_wheels(ms(10_001), Wheels::sides(f64::NAN, 0.0)));
-    assert_eq!(odometry.latest(), Some(ms(10_000)));
+    assert!(odometry.handle_wheels(ms(20_000), Wheels::STOP));
+    assert!(!odometry.handle_wheels(ms(9_990), Wheels::STOP));
+    assert!(!odometry.handle_wheels(ms(20_001), Wheels::sides(f64::NAN, 0.0)));
+    assert_eq!(odometry.latest(), Some(ms(20_000)));
     for time_ms in 0..10_000 {
-        odometry.handle_wheels(ms(10_000 + time_ms), Wheels::STOP);
+        odometry.handle_wheels(ms(20_000 + time_ms), Wheels::STOP);
     }
     assert!(odometry.samples.len() <= MAX_SAMPLES);
-    assert!(!odometry.handle_wheels(ms(16_500), Wheels::STOP));
+    assert!(!odometry.handle_wheels(ms(26_500), Wheels::STOP));
 }
 
 #[test]
