@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use amber_web::mailbox::Pace;
 use amber_web::socket::Socket;
-use amber_web::websocket::{Refusal, answer_close, refuse};
+use amber_web::websocket::{Refusal, answer_close, converse, refuse};
 use amber_web::{Guest, Role};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{mpsc, oneshot};
@@ -84,14 +84,12 @@ pub(crate) async fn serve(
     };
     let (sink, stream) = socket.split();
     // Commands are read even while a slow network takes no scans.
-    tokio::select! {
-        () = async {
-            if inputs.send(Input::Said(id, hello)).await.is_ok() {
-                read(stream, id, inputs).await;
-            }
-        } => {}
-        () = mailbox.send_to(sink, PACE) => {}
-    }
+    let reading = async {
+        if inputs.send(Input::Said(id, hello)).await.is_ok() {
+            read(stream, id, inputs).await;
+        }
+    };
+    converse(reading, mailbox.send_to(sink, PACE)).await;
     let _ = inputs.send(Input::Closed(id)).await;
     Ended::Gone
 }

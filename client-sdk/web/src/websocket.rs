@@ -1,5 +1,9 @@
 //! WebSockets over any connection. IO.
 
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
 use futures_util::{Stream, StreamExt};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -9,6 +13,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::limits::{CLOSE_TIME, READ_BUFFER};
+
+/// How long the last messages of a peer are read after nothing more can be sent to it.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// How a peer is told that it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +33,16 @@ pub fn config(max_message: usize) -> WebSocketConfig {
         .read_buffer_size(READ_BUFFER)
         .max_message_size(Some(max_message))
         .max_frame_size(Some(max_message))
+}
+
+/// Reads from a peer and writes to it until one of both ends. If writing ends first, the peer is gone: what
+/// has arrived from it is still read, because its last word may be "stop".
+pub async fn converse(reading: impl Future<Output = ()>, writing: impl Future<Output = ()>) {
+    let (reading, writing) = (pin!(reading), pin!(writing));
+    if let Either::Right(((), reading)) = select(reading, writing).await {
+        // Nothing more can be done for a peer that still sends.
+        let _ = timeout(LAST_WORDS, reading).await;
+    }
 }
 
 /// Answers the close frame that has just been read: the library does so in further reads. Without
@@ -56,4 +73,30 @@ where
         }
     };
     let _ = timeout(CLOSE_TIME, closed).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use tokio::sync::mpsc;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_words_of_a_peer_are_read_although_nothing_can_be_sent_to_it() {
+        // More than one poll reads at once, as in a busy process.
+        let (words, mut said) = mpsc::unbounded_channel();
+        let reading = async {
+            tokio::task::yield_now().await;
+            let _ = words.send("stop");
+        };
+        converse(reading, ready(())).await;
+        assert_eq!(said.try_recv(), Ok("stop"));
+        let start = Instant::now();
+        converse(pending(), ready(())).await;
+        assert_eq!(start.elapsed(), LAST_WORDS, "a peer that never ends");
+        converse(ready(()), pending()).await;
+    }
 }

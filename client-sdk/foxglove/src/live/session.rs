@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use amber_terminal::note;
 use amber_web::mailbox::Pace;
 use amber_web::socket::Socket;
-use amber_web::websocket::answer_close;
+use amber_web::websocket::{answer_close, converse};
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -33,10 +33,7 @@ pub(super) async fn serve(socket: Socket, peer: SocketAddr, inputs: mpsc::Sender
     };
     let (sink, stream) = socket.split();
     // Subscriptions are read even while a slow network takes no messages.
-    tokio::select! {
-        () = read(stream, id, &inputs) => {}
-        () = mailbox.send_to(sink, PACE) => {}
-    }
+    converse(read(stream, id, &inputs), mailbox.send_to(sink, PACE)).await;
     let dropped = mailbox.dropped();
     if dropped > 0 {
         note(format!(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use amber_web::handshake::{Served, Shaken};
 use amber_web::places::{Counts, Limits};
-use amber_web::websocket::{self, answer_close};
+use amber_web::websocket::{self, answer_close, converse};
 use amber_web::{Advice, Origins, Own};
 use bytes::Bytes;
 use futures_util::{SinkExt, Stream, StreamExt};
@@ -337,10 +337,7 @@ impl Conversation {
         }
         let (sink, stream) = stream.split();
         // Commands are read even while a slow network takes no scans.
-        tokio::select! {
-            () = self.read(stream) => {}
-            () = self.write(sink, waiting) => {}
-        }
+        converse(self.read(stream), self.write(sink, waiting)).await;
         self.link(WebSocketEvent::Gone).await;
     }
 
