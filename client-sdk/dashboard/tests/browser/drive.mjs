@@ -164,12 +164,12 @@ await step("hidden while held");
 await page.mouse.up();
 await page.evaluate(() => delete document.hidden);
 
-// The robot has been carried here: how far it drove before depends on the machine.
-await page.waitForFunction(() => Math.hypot(window.amber.map.pose.x - 2, window.amber.map.pose.y - 2.6) < 0.2);
-// A click on the map, half a metre ahead of the robot.
-const goal = await page.evaluate(() => {
+// The robot has been carried here: how far it drove before depends on the machine. Until it knows where it is, it has no
+// pose. The click on the map is half a metre ahead of it.
+const found = await page.waitForFunction(() => {
   const { map } = window.amber;
   const { pose, view, canvas } = map;
+  if (!pose || Math.hypot(pose.x - 2, pose.y - 2.6) >= 0.2) return null;
   const box = canvas.getBoundingClientRect();
   const target = { x: pose.x + 0.5 * Math.cos(pose.heading), y: pose.y + 0.5 * Math.sin(pose.heading) };
   return {
@@ -178,6 +178,7 @@ const goal = await page.evaluate(() => {
     clientY: box.top + box.height / 2 + (target.y - view.y) * view.scale,
   };
 });
+const goal = await found.jsonValue();
 // The way is short: when the next step begins, the robot may already be there. So the page notes the targets.
 await page.evaluate(() => {
   window.amber.link.addEventListener("path", ({ detail }) => { window.hadTargets ||= detail.targets?.length > 0; });
