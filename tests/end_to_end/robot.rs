@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::interval;
 
 use self::wander::Seen;
-use crate::common::{Mediator, demo, signal, wait_for};
+use crate::common::{Mediator, PATIENCE, demo, signal, wait_for};
 
 #[allow(dead_code)] // The test has a main of its own.
 #[path = "../../client-sdk/examples/wander.rs"]
@@ -26,6 +26,8 @@ mod wander;
 const IDLE_STOP_S: f64 = 4.0 + 4.0;
 /// Braking time with a margin; much shorter than the time until a lost client is noticed.
 pub const AT_ONCE_S: f64 = 1.5;
+/// However slow the simulation is, nothing takes longer.
+const LONGEST: Duration = Duration::from_secs(600);
 /// The relative tolerance of distances and speeds.
 const TOLERANCE: f64 = 0.03;
 
@@ -234,9 +236,24 @@ impl Robot {
         }
     }
 
+    /// Waits until the world is in this state. Simulated time goes slower on a busy machine, so the limit
+    /// holds for both times.
     #[track_caller]
     pub fn until(&self, what: &str, is_true: impl Fn(&SimulationState) -> bool) -> SimulationState {
-        wait_for(what, || Some(self.state()).filter(&is_true))
+        let (began, first) = (Instant::now(), self.state());
+        loop {
+            let state = self.state();
+            if is_true(&state) {
+                return state;
+            }
+            let (waited, simulated_s) = (began.elapsed(), state.time_s - first.time_s);
+            let is_late = waited > PATIENCE && simulated_s > PATIENCE.as_secs_f64();
+            assert!(
+                !is_late && waited < LONGEST,
+                "waited {waited:?}, {simulated_s} s in the simulation, for {what}: {state:?}"
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Does something while the example drives around. The counter shows the scans that have
