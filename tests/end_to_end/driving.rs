@@ -58,6 +58,57 @@ fn goto_drives_through_doors_without_contact() {
     assert!(error.contains("cannot reach (9 m, 1 m)"), "{error}");
 }
 
+/// Two rooms that look alike but for a pillar behind the robot, which stands in the right one.
+fn two_rooms() -> String {
+    let room = |left_m: f64| {
+        [
+            (0.0, 0.0, 4.0, 0.0),
+            (4.0, 0.0, 4.0, 3.0),
+            (4.0, 3.0, 0.0, 3.0),
+            (0.0, 3.0, 0.0, 0.0),
+            // A cupboard, so that the room looks otherwise when turned.
+            (3.2, 0.0, 3.2, 0.6),
+            (3.2, 0.6, 4.0, 0.6),
+        ]
+        .map(|(x1, y1, x2, y2)| (left_m + x1, y1, left_m + x2, y2))
+    };
+    let pillar = [
+        (0.0, 1.2, 0.4, 1.2),
+        (0.4, 1.2, 0.4, 1.8),
+        (0.4, 1.8, 0.0, 1.8),
+    ];
+    let walls = [&room(0.0)[..], &pillar, &room(6.0)].concat();
+    let wall = |(index, (x1, y1, x2, y2)): (usize, &(f64, f64, f64, f64))| {
+        serde_json::json!({
+            "id": format!("W{index}"),
+            "from": {"x": x1, "y": y1},
+            "to": {"x": x2, "y": y2},
+        })
+    };
+    let walls: Vec<_> = walls.iter().enumerate().map(wall).collect();
+    let start = serde_json::json!([{"location": {"x": 8.0, "y": 1.5, "alpha": 0.0}}]);
+    serde_json::json!({"name": "two rooms", "walls": walls, "robots": start}).to_string()
+}
+
+#[test]
+fn a_robot_that_may_be_in_either_of_two_rooms_turns_before_it_drives() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = folder.path().join("rooms.roson");
+    fs::write(&map, two_rooms()).unwrap();
+    let robot = Robot::of(demo_on(&map, "dummy:2=amber driver dummy"));
+    let output = robot.demo.amber(&["goto", "9.2", "2"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let states = ["searching", "following", "arrived"];
+    let places = states.map(|state| shown.find(state));
+    assert!(places.iter().all(Option::is_some), "{shown}");
+    assert!(places.is_sorted(), "{shown}");
+    let state = robot.state();
+    let distance_m = (state.x_m - 9.2).hypot(state.y_m - 2.0);
+    assert!(distance_m < 0.35, "{distance_m} m: {shown}");
+    assert_eq!(state.contacts, 0);
+}
+
 #[test]
 fn an_image_and_a_graph_of_nodes_are_maps_to_drive_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -254,8 +254,20 @@ impl Monitor {
     /// this angle. Negative if it would touch one; infinite without obstacles.
     #[must_use]
     pub fn turn_room_m(&self, now: Duration, angle_rad: f64) -> f64 {
+        self.turn_room_with_m(now, angle_rad, |_| 0.0)
+    }
+
+    /// The same, with an allowance for each obstacle in the frame of the robot: it counts as farther
+    /// away by this length, in metres. A negative one is a margin.
+    #[must_use]
+    pub fn turn_room_with_m(
+        &self,
+        now: Duration,
+        angle_rad: f64,
+        allowance_m: impl Fn(Point) -> f64,
+    ) -> f64 {
         let points = self.around(self.odometry.pose_at(now));
-        retreat::turn_room_m(self.footprint(), points, angle_rad)
+        retreat::turn_room_m(self.footprint(), points, angle_rad, allowance_m)
     }
 
     /// Whether a careful command for this motion passes.

@@ -54,9 +54,11 @@ const PATH_KEEPS: f64 = 0.85;
 /// Driven beyond this, earlier failures are forgotten.
 const GOOD_WAY_M: f64 = 0.5;
 
-/// A turn on the spot begins only if an obstacle would enter the footprint by less than this: more is
-/// neither noise nor a margin.
+/// A wall may enter the footprint by this during a turn on the spot: that much is noise or a margin, and
+/// the robot fits between walls of the map.
 const TURN_ROOM_M: f64 = -0.012;
+/// What is not on the map keeps this distance from a turn: it may move.
+const TURN_MARGIN_M: f64 = 0.02;
 
 /// The configuration of a [`DriveToPoint`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -539,7 +541,7 @@ impl DriveToPoint {
         if !motion.is_turning {
             return (State::Following, motion.twist);
         }
-        match self.turn(now, motion.bearing_rad) {
+        match self.turn(now, pose, motion.bearing_rad) {
             Some(direction) => (State::Turning, motion.twist.scaled(direction)),
             None => {
                 self.fail_to_turn(now, target);
@@ -550,13 +552,20 @@ impl DriveToPoint {
 
     /// Whether the robot has room for a turn on the spot: 1 for the shorter way, -1 for the longer
     /// one.
-    fn turn(&self, now: Duration, angle_rad: f64) -> Option<f64> {
+    fn turn(&self, now: Duration, pose: Pose, angle_rad: f64) -> Option<f64> {
         let longer_rad = angle_rad - TAU.copysign(angle_rad);
-        let room_m = |angle_rad| self.monitor.turn_room_m(now, angle_rad);
-        if room_m(angle_rad) >= TURN_ROOM_M {
+        let allowance_m = |local: Point| {
+            if self.is_on_map(pose.global(local)) {
+                -TURN_ROOM_M
+            } else {
+                -TURN_MARGIN_M
+            }
+        };
+        let monitor = &self.monitor;
+        if monitor.turn_room_with_m(now, angle_rad, allowance_m) >= 0.0 {
             Some(1.0)
         } else {
-            (room_m(longer_rad) >= 0.0).then_some(-1.0)
+            (monitor.turn_room_m(now, longer_rad) >= 0.0).then_some(-1.0)
         }
     }
 

@@ -47,7 +47,7 @@ use self::refine::{Matrix, invert, refine};
 use self::search::Doubts;
 use crate::deskew::deskew;
 use crate::kinematics::{SkidSteer, Wheels};
-use crate::likelihood::{Likelihood, Verdict, match_of, verdict_of};
+use crate::likelihood::{Likelihood, Verdict, verdict_of};
 use crate::odometry::Odometry;
 use crate::random::gaussian;
 use crate::scan::Scan;
@@ -68,11 +68,15 @@ const GOOD_MATCH: f64 = 0.8;
 const DECIDE_MATCH: f64 = 0.6;
 /// The average match below which a decided pose is doubted.
 const LOST_MATCH: f64 = 0.45;
-/// Below this match, the beams may have been fitted to the wrong side of a wall...
-const SIDE_MATCH: f64 = 0.75;
-/// ...of about this thickness. The right side matches better by this.
+/// Below this score, the beams may have been fitted to the wrong side of a wall...
+const SIDE_SCORE: f64 = 0.9;
+/// ...of about this thickness. The right side is better by this.
 const WALL_M: f64 = 0.08;
-const SIDE_GAIN: f64 = 0.1;
+const SIDE_GAIN: f64 = 0.05;
+/// Fits take time: one scan in so many is compared with the other sides, and one whose score is worse than
+/// the average by this.
+const SIDE_EVERY: u64 = 4;
+const SIDE_WORSE: f64 = 0.05;
 /// How fast the average of the match follows it.
 const MATCH_SPEED: f64 = 0.3;
 /// So many updates in a row must agree before a pose is decided.
@@ -413,10 +417,11 @@ impl Location {
             .weigh(&self.map, model, &some, self.config.sharpness);
         let cluster = self.best_cluster(time, &some)?;
         let (pose, covariance) = self.fit(&cluster, &fit_points);
-        let matching = self.matching(pose, &some);
-        let better = self.on_the_right_side(&cluster, matching, &fit_points, &some);
+        let verdict = self.verdict(pose, &some);
+        let better = self.on_the_right_side(&cluster, verdict, &fit_points, &some);
         let is_better = better.is_some();
-        let (pose, covariance, matching) = better.unwrap_or((pose, covariance, matching));
+        let (pose, covariance, verdict) = better.unwrap_or((pose, covariance, verdict));
+        let matching = verdict.matching;
         let pose = self.without_bias(pose, matching, &fit_points);
         let score = self.verdict(pose, &some).score();
         self.estimate = Some(Estimate {
@@ -527,16 +532,19 @@ impl Location {
         (pose, self.covariance(cluster, &fitted.information))
     }
 
-    /// A pose nearby that matches clearly better, if the fitted one does not match well: the beams may
+    /// A pose nearby with a clearly better score, if that of the fitted one is not good: the beams may
     /// have been fitted to the far side of a wall, which looks the same to the distance field.
     fn on_the_right_side(
         &self,
         cluster: &Cluster,
-        matching: f64,
+        verdict: Verdict,
         fit_points: &[Point],
         points: &[Point],
-    ) -> Option<(Pose, Matrix, f64)> {
-        if matching >= SIDE_MATCH || !self.is_decided() {
+    ) -> Option<(Pose, Matrix, Verdict)> {
+        let score = verdict.score();
+        let is_due = self.counters.scans.is_multiple_of(SIDE_EVERY)
+            || score < self.doubts.score - SIDE_WORSE;
+        if score >= SIDE_SCORE || !is_due || !self.is_decided() {
             return None;
         }
         let ways = [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)];
@@ -548,10 +556,10 @@ impl Location {
                     ..*cluster
                 };
                 let (pose, covariance) = self.fit(&beside, fit_points);
-                (pose, covariance, self.matching(pose, points))
+                (pose, covariance, self.verdict(pose, points))
             })
-            .max_by(|a, b| a.2.total_cmp(&b.2))
-            .filter(|(.., found)| *found >= matching + SIDE_GAIN)
+            .max_by(|a, b| a.2.score().total_cmp(&b.2.score()))
+            .filter(|(.., found)| found.score() >= score + SIDE_GAIN)
     }
 
     /// The pose when the biases of walls are known, too. A pose that may be wrong must not teach
@@ -588,11 +596,6 @@ impl Location {
             row[index] += MIN_VARIANCE[index];
         }
         covariance
-    }
-
-    fn matching(&self, pose: Pose, points: &[Point]) -> f64 {
-        let sigma_m = self.config.sharp.sigma_m;
-        match_of(&self.map.field, pose, self.config.mount.at, points, sigma_m)
     }
 
     fn verdict(&self, pose: Pose, points: &[Point]) -> Verdict {

@@ -18,6 +18,17 @@ const GYRO_EVERY: Duration = Duration::from_millis(50);
 const GYRO_SIGMA_RAD_S: f64 = 0.02;
 const GYRO_BIAS_RAD_S: f64 = 0.01;
 
+/// What the wheels report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reported {
+    /// How they turn.
+    AsTheyTurn,
+    /// The left wheels as the right ones.
+    Swapped,
+    /// The left and the right wheels with these signs.
+    Signs(f64, f64),
+}
+
 /// What the configuration gets wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wrong {
@@ -29,8 +40,8 @@ pub struct Wrong {
     pub delay: Duration,
     /// The laser points this far to the right of where it should.
     pub angle_deg: f64,
-    /// The left wheels are reported as the right ones.
-    pub swapped: bool,
+    /// What the wheels report.
+    pub wheels: Reported,
     /// The configured track as a part of the true one.
     pub track: f64,
     /// Whether there is a gyroscope.
@@ -48,7 +59,7 @@ impl Wrong {
         mirrored: false,
         delay: Duration::ZERO,
         angle_deg: 0.0,
-        swapped: false,
+        wheels: Reported::AsTheyTurn,
         track: 1.0,
         gyro: false,
         scenario: "tracking",
@@ -56,7 +67,7 @@ impl Wrong {
     };
 
     /// All of the matrix.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self {
             name: "right, with a gyroscope",
             gyro: true,
@@ -88,15 +99,34 @@ impl Wrong {
         },
         Self {
             name: "wheels swapped, with a gyroscope",
-            swapped: true,
+            wheels: Reported::Swapped,
             gyro: true,
             fault: Some(Fault::WheelsSwapped),
             ..Self::NOTHING
         },
         Self {
             name: "wheels swapped",
-            swapped: true,
+            wheels: Reported::Swapped,
             fault: Some(Fault::LaserMirroredOrWheelsSwapped),
+            ..Self::NOTHING
+        },
+        Self {
+            name: "left wheels with the wrong sign",
+            wheels: Reported::Signs(-1.0, 1.0),
+            fault: Some(Fault::SideReversed),
+            ..Self::NOTHING
+        },
+        Self {
+            name: "right wheels with the wrong sign",
+            wheels: Reported::Signs(1.0, -1.0),
+            fault: Some(Fault::SideReversed),
+            ..Self::NOTHING
+        },
+        Self {
+            name: "all wheels with the wrong sign, with a gyroscope",
+            wheels: Reported::Signs(-1.0, -1.0),
+            gyro: true,
+            fault: Some(Fault::WheelsReversed),
             ..Self::NOTHING
         },
         Self {
@@ -214,10 +244,11 @@ pub fn check(course: &Course, length: Duration, wrong: &Wrong, seed: u64) -> Opt
 
 impl Wrong {
     fn wheels(&self, wheels: Wheels) -> Wheels {
-        if self.swapped {
-            Wheels::sides(wheels.right_m_s(), wheels.left_m_s())
-        } else {
-            wheels
+        let (left_m_s, right_m_s) = (wheels.left_m_s(), wheels.right_m_s());
+        match self.wheels {
+            Reported::AsTheyTurn => wheels,
+            Reported::Swapped => Wheels::sides(right_m_s, left_m_s),
+            Reported::Signs(left, right) => Wheels::sides(left * left_m_s, right * right_m_s),
         }
     }
 }

@@ -244,11 +244,13 @@ impl Surroundings {
 }
 
 /// The smallest distance between the footprint and points while the robot turns on the spot by an
-/// angle; negative if it would touch one. Points of a map count as farther away by the error of a map.
+/// angle; negative if it would touch one. Points count as farther away by an allowance, and those of a
+/// map by the error of a map.
 pub(super) fn turn_room_m(
     footprint: Footprint,
     points: impl Iterator<Item = (Kind, Point)>,
     angle_rad: f64,
+    allowance_m: impl Fn(Point) -> f64,
 ) -> f64 {
     // A step moves the corners by 10 mm.
     let radius_m = footprint.radius_m();
@@ -262,9 +264,10 @@ pub(super) fn turn_room_m(
             } else {
                 0.0
             };
+            let farther_m = error_m + allowance_m(point);
             (0..=steps as u32).map(move |step| {
                 let turned = point.turned(-angle_rad * f64::from(step) / steps);
-                footprint.signed_distance_m(turned) + error_m
+                footprint.signed_distance_m(turned) + farther_m
             })
         })
         .fold(f64::INFINITY, f64::min)
@@ -438,7 +441,7 @@ mod tests {
     fn the_room_for_a_turn() {
         // A corridor of 0.45 m: the corners of the robot need 0.496 m.
         let corridor = [wall(90.0, 0.225, -1.0, 1.0), wall(-90.0, 0.225, -1.0, 1.0)].concat();
-        let room_m = |angle| turn_room_m(FOOTPRINT, corridor.iter().copied(), angle);
+        let room_m = |angle| turn_room_m(FOOTPRINT, corridor.iter().copied(), angle, |_| 0.0);
         assert!((room_m(0.0) - 0.06).abs() < 0.001, "{}", room_m(0.0));
         assert!(
             (room_m(PI / 2.0) + 0.018).abs() < 0.008,
@@ -447,7 +450,7 @@ mod tests {
         );
         assert!(room_m(0.1) > 0.03);
         assert_eq!(
-            turn_room_m(FOOTPRINT, std::iter::empty(), PI),
+            turn_room_m(FOOTPRINT, std::iter::empty(), PI, |_| 0.0),
             f64::INFINITY
         );
     }

@@ -84,6 +84,12 @@ impl DriveToPoint {
         self.obstacles_ahead = is_ahead;
     }
 
+    /// Whether a wall of the map is near a place. Without a map, everything counts as on it.
+    pub(super) fn is_on_map(&self, at: Point) -> bool {
+        let planner = self.planner.as_ref();
+        planner.is_none_or(|planner| planner.clearance_m(at) < NOT_ON_MAP_M)
+    }
+
     /// Keeps the obstacles that the laser still sees. The others may have gone away.
     pub(super) fn forget_unseen_obstacles(&mut self, now: Duration) {
         let is_seen = |it: &Obstacle| now.saturating_sub(it.seen) <= STILL_SEEN;

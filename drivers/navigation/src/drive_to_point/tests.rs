@@ -288,3 +288,34 @@ fn undecided_driver(echo: crate::scan::Echo) -> DriveToPoint {
     undecided(&mut driver, 1500, 1, 0.1, echo);
     driver
 }
+
+#[test]
+fn what_is_not_on_the_map_keeps_a_distance_from_a_turn() {
+    // The corner of the robot sweeps a circle. The obstacle is just outside of it.
+    for (outside_m, turns) in [(0.012, false), (0.03, true)] {
+        let mut driver = driver();
+        let outline = driver.config.collision.outline;
+        let corner_m = outline.half_length_m.hypot(outline.half_width_m);
+        let beside = crate::scan::Echo::At(corner_m + outside_m);
+        for time in (1500..2000).step_by(50) {
+            let beams = (0..100).map(|index| {
+                let angle_rad = f64::from(index) * 0.04 - 2.0;
+                crate::scan::Beam {
+                    angle_rad,
+                    echo: match (1.5..1.7).contains(&angle_rad) {
+                        true => beside,
+                        false => crate::scan::Echo::Nothing,
+                    },
+                }
+            });
+            driver.handle_scan(&Scan {
+                start: ms(time),
+                beam_time: Duration::ZERO,
+                beams: beams.collect(),
+            });
+            driver.handle_wheels(ms(time), Wheels::STOP);
+        }
+        let found = driver.turn(ms(2000), Pose::default(), std::f64::consts::PI);
+        assert_eq!(found == Some(1.0), turns, "{outside_m} {found:?}");
+    }
+}

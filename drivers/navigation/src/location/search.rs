@@ -48,6 +48,12 @@ const AT_REST_RAD: f64 = 0.01;
 /// The errors of a pose that has just been found.
 pub(super) const FOUND_SIGMA_M: f64 = 0.03;
 pub(super) const FOUND_SIGMA_RAD: f64 = 0.03;
+/// If nothing shows that the robot was carried, it is elsewhere only when it has seen more than one side
+/// of its surroundings: after a way of this length, or a turn of this angle.
+const LOOKED_M: f64 = 0.3;
+const LOOKED_RAD: f64 = 1.0;
+/// After an interruption, a scan with this score shows that the robot is still where it was.
+const SAME_SCORE: f64 = 0.8;
 /// A hint stands for so many poses along each axis.
 const HINT_STEPS: i32 = 4;
 
@@ -63,6 +69,10 @@ pub(super) struct Doubts {
     pub(super) score: f64,
     through: f64,
     lost_for: u32,
+    /// No scan came for a while, so nobody knows whether the robot was carried.
+    is_interrupted: bool,
+    /// The pose that was given up, if nothing shows that the robot was carried.
+    left: Option<Left>,
     /// The last scan.
     last: Option<(Duration, Vec<Option<f64>>)>,
 }
@@ -77,8 +87,33 @@ impl Default for Doubts {
             score: 1.0,
             through: 0.0,
             lost_for: 0,
+            is_interrupted: false,
+            left: None,
             last: None,
         }
+    }
+}
+
+/// A pose that was given up, moved by the wheels since.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    pose: Pose,
+    way_m: f64,
+    turned_rad: f64,
+}
+
+impl Left {
+    fn follow(&mut self, motion: Pose) {
+        self.pose = self.pose.global_pose(motion);
+        self.way_m += motion.at.length();
+        self.turned_rad += wrap(motion.heading).abs();
+    }
+
+    /// Whether this place can be the right one. A closed door that fills the view looks like a wall in
+    /// another room.
+    fn permits(&self, pose: Pose) -> bool {
+        let has_looked = self.way_m >= LOOKED_M || self.turned_rad >= LOOKED_RAD;
+        has_looked || is_same(self.pose, pose)
     }
 }
 
@@ -107,6 +142,7 @@ impl Location {
         let motion = self.odometry.motion(before, time);
         let is_at_rest = motion.path_m < AT_REST_M && motion.turns_rad < AT_REST_RAD;
         let is_late = time.saturating_sub(before) > LAST_SCAN;
+        self.doubts.is_interrupted |= is_late;
         let Some((_, lengths)) = &self.doubts.last else {
             return;
         };
@@ -122,6 +158,7 @@ impl Location {
         if count >= self.config.min_beams && (same as f64) < CARRIED_PART * f64::from(count as u32)
         {
             self.lose();
+            self.doubts.left = None;
         }
     }
 
@@ -133,6 +170,11 @@ impl Location {
         if let Some(last) = self.estimate {
             self.doubts.measured.clear();
             self.last_known = Some(last.pose);
+            self.doubts.left = (!self.doubts.is_interrupted).then_some(Left {
+                pose: last.pose,
+                way_m: 0.0,
+                turned_rad: 0.0,
+            });
         }
     }
 
@@ -142,6 +184,7 @@ impl Location {
         let view = View::new(&self.map, &self.config, points);
         let verdict = view.verdict(pose);
         let doubts = &mut self.doubts;
+        doubts.is_interrupted &= verdict.score() < SAME_SCORE;
         doubts.score += SPEED * (verdict.score() - doubts.score);
         doubts.through += SPEED * (verdict.through - doubts.through);
         if !doubts.are_strong() {
@@ -173,7 +216,13 @@ impl Location {
         let view = View::new(&self.map, &self.config, points);
         let doubts = &mut self.doubts;
         doubts.rivals.follow(motion, &view);
+        if let Some(left) = &mut doubts.left {
+            left.follow(motion);
+        }
         let measured = std::mem::take(&mut doubts.measured);
+        if !measured.is_empty() {
+            doubts.left = None;
+        }
         doubts.rivals.add(&measured, MEASURED_PRIOR, &view);
         if let Some(last) = self.last_known.take() {
             doubts
@@ -196,6 +245,7 @@ impl Location {
         let is_complete = doubts.sweep.rounds > 0 || self.hinted > 0;
         let is_sure = is_complete
             && best.is_sure()
+            && (doubts.left).is_none_or(|left| left.permits(best.pose))
             && probability >= DECIDE_PROBABILITY
             && best.score >= DECIDE_SCORE;
         self.agreeing = if is_sure { self.agreeing + 1 } else { 0 };

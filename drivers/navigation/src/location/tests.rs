@@ -388,6 +388,47 @@ fn a_carried_robot_is_never_sure_of_the_old_place() {
     assert!(found.pose.at.minus(there.at).length() < 0.1, "{found:?}");
 }
 
+#[test]
+fn a_robot_before_a_door_that_closes_is_never_sure_of_another_place() {
+    let flat_map = amber_map::Map::flat();
+    for gate in &flat_map.gates {
+        let (from, to) = (gate.from, gate.to);
+        let along = to.minus(from);
+        let across = Point::new(-along.y, along.x).times(1.0 / along.length());
+        for side in [1.0, -1.0] {
+            let middle = from.plus(along.times(0.5));
+            let toward = across.times(-side);
+            let truth = Pose {
+                at: middle.plus(across.times(side * 0.3)),
+                heading: toward.y.atan2(toward.x),
+            };
+            let mut closed = flat_map.faces();
+            let door = across.times(side * 0.05);
+            closed.push(amber_map::Segment {
+                from: from.plus(door),
+                to: to.plus(door),
+            });
+            let closed = Walls::new(closed);
+            let mut location = Location::new(flat(), Config::new(Pose::default()));
+            location.place(ms(0), truth, 0.02, 0.02);
+            rest_at(&mut location, |time_ms| scan(time_ms, truth), 0, 1000);
+            for time_ms in (1000..4000).step_by(100) {
+                let estimate = rest_at(
+                    &mut location,
+                    |time_ms| scan_in(&closed, time_ms, truth),
+                    time_ms,
+                    time_ms + 100,
+                );
+                let is_right = estimate.pose.at.minus(truth.at).length() < 0.25;
+                assert!(
+                    is_right || !estimate.decided,
+                    "{time_ms} ms at {truth:?}: {estimate:?}"
+                );
+            }
+        }
+    }
+}
+
 /// Two rooms of 3 m x 2 m that look the same, and a wide wall between them.
 fn twins() -> Vec<amber_map::Segment> {
     let mut walls = Vec::new();
