@@ -86,6 +86,7 @@ mod wire;
 
 /// Compiles the Rust examples of these pages.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../README.md")]
 #[doc = include_str!("../../docs/navigation.md")]
 #[doc = include_str!("../../docs/driving.md")]

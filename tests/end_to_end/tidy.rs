@@ -1,5 +1,7 @@
 //! House rules that the compiler cannot check.
 
+mod published;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
