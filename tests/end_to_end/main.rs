@@ -50,6 +50,8 @@ mod ninedof;
 mod no_survivors;
 mod old_clients;
 mod one_driver;
+#[cfg(feature = "web")]
+mod over_wifi;
 mod overview;
 #[cfg(feature = "record")]
 mod play;

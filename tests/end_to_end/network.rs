@@ -4,6 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::common::{AMBER, wait_for};
 
 /// The address of the robot at first.
@@ -72,14 +75,15 @@ impl Network {
 
     /// Sets the address of a name on the laptop, for programs that run there already as well.
     pub fn name(&self, name: &str, address: &str) {
-        fs::create_dir_all(self.etc()).unwrap();
+        let etc = Self::etc(&self.laptop);
+        fs::create_dir_all(&etc).unwrap();
         // Programs see this very file, so it must not be replaced.
-        fs::write(self.etc().join("hosts"), format!("{address} {name}\n")).unwrap();
+        fs::write(etc.join("hosts"), format!("{address} {name}\n")).unwrap();
     }
 
-    /// `ip netns exec` puts these files over those in `/etc`.
-    fn etc(&self) -> PathBuf {
-        PathBuf::from(format!("/etc/netns/{}", self.laptop))
+    /// `ip netns exec` puts the files in this folder over those in `/etc`.
+    pub fn etc(machine: &str) -> PathBuf {
+        PathBuf::from(format!("/etc/netns/{machine}"))
     }
 
     /// `amber` on one of the machines.
@@ -100,8 +104,16 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.etc());
         for machine in [&self.robot, &self.laptop] {
+            let _ = fs::remove_dir_all(Self::etc(machine));
+            // What still runs there would keep the network.
+            let left = ip(&format!("netns pids {machine}"));
+            let left = left.map_or(String::new(), |left| {
+                String::from_utf8_lossy(&left.stdout).into_owned()
+            });
+            for pid in left.lines().filter_map(|line| line.trim().parse().ok()) {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
             let _ = ip(&format!("netns del {machine}"));
         }
     }
