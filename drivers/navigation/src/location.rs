@@ -108,7 +108,7 @@ pub struct Estimate {
     /// 0 to 1: below 0.3 while the pose is not known, above 0.9 while it is known well.
     pub quality: f64,
     /// The part of the scan that the map explains at this pose, 0 to 1; see
-    /// [`match_of`].
+    /// [`match_of`](crate::likelihood::match_of).
     pub matching: f64,
     /// The part of all particles, by weight, in the cluster of this pose, 0 to 1.
     pub mass: f64,
