@@ -8,7 +8,7 @@ use amber_proto::{Device, DeviceType, SynNum, motion};
 use tokio::time::Instant;
 
 use super::*;
-use crate::devices::roboclaw::{self, MotorsSpeed, RoboclawDriver};
+use crate::devices::roboclaw::{self, MotorsSpeed, RoboclawDriver, RoboclawLink};
 use crate::testing::from_to;
 use crate::{Devices, serve_many_until};
 
@@ -32,6 +32,12 @@ impl Wheels {
 }
 
 impl RoboclawDriver for Wheels {
+    async fn start(&mut self, _link: RoboclawLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        // The clock of the test exists from here on; the real one has gone on since `new`.
+        self.start = Instant::now();
+        Ok(())
+    }
+
     async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
         if self.is_slow {
             sleep(Duration::from_millis(100)).await;
