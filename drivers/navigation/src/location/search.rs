@@ -53,6 +53,8 @@ const LOOKED_M: f64 = 0.3;
 const LOOKED_RAD: f64 = 1.0;
 /// After an interruption, a scan with this score shows that the robot is still where it was.
 const SAME_SCORE: f64 = 0.8;
+/// A scan fits the known pose if its score is not lower than the average less this.
+const FITTED_SCORE: f64 = 0.15;
 /// A hint stands for so many poses along each axis.
 const HINT_STEPS: i32 = 4;
 
@@ -101,8 +103,9 @@ struct Left {
     pose: Pose,
     way_m: f64,
     turned_rad: f64,
-    /// The current scan has little in common with the last one that fitted.
-    is_far: bool,
+    /// The current scan shows that the robot is not there: it has little in common with the last one
+    /// that fitted, or the laser sees through walls of the map.
+    is_disproved: bool,
 }
 
 impl Left {
@@ -116,7 +119,7 @@ impl Left {
     /// another room.
     fn permits(&self, pose: Pose) -> bool {
         let has_looked = self.way_m >= LOOKED_M || self.turned_rad >= LOOKED_RAD;
-        has_looked || self.is_far || is_same(self.pose, pose)
+        has_looked || self.is_disproved || is_same(self.pose, pose)
     }
 }
 
@@ -147,7 +150,7 @@ impl Location {
                 is_near && self.is_elsewhere(fitted, &seen)
             });
             if let Some(left) = &mut self.doubts.left {
-                left.is_far = is_far;
+                left.is_disproved = is_far;
             }
             return;
         }
@@ -185,7 +188,7 @@ impl Location {
                 pose: last.pose,
                 way_m: 0.0,
                 turned_rad: 0.0,
-                is_far: false,
+                is_disproved: false,
             });
         }
     }
@@ -197,11 +200,11 @@ impl Location {
         let verdict = view.verdict(pose);
         let doubts = &mut self.doubts;
         doubts.is_interrupted &= verdict.score() < SAME_SCORE;
-        doubts.score += SPEED * (verdict.score() - doubts.score);
-        doubts.through += SPEED * (verdict.through - doubts.through);
-        if verdict.score() >= DOUBT_SCORE && verdict.through <= DOUBT_THROUGH {
+        if verdict.score() >= doubts.score - FITTED_SCORE && verdict.through <= DOUBT_THROUGH {
             doubts.fitted.clone_from(&doubts.last);
         }
+        doubts.score += SPEED * (verdict.score() - doubts.score);
+        doubts.through += SPEED * (verdict.through - doubts.through);
         if !doubts.are_strong() {
             doubts.lost_for = 0;
             doubts.rivals.clear();
@@ -233,6 +236,7 @@ impl Location {
         doubts.rivals.follow(motion, &view);
         if let Some(left) = &mut doubts.left {
             left.follow(motion);
+            left.is_disproved |= view.verdict(left.pose).through > DOUBT_THROUGH;
         }
         let measured = std::mem::take(&mut doubts.measured);
         if !measured.is_empty() {

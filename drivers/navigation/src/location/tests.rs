@@ -475,6 +475,36 @@ fn a_robot_that_is_carried_slowly_finds_itself_without_driving() {
     assert!(found.pose.at.minus(end.at).length() < 0.1, "{found:?}");
 }
 
+#[test]
+fn a_robot_that_is_lifted_in_the_middle_of_a_scan_finds_itself_without_driving() {
+    let map = |x, y, degrees: f64| Pose::from(amber_map::MapPose::new(x, y, degrees.to_radians()));
+    let ways = [
+        (map(2.5, 2.6, 0.0), map(1.5, 2.6, 0.0)),
+        (map(1.2, 2.6, 0.0), map(2.0, 2.6, 0.0)),
+        (map(3.2, 2.6, 180.0), map(2.0, 2.6, 0.0)),
+    ];
+    for (number, (here, there)) in ways.into_iter().enumerate() {
+        for split in [60, 120, 180] {
+            let mut location = Location::new(flat(), Config::new(Pose::default()));
+            location.place(ms(0), here, 0.02, 0.02);
+            let seen = |time_ms: u64| {
+                let (mut before, after) = (scan(time_ms, here), scan(time_ms, there));
+                match time_ms {
+                    ..1000 => before,
+                    1000 => {
+                        before.beams[split..].copy_from_slice(&after.beams[split..]);
+                        before
+                    }
+                    _ => after,
+                }
+            };
+            let found = rest_at(&mut location, seen, 0, 5000);
+            let is_there = found.pose.at.minus(there.at).length() < 0.1;
+            assert!(found.decided && is_there, "{number}, {split}: {found:?}");
+        }
+    }
+}
+
 /// Two rooms of 3 m x 2 m that look the same, and a wide wall between them.
 fn twins() -> Vec<amber_map::Segment> {
     let mut walls = Vec::new();
