@@ -505,6 +505,20 @@ fn a_robot_that_is_lifted_in_the_middle_of_a_scan_finds_itself_without_driving()
     }
 }
 
+#[test]
+fn a_start_beside_a_wall_is_not_lost_because_the_far_side_fits_first() {
+    let places = [
+        Pose::new(4.666_759, -1.435_327, 3.485_557),
+        Pose::new(5.455_108, -0.364_889, 0.772_132),
+    ];
+    for truth in places {
+        let mut location = Location::new(flat(), Config::new(Pose::default()));
+        let found = rest_at(&mut location, |time_ms| scan(time_ms, truth), 0, 1000);
+        let error_m = found.pose.at.minus(truth.at).length();
+        assert!(found.decided && error_m < 0.05, "{truth:?}: {found:?}");
+    }
+}
+
 /// Two rooms of 3 m x 2 m that look the same, and a wide wall between them.
 fn twins() -> Vec<amber_map::Segment> {
     let mut walls = Vec::new();
