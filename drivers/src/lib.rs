@@ -36,6 +36,7 @@ pub mod dummy;
 pub mod fuzz;
 mod geometry_log;
 pub mod hokuyo;
+pub mod ldrobot;
 pub mod location;
 pub mod maestro;
 pub mod mapping;
@@ -94,6 +95,8 @@ built_in! {
     Dummy: dummy,
     /// A Hokuyo laser scanner
     Hokuyo: hokuyo + fuzz,
+    /// A laser scanner of LDROBOT: LD06, LD19, STL-27L or LD14P (device type 4, as Hokuyo)
+    Ldrobot: ldrobot + fuzz,
     /// The pose of the robot on a map, from scans and wheel speeds
     Location: location,
     /// Hobby servos on a Pololu Maestro
