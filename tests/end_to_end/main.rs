@@ -37,6 +37,7 @@ mod gateways;
 mod geometry;
 mod kit;
 mod languages;
+mod laser_scanners;
 mod limits;
 mod location;
 mod logs;
