@@ -14,7 +14,7 @@ use amber_core::config::{Config, DEFAULT_PORT};
 use amber_core::limits::SOCKET_BUFFER_BYTES;
 use amber_mediator::config_file;
 use amber_mediator::shell::port_holder;
-use amber_proto::mediator::DriverState;
+use amber_proto::mediator::{self, DriverState};
 use amber_proto::{Device, DeviceType};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit, getuid};
@@ -92,7 +92,7 @@ pub(super) enum PortState {
     Mediator {
         version: Option<String>,
         drivers: usize,
-        /// Devices whose drivers are not up.
+        /// Devices that do not work, or whose drivers are not up.
         down: Vec<String>,
         clients: Clients,
     },
@@ -168,7 +168,8 @@ impl Facts {
     }
 }
 
-fn user() -> String {
+/// The name of this user, or the user id.
+pub(in crate::cli) fn user() -> String {
     let number = getuid().as_raw();
     let file = fs::read_to_string("/etc/passwd").unwrap_or_default();
     name_of(&file, number).unwrap_or_else(|| number.to_string())
@@ -288,12 +289,19 @@ fn mediator(listen: SocketAddr) -> PortState {
             drivers: drivers.len(),
             down: drivers
                 .iter()
-                .filter(|driver| driver.state() != DriverState::Up)
-                .flat_map(|driver| &driver.devices)
+                .flat_map(out_of_order)
                 .map(|device| Device::new(DeviceType(device.r#type), device.id).to_string())
                 .collect(),
         },
         Err(_) => PortState::Taken(port_holder(listen.port())),
+    }
+}
+
+/// The devices of a driver that do not work.
+fn out_of_order(driver: &mediator::Driver) -> Vec<&mediator::Device> {
+    match driver.state() {
+        DriverState::Up => driver.troubles.iter().map(|it| &it.device).collect(),
+        _ => driver.devices.iter().collect(),
     }
 }
 
@@ -336,7 +344,7 @@ fn clock() -> Clock {
 }
 
 /// All processes: their ids and their folders in `/proc`.
-fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
+pub(in crate::cli) fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let pid = entry.file_name().to_string_lossy().parse().ok()?;
@@ -344,7 +352,7 @@ fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
     })
 }
 
-fn name_of_process(folder: &Path) -> String {
+pub(in crate::cli) fn name_of_process(folder: &Path) -> String {
     let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
     name.trim().to_owned()
 }
@@ -415,17 +423,22 @@ fn python() -> Option<String> {
     Some(answer("python3", &["-c", program])?.trim().to_owned())
 }
 
-fn service() -> Option<String> {
+/// Whether systemd has the unit of the service, in the folders below this root.
+pub(in crate::cli) fn is_unit_installed(root: &Path) -> bool {
     let folders = [
-        "/etc/systemd/system",
-        "/usr/lib/systemd/system",
-        "/lib/systemd/system",
+        "etc/systemd/system",
+        "usr/lib/systemd/system",
+        "lib/systemd/system",
     ];
-    let is_installed = folders
+    folders
         .iter()
-        .any(|folder| Path::new(folder).join("amber.service").exists());
+        .any(|folder| root.join(folder).join("amber.service").exists())
+}
+
+fn service() -> Option<String> {
     let show = ["show", "amber", "--property=ActiveState", "--value"];
-    is_installed.then(|| answer("systemctl", &show).unwrap_or_default().trim().into())
+    is_unit_installed(Path::new("/"))
+        .then(|| answer("systemctl", &show).unwrap_or_default().trim().into())
 }
 
 /// The output of a program, if it succeeds in time.
