@@ -46,6 +46,8 @@ pub struct Probe {
     pub sends: &'static str,
     /// Why that is safe.
     pub is_safe: &'static str,
+    /// What to check if it does not answer.
+    pub if_silent: &'static str,
 }
 
 /// All probes. docs/init.md has the same table.
@@ -56,6 +58,7 @@ pub static PROBES: [Probe; 5] = [
         about: "Hokuyo laser scanner",
         sends: "`VV`: the question for its version",
         is_safe: "it only reads; the laser and its motor stay as they are",
+        if_silent: "it needs some seconds after it was switched on",
     },
     Probe {
         kind: Kind::Roboclaw,
@@ -64,6 +67,8 @@ pub static PROBES: [Probe; 5] = [
         sends: "command 21, the question for the firmware, to the addresses 128 to 135",
         is_safe: "it only reads, and a RoboClaw answers it without a change of its motors; a port is \
                   asked only if USB says that it is a RoboClaw, or you do",
+        if_silent: "a controller needs its main battery, and in Motion Studio: Packet Serial, 38400 \
+                    baud, and the address 128 for one and 129 for the other",
     },
     Probe {
         kind: Kind::Maestro,
@@ -71,6 +76,7 @@ pub static PROBES: [Probe; 5] = [
         about: "Pololu Maestro servo controller",
         sends: "command 90 00, the question for the position of servo 0",
         is_safe: "it only reads; no servo gets a target",
+        if_silent: "its serial mode must be USB Dual Port, in the Maestro Control Center",
     },
     Probe {
         kind: Kind::Stargazer,
@@ -78,6 +84,7 @@ pub static PROBES: [Probe; 5] = [
         about: "Hagisonic StarGazer",
         sends: "nothing: it listens for two seconds",
         is_safe: "the device reports by itself; a port is opened only if you say that it is a StarGazer",
+        if_silent: "it must be switched on and send at 115200 baud",
     },
     Probe {
         kind: Kind::Ninedof,
@@ -87,6 +94,7 @@ pub static PROBES: [Probe; 5] = [
                 beside a chip at 1e)",
         is_safe: "a read of a register changes no setting of these chips; other addresses are not used, \
                   nor the buses of graphics cards and mainboards",
+        if_silent: "the sensors need power, and the wires SDA and SCL",
     },
 ];
 

@@ -48,8 +48,8 @@ const USB: [(&str, [&str; 2], &str, &str); 4] = [
 
 /// A machine that is described by files, with simulated devices behind its ports.
 struct Machine {
-    folder: TempDir,
     _sim: Program,
+    folder: TempDir,
 }
 
 impl Machine {

@@ -264,7 +264,7 @@ fn judged(
                 ),
                 NoAnswer::Silent => (
                     State::Silent,
-                    Some("it does not answer: is it switched on, and are its wires right?".into()),
+                    Some(format!("it does not answer: {}", kind.probe().if_silent)),
                 ),
                 NoAnswer::Failed(why) => (State::Failed, Some(why.clone())),
             };
