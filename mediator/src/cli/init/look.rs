@@ -1,6 +1,6 @@
 //! Asks what is plugged in who it is. IO.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -172,10 +172,10 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Names the devices: the first of a kind has the number 0.
 fn number(findings: &mut [Finding]) {
-    let mut counts = [0; probe::PROBES.len()];
+    let mut counts = BTreeMap::new();
     for finding in findings.iter_mut().filter(|it| it.state.is_configured()) {
         if let Some(kind) = finding.kind {
-            let count = &mut counts[kind as usize];
+            let count = counts.entry(kind).or_insert(0);
             finding.device = Some(format!("{}:{count}", kind.probe().driver));
             *count += 1;
         }
@@ -230,7 +230,7 @@ fn asked(kind: Kind, port: &Path, options: &[&str]) -> Finding {
     };
     let mut finding = judged(kind, port.display().to_string(), options, found);
     if finding.state == State::Busy {
-        let by = by.map_or_else(|| "another program".to_owned(), |it| it.to_string());
+        let by = by.unwrap_or_else(|| "another program".to_owned());
         finding.note = Some(format!(
             "{by} uses the port, so the device was not asked, and is not checked"
         ));
@@ -306,21 +306,9 @@ impl Finding {
     }
 }
 
-/// A program that has a port open.
-struct Holder {
-    name: String,
-    pid: u32,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' (process {})", self.name, self.pid)
-    }
-}
-
 /// The program that has a port open, as far as `/proc` shows it to this user. Not all programs lock
 /// their ports, and even opening a port could disturb them.
-fn holder(port: &Path) -> Option<Holder> {
+fn holder(port: &Path) -> Option<String> {
     let port = fs::canonicalize(port).ok()?;
     // A program that simulates a device keeps its pseudo-terminal open.
     if port.starts_with("/dev/pts") {
@@ -329,9 +317,6 @@ fn holder(port: &Path) -> Option<Holder> {
     processes().find_map(|(pid, folder)| {
         let mut files = fs::read_dir(folder.join("fd")).ok()?.flatten();
         let holds = files.any(|file| fs::read_link(file.path()).is_ok_and(|it| it == port));
-        holds.then(|| Holder {
-            name: name_of_process(&folder),
-            pid,
-        })
+        holds.then(|| format!("'{}' (process {pid})", name_of_process(&folder)))
     })
 }
