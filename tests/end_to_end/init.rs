@@ -445,6 +445,28 @@ fn the_service_is_started_only_after_a_yes() {
 }
 
 #[test]
+fn the_doctor_says_of_each_device_whether_it_is_there() {
+    let machine = Machine::with(&["hokuyo"]);
+    assert_eq!(machine.init(&["--yes"]).code, 0);
+    let doctor = || {
+        let mut command = Command::new(AMBER);
+        command.args(["doctor", "--json", "-c"]);
+        command.arg(machine.home().join("amber.toml"));
+        // Its exit code is about the whole machine.
+        let told = Ended::of(command.output().unwrap()).json();
+        let checks = told["checks"].as_array().unwrap().iter();
+        let mut found = checks.filter_map(|it| it["found"].as_str());
+        let found = found.find(|found| found.starts_with("hokuyo:0: "));
+        found.unwrap().to_owned()
+    };
+    let port = machine.by_id("hokuyo");
+    let expected = format!("hokuyo:0: {} is there", port.display());
+    assert_eq!(doctor(), expected);
+    fs::remove_file(&port).unwrap();
+    assert_eq!(doctor(), expected.replace("is there", "does not exist"));
+}
+
+#[test]
 fn the_page_has_the_table_of_the_probes() {
     let page = fs::read_to_string(root().join("docs/init.md")).unwrap();
     for probe in &PROBES {

@@ -189,12 +189,8 @@ fn drivers(config: &Config) -> Vec<Driver> {
         let names: Vec<_> = driver.devices.iter().map(ToString::to_string).collect();
         let program = driver.command.first().cloned().unwrap_or_default();
         let folder = driver.directory.as_deref().unwrap_or(Path::new("."));
-        let files = driver.command.iter().skip(1).filter_map(|word| {
-            let value = word.rsplit('=').next().unwrap_or(word);
-            value
-                .starts_with("/dev/")
-                .then(|| device_file(value.into()))
-        });
+        let files = device_paths(&driver.command).into_iter();
+        let files = files.map(|path| device_file(folder.join(path)));
         Driver {
             name: names.join(","),
             // `amber` is this program.
@@ -204,6 +200,24 @@ fn drivers(config: &Config) -> Vec<Driver> {
         }
     });
     all.collect()
+}
+
+/// The files of devices that the command of a driver names: all below `/dev`, and for a built-in
+/// driver also other ports and buses.
+fn device_paths(command: &[String]) -> Vec<&Path> {
+    let is_built_in = matches!(command, [amber, verb, ..] if amber == "amber" && verb == "driver");
+    let pairs = command.windows(2).filter_map(|pair| {
+        let (before, word) = (pair[0].as_str(), pair[1].as_str());
+        let (option, value) = match word.rsplit_once('=') {
+            Some(split) if !word.starts_with('/') => split,
+            _ => (before, word),
+        };
+        // A simulated bus.
+        let value = value.strip_prefix("sim:").unwrap_or(value);
+        let is_port = is_built_in && matches!(option, "--port" | "--bus") && value.contains('/');
+        (is_port || value.starts_with("/dev/")).then(|| Path::new(value))
+    });
+    pairs.collect()
 }
 
 /// Whether the system would find a program.
@@ -482,6 +496,32 @@ mod tests {
         let file = device_file("/dev/amber-has-no-such-device".into());
         assert_eq!(file.access, FileAccess::Missing);
         assert_eq!(device_file("/dev/null".into()).access, FileAccess::Granted);
+    }
+
+    #[test]
+    fn the_files_of_devices_are_found_in_commands() {
+        let paths = |command: &str| {
+            let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
+            let paths = device_paths(&words).into_iter();
+            paths
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths("amber driver hokuyo --port /dev/ttyACM0"),
+            ["/dev/ttyACM0"]
+        );
+        assert_eq!(paths("amber driver hokuyo --port=../a"), ["../a"]);
+        assert_eq!(
+            paths("amber driver ninedof --bus sim:/tmp/bus"),
+            ["/tmp/bus"]
+        );
+        assert_eq!(
+            paths("./lidar dev=/dev/lidar /dev/x"),
+            ["/dev/lidar", "/dev/x"]
+        );
+        assert!(paths("./server --port 8080 --map /tmp/x").is_empty());
+        assert!(paths("amber driver location --map maps/x").is_empty());
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Report {
             let _ = writeln!(out, "  {command}\n      {what}");
         }
         if let Some(address) = &self.dashboard {
-            let _ = writeln!(out, "\nWhile the dashboard runs, open {address}");
+            let _ = writeln!(out, "\nWhile both run, open {address}");
         }
         print_text(&out)?;
         match &self.code {
