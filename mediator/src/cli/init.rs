@@ -159,10 +159,12 @@ impl Options {
             let path = self.path(name);
             if path.symlink_metadata().is_ok() {
                 let path = path.display();
-                return Err(Failure::wrong(format!("{path} exists already")).hint(format!(
-                    "`amber init --force` replaces it, and keeps the old one as {name}{OLD}; \
+                return Err(
+                    Failure::wrong(format!("{path} exists already")).hint(format!(
+                        "`amber init --force` replaces it, and keeps the old one as {name}{OLD}; \
                      `amber init FOLDER` writes elsewhere; `amber init --dry-run` only looks"
-                )));
+                    )),
+                );
             }
         }
         Ok(())
@@ -203,7 +205,10 @@ impl Options {
         if is_installed && is_for_service && questions.starts_service()? {
             service::start()?;
             report.service_started = true;
-            report.add("journalctl -u amber -f", "the log of the service; Ctrl-C ends");
+            report.add(
+                "journalctl -u amber -f",
+                "the log of the service; Ctrl-C ends",
+            );
         } else if is_installed && is_for_service {
             report.add(
                 "sudo systemctl enable --now amber && sudo systemctl reload amber",
@@ -217,14 +222,20 @@ impl Options {
         }
         #[cfg(feature = "web")]
         dashboard::add(report, &self.path("dashboard.tokens"), is_for_service)?;
-        report.add("amber devices", "what runs; in another terminal, as all others");
+        report.add(
+            "amber devices",
+            "what runs; in another terminal, as all others",
+        );
         if looked.first(Kind::Roboclaw).is_some() {
             report.add(
                 "amber drive --left 100 --right 100 --for 2",
                 "wheels off the ground! Do all turn forwards, at 100 mm/s (`amber watch roboclaw`)?",
             );
         }
-        report.add("amber robot show", "the robot from above, as robot.toml describes it");
+        report.add(
+            "amber robot show",
+            "the robot from above, as robot.toml describes it",
+        );
         report.add(
             &format!("amber doctor -c {configuration}"),
             "if something does not work",

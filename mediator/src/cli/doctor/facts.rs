@@ -520,6 +520,7 @@ mod tests {
             paths("./lidar dev=/dev/lidar /dev/x"),
             ["/dev/lidar", "/dev/x"]
         );
+        assert_eq!(paths("./lidar /dev/a=b"), ["/dev/a=b"]);
         assert!(paths("./server --port 8080 --map /tmp/x").is_empty());
         assert!(paths("amber driver location --map maps/x").is_empty());
     }

@@ -55,7 +55,7 @@ impl Report {
         let left_alone = looked.left_alone.iter();
         let left_alone = left_alone.map(|(place, reason)| LeftAlone {
             place: place.clone(),
-            reason: *reason,
+            reason,
         });
         Self {
             serial_ports: looked.ports,
