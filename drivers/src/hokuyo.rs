@@ -28,6 +28,7 @@ pub mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;
+pub(crate) mod probe;
 pub mod scip;
 
 /// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.

@@ -5,8 +5,9 @@
 //!
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
-//! stream, in that task) and `options` (a TOML file that the command line overrides). Laser scanners
-//! share `scanner`. Drivers that move the robot by other drivers share `moving`.
+//! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
+//! recognizes their devices). Laser scanners share `scanner`. Drivers that move the robot by other
+//! drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
 //! `robot_file` (the same in a file), `described` (the robot device says the rest),
@@ -45,6 +46,7 @@ pub mod ninedof;
 pub mod options;
 mod outage;
 pub mod pid_follow_trajectory;
+pub mod probe;
 mod replace;
 pub mod roboclaw;
 pub mod robot;

@@ -8,6 +8,7 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod import;
+mod init;
 mod log_map;
 mod mediator;
 #[cfg(feature = "record")]
@@ -68,6 +69,8 @@ enum Verb {
     Discover(discover::Options),
     /// Check this machine for problems, and explain how to fix them
     Doctor(doctor::Options),
+    /// Look what is plugged in, and write the configuration for it
+    Init(init::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
     /// Explain bytes of the protocol, and show where they are invalid
@@ -230,6 +233,7 @@ impl Cli {
             #[cfg(feature = "discovery")]
             Verb::Announce(announce) => announce.run(&options.mediator.to_string()),
             Verb::Doctor(doctor) => doctor.run(&options),
+            Verb::Init(init) => init.run(&options),
             Verb::Import(import) => import.run(),
             Verb::Decode(decode) => decode.run(options.json),
             Verb::Describe(describe) => describe.run(&options),

@@ -35,6 +35,7 @@ mod gateway_programs;
 mod gateway_protocols;
 mod gateways;
 mod geometry;
+mod init;
 mod kit;
 mod languages;
 mod laser_scanners;
