@@ -97,7 +97,7 @@ built_in! {
     Dummy: dummy,
     /// A Hokuyo laser scanner
     Hokuyo: hokuyo + fuzz,
-    /// A laser scanner of LDROBOT: LD06, LD19, STL-27L or LD14P (device type 4, as Hokuyo)
+    /// LDROBOT laser scanner, such as LD19 (device type 4)
     Ldrobot: ldrobot + fuzz,
     /// The pose of the robot on a map, from scans and wheel speeds
     Location: location,
