@@ -1,19 +1,13 @@
 //! Driver for Hokuyo laser scanners that use SCIP 2, such as the URG-04LX and the UTM-30LX, over a
 //! serial port, USB or TCP. IO.
 //!
-//! `scip` and `logic` are pure; `driver` carries out the outputs of `logic`.
+//! `scip` and `logic` are pure; `scanner` carries out the outputs of `logic`, and says what all
+//! laser scanners guarantee. Further guarantees for clients:
 //!
-//! Guarantees for clients:
-//!
-//! - Angles are degrees, positive to the right, ascending; distances are millimetres in the same
-//!   order. Small numbers are the scanner's error codes and are forwarded.
-//! - The scan in a reply is read from the scanner after the request, with the time at which it was
-//!   read; the scanner returns the last scan that it completed. While no scanner is connected, the
-//!   driver sends no reply (never an old scan) and publishes nothing.
-//! - While at least one client is subscribed, the scanner sends continuously. All subscribers get
-//!   the same message, at most one per `publish_ms`.
-//! - The driver describes the scanner as it describes itself: limits, angles and times. While no
-//!   scanner is connected, it refuses.
+//! - The error codes of the scanner are forwarded as they are.
+//! - A request makes the scanner return the last scan that it completed. While at least one client is
+//!   subscribed, it sends continuously.
+//! - The description is what the scanner says of itself.
 //! - The laser is off until a client requests a scan, and again `laser_idle_ms` after the last
 //!   request or subscription. The first scan then takes slightly longer.
 
@@ -34,6 +28,7 @@ pub mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;
+pub(crate) mod probe;
 pub mod scip;
 
 /// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.

@@ -5,8 +5,9 @@
 //!
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
-//! stream, in that task) and `options` (a TOML file that the command line overrides). Drivers that
-//! move the robot by other drivers share `moving`.
+//! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
+//! recognizes their devices). Laser scanners share `scanner`. Drivers that move the robot by other
+//! drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
 //! `robot_file` (the same in a file), `described` (the robot device says the rest),
@@ -36,6 +37,7 @@ pub mod dummy;
 pub mod fuzz;
 mod geometry_log;
 pub mod hokuyo;
+pub mod ldrobot;
 pub mod location;
 pub mod maestro;
 pub mod mapping;
@@ -44,11 +46,13 @@ pub mod ninedof;
 pub mod options;
 mod outage;
 pub mod pid_follow_trajectory;
+pub mod probe;
 mod replace;
 pub mod roboclaw;
 pub mod robot;
 mod robot_file;
 pub mod robot_options;
+pub mod scanner;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]
@@ -93,6 +97,8 @@ built_in! {
     Dummy: dummy,
     /// A Hokuyo laser scanner
     Hokuyo: hokuyo + fuzz,
+    /// A laser scanner of LDROBOT: LD06, LD19, STL-27L or LD14P (device type 4, as Hokuyo)
+    Ldrobot: ldrobot + fuzz,
     /// The pose of the robot on a map, from scans and wheel speeds
     Location: location,
     /// Hobby servos on a Pololu Maestro

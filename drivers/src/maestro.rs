@@ -27,6 +27,7 @@ use crate::options::{OptionsError, check, layered, read, serial};
 
 pub mod driver;
 pub mod logic;
+pub(crate) mod probe;
 pub mod protocol;
 pub mod servos;
 

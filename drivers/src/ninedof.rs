@@ -45,6 +45,7 @@ mod fake;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;
+pub(crate) mod probe;
 pub mod registers;
 pub mod service;
 mod store;

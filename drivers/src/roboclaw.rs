@@ -54,6 +54,7 @@ mod fake;
 pub mod fuzz;
 pub mod gpio;
 pub mod logic;
+pub(crate) mod probe;
 pub mod protocol;
 pub mod units;
 

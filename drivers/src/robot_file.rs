@@ -135,6 +135,8 @@ impl RobotFile {
                 turn: Duration::from_secs_f64(shape.scan_turn()),
                 delay: Duration::from_secs_f64(shape.scan_delay()),
                 is_mirrored: laser.upside_down(),
+                // The scanner says it itself.
+                turns_right: false,
             },
             collision: collision::Config {
                 drive: SkidSteer {

@@ -5,8 +5,10 @@
 //! (`described`).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use amber_navigation::{collision, geometry, scan};
+use amber_proto::hokuyo::Scanner;
 use amber_proto::{Device, DeviceType};
 
 use crate::options::OptionsError;
@@ -48,7 +50,7 @@ pub struct RobotOptions {
     /// The laser is mounted upside down
     #[arg(long)]
     pub laser_mirrored: bool,
-    /// Time of one turn of the laser [default: 100]
+    /// Time of one turn of the laser, if the scanner does not say it [default: 100]
     #[arg(long, value_name = "MS")]
     pub scan_turn_ms: Option<f64>,
     /// Time from the end of a scan to its timestamp [default: 0]
@@ -94,6 +96,17 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// How the laser measures, with what it says of itself.
+    pub(crate) fn scanner_as_described(&self, told: &Scanner) -> scan::Laser {
+        let turn_us = told.turn_time.filter(|us| *us > 0);
+        let turn = turn_us.map(|us| Duration::from_micros(us.into()));
+        scan::Laser {
+            turn: turn.unwrap_or(self.scanner.turn),
+            turns_right: told.turns_right(),
+            ..self.scanner
+        }
+    }
+
     /// What the check of the geometry compares measurements with.
     pub(crate) fn geometry(&self, max_range_m: f64) -> geometry::Config {
         geometry::Config {
@@ -261,6 +274,23 @@ mod tests {
         let config = setup(text).unwrap().collision;
         let expected = Pose::new(0.1, -0.02, -std::f64::consts::FRAC_PI_2);
         assert_eq!((config.laser, config.drive.track_m), (expected, 0.42));
+    }
+
+    #[test]
+    fn the_scanner_itself_knows_its_turns_best() {
+        let ms = Duration::from_millis;
+        let setup = setup("laser_offset_mm = 0\nscan_turn_ms = 25\nscan_delay_ms = 7").unwrap();
+        let silent = setup.scanner_as_described(&Scanner::default());
+        assert_eq!(silent, setup.scanner);
+        assert_eq!((silent.turn, silent.turns_right), (ms(25), false));
+        let told = Scanner {
+            turn_time: Some(166_667),
+            turns_right: Some(true),
+            ..Scanner::default()
+        };
+        let told = setup.scanner_as_described(&told);
+        assert_eq!(told.turn, Duration::from_micros(166_667));
+        assert_eq!((told.turns_right, told.delay), (true, ms(7)));
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub mod fuzz;
 pub mod logic;
 pub mod markers;
 mod plausible;
+pub(crate) mod probe;
 pub mod protocol;
 pub mod setup;
 

@@ -18,9 +18,10 @@
 //! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use amber_terminal::{Failure, has_colours, print};
-use amber_web::{Access, Origins, Own, Tokens, place};
+use amber_web::{Access, Origins, Own, Token, place};
 use tokio::sync::mpsc;
 
 pub mod assets;
@@ -37,6 +38,7 @@ mod page_client;
 mod panel;
 mod qr;
 mod server;
+mod token_file;
 mod viewer;
 
 /// The usual address of the dashboard.
@@ -51,6 +53,7 @@ The connection is not encrypted, so use it only in a network that you trust.
 Examples:
   amber dashboard
   amber dashboard --listen 0.0.0.0:8026
+  amber dashboard --listen 0.0.0.0:8026 --tokens dashboard.tokens
   amber dashboard -m 192.168.1.7";
 
 /// Options of `amber dashboard`.
@@ -72,6 +75,10 @@ pub struct Options {
     /// null means pages that are opened from disk
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
+    /// File that keeps the tokens, so that the addresses stay the same after a restart; it is made if
+    /// it does not exist
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
     /// End when stdin ends
     #[arg(long, hide = true)]
     pub until_eof: bool,
@@ -92,11 +99,9 @@ pub fn run(options: &Options, mediator: String) -> Result<(), Failure> {
 
 async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     let (listener, listen) = place::listen(options.listen, "amber dashboard").await?;
-    let access = Access::new(listen, origins(&options.origin), || {
-        Ok::<_, Failure>(Tokens {
-            drive: place::token()?,
-            look: Some(place::token()?),
-        })
+    let access = Access::new(listen, origins(&options.origin), || match &options.tokens {
+        Some(file) => token_file::tokens(file),
+        None => token_file::fresh(),
     })?;
     let introduction = introduction(&place::shown(listen), &access, has_colours());
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
@@ -118,6 +123,28 @@ fn origins(listed: &[String]) -> Origins {
     }
 }
 
+/// The address for driving, and its QR code for terminals, of a dashboard that will listen here with the
+/// tokens of this file. The file is made if it does not exist.
+///
+/// # Errors
+/// The file cannot be read or made.
+pub fn future_address(
+    listen: SocketAddr,
+    tokens: &Path,
+) -> Result<(String, Option<String>), Failure> {
+    let tokens = token_file::tokens(tokens)?;
+    let host = place::shown(listen).first().copied().unwrap_or(listen);
+    let address = address(host, &tokens.drive);
+    let code = qr::code(&address);
+    Ok((address, code))
+}
+
+/// The address that a user opens.
+fn address(host: SocketAddr, token: &Token) -> String {
+    // The page never sends what is behind the #.
+    format!("http://{host}/#{}", token.text())
+}
+
 /// The addresses to open. `hosts` are those of this machine, the best one first.
 fn introduction(hosts: &[SocketAddr], access: &Access, is_terminal: bool) -> String {
     let Some((host, others)) = hosts.split_first() else {
@@ -126,10 +153,10 @@ fn introduction(hosts: &[SocketAddr], access: &Access, is_terminal: bool) -> Str
     let Some(tokens) = access.tokens() else {
         return format!("dashboard: http://{host}\n");
     };
-    let drive = format!("http://{host}/#{}", tokens.drive.text());
+    let drive = address(*host, &tokens.drive);
     let mut lines = format!("dashboard:            {drive}\n");
     if let Some(look) = &tokens.look {
-        lines += &format!("dashboard, view only: http://{host}/#{}\n", look.text());
+        lines += &format!("dashboard, view only: {}\n", address(*host, look));
     }
     if !others.is_empty() {
         let others: Vec<_> = others.iter().map(SocketAddr::to_string).collect();
@@ -154,6 +181,8 @@ async fn end(until_eof: bool) {
 
 #[cfg(test)]
 mod tests {
+    use amber_web::Tokens;
+
     use super::*;
 
     #[test]

@@ -294,6 +294,13 @@ impl Token {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
+    /// The token with this text; `None` if that is none.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        bytes.try_into().ok().map(Self::new)
+    }
+
     /// Its text. It needs no escapes in a URL.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -499,6 +506,9 @@ mod tests {
     fn a_token_is_equal_only_to_its_whole_text_and_does_not_get_into_a_log() {
         let token = Token::new([7; TOKEN_BYTES]);
         assert!(token.is(token.text()));
+        let again = Token::of_text(token.text()).unwrap();
+        assert!(again.is(token.text()));
+        assert!(Token::of_text(&token.text()[..5]).is_none());
         let longer = format!("{}x", token.text());
         for wrong in ["", "x", &token.text()[..5], &longer] {
             assert!(!token.is(wrong), "{wrong}");

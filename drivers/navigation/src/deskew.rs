@@ -49,6 +49,59 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    /// A robot turns on the spot, and its scanner sees a post behind it. De-skewed by the direction of
+    /// the scanner, the post is in its place.
+    #[test]
+    fn a_post_stays_in_its_place_for_scanners_that_turn_in_either_direction() {
+        let mut odometry = Odometry::new(SkidSteer::default());
+        for step in 0..40 {
+            odometry.handle_wheels(ms(step * 10), Wheels::sides(-0.21, 0.21));
+        }
+        let post = Point::new(-1.5, 0.8);
+        let (start, turn, count) = (ms(150), ms(100), 400_u32);
+        for turns_right in [false, true] {
+            let angle_deg =
+                |index: u32| (f64::from(index) + 0.5) * 360.0 / f64::from(count) - 180.0;
+            let measured = (0..count).map(|index| {
+                let order = if turns_right {
+                    index
+                } else {
+                    count - 1 - index
+                };
+                let robot = odometry.pose_at(start + turn * order / count);
+                let seen = robot.local(post);
+                let off_rad = seen.y.atan2(seen.x) + angle_deg(index).to_radians();
+                let is_post = off_rad.abs() < 0.02;
+                (angle_deg(index), if is_post { seen.length() } else { 4.0 })
+            });
+            let (angles, distances): (Vec<_>, Vec<_>) = measured
+                .map(|(angle_deg, m)| (angle_deg, (m * 1000.0).round() as i32))
+                .unzip();
+            let values = amber_values::Scan::new(&angles, &distances, None).unwrap();
+            let laser = crate::scan::Laser {
+                turn,
+                turns_right,
+                ..crate::scan::Laser::default()
+            };
+            let end = start + turn * (count - 1) / count;
+            let error_m = |laser| {
+                let scan = Scan::from_values(&values, end, laser);
+                let robot = odometry.pose_at(end);
+                let is_post = |distance_m: f64| distance_m < 3.0;
+                let ends = deskew(&scan, &odometry, Pose::default(), end, is_post);
+                assert!(ends.len() >= 2, "{ends:?}");
+                let errors = ends.iter().map(|it| robot.global(*it).minus(post).length());
+                errors.fold(0.0, f64::max)
+            };
+            assert!(error_m(&laser) < 0.05, "{turns_right}: {}", error_m(&laser));
+            let wrong = crate::scan::Laser {
+                turns_right: !turns_right,
+                ..laser
+            };
+            assert!(error_m(&wrong) > 0.1, "{turns_right}: {}", error_m(&wrong));
+        }
+    }
+
     /// A scan of a straight wall 2 m ahead by a robot that drives and turns.
     #[test]
     fn a_straight_wall_stays_straight() {

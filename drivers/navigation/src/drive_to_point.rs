@@ -553,19 +553,21 @@ impl DriveToPoint {
     /// Whether the robot has room for a turn on the spot: 1 for the shorter way, -1 for the longer
     /// one.
     fn turn(&self, now: Duration, pose: Pose, angle_rad: f64) -> Option<f64> {
-        let longer_rad = angle_rad - TAU.copysign(angle_rad);
-        let allowance_m = |local: Point| {
-            if self.is_on_map(pose.global(local)) {
-                -TURN_ROOM_M
-            } else {
-                -TURN_MARGIN_M
-            }
+        let has_room = |angle_rad: f64, wall_m: f64| {
+            let allowance_m = |local: Point| {
+                if self.is_on_map(pose.global(local)) {
+                    wall_m
+                } else {
+                    -TURN_MARGIN_M
+                }
+            };
+            self.monitor.turn_room_with_m(now, angle_rad, allowance_m) >= 0.0
         };
-        let monitor = &self.monitor;
-        if monitor.turn_room_with_m(now, angle_rad, allowance_m) >= 0.0 {
+        let longer_rad = angle_rad - TAU.copysign(angle_rad);
+        if has_room(angle_rad, -TURN_ROOM_M) {
             Some(1.0)
         } else {
-            (monitor.turn_room_m(now, longer_rad) >= 0.0).then_some(-1.0)
+            has_room(longer_rad, 0.0).then_some(-1.0)
         }
     }
 

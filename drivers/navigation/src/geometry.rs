@@ -197,6 +197,7 @@ impl Geometry {
             self.evidence(),
             self.turns.compare(),
             self.straights.direction(),
+            self.straights.is_backwards(),
             self.gyro.verdict(),
         )
     }

@@ -29,6 +29,7 @@ pub mod particles;
 pub mod refine;
 mod rivals;
 mod search;
+mod seen;
 mod sweep;
 
 use std::collections::VecDeque;

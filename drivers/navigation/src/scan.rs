@@ -14,6 +14,9 @@ pub struct Laser {
     pub delay: Duration,
     /// Whether it is mounted upside down, so that its left is on the right.
     pub is_mirrored: bool,
+    /// Whether it turns to the right as seen in its own scans, and so measures their first point
+    /// first.
+    pub turns_right: bool,
 }
 
 /// The measurements of one turn of a scanner.

@@ -1,8 +1,8 @@
 //! Scans and wheel speeds as messages carry them, in the plane frame. PURE.
 //!
 //! This is the only place that knows the units and signs of both. A scan of the messages has
-//! degrees to the right in ascending order, so from left to right; the scanner turns to the left,
-//! so the beams were measured in the reverse order.
+//! degrees to the right in ascending order, so from left to right. Most scanners turn to the left, and
+//! measured the beams in the reverse order; others turn to the right.
 
 use std::time::Duration;
 
@@ -28,9 +28,9 @@ impl Scan {
         let beam_time = laser
             .turn
             .mul_f64((width_deg / 360.0).min(1.0) / intervals as f64);
-        // Upside down, the scanner turns to the right.
+        // Upside down, what a scan has on the right is on the left.
         let side = if laser.is_mirrored { 1.0 } else { -1.0 };
-        let beams = points.iter().rev().map(|point| Beam {
+        let beam = |point: &amber_values::Point| Beam {
             angle_rad: side * point.angle_deg.to_radians(),
             echo: match point.distance_mm {
                 NOTHING => Echo::Nothing,
@@ -38,11 +38,14 @@ impl Scan {
                 mm if VALID_MM.contains(&mm) => Echo::At(f64::from(mm) * M_PER_MM),
                 _ => Echo::Invalid,
             },
-        });
+        };
         let mut new = Self {
             start: Duration::ZERO,
             beam_time,
-            beams: beams.collect(),
+            beams: match laser.turns_right {
+                true => points.iter().map(beam).collect(),
+                false => points.iter().rev().map(beam).collect(),
+            },
         };
         new.start = timestamp.saturating_sub(laser.delay + new.end());
         new
@@ -91,6 +94,7 @@ mod tests {
         turn: TURN,
         delay: Duration::ZERO,
         is_mirrored: false,
+        turns_right: false,
     };
 
     #[test]
@@ -119,6 +123,24 @@ mod tests {
         assert!((scan.beams[0].angle_rad - FRAC_PI_2).abs() < 1e-9);
         assert_eq!(scan.beams[0].echo, Echo::TooNear);
         assert!((scan.beams[2].angle_rad + FRAC_PI_2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_scanner_that_turns_to_the_right_measures_the_leftmost_beam_first() {
+        let values = amber_values::Scan::new(&[-90.0, 0.0, 90.0], &[1500, 0, 6], None).unwrap();
+        for (is_mirrored, first_rad) in [(false, FRAC_PI_2), (true, -FRAC_PI_2)] {
+            let laser = Laser {
+                turns_right: true,
+                is_mirrored,
+                ..LASER
+            };
+            let end = Duration::from_millis(300);
+            let scan = Scan::from_values(&values, end, &laser);
+            assert_eq!((scan.start, scan.end()), (Duration::from_millis(250), end));
+            assert!((scan.beams[0].angle_rad - first_rad).abs() < 1e-9);
+            assert_eq!(scan.beams[0].echo, Echo::At(1.5));
+            assert!((scan.beams[2].angle_rad + first_rad).abs() < 1e-9);
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Device {
     pub(crate) name: &'static str,
     /// How programs connect to it.
     pub(crate) connection: Connection,
+    /// Whether only some robots have it: those that were given an option for it.
+    pub(crate) is_extra: bool,
     /// The name of its driver.
     pub(crate) driver: &'static str,
     /// Further options of the driver.
@@ -42,7 +44,7 @@ pub enum Connection {
 
 /// The options of one kind of device.
 pub(crate) trait Kind {
-    /// The devices of this kind that a robot has.
+    /// The devices of this kind that a robot may have.
     const DEVICES: &'static [Device];
 
     /// These devices, just switched on.
@@ -105,7 +107,7 @@ impl Device {
 
     /// The devices that every robot has; each has the name of its driver.
     pub fn built_in() -> impl Iterator<Item = Self> {
-        Self::all().filter(|device| device.connection != Connection::Tcp)
+        Self::all().filter(|device| !device.is_extra)
     }
 
     /// The devices that programs connect to in this way.
@@ -195,9 +197,20 @@ mod tests {
             speed: 1.0,
             ceiling: &ceiling,
         };
-        let twins = Devices::default().twins(&setup);
-        let made: Vec<_> = twins.into_iter().map(|(device, _)| device).collect();
-        assert_eq!(made, Device::all().collect::<Vec<_>>());
+        let made = |devices: Devices| -> Vec<_> {
+            let twins = devices.twins(&setup).into_iter();
+            twins.map(|(device, _)| device).collect()
+        };
+        let all = Devices {
+            ldrobot: crate::ldrobot::Options {
+                model: Some(crate::ldrobot::Model::Ld19),
+            },
+            ..Devices::default()
+        };
+        assert_eq!(made(all), Device::all().collect::<Vec<_>>());
+        let usual = made(Devices::default());
+        assert!(Device::built_in().all(|device| usual.contains(&device)));
+        assert!(!usual.contains(&crate::ldrobot::DEVICE));
     }
 
     #[test]
@@ -205,6 +218,7 @@ mod tests {
         let device = Device {
             name: "gps",
             connection: Connection::Serial,
+            is_extra: false,
             driver: "nmea",
             options: &["--slow"],
             files: &[("--almanac", "almanac.txt")],

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
-//! markers of `ceiling`, and servos on a Maestro.
+//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -40,6 +40,7 @@ mod folder;
 pub mod hokuyo;
 pub mod i2c;
 mod i2c_port;
+pub mod ldrobot;
 pub mod maestro;
 pub mod ninedof;
 pub mod pty;
@@ -59,6 +60,7 @@ pub mod world;
 device::devices! {
     roboclaw: roboclaw::Options,
     hokuyo: hokuyo::Options,
+    ldrobot: ldrobot::Options,
     ninedof: ninedof::Options,
     stargazer: stargazer::Options,
     maestro: maestro::Config,

@@ -1,10 +1,10 @@
-//! The pseudo-terminals of all devices that have one. IO.
+//! The pseudo-terminals of the devices that have one. IO.
 
 use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::device::{Connection, Device};
+use crate::device::Device;
 use crate::first::first;
 use crate::pty::Pty;
 
@@ -24,8 +24,8 @@ struct Port {
 }
 
 impl Ptys {
-    /// Creates all of them, plugged in.
-    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+    /// Creates those of these devices, plugged in.
+    pub(crate) fn open(folder: &Path, devices: impl Iterator<Item = Device>) -> io::Result<Self> {
         let port = |device| {
             Ok(Port {
                 device,
@@ -35,8 +35,7 @@ impl Ptys {
         };
         Ok(Self {
             folder: folder.to_owned(),
-            ports: (Device::connected_by(Connection::Serial).map(port))
-                .collect::<io::Result<_>>()?,
+            ports: devices.map(port).collect::<io::Result<_>>()?,
         })
     }
 

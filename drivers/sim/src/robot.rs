@@ -199,6 +199,12 @@ impl RobotTwin {
         }
     }
 
+    /// Whether the robot has a device, plugged in or not.
+    #[must_use]
+    pub fn has_device(&self, device: Device) -> bool {
+        self.twins.iter().any(|(other, _)| *other == device)
+    }
+
     /// Whether a device is plugged in.
     #[must_use]
     pub fn is_plugged(&self, device: Device) -> bool {

@@ -190,13 +190,14 @@ impl Simulator {
         let buses = buses.map_err(|error| failed(missing("bus"), error))?;
         let reset_line = ResetLine::open(&path.join(RESET_LINE))
             .map_err(|error| failed(missing("reset line"), error))?;
+        let ptys = Ptys::open(&path, serial(&robot))
+            .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?;
         Ok(Self {
             robot,
             map: config.map.name,
             clock: Clock::new(config.speed),
             clock_file,
-            ptys: Ptys::open(&path)
-                .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?,
+            ptys,
             tcp,
             buses,
             control,
@@ -211,7 +212,7 @@ impl Simulator {
         let path = |device| (device, self.path(device).display().to_string());
         let tcp = (self.tcp.iter())
             .filter_map(|(device, port)| Some((*device, port.address().ok()?.to_string())));
-        let serial = Device::connected_by(Connection::Serial).map(path);
+        let serial = serial(&self.robot).map(path);
         let buses = Device::connected_by(Connection::I2c).map(path);
         serial.chain(tcp).chain(buses).collect()
     }
@@ -377,6 +378,11 @@ impl Simulator {
         self.robot.show(&mut state);
         state
     }
+}
+
+/// The devices of a robot that are connected by a serial line or USB.
+fn serial(robot: &RobotTwin) -> impl Iterator<Item = Device> {
+    Device::connected_by(Connection::Serial).filter(|device| robot.has_device(*device))
 }
 
 /// Possible start poses, the best first.

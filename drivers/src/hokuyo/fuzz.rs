@@ -9,9 +9,10 @@ use amber_proto::{ClientId, SynNum};
 use amber_sim::hokuyo::{Hokuyo, Model, Scan, Transport};
 
 use super::Options;
-use super::logic::{Output, ScannerLogic};
+use super::logic::ScannerLogic;
 use super::scip::{Geometry, Parser};
 use crate::fuzz::{Input, Target};
+use crate::scanner::{Model as _, Output};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[

@@ -1,7 +1,6 @@
 //! Decides what to do with the scanner, and when. PURE.
 //!
-//! Report each event to [`ScannerLogic`], drain [`ScannerLogic::poll_output`] after every change, and carry out
-//! each output. Call [`ScannerLogic::handle_timeout`] at [`ScannerLogic::wake_at`].
+//! See [`Model`] for how to use it.
 //!
 //! ```text
 //!  Absent --opened--> Waking --silence--> Setting --all answered--> Ready
@@ -17,16 +16,13 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use amber_driver::Origin;
 use amber_proto::hokuyo::{Scan, Scanner};
 
-pub use self::note::Note;
 pub use self::settings::{Angles, Settings};
 use super::description::{self, Description};
 use super::scip::{Geometry, Parser, REFUSED_BY_SCIP_1, Reply};
-use crate::outage::Outage;
+use crate::scanner::{Measured, Model, Note, Output, Service};
 
-mod note;
 mod phases;
 mod settings;
 
@@ -36,61 +32,20 @@ const SPIN_UP: Duration = Duration::from_secs(2);
 /// How long bytes may arrive without a single valid scan.
 const USELESS: Duration = Duration::from_secs(5);
 
-/// How long a client is assumed to wait for a scan.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Maximum number of requests that wait for a scan.
-const MAX_ASKERS: usize = 256;
-
 /// How often a request is sent before the scanner counts as disconnected.
 const MAX_TRIES: u8 = 3;
 
 /// How long the scanner may keep sending before it must be silent.
 const MAX_WAKING: Duration = Duration::from_secs(3);
 
+/// For the log.
+const NO_SINGLE_SCANS: &str =
+    "the scanner does not support single scans (GD); using continuous scans (MD)";
+
 /// Stops a scanner whatever it is doing.
 const CALM_DOWN: &str = "QT\nRS\nQT\n";
 
-/// An action for the caller.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// Open the connection, then call [`ScannerLogic::opened`] or [`ScannerLogic::failed`].
-    Open,
-    /// Close the connection.
-    Close,
-    /// Send this to the scanner.
-    Write(String),
-    /// The reply to a request.
-    Answer(Origin, Measured),
-    /// A message for all subscribers.
-    Publish(Measured),
-    /// A log message.
-    Say(Note),
-    /// Nothing is left to do.
-    End,
-}
-
-/// A scan and its time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// Degrees and millimetres.
-    pub scan: Scan,
-    /// When it was read, in milliseconds since 1970.
-    pub timestamp_ms: i64,
-}
-
-/// Event counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Scans read.
-    pub scans: u64,
-    /// Replies that match no request.
-    pub strays: u64,
-    /// Requests for a scan that got no reply.
-    pub unanswered: u64,
-}
-
-/// The state of the scanner, its requests and its subscribers.
+/// The state of the scanner.
 #[derive(Debug)]
 pub struct ScannerLogic {
     settings: Settings,
@@ -107,15 +62,10 @@ pub struct ScannerLogic {
     streams: bool,
     /// The scanner supports `GD`, or this is not known yet.
     has_gd: bool,
-    listeners: usize,
-    askers: VecDeque<(Origin, Instant)>,
-    wanted: Instant,
     geometry: Geometry,
     angles: Vec<f64>,
     description: Description,
-    outage: Outage,
-    outputs: VecDeque<Output>,
-    counters: Counters,
+    service: Service,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,9 +97,10 @@ struct Asked {
     spoilt: u64,
 }
 
-impl ScannerLogic {
-    /// Starts without a connection.
-    pub fn new(settings: Settings, now: Instant) -> Self {
+impl Model for ScannerLogic {
+    type Settings = Settings;
+
+    fn new(settings: Settings, now: Instant) -> Self {
         let mut logic = Self {
             settings,
             phase: Phase::Absent { until: now },
@@ -161,45 +112,29 @@ impl ScannerLogic {
             spins_up: false,
             streams: false,
             has_gd: true,
-            listeners: 0,
-            askers: VecDeque::new(),
-            wanted: now,
             geometry: Geometry::URG_04LX,
             angles: Vec::new(),
             description: Description::default(),
-            outage: Outage::default(),
-            outputs: VecDeque::new(),
-            counters: Counters::default(),
+            // The scanner itself leaves out scans.
+            service: Service::new(Duration::ZERO, now),
         };
         logic.proceed(now);
         logic
     }
 
-    /// A client requests a scan.
-    ///
-    /// The reply holds a scan read after this call. Without a scanner there is no reply, and the
-    /// client's request times out.
-    pub fn ask(&mut self, now: Instant, origin: Origin) {
-        self.forget_askers(now);
-        if self.askers.len() == MAX_ASKERS {
-            self.askers.pop_front();
-            self.counters.unanswered += 1;
-        }
-        self.askers.push_back((origin, now));
+    fn service(&self) -> &Service {
+        &self.service
+    }
+
+    fn service_mut(&mut self) -> &mut Service {
+        &mut self.service
+    }
+
+    fn handle_demand(&mut self, now: Instant) {
         self.proceed(now);
     }
 
-    /// Sets the number of subscribers.
-    pub fn handle_listeners(&mut self, now: Instant, listeners: usize) {
-        if self.listeners != listeners {
-            self.wanted = now;
-            self.listeners = listeners;
-            self.proceed(now);
-        }
-    }
-
-    /// The connection is open.
-    pub fn opened(&mut self, now: Instant) {
+    fn opened(&mut self, now: Instant) {
         self.parser.clear();
         self.asked = None;
         self.is_lit = false;
@@ -210,16 +145,14 @@ impl ScannerLogic {
             is_old: false,
             answered: false,
         };
-        self.outputs.push_back(Output::Write(CALM_DOWN.into()));
+        self.service.push(Output::Write(CALM_DOWN.into()));
     }
 
-    /// The connection cannot be opened, or has failed.
-    pub fn failed(&mut self, now: Instant, reason: &str) {
+    fn failed(&mut self, now: Instant, reason: &str) {
         self.give_up(now, reason.to_owned());
     }
 
-    /// Bytes from the scanner; `timestamp_ms` is the time since 1970.
-    pub fn handle_bytes(&mut self, now: Instant, timestamp_ms: i64, bytes: &[u8]) {
+    fn handle_bytes(&mut self, now: Instant, timestamp_ms: i64, bytes: &[u8]) {
         self.heard = now;
         self.parser.push(bytes);
         if let Phase::Waking {
@@ -250,8 +183,7 @@ impl ScannerLogic {
         self.proceed(now);
     }
 
-    /// Handles expired timers.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    fn handle_timeout(&mut self, now: Instant) {
         if self.wake_at().is_none_or(|due| now < due) {
             return;
         }
@@ -266,7 +198,8 @@ impl ScannerLogic {
                 };
                 self.heard = now;
                 self.parser.clear();
-                (self.outputs).push_back(Output::Write(format!("SCIP2.0\n{CALM_DOWN}")));
+                self.service
+                    .push(Output::Write(format!("SCIP2.0\n{CALM_DOWN}").into()));
             }
             Phase::Waking { .. } => self.give_up(now, "the scanner does not answer".into()),
             Phase::Stopping { .. } => self.phase = Phase::Ended,
@@ -279,13 +212,12 @@ impl ScannerLogic {
         self.proceed(now);
     }
 
-    /// Shuts down: turns the laser off, then returns [`Output::End`].
-    pub fn shut_down(&mut self, now: Instant) {
+    fn shut_down(&mut self, now: Instant) {
         self.asked = None;
         self.phase = match self.phase {
             Phase::Absent { .. } | Phase::Opening | Phase::Ended => Phase::Ended,
             _ => {
-                self.outputs.push_back(Output::Write(CALM_DOWN.into()));
+                self.service.push(Output::Write(CALM_DOWN.into()));
                 Phase::Stopping {
                     until: now + self.settings.timeout,
                 }
@@ -294,13 +226,7 @@ impl ScannerLogic {
         self.proceed(now);
     }
 
-    /// The next action for the caller.
-    pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
-    }
-
-    /// When to call [`ScannerLogic::handle_timeout`] if nothing happens earlier.
-    pub fn wake_at(&self) -> Option<Instant> {
+    fn wake_at(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Absent { until } | Phase::Stopping { until } => Some(*until),
             Phase::Opening | Phase::Ended => None,
@@ -313,41 +239,26 @@ impl ScannerLogic {
         }
     }
 
-    /// Event counters.
-    pub fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    /// The reason why there are no scans, if there is a problem.
-    pub fn trouble(&self) -> Option<&str> {
-        self.outage.trouble()
-    }
-
-    /// What the scanner can measure.
-    ///
-    /// # Errors
-    /// No scanner is connected: the reason.
-    pub fn scanner(&self) -> Result<Scanner, &str> {
+    fn scanner(&self) -> Result<Scanner, &str> {
         match self.is_ready() {
             true => Ok(self.description.message(self.geometry, &self.angles)),
             false => Err(self.trouble().unwrap_or("the scanner is still starting")),
         }
     }
+}
 
+impl ScannerLogic {
     /// Whether scans are available.
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
     }
-}
 
-/// Replies.
-impl ScannerLogic {
     fn handle_reply(&mut self, now: Instant, timestamp_ms: i64, reply: Reply) {
         if self.streams && self.is_of_stream(&reply) {
             return self.handle_scan(now, timestamp_ms, &reply);
         }
         let Some(asked) = self.asked.take_if(|asked| asked.request == reply.echo) else {
-            self.counters.strays += 1;
+            self.service.counters.strays += 1;
             return;
         };
         match (&asked.request[..2], &*reply.status) {
@@ -366,7 +277,7 @@ impl ScannerLogic {
             ("GD", "10") if asked.tries < MAX_TRIES => self.is_lit = false,
             ("GD", "0C" | "0D" | "0E" | "0F") if self.has_gd => {
                 self.has_gd = false;
-                self.outputs.push_back(Output::Say(Note::NoSingleScans));
+                self.service.say(Note::Property(NO_SINGLE_SCANS));
             }
             ("PP", "00") => match Geometry::of(&reply) {
                 Some(geometry) => {
@@ -404,10 +315,10 @@ impl ScannerLogic {
             }
         }
         let Some((_, mut distances)) = reply.scan(self.geometry.points()) else {
-            self.counters.strays += 1;
+            self.service.counters.strays += 1;
             return;
         };
-        self.counters.scans += 1;
+        self.service.counters.scans += 1;
         self.last_scan = now;
         self.spins_up = false;
         // The scanner counts to the left, but angles grow to the right.
@@ -419,15 +330,9 @@ impl ScannerLogic {
             },
             timestamp_ms,
         };
-        self.forget_askers(now);
-        if !self.askers.is_empty() {
-            self.wanted = now;
-        }
-        for (origin, _) in self.askers.drain(..) {
-            (self.outputs).push_back(Output::Answer(origin, measured.clone()));
-        }
-        if self.streams && self.listeners > 0 {
-            self.outputs.push_back(Output::Publish(measured));
+        self.service.answer(now, &measured);
+        if self.streams {
+            self.service.publish(now, measured);
         }
     }
 

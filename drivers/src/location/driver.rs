@@ -12,7 +12,7 @@ use amber_driver::devices::location::{
     Map, Particles, PosesData, Quality,
 };
 use amber_driver::{Outcome, Reply, SendError, now};
-use amber_navigation::scan::Scan as PlaneScan;
+use amber_navigation::scan::{Laser, Scan as PlaneScan};
 use amber_proto::ninedof::SubscribeAction;
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -190,10 +190,12 @@ impl LocationDriver {
         let (settings, engine) = (self.settings.clone(), engine.clone());
         self.tasks.spawn(async move {
             let client = connect(&own, &settings, &problems).await;
-            let scans = watch_scans(&client, &settings, &engine, &problems);
+            let laser = Mutex::new(settings.robot.scanner);
+            let scans = watch_scans(&client, &settings, &laser, &engine, &problems);
+            let description = watch_description(&client, &settings, &laser);
             let wheels = watch_wheels(&client, &settings, &engine, &problems);
             let turn_rates = watch_turn_rates(&client, &settings, &engine);
-            tokio::join!(scans, wheels, turn_rates);
+            tokio::join!(scans, description, wheels, turn_rates);
         });
     }
 
@@ -354,9 +356,19 @@ async fn connect(own: &Client, settings: &Settings, problems: &Mutex<Problems>) 
     .await
 }
 
+/// Follows what the scanner says of itself.
+async fn watch_description(client: &Client, settings: &Settings, laser: &Mutex<Laser>) {
+    let scanner = Hokuyo::new(client.device(settings.laser()));
+    sources::watch_scanner(scanner, |told| {
+        *lock(laser) = settings.robot.scanner_as_described(&told);
+    })
+    .await;
+}
+
 async fn watch_scans(
     client: &Client,
     settings: &Settings,
+    laser: &Mutex<Laser>,
     engine: &Engine,
     problems: &Mutex<Problems>,
 ) {
@@ -366,7 +378,7 @@ async fn watch_scans(
         Ok(scan) => {
             let end = scan_end(&mut clock, &scan);
             let end = engine.since_start(end);
-            let scan = PlaneScan::from_values(&scan, end, &settings.robot.scanner);
+            let scan = PlaneScan::from_values(&scan, end, &lock(laser));
             engine.send(Input::Scan(scan));
         }
         Err(error) => {

@@ -30,6 +30,8 @@ pub enum Command {
     },
     /// Read the errors, two bytes.
     GetErrors,
+    /// Read the pulse width that a servo gets, two bytes in quarters of a microsecond; 0 for none.
+    GetPosition { servo: u8 },
 }
 
 /// The largest number that fits into two bytes.
@@ -46,6 +48,7 @@ impl Command {
             }
             Self::SetSpeed { servo, speed } => (0x87, vec![servo, low(speed), high(speed)]),
             Self::GetErrors => (0xA1, Vec::new()),
+            Self::GetPosition { servo } => (0x90, vec![servo]),
         };
         let mut bytes = match framing.device {
             None => vec![command],
@@ -126,6 +129,8 @@ mod tests {
         };
         assert_eq!(speed.bytes(COMPACT), [0x87, 0x05, 0x0C, 0x01]);
         assert_eq!(Command::GetErrors.bytes(COMPACT), [0xA1]);
+        let position = Command::GetPosition { servo: 3 };
+        assert_eq!(position.bytes(COMPACT), [0x90, 0x03]);
         assert_eq!(Command::GetErrors.bytes(pololu), [0xAA, 0x0C, 0x21]);
         assert_eq!(crc7(&[0x83, 0x01]), 0x17);
     }

@@ -13,6 +13,7 @@ use amber_driver::client::proxy::{
 };
 use amber_driver::client::{self, Client, Error, Subscription};
 use amber_driver::now;
+use amber_proto::hokuyo::Scanner;
 use amber_proto::ninedof::{DataRequest, SubscribeAction};
 use amber_values::{ImuReading, MapPose, Scan, WheelSpeeds};
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -46,6 +47,8 @@ pub(crate) enum SensorEvent {
     /// The connection to the devices.
     Connected(Client),
     Scan(Instant, Scan),
+    /// What the scanner says of itself.
+    Scanner(Scanner),
     Wheels(Instant, WheelSpeeds),
     Imu(Instant, ImuReading),
     Pose(Instant, MapPose),
@@ -83,10 +86,11 @@ pub(crate) fn follow(
         ));
         if let Some(laser) = devices.laser {
             let laser = Hokuyo::new(client.device(laser)).with_deadline(SCAN_DEADLINE);
-            tokio::spawn(until_ended(
-                follow_scans(laser, feeds.clone()),
-                feeds.clone(),
-            ));
+            let (scans, scanner) = (feeds.clone(), feeds.clone());
+            let tell = move |told| scanner.offer(SensorEvent::Scanner(told));
+            let describing = sources::watch_scanner(laser.clone(), tell);
+            tokio::spawn(until_ended(describing, feeds.clone()));
+            tokio::spawn(until_ended(follow_scans(laser, scans), feeds.clone()));
         }
         if let Some(poses) = devices.poses {
             let poses = LocationService::new(client.device(poses)).with_deadline(POSE_DEADLINE);

@@ -38,6 +38,8 @@ const SEND_DEADLINE: Duration = Duration::from_millis(100);
 pub(crate) struct WheelTask<P> {
     pilot: P,
     setup: Setup,
+    /// As in the setup, or as the scanner describes itself.
+    scanner: scan::Laser,
     sources: Sources,
     feeds: mpsc::Receiver<SensorEvent>,
     wheels: Option<Roboclaw>,
@@ -77,6 +79,7 @@ impl<P: Pilot> WheelTask<P> {
                 setup.devices_of.clone(),
                 setup.devices,
             ),
+            scanner: setup.scanner,
             setup,
             wheels: None,
             started,
@@ -106,9 +109,13 @@ impl<P: Pilot> WheelTask<P> {
                 return;
             }
             SensorEvent::Failed(source, error) => return self.sources.failed(source, error),
+            SensorEvent::Scanner(told) => {
+                self.scanner = self.setup.scanner_as_described(&told);
+                return;
+            }
             SensorEvent::Scan(time, scan) => {
                 let end = self.since_start(time);
-                let read = scan::Scan::from_values(&scan, end, &self.setup.scanner);
+                let read = scan::Scan::from_values(&scan, end, &self.scanner);
                 self.decide_soon();
                 (Source::Scans, Some(Input::Scan(read, scan)))
             }

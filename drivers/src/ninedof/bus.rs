@@ -96,7 +96,7 @@ impl OpenBus for BusLocation {
 }
 
 impl BusLocation {
-    fn try_open(&self) -> io::Result<Box<dyn Bus>> {
+    pub(crate) fn try_open(&self) -> io::Result<Box<dyn Bus>> {
         match self {
             #[cfg(target_os = "linux")]
             Self::System(path) => Ok(Box::new(linux::LinuxBus::open(path)?)),

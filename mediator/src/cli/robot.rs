@@ -6,6 +6,7 @@ mod announce;
 mod demo;
 mod doctor;
 mod import;
+mod init;
 mod log_map;
 mod mediator;
 #[cfg(feature = "record")]
@@ -42,6 +43,8 @@ pub(super) enum Start {
 pub(super) enum Setup {
     /// Check this machine for problems, and explain how to fix them
     Doctor(doctor::Options),
+    /// Look what is plugged in, and write the configuration for it
+    Init(init::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
 }
@@ -112,6 +115,7 @@ impl Setup {
     pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
         match self {
             Self::Doctor(doctor) => doctor.run(options),
+            Self::Init(init) => init.run(options),
             Self::Import(import) => import.run(),
         }
     }

@@ -67,7 +67,7 @@ impl Wrong {
     };
 
     /// All of the matrix.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self {
             name: "right, with a gyroscope",
             gyro: true,
@@ -120,6 +120,13 @@ impl Wrong {
             name: "right wheels with the wrong sign",
             wheels: Reported::Signs(1.0, -1.0),
             fault: Some(Fault::SideReversed),
+            ..Self::NOTHING
+        },
+        Self {
+            name: "all wheels with the wrong sign, with a gyroscope",
+            wheels: Reported::Signs(-1.0, -1.0),
+            gyro: true,
+            fault: Some(Fault::WheelsReversed),
             ..Self::NOTHING
         },
         Self {

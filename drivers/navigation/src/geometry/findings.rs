@@ -126,6 +126,7 @@ impl Findings {
         evidence: Evidence,
         compared: Option<Compared>,
         direction: Option<Direction>,
+        is_backwards: Option<bool>,
         gyro: Verdict,
     ) -> Self {
         let turned_rad = evidence.seen_rad.max(evidence.driven_rad);
@@ -136,7 +137,8 @@ impl Findings {
                 && direction.count >= MIN_WAYS
                 && direction.sigma_rad <= MAX_DIRECTION_SIGMA_RAD
         });
-        let backwards = direction.is_some_and(|it| it.left_rad.abs() > FRAC_PI_2);
+        let backwards = direction.map(|it| it.left_rad.abs() > FRAC_PI_2);
+        let is_backwards = backwards.or(is_backwards);
         let mut new = Self {
             evidence,
             scan_delay_ms: None,
@@ -150,7 +152,7 @@ impl Findings {
             Turning::Alike | Turning::Opposite => {
                 if turning == Turning::Opposite {
                     // Both are wrong, or a half turn of the laser in addition.
-                    new.found.push(opposite(config, gyro, direction, backwards));
+                    (new.found).extend(opposite(config, gyro, direction, is_backwards));
                 }
                 if let Some(compared) = compared {
                     new.set_delay(config, &compared);
@@ -161,7 +163,7 @@ impl Findings {
         if turning == Turning::Alike
             && let Some(direction) = direction
         {
-            new.set_angle(config, direction, backwards);
+            new.set_angle(config, direction, backwards == Some(true));
         }
         new
     }
@@ -360,13 +362,14 @@ fn one_side(compared: Compared) -> Finding {
     }
 }
 
-/// The scans turn the other way than the wheels.
+/// The scans turn the other way than the wheels. `None` while it is unknown whether the wheels of both
+/// sides are swapped or have the wrong sign.
 fn opposite(
     config: &Config,
     gyro: Verdict,
     direction: Option<Direction>,
-    backwards: bool,
-) -> Finding {
+    is_backwards: Option<bool>,
+) -> Option<Finding> {
     let (mirrored, mount) = if config.is_mirrored {
         ("false", "the right way up")
     } else {
@@ -382,7 +385,10 @@ fn opposite(
         }
     }
     let against = "the scans turn to the left when the wheels turn to the right";
-    let (fault, sentence) = match (gyro, backwards) {
+    if gyro == Verdict::Opposite && is_backwards.is_none() {
+        return None;
+    }
+    let (fault, sentence) = match (gyro, is_backwards == Some(true)) {
         (Verdict::LikeWheels, false) => (
             Fault::LaserMirrored,
             format!(
@@ -429,9 +435,9 @@ fn opposite(
     if matches!(fault, Fault::WheelsSwapped | Fault::WheelsReversed) {
         lines.clear();
     }
-    Finding {
+    Some(Finding {
         fault,
         sentence,
         lines,
-    }
+    })
 }

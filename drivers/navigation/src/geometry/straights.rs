@@ -7,7 +7,7 @@ use amber_map::{Point, Pose, wrap};
 
 use super::scans::Way;
 
-/// Ways with larger turns are not straight.
+/// Ways with larger turns are curves.
 const MAX_TURN_RAD: f64 = 0.35;
 /// Shorter ways have no exact direction.
 const MIN_WAY_M: f64 = 0.15;
@@ -15,6 +15,10 @@ const MIN_WAY_M: f64 = 0.15;
 const MAX_SIGMA_M: f64 = 0.008;
 /// The scans and the wheels agree about the length of the way within these factors.
 const SAME_LENGTH: std::ops::RangeInclusive<f64> = 0.6..=1.7;
+/// Whether the robot drives ahead when its wheels say so is known after ways of this length...
+const SENSE_M: f64 = 0.5;
+/// ...if at least this part of them agrees. Curves count as well.
+const SENSE_PART: f64 = 0.7;
 /// The wheels did not drive back and forth: the least part of the path that leads ahead or back.
 const MIN_STRAIGHT: f64 = 0.9;
 /// The last ways that count.
@@ -34,6 +38,9 @@ pub(super) struct Straights {
     next: usize,
     /// The length of all ways.
     pub(super) way_m: f64,
+    /// The length of all ways and curves, and how far they lead where the wheels say.
+    curves_m: f64,
+    ahead_m: f64,
 }
 
 /// A motion by the wheels, with the turns of the scans: so neither a wrong track nor swapped wheels
@@ -64,10 +71,8 @@ impl Straights {
     /// Adds a way if it is straight.
     pub(super) fn add(&mut self, way: &Way, mount: Pose, driven: &Driven) {
         let turn_rad = way.pose.heading;
-        if turn_rad.abs() > MAX_TURN_RAD
-            || way.sigma_m > MAX_SIGMA_M
-            || driven.pose.at.length() < MIN_STRAIGHT * driven.path_m
-        {
+        let is_back_and_forth = driven.pose.at.length() < MIN_STRAIGHT * driven.path_m;
+        if way.sigma_m > MAX_SIGMA_M || is_back_and_forth {
             return;
         }
         // In turns, the laser moves around the centre of the robot.
@@ -78,6 +83,11 @@ impl Straights {
         if seen_m < MIN_WAY_M || !SAME_LENGTH.contains(&(expected_m / seen_m)) {
             return;
         }
+        self.curves_m += seen_m;
+        self.ahead_m += seen.dot(expected) / expected_m;
+        if turn_rad.abs() > MAX_TURN_RAD {
+            return;
+        }
         self.way_m += seen_m;
         let way = seen.turned(-expected.y.atan2(expected.x));
         if self.ways.len() < MAX_WAYS {
@@ -86,6 +96,12 @@ impl Straights {
             self.ways[self.next] = way;
             self.next = (self.next + 1) % MAX_WAYS;
         }
+    }
+
+    /// Whether the robot drives back when its wheels say ahead; `None` if unknown.
+    pub(super) fn is_backwards(&self) -> Option<bool> {
+        let is_clear = self.ahead_m.abs() >= SENSE_PART * self.curves_m;
+        (self.curves_m >= SENSE_M && is_clear).then_some(self.ahead_m < 0.0)
     }
 
     /// The mean of the directions without outliers; `None` if there are too few.

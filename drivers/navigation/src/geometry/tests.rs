@@ -355,6 +355,12 @@ fn wrong_signs_of_wheels_are_found() {
         ..TRUTH
     };
     assert_eq!(only(all, config()), (Fault::WheelsReversed, Vec::new()));
+    // Swapped wheels turn the robot in the same way: which of them it is must be known first.
+    for seconds in 1..30 {
+        let found = drive(all, config(), seconds).findings().found;
+        let is_right = |it: &Finding| it.fault == Fault::WheelsReversed;
+        assert!(found.iter().all(is_right), "after {seconds} s: {found:?}");
+    }
     let backwards = Truth {
         mount: Pose {
             heading: PI,

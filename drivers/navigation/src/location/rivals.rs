@@ -39,8 +39,9 @@ const VIEW_RAD: f64 = 0.2;
 const SIDE_SCORE: f64 = 0.9;
 const WALL_M: f64 = 0.08;
 const SIDE_GAIN: f64 = 0.02;
-/// Places that are worse than the best one by this are not looked at more closely.
-const HOPELESS: f64 = 0.3;
+/// Places that are worse than the best one by this are not looked at more closely. A fit to the far sides
+/// of walls can cost the right place half of its score.
+const HOPELESS: f64 = 0.6;
 /// The score of a place counts after so many scans.
 const SURE_SCANS: u32 = 3;
 

@@ -3,17 +3,19 @@
 //! While the pose is unknown, a sweep tries the whole map, and the places that fit are rivals until one
 //! is left. A known pose is doubted only for evidence that a closed door or a person does not give: the
 //! laser sees through walls of the map, or the map explains little, *and* another place explains scan
-//! after scan clearly better. A scan that suddenly has nothing in common with the last one, although the
-//! wheels stood still, shows that somebody has carried the robot.
+//! after scan clearly better. A scan that has little in common with the last one, or with the last one
+//! that fitted, shows that somebody has carried the robot.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use amber_map::{Point, Pose, wrap};
 
 use super::rivals::{Rivals, View, is_same};
+use super::seen::Seen;
 use super::sweep::{self, Sweep, best_of};
 use super::{Cluster, Estimate, Hint, Location, UNDECIDED_QUALITY, diagonal, evenly};
-use crate::scan::{Beam, Scan};
+use crate::scan::Scan;
 
 /// The number of poses that an update tries while the pose is unknown, and while it is doubted.
 const SEARCHED: usize = 20_000;
@@ -35,12 +37,9 @@ const LOST_BY: f64 = 0.2;
 const LOST_UPDATES: u32 = 5;
 /// How fast the averages follow the last scan.
 const SPEED: f64 = 0.3;
-/// A beam is the same as before if its length differs by less than this plus this part, ...
-const SAME_M: f64 = 0.06;
-const SAME_PART: f64 = 0.04;
-/// ...and the robot was carried if fewer beams than this part are the same...
+/// The robot was carried if two scans have less than this part in common...
 const CARRIED_PART: f64 = 0.35;
-/// ...as at most this time ago.
+/// ...although the second is at most so much later.
 const LAST_SCAN: Duration = Duration::from_secs(3);
 /// Less motion than this is none.
 const AT_REST_M: f64 = 0.01;
@@ -54,6 +53,8 @@ const LOOKED_M: f64 = 0.3;
 const LOOKED_RAD: f64 = 1.0;
 /// After an interruption, a scan with this score shows that the robot is still where it was.
 const SAME_SCORE: f64 = 0.8;
+/// A scan fits the known pose if its score is not lower than the average less this.
+const FITTED_SCORE: f64 = 0.15;
 /// A hint stands for so many poses along each axis.
 const HINT_STEPS: i32 = 4;
 
@@ -73,8 +74,9 @@ pub(super) struct Doubts {
     is_interrupted: bool,
     /// The pose that was given up, if nothing shows that the robot was carried.
     left: Option<Left>,
-    /// The last scan.
-    last: Option<(Duration, Vec<Option<f64>>)>,
+    /// The last scan, and the last one that the known pose explained.
+    last: Option<Arc<Seen>>,
+    fitted: Option<Arc<Seen>>,
 }
 
 impl Default for Doubts {
@@ -90,6 +92,7 @@ impl Default for Doubts {
             is_interrupted: false,
             left: None,
             last: None,
+            fitted: None,
         }
     }
 }
@@ -100,6 +103,9 @@ struct Left {
     pose: Pose,
     way_m: f64,
     turned_rad: f64,
+    /// The current scan shows that the robot is not there: it has little in common with the last one
+    /// that fitted, or the laser sees through walls of the map.
+    is_disproved: bool,
 }
 
 impl Left {
@@ -113,7 +119,7 @@ impl Left {
     /// another room.
     fn permits(&self, pose: Pose) -> bool {
         let has_looked = self.way_m >= LOOKED_M || self.turned_rad >= LOOKED_RAD;
-        has_looked || is_same(self.pose, pose)
+        has_looked || self.is_disproved || is_same(self.pose, pose)
     }
 }
 
@@ -132,34 +138,42 @@ impl Doubts {
 }
 
 impl Location {
-    /// Gives up the known pose if the robot was carried while its wheels stood still.
+    /// Gives up the known pose if the robot was carried while its wheels stood still. A pose that is given
+    /// up for other reasons stays possible, until the scan has little in common with what was seen there.
     pub(super) fn notice_carrying(&mut self, scan: &Scan) {
-        let time = scan.middle();
-        let lengths: Vec<Option<f64>> = scan.beams.iter().map(Beam::distance_m).collect();
-        let Some((before, last)) = self.doubts.last.replace((time, lengths)) else {
-            return;
-        };
-        let motion = self.odometry.motion(before, time);
-        let is_at_rest = motion.path_m < AT_REST_M && motion.turns_rad < AT_REST_RAD;
-        let is_late = time.saturating_sub(before) > LAST_SCAN;
-        self.doubts.is_interrupted |= is_late;
-        let Some((_, lengths)) = &self.doubts.last else {
-            return;
-        };
-        if !self.is_decided() || !is_at_rest || is_late || lengths.len() != last.len() {
+        let seen = Arc::new(Seen::new(scan));
+        let last = self.doubts.last.replace(Arc::clone(&seen));
+        if !self.is_decided() {
+            let is_far = self.doubts.fitted.as_ref().is_some_and(|fitted| {
+                let motion = self.odometry.motion(fitted.time, seen.time);
+                let is_near = motion.path_m < LOOKED_M && motion.turns_rad < LOOKED_RAD;
+                is_near && self.is_elsewhere(fitted, &seen)
+            });
+            if let Some(left) = &mut self.doubts.left {
+                left.is_disproved = is_far;
+            }
             return;
         }
-        let both = lengths.iter().zip(&last);
-        let both = both.filter_map(|(now, last)| Some(((*now)?, (*last)?)));
-        let (same, count) = both.fold((0, 0), |(same, count), (now_m, last_m)| {
-            let is_same = (now_m - last_m).abs() < SAME_M + SAME_PART * last_m;
-            (same + usize::from(is_same), count + 1)
-        });
-        if count >= self.config.min_beams && (same as f64) < CARRIED_PART * f64::from(count as u32)
-        {
+        let Some(last) = last else {
+            return;
+        };
+        let motion = self.odometry.motion(last.time, seen.time);
+        let is_at_rest = motion.path_m < AT_REST_M && motion.turns_rad < AT_REST_RAD;
+        let is_late = seen.time.saturating_sub(last.time) > LAST_SCAN;
+        self.doubts.is_interrupted |= is_late;
+        if is_at_rest && !is_late && self.is_elsewhere(&last, &seen) {
             self.lose();
             self.doubts.left = None;
         }
+    }
+
+    /// Whether the wheels do not explain how different two scans are.
+    fn is_elsewhere(&self, before: &Seen, now: &Seen) -> bool {
+        let motion = self.odometry.motion(before.time, now.time).pose;
+        let mount = self.config.mount;
+        let moved = mount.local_pose(motion.global_pose(mount));
+        let common = before.common(now, moved, self.config.min_beams);
+        common.is_some_and(|part| part < CARRIED_PART)
     }
 
     /// Gives up the known pose.
@@ -174,6 +188,7 @@ impl Location {
                 pose: last.pose,
                 way_m: 0.0,
                 turned_rad: 0.0,
+                is_disproved: false,
             });
         }
     }
@@ -185,6 +200,9 @@ impl Location {
         let verdict = view.verdict(pose);
         let doubts = &mut self.doubts;
         doubts.is_interrupted &= verdict.score() < SAME_SCORE;
+        if verdict.score() >= doubts.score - FITTED_SCORE && verdict.through <= DOUBT_THROUGH {
+            doubts.fitted.clone_from(&doubts.last);
+        }
         doubts.score += SPEED * (verdict.score() - doubts.score);
         doubts.through += SPEED * (verdict.through - doubts.through);
         if !doubts.are_strong() {
@@ -218,6 +236,7 @@ impl Location {
         doubts.rivals.follow(motion, &view);
         if let Some(left) = &mut doubts.left {
             left.follow(motion);
+            left.is_disproved |= view.verdict(left.pose).through > DOUBT_THROUGH;
         }
         let measured = std::mem::take(&mut doubts.measured);
         if !measured.is_empty() {

@@ -429,6 +429,96 @@ fn a_robot_before_a_door_that_closes_is_never_sure_of_another_place() {
     }
 }
 
+#[test]
+fn a_robot_that_is_lifted_while_it_stops_finds_itself_without_driving() {
+    let map = |x, y, degrees: f64| Pose::from(amber_map::MapPose::new(x, y, degrees.to_radians()));
+    let (start, there) = (map(3.0, 2.6, 180.0), map(2.0, 2.6, -3.0));
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    location.place(ms(0), start, 0.02, 0.02);
+    let mut pose = start;
+    for time_ms in (0..1000).step_by(100) {
+        location.handle_wheels(ms(time_ms), Wheels::sides(-0.3, -0.3));
+        location.handle_scan(scan(time_ms, pose));
+        location.update(ms(time_ms));
+        pose = pose.global_pose(Pose::new(-0.03, 0.0, 0.0));
+    }
+    // The wheels stop between two scans, and the robot is elsewhere in the second one.
+    location.handle_wheels(ms(960), Wheels::sides(-0.3, -0.3));
+    let found = rest_at(&mut location, |time_ms| scan(time_ms, there), 1000, 4000);
+    assert!(found.decided, "{found:?}");
+    assert!(found.pose.at.minus(there.at).length() < 0.1, "{found:?}");
+}
+
+#[test]
+fn a_robot_that_is_carried_slowly_finds_itself_without_driving() {
+    let map = |x, y, degrees: f64| Pose::from(amber_map::MapPose::new(x, y, degrees.to_radians()));
+    let (start, end) = (map(1.4, 1.06, -90.0), map(2.0, 2.6, 60.0));
+    let mut location = Location::new(flat(), Config::new(Pose::default()));
+    location.place(ms(0), start, 0.02, 0.02);
+    rest_at(&mut location, |time_ms| scan(time_ms, start), 0, 1000);
+    // 0.14 m/s and 12 degrees/s.
+    let carried = |time_ms: u64| {
+        let part = (time_ms - 1000) as f64 / 12_000.0;
+        Pose {
+            at: start.at.plus(end.at.minus(start.at).times(part)),
+            heading: start.heading + part * wrap(end.heading - start.heading),
+        }
+    };
+    rest_at(
+        &mut location,
+        |time_ms| scan(time_ms, carried(time_ms)),
+        1000,
+        13_000,
+    );
+    let found = rest_at(&mut location, |time_ms| scan(time_ms, end), 13_000, 17_000);
+    assert!(found.decided, "{found:?}");
+    assert!(found.pose.at.minus(end.at).length() < 0.1, "{found:?}");
+}
+
+#[test]
+fn a_robot_that_is_lifted_in_the_middle_of_a_scan_finds_itself_without_driving() {
+    let map = |x, y, degrees: f64| Pose::from(amber_map::MapPose::new(x, y, degrees.to_radians()));
+    let ways = [
+        (map(2.5, 2.6, 0.0), map(1.5, 2.6, 0.0)),
+        (map(1.2, 2.6, 0.0), map(2.0, 2.6, 0.0)),
+        (map(3.2, 2.6, 180.0), map(2.0, 2.6, 0.0)),
+    ];
+    for (number, (here, there)) in ways.into_iter().enumerate() {
+        for split in [60, 120, 180] {
+            let mut location = Location::new(flat(), Config::new(Pose::default()));
+            location.place(ms(0), here, 0.02, 0.02);
+            let seen = |time_ms: u64| {
+                let (mut before, after) = (scan(time_ms, here), scan(time_ms, there));
+                match time_ms {
+                    ..1000 => before,
+                    1000 => {
+                        before.beams[split..].copy_from_slice(&after.beams[split..]);
+                        before
+                    }
+                    _ => after,
+                }
+            };
+            let found = rest_at(&mut location, seen, 0, 5000);
+            let is_there = found.pose.at.minus(there.at).length() < 0.1;
+            assert!(found.decided && is_there, "{number}, {split}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_start_beside_a_wall_is_not_lost_because_the_far_side_fits_first() {
+    let places = [
+        Pose::new(4.666_759, -1.435_327, 3.485_557),
+        Pose::new(5.455_108, -0.364_889, 0.772_132),
+    ];
+    for truth in places {
+        let mut location = Location::new(flat(), Config::new(Pose::default()));
+        let found = rest_at(&mut location, |time_ms| scan(time_ms, truth), 0, 1000);
+        let error_m = found.pose.at.minus(truth.at).length();
+        assert!(found.decided && error_m < 0.05, "{truth:?}: {found:?}");
+    }
+}
+
 /// Two rooms of 3 m x 2 m that look the same, and a wide wall between them.
 fn twins() -> Vec<amber_map::Segment> {
     let mut walls = Vec::new();

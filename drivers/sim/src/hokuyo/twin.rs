@@ -16,6 +16,7 @@ use crate::world::World;
 pub const DEVICE: Device = Device {
     name: "hokuyo",
     connection: Connection::Serial,
+    is_extra: false,
     driver: "hokuyo",
     options: &[],
     files: &[],
@@ -26,6 +27,7 @@ pub const DEVICE: Device = Device {
 pub const TCP_DEVICE: Device = Device {
     name: "hokuyo-tcp",
     connection: Connection::Tcp,
+    is_extra: true,
     driver: "hokuyo",
     options: &[],
     files: &[],

@@ -13,6 +13,7 @@ use crate::world::World;
 pub const DEVICE: Device = Device {
     name: "maestro",
     connection: Connection::Serial,
+    is_extra: false,
     driver: "maestro",
     options: &[],
     files: &[],

@@ -12,6 +12,7 @@ use crate::world::World;
 pub const DEVICE: Device = Device {
     name: "ninedof",
     connection: Connection::I2c,
+    is_extra: false,
     driver: "ninedof",
     options: &[],
     files: &[],

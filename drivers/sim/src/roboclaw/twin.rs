@@ -11,6 +11,7 @@ use crate::wheels::{Drive, Reading};
 pub const DEVICE: Device = Device {
     name: "roboclaw",
     connection: Connection::Serial,
+    is_extra: false,
     driver: "roboclaw",
     // Its process waits for the processor, on a busy machine for longer than real controllers take.
     options: &["--reply-timeout-ms", "1000"],

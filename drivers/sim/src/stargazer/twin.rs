@@ -15,6 +15,7 @@ use crate::world::World;
 pub const DEVICE: Device = Device {
     name: "stargazer",
     connection: Connection::Serial,
+    is_extra: false,
     driver: "stargazer",
     options: &[],
     files: &[("--markers", ceiling::FILE)],

@@ -1,7 +1,7 @@
 //! Tests of third-party libraries against the simulated devices.
 //!
-//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0`, and the packages
-//! that `.ci/run` installs with `--no-deps`, because Adafruit's chip packages depend on Adafruit's
+//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0`, and the
+//! packages that `.ci/run` installs with `--no-deps`, because Adafruit's chip packages depend on Adafruit's
 //! board packages. A test whose package is missing prints a line that starts with `SKIP`.
 
 use std::io::Write;
@@ -15,7 +15,8 @@ use amber_sim::hokuyo::{self, Model};
 use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
-use amber_sim::{Devices, ninedof, roboclaw};
+use amber_sim::world::find_start;
+use amber_sim::{Devices, ldrobot, ninedof, roboclaw};
 use tokio::sync::oneshot;
 
 #[test]
@@ -55,6 +56,31 @@ fn hokuyolx_reads_the_scanners() {
             let address = of(devices, hokuyo::TCP_DEVICE);
             let (_, port) = address.rsplit_once(':').expect("an address with a port");
             vec![port.to_owned(), model.name().to_owned()]
+        });
+    }
+}
+
+#[test]
+fn lds2d_reads_the_scanners_of_ldrobot() {
+    for (model, name) in [
+        (ldrobot::Model::Ld06, "LDROBOT-LD06"),
+        (ldrobot::Model::Ld19, "LDROBOT-LD19"),
+    ] {
+        let twins = Devices {
+            ldrobot: ldrobot::Options { model: Some(model) },
+            ..Devices::default()
+        };
+        check("lds2d, serial", "foreign_lds2d.py", twins, |devices| {
+            let map = Map::flat();
+            let walls = map.faces();
+            let start = find_start(&walls, &map.robots).expect("the map has a start");
+            let mut arguments = vec![of(devices, ldrobot::DEVICE), name.to_owned()];
+            arguments.push(format!("{},{},{}", start.at.x, start.at.y, start.heading));
+            arguments.extend(walls.iter().map(|wall| {
+                let (from, to) = (wall.from, wall.to);
+                format!("{},{},{},{}", from.x, from.y, to.x, to.y)
+            }));
+            arguments
         });
     }
 }

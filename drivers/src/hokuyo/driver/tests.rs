@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amber_driver::devices::hokuyo;
+use amber_driver::devices::hokuyo::{self, DriverMsg};
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_sim::hokuyo as sim;
 use prost::Message;

@@ -11,9 +11,9 @@ impl ScannerLogic {
         match &mut self.phase {
             Phase::Absent { until } if now >= *until => {
                 self.phase = Phase::Opening;
-                self.outputs.push_back(Output::Open);
+                self.service.push(Output::Open);
             }
-            Phase::Ended => self.outputs.push_back(Output::End),
+            Phase::Ended => self.service.push(Output::End),
             Phase::Absent { .. }
             | Phase::Opening
             | Phase::Waking { .. }
@@ -31,12 +31,13 @@ impl ScannerLogic {
         if self.streams && now.saturating_duration_since(self.last_scan) > USELESS {
             return self.give_up(now, "the scanner sends only invalid data".into());
         }
-        self.forget_askers(now);
-        let wants_stream = self.listeners > 0 || (!self.has_gd && !self.askers.is_empty());
+        self.service.forget_askers(now);
+        let is_asked = self.service.has_askers();
+        let wants_stream = self.service.has_listeners() || (!self.has_gd && is_asked);
         if wants_stream && !self.streams {
             let request = self.geometry.continuous(self.skipped());
             self.request(now, request);
-        } else if !self.askers.is_empty() && !self.streams {
+        } else if is_asked && !self.streams {
             let request = match self.is_lit {
                 true => self.geometry.single(),
                 false => "BM".into(),
@@ -66,22 +67,16 @@ impl ScannerLogic {
 
     fn get_ready(&mut self, now: Instant) {
         self.phase = Phase::Ready;
-        self.wanted = now;
         self.angles = angles(self.geometry, self.settings.angles);
-        let note = match self.outage.over(now) {
-            Some(after) => Note::Back(after),
-            None => Note::Ready(format!(
-                "{}, {} points",
-                self.description.name(),
-                self.geometry.points()
-            )),
-        };
-        self.outputs.push_back(Output::Say(note));
+        let (description, points) = (&self.description, self.geometry.points());
+        let name = || format!("{}, {points} points", description.name());
+        self.service.works(now, name);
         self.proceed(now);
     }
 
     fn request(&mut self, now: Instant, request: String) {
-        (self.outputs).push_back(Output::Write(format!("{request}\n")));
+        self.service
+            .push(Output::Write(format!("{request}\n").into()));
         self.heard = now;
         // The first try; `ask_again` keeps the count for a repeated request.
         let tries = 1;
@@ -106,21 +101,14 @@ impl ScannerLogic {
 
     /// Starts over. Logs the problem unless it was already logged.
     pub(super) fn give_up(&mut self, now: Instant, trouble: String) {
-        if self.outage.complain(now, &trouble) {
-            (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
-        }
-        self.counters.unanswered += self.askers.len() as u64;
-        self.askers.clear();
+        let again = self.service.fails(now, trouble);
         self.asked = None;
         self.streams = false;
         self.is_lit = false;
         self.parser.clear();
-        self.outputs.push_back(Output::Close);
         self.phase = match self.phase {
             Phase::Stopping { .. } | Phase::Ended => Phase::Ended,
-            _ => Phase::Absent {
-                until: self.outage.try_again_at(now),
-            },
+            _ => Phase::Absent { until: again },
         };
         self.proceed(now);
     }
@@ -129,7 +117,7 @@ impl ScannerLogic {
         if self.is_lit != is_lit {
             self.is_lit = is_lit;
             self.spins_up = is_lit;
-            self.outputs.push_back(Output::Say(Note::Laser(is_lit)));
+            self.service.say(Note::Laser(is_lit));
         }
     }
 
@@ -146,9 +134,10 @@ impl ScannerLogic {
 
     /// When to turn the laser off.
     pub(super) fn dark_at(&self) -> Option<Instant> {
-        let is_idle = self.listeners == 0 && self.askers.is_empty() && self.asked.is_none();
+        let is_wanted = self.service.has_listeners() || self.service.has_askers();
+        let is_idle = !is_wanted && self.asked.is_none();
         let idle = self.settings.laser_idle?;
-        (is_idle && (self.is_lit || self.streams)).then(|| self.wanted + idle)
+        (is_idle && (self.is_lit || self.streams)).then(|| self.service.wanted() + idle)
     }
 
     /// How many scans to skip between two published scans.
@@ -161,15 +150,5 @@ impl ScannerLogic {
 
     pub(super) fn period(&self) -> Duration {
         Duration::from_secs(60) / u32::from(self.geometry.rpm)
-    }
-
-    pub(super) fn forget_askers(&mut self, now: Instant) {
-        while let Some((_, since)) = self.askers.front() {
-            if now.saturating_duration_since(*since) < PATIENCE {
-                break;
-            }
-            self.askers.pop_front();
-            self.counters.unanswered += 1;
-        }
     }
 }

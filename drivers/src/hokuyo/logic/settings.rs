@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::hokuyo::scip::Geometry;
+use crate::scanner::layout::urg_angles;
 
 /// Settings of the scanner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,18 +36,13 @@ pub enum Angles {
 
 /// The angles of all points in degrees, positive to the right, ascending.
 pub(super) fn angles(geometry: Geometry, angles: Angles) -> Vec<f64> {
-    /// The original's end of the URG-04LX's field of view, and its step.
-    const END: f64 = 119.885;
-    const STEP: f64 = 0.352_085_168_869_309_85;
     let is_urg = Geometry {
         rpm: Geometry::URG_04LX.rpm,
         ..geometry
     } == Geometry::URG_04LX;
     let steps = (geometry.first..=geometry.last).rev();
     match angles {
-        Angles::Compatible if is_urg => steps
-            .map(|step| END - STEP * f64::from(step - geometry.first))
-            .collect(),
+        Angles::Compatible if is_urg => urg_angles(),
         Angles::Compatible | Angles::Exact => steps
             .map(|step| {
                 let left = f64::from(step) - f64::from(geometry.front);

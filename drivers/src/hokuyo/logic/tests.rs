@@ -1,5 +1,6 @@
 //! Tests of the rules with a simulated clock and a minimal scanner.
 
+use amber_driver::Origin;
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_proto::hokuyo::DriverMsg;
 use prost::Message;
@@ -63,7 +64,8 @@ impl Bench {
                 Output::Open if self.plugged => self.logic.opened(self.now),
                 Output::Open => self.logic.failed(self.now, "no such file"),
                 Output::Close => self.streams = None,
-                Output::Write(text) => {
+                Output::Write(bytes) => {
+                    let text = String::from_utf8(bytes).unwrap();
                     for request in text.split_terminator('\n') {
                         self.requests.push(request.into());
                         let reply = self.reply(request);

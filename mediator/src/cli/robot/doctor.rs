@@ -3,7 +3,7 @@
 //! [`facts`] reads the state of the machine, and [`judge`] finds the problems in it. [`network`] checks
 //! the way to a robot, and [`safety`] how soon its wheels stop.
 
-mod facts;
+pub(super) mod facts;
 mod judge;
 mod network;
 mod safety;

@@ -50,7 +50,7 @@ fn scans(model: sim::Model, far_mm: u32) -> Trial {
         while let Some(output) = logic.poll_output() {
             match output {
                 Output::Open => logic.opened(now),
-                Output::Write(text) => scanner.handle_bytes(time, text.as_bytes()),
+                Output::Write(bytes) => scanner.handle_bytes(time, &bytes),
                 Output::Publish(measured) => scans.push((measured, last.unwrap())),
                 Output::Close | Output::Answer(..) | Output::End => panic!("{output:?}"),
                 Output::Say(_) => {}

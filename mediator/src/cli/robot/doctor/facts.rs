@@ -14,7 +14,7 @@ use amber_core::config::{Config, DEFAULT_PORT};
 use amber_core::limits::SOCKET_BUFFER_BYTES;
 use amber_mediator::config_file;
 use amber_mediator::shell::port_holder;
-use amber_proto::mediator::DriverState;
+use amber_proto::mediator::{self, DriverState};
 use amber_proto::{Device, DeviceType};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit, getuid};
@@ -92,7 +92,7 @@ pub(super) enum PortState {
     Mediator {
         version: Option<String>,
         drivers: usize,
-        /// Devices whose drivers are not up.
+        /// Devices that do not work, or whose drivers are not up.
         down: Vec<String>,
         clients: Clients,
     },
@@ -168,7 +168,8 @@ impl Facts {
     }
 }
 
-fn user() -> String {
+/// The name of this user, or the user id.
+pub(in crate::cli) fn user() -> String {
     let number = getuid().as_raw();
     let file = fs::read_to_string("/etc/passwd").unwrap_or_default();
     name_of(&file, number).unwrap_or_else(|| number.to_string())
@@ -188,12 +189,8 @@ fn drivers(config: &Config) -> Vec<Driver> {
         let names: Vec<_> = driver.devices.iter().map(ToString::to_string).collect();
         let program = driver.command.first().cloned().unwrap_or_default();
         let folder = driver.directory.as_deref().unwrap_or(Path::new("."));
-        let files = driver.command.iter().skip(1).filter_map(|word| {
-            let value = word.rsplit('=').next().unwrap_or(word);
-            value
-                .starts_with("/dev/")
-                .then(|| device_file(value.into()))
-        });
+        let files = device_paths(&driver.command).into_iter();
+        let files = files.map(|path| device_file(folder.join(path)));
         Driver {
             name: names.join(","),
             // `amber` is this program.
@@ -203,6 +200,24 @@ fn drivers(config: &Config) -> Vec<Driver> {
         }
     });
     all.collect()
+}
+
+/// The files of devices that the command of a driver names: all below `/dev`, and for a built-in
+/// driver also other ports and buses.
+fn device_paths(command: &[String]) -> Vec<&Path> {
+    let is_built_in = matches!(command, [amber, verb, ..] if amber == "amber" && verb == "driver");
+    let pairs = command.windows(2).filter_map(|pair| {
+        let (before, word) = (pair[0].as_str(), pair[1].as_str());
+        let (option, value) = match word.rsplit_once('=') {
+            Some(split) if !word.starts_with('/') => split,
+            _ => (before, word),
+        };
+        // A simulated bus.
+        let value = value.strip_prefix("sim:").unwrap_or(value);
+        let is_port = is_built_in && matches!(option, "--port" | "--bus") && value.contains('/');
+        (is_port || value.starts_with("/dev/")).then(|| Path::new(value))
+    });
+    pairs.collect()
 }
 
 /// Whether the system would find a program.
@@ -288,12 +303,19 @@ fn mediator(listen: SocketAddr) -> PortState {
             drivers: drivers.len(),
             down: drivers
                 .iter()
-                .filter(|driver| driver.state() != DriverState::Up)
-                .flat_map(|driver| &driver.devices)
+                .flat_map(out_of_order)
                 .map(|device| Device::new(DeviceType(device.r#type), device.id).to_string())
                 .collect(),
         },
         Err(_) => PortState::Taken(port_holder(listen.port())),
+    }
+}
+
+/// The devices of a driver that do not work.
+fn out_of_order(driver: &mediator::Driver) -> Vec<&mediator::Device> {
+    match driver.state() {
+        DriverState::Up => driver.troubles.iter().map(|it| &it.device).collect(),
+        _ => driver.devices.iter().collect(),
     }
 }
 
@@ -336,7 +358,7 @@ fn clock() -> Clock {
 }
 
 /// All processes: their ids and their folders in `/proc`.
-fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
+pub(in crate::cli) fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let pid = entry.file_name().to_string_lossy().parse().ok()?;
@@ -344,7 +366,7 @@ fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
     })
 }
 
-fn name_of_process(folder: &Path) -> String {
+pub(in crate::cli) fn name_of_process(folder: &Path) -> String {
     let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
     name.trim().to_owned()
 }
@@ -415,17 +437,22 @@ fn python() -> Option<String> {
     Some(answer("python3", &["-c", program])?.trim().to_owned())
 }
 
-fn service() -> Option<String> {
+/// Whether systemd has the unit of the service, in the folders below this root.
+pub(in crate::cli) fn is_unit_installed(root: &Path) -> bool {
     let folders = [
-        "/etc/systemd/system",
-        "/usr/lib/systemd/system",
-        "/lib/systemd/system",
+        "etc/systemd/system",
+        "usr/lib/systemd/system",
+        "lib/systemd/system",
     ];
-    let is_installed = folders
+    folders
         .iter()
-        .any(|folder| Path::new(folder).join("amber.service").exists());
+        .any(|folder| root.join(folder).join("amber.service").exists())
+}
+
+fn service() -> Option<String> {
     let show = ["show", "amber", "--property=ActiveState", "--value"];
-    is_installed.then(|| answer("systemctl", &show).unwrap_or_default().trim().into())
+    is_unit_installed(Path::new("/"))
+        .then(|| answer("systemctl", &show).unwrap_or_default().trim().into())
 }
 
 /// The output of a program, if it succeeds in time.
@@ -469,6 +496,33 @@ mod tests {
         let file = device_file("/dev/amber-has-no-such-device".into());
         assert_eq!(file.access, FileAccess::Missing);
         assert_eq!(device_file("/dev/null".into()).access, FileAccess::Granted);
+    }
+
+    #[test]
+    fn the_files_of_devices_are_found_in_commands() {
+        let paths = |command: &str| {
+            let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
+            let paths = device_paths(&words).into_iter();
+            paths
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths("amber driver hokuyo --port /dev/ttyACM0"),
+            ["/dev/ttyACM0"]
+        );
+        assert_eq!(paths("amber driver hokuyo --port=../a"), ["../a"]);
+        assert_eq!(
+            paths("amber driver ninedof --bus sim:/tmp/bus"),
+            ["/tmp/bus"]
+        );
+        assert_eq!(
+            paths("./lidar dev=/dev/lidar /dev/x"),
+            ["/dev/lidar", "/dev/x"]
+        );
+        assert_eq!(paths("./lidar /dev/a=b"), ["/dev/a=b"]);
+        assert!(paths("./server --port 8080 --map /tmp/x").is_empty());
+        assert!(paths("amber driver location --map maps/x").is_empty());
     }
 
     #[test]

@@ -122,7 +122,18 @@ fn driver(driver: &Driver, user: &str) -> Vec<Check> {
         }
     }
     if checks.is_empty() {
-        checks.push(Check::ok("driver", name));
+        let files: Vec<_> = driver
+            .files
+            .iter()
+            .map(|it| it.path.to_string_lossy())
+            .collect();
+        checks.push(Check::ok(
+            "driver",
+            match files.is_empty() {
+                true => name.clone(),
+                false => format!("{name}: {} is there", files.join(", ")),
+            },
+        ));
     }
     checks
 }
@@ -161,7 +172,7 @@ fn port(port: &Port) -> Check {
                 ),
                 Some(first) => Check::warning(
                     "port",
-                    format!("{found}; these devices are not up: {}", down.join(", ")),
+                    format!("{found}; these devices do not work: {}", down.join(", ")),
                 )
                 .hint(format!("run `amber status {first}` to see the reason")),
             }
@@ -373,7 +384,8 @@ mod tests {
             program_exists: true,
             files: vec![file("/dev/hokuyo", FileAccess::Granted)],
         };
-        assert_eq!(driver(&found, "ada"), [Check::ok("driver", "hokuyo:0")]);
+        let expected = Check::ok("driver", "hokuyo:0: /dev/hokuyo is there");
+        assert_eq!(driver(&found, "ada"), [expected]);
 
         found.program_exists = false;
         let checks = driver(&found, "ada");

@@ -1,4 +1,4 @@
-//! Log messages about the scanner. PURE.
+//! Log messages about a scanner. PURE.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ pub enum Note {
     Trouble(String),
     /// The laser was turned on or off.
     Laser(bool),
-    /// The scanner does not support `GD`.
-    NoSingleScans,
+    /// A property of this scanner that matters to its user.
+    Property(&'static str),
 }
 
 impl Note {
@@ -30,9 +30,7 @@ impl std::fmt::Display for Note {
             Self::Ready(name) => write!(f, "ready: {name}"),
             Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
             Self::Trouble(text) => write!(f, "{text}; retrying"),
-            Self::NoSingleScans => f.write_str(
-                "the scanner does not support single scans (GD); using continuous scans (MD)",
-            ),
+            Self::Property(text) => f.write_str(text),
             Self::Laser(true) => f.write_str("laser on"),
             Self::Laser(false) => f.write_str("laser off: no requests and no subscribers"),
         }

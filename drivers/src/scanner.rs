@@ -1,0 +1,35 @@
+//! What the drivers of all laser scanners share. IO.
+//!
+//! A model is a [`Model`]: its protocol and its phases, which are pure. Everything else stands here:
+//!
+//! ```text
+//!  clients --> driver: requests, subscribers --> Model: the bytes of the scanner
+//!                                                  |            |
+//!                     Service: who gets a scan <---+            v
+//!                                               Turns: samples --> Layout: points of a scan
+//! ```
+//!
+//! `service`, `note`, `turns`, `layout` and `filter` are pure; `driver` runs a model over its port.
+//! Scanners that send whole scans, such as those of Hokuyo, need no `turns` and no `layout`.
+//!
+//! Guarantees for clients of every model:
+//!
+//! - Angles are degrees, positive to the right, ascending; distances are millimetres in the same
+//!   order. Values below 20 are not distances: 0 says that nothing is within range, and the others
+//!   are codes of errors.
+//! - The scan in a reply was complete after the request, and has its time. While no scanner works,
+//!   the driver sends no reply (never an old scan) and publishes nothing.
+//! - All subscribers get the same message, at most one per `publish_ms`.
+//! - The driver describes the scanner: limits, angles and times. While no scanner works, it refuses.
+
+pub mod driver;
+pub mod filter;
+pub mod layout;
+mod model;
+mod note;
+mod service;
+pub mod turns;
+
+pub use self::model::Model;
+pub use self::note::Note;
+pub use self::service::{Counters, Measured, Output, Service};

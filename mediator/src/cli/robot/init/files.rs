@@ -1,0 +1,419 @@
+//! The text of `amber.toml` and `robot.toml`. PURE.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use amber_drivers::probe::Kind;
+use amber_proto::printable_line;
+
+use super::look::{Finding, Looked, State};
+
+/// What the machine cannot know about the robot. The defaults fit the Capo robot.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Robot {
+    pub(super) name: String,
+    pub(super) length_mm: f64,
+    pub(super) width_mm: f64,
+    /// How far the laser is ahead of the centre between the wheels.
+    pub(super) laser_offset_mm: f64,
+    pub(super) wheel_radius_mm: f64,
+    /// Encoder pulses per turn of a wheel.
+    pub(super) pulses_per_turn: f64,
+    /// Pulses per second of a motor at full power.
+    pub(super) max_qpps: f64,
+}
+
+impl Robot {
+    /// A Capo robot with this name.
+    pub(super) fn named(name: String) -> Self {
+        Self {
+            name,
+            length_mm: 370.0,
+            width_mm: 330.0,
+            laser_offset_mm: 0.0,
+            wheel_radius_mm: 60.0,
+            pulses_per_turn: 1_865.0,
+            max_qpps: 13_800.0,
+        }
+    }
+
+    /// The effective distance between left and right wheels in turns. Wheels that skid turn as if they
+    /// were further apart than the robot is wide; on the Capo robot, by this factor.
+    fn track_mm(&self) -> f64 {
+        (self.width_mm * 420.0 / 330.0).round()
+    }
+
+    /// The speed of the wheels at full power, at most the limit of the Capo robot.
+    fn max_speed_mm_s(&self) -> f64 {
+        let turns_per_s = self.max_qpps / self.pulses_per_turn;
+        let full_mm_s = turns_per_s * std::f64::consts::TAU * self.wheel_radius_mm;
+        full_mm_s.clamp(1.0, 1_200.0).floor()
+    }
+}
+
+/// Both files.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    pub(super) amber: String,
+    pub(super) robot: String,
+    /// Whether a driver needs the folder for maps.
+    pub(super) has_maps: bool,
+}
+
+/// The name under which drivers expect the map.
+const MAP: &str = "home";
+
+/// Writes both files. `maps` is the folder for maps.
+pub(super) fn write(looked: &Looked, robot: &Robot, maps: &Path) -> Files {
+    let has = |kind| looked.first(kind).is_some();
+    let has_maps = has(Kind::Hokuyo) && has(Kind::Roboclaw);
+    Files {
+        amber: amber(looked, robot, has_maps.then_some(maps)),
+        robot: robot_file(looked, robot, has_maps),
+        has_maps,
+    }
+}
+
+/// The command of the driver of a device.
+pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<String> {
+    let option = match kind {
+        Kind::Ninedof => "--bus",
+        _ => "--port",
+    };
+    let driver = kind.probe().driver;
+    let words = ["amber", "driver", driver, option, finding.place.as_str()];
+    let mut command: Vec<_> = words.map(str::to_owned).into();
+    command.extend(finding.options.iter().cloned());
+    if kind == Kind::Roboclaw {
+        command.extend([
+            format!("--wheel-radius-mm={}", robot.wheel_radius_mm),
+            format!("--pulses-per-turn={}", robot.pulses_per_turn),
+            format!("--max-qpps={}", robot.max_qpps),
+        ]);
+    }
+    command
+}
+
+fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
+    let mut out = "\
+# Written by `amber init`, and yours to change: `amber reload` reads it again.
+# docs/configuration.md explains all keys; `amber doctor -c amber.toml` checks this file.
+
+[mediator]
+# Programs on other computers may use and drive the robot. To let only those on this one:
+# listen = [\"127.0.0.1:26233\"]
+"
+    .to_owned();
+    for (finding, kind, device) in looked.configured() {
+        comment(&mut out, &finding.what, true);
+        if let Some(note) = finding
+            .note
+            .as_deref()
+            .filter(|_| finding.state != State::Ready)
+        {
+            comment(&mut out, &format!("When this was written: {note}"), false);
+        }
+        if kind == Kind::Roboclaw {
+            out += "\
+# Wrong numbers make the wheels turn at wrong speeds. Check them with the wheels off the ground:
+# `amber drive --left 200 --right 200 --for 2`, while `amber watch roboclaw` shows the speeds.
+#   pulses-per-turn: pulses of the encoder per turn of the motor, times 4, times the gear
+#   max-qpps: pulses per second of a motor at full power
+# The control loops are those of the Capo robot: --pid-p, --pid-i, --pid-d.
+";
+        }
+        driver(&mut out, device, &command(finding, kind, robot));
+    }
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    comment(
+        &mut out,
+        "The shape of the robot, for all that drive or draw it",
+        true,
+    );
+    driver(
+        &mut out,
+        "robot:0",
+        &words("amber driver robot --config robot.toml"),
+    );
+    if let Some(wheels) = looked.first(Kind::Roboclaw) {
+        comment(
+            &mut out,
+            "The battery. With --cells and --chemistry, it also says how full it is: docs/robot.md",
+            true,
+        );
+        let line = format!("amber driver battery --of {wheels}");
+        driver(&mut out, "battery:0", &words(&line));
+    }
+    if let Some(maps) = maps {
+        let folder = maps.display().to_string();
+        let map = maps.join(format!("{MAP}.roson")).display().to_string();
+        comment(
+            &mut out,
+            "Drives the wheels, and stops before obstacles",
+            true,
+        );
+        let line = "amber driver collision_avoidance";
+        driver(&mut out, "collision-avoidance:0", &words(line));
+        comment(
+            &mut out,
+            &format!(
+                "Makes maps: `amber map make`, or the button in the dashboard. The next three drivers \
+                 need a map with the name {MAP}, and wait for it"
+            ),
+            true,
+        );
+        let mut with_path = words("amber driver mapping --maps");
+        with_path.push(folder);
+        driver(&mut out, "mapping:0", &with_path);
+        for (about, device, line) in [
+            (
+                "The pose on the map",
+                "location:0",
+                "amber driver location --map",
+            ),
+            (
+                "Drives to points",
+                "drive-to-point:0",
+                "amber driver drive_to_point --map",
+            ),
+        ] {
+            comment(&mut out, about, true);
+            let mut with_path = words(line);
+            with_path.push(map.clone());
+            driver(&mut out, device, &with_path);
+        }
+        comment(&mut out, "Follows trajectories", true);
+        let line = "amber driver pid_follow_trajectory";
+        driver(&mut out, "pid-follow-trajectory:0", &words(line));
+    }
+    let unused = looked.findings.iter().filter(|it| it.device.is_none());
+    let unused: Vec<_> = unused.collect();
+    if !unused.is_empty() {
+        comment(&mut out, "Found, but not configured:", true);
+        for finding in unused {
+            let note = finding.note.as_deref().unwrap_or_default();
+            comment(
+                &mut out,
+                &format!("- {} at {}: {note}", finding.what, finding.place),
+                false,
+            );
+        }
+    }
+    out
+}
+
+/// A comment, wrapped; `is_first` puts an empty line before it.
+fn comment(out: &mut String, text: &str, is_first: bool) {
+    if is_first {
+        out.push('\n');
+    }
+    let mut line = "#".to_owned();
+    // Devices choose their own names.
+    for word in printable_line(text).split(' ') {
+        if line.len() + 1 + word.len() > 100 && line.len() > 1 {
+            let _ = writeln!(out, "{line}");
+            line = "#  ".to_owned();
+        }
+        let _ = write!(line, " {word}");
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+fn driver(out: &mut String, device: &str, command: &[String]) {
+    let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+    let _ = writeln!(
+        out,
+        "[[driver]]\ndevice  = {}\ncommand = [{}]",
+        quoted(device),
+        words.join(", ")
+    );
+}
+
+/// A text as a TOML string.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn robot_file(looked: &Looked, robot: &Robot, has_location: bool) -> String {
+    let mut out = format!(
+        "\
+# Written by `amber init`, and yours to change: the robot uses a change within a second.
+# docs/robot.md explains all keys; `amber robot show` draws the robot, and `amber robot check`
+# measures what a drawing cannot show.
+
+name = {}
+length_mm = {}  # the outline, around the centre between the wheels
+width_mm = {}
+",
+        quoted(&robot.name),
+        robot.length_mm,
+        robot.width_mm
+    );
+    let role = |out: &mut String, name: &str, kind| {
+        if let Some(device) = looked.first(kind) {
+            let _ = writeln!(out, "{name} = {}", quoted(device));
+        }
+    };
+    if looked.first(Kind::Roboclaw).is_some() {
+        let _ = writeln!(
+            out,
+            "\n# The distance between left and right wheels in turns: a guess from the width, until\n\
+             # `amber robot check` has measured it.\ntrack_mm = {}\nwheel_radius_mm = {}\n\
+             max_speed_mm_s = {}  # commands with a faster wheel are dropped",
+            robot.track_mm(),
+            robot.wheel_radius_mm,
+            robot.max_speed_mm_s(),
+        );
+        role(&mut out, "wheels", Kind::Roboclaw);
+    }
+    if looked.first(Kind::Hokuyo).is_some() {
+        let _ = writeln!(
+            out,
+            "\n# How far the laser is ahead of the centre between the wheels (behind: negative). Measure it:\n\
+             # with a wrong value, maps are bent.\nlaser_offset_mm = {}\n\
+             laser_left_mm = 0  # to the left of the centre\n\
+             laser_angle_deg = 0  # its rotation to the right\n\
+             laser_mirrored = false  # true: it is mounted upside down",
+            robot.laser_offset_mm
+        );
+        role(&mut out, "laser", Kind::Hokuyo);
+    }
+    if looked.first(Kind::Ninedof).is_some() {
+        out.push_str("\n# The motion sensors: x to the right, y ahead, z up. They detect slipping wheels and bumps.\n");
+        role(&mut out, "imu", Kind::Ninedof);
+    }
+    if has_location {
+        out.push_str("\nlocation = \"location:0\"\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use amber_core::config::Config;
+
+    use super::*;
+
+    fn finding(kind: Kind, device: &str, place: &str) -> Finding {
+        Finding {
+            place: place.to_owned(),
+            state: State::Ready,
+            what: format!("a {device}"),
+            device: Some(device.to_owned()),
+            note: None,
+            kind: Some(kind),
+            options: Vec::new(),
+        }
+    }
+
+    fn looked(findings: Vec<Finding>) -> Looked {
+        Looked {
+            ports: 2,
+            buses: 1,
+            findings,
+            left_alone: Vec::new(),
+        }
+    }
+
+    fn written(findings: Vec<Finding>) -> (Files, Config) {
+        let files = write(
+            &looked(findings),
+            &Robot::named("ada".into()),
+            Path::new("maps"),
+        );
+        let config = Config::parse(&files.amber, Path::new("amber.toml"), &|_| None);
+        let config = config.unwrap_or_else(|error| panic!("{error}\n{}", files.amber));
+        (files, config)
+    }
+
+    fn devices(config: &Config) -> Vec<String> {
+        let drivers = config.drivers.iter();
+        drivers.map(|it| it.devices[0].to_string()).collect()
+    }
+
+    #[test]
+    fn a_robot_with_laser_and_wheels_can_make_maps_and_drive_on_them() {
+        let (files, config) = written(vec![
+            finding(Kind::Hokuyo, "hokuyo:0", "/dev/serial/by-id/usb-Hokuyo"),
+            finding(Kind::Roboclaw, "roboclaw:0", "/dev/ttyACM1"),
+            finding(Kind::Ninedof, "ninedof:0", "/dev/i2c-1"),
+        ]);
+        let expected = [
+            "hokuyo:0",
+            "roboclaw:0",
+            "ninedof:0",
+            "robot:0",
+            "battery:0",
+            "collision-avoidance:0",
+            "mapping:0",
+            "location:0",
+            "drive-to-point:0",
+            "pid-follow-trajectory:0",
+        ];
+        assert_eq!(devices(&config), expected);
+        assert!(files.has_maps);
+        let line = |at: usize| config.drivers[at].command.join(" ");
+        assert_eq!(
+            line(0),
+            "amber driver hokuyo --port /dev/serial/by-id/usb-Hokuyo"
+        );
+        assert_eq!(line(2), "amber driver ninedof --bus /dev/i2c-1");
+        assert_eq!(line(7), "amber driver location --map maps/home.roson");
+        for key in [
+            "name = \"ada\"",
+            "track_mm = 420",
+            "max_speed_mm_s = 1200",
+            "laser_offset_mm = 0",
+            "wheels = \"roboclaw:0\"",
+            "laser = \"hokuyo:0\"",
+            "imu = \"ninedof:0\"",
+            "location = \"location:0\"",
+        ] {
+            assert!(files.robot.contains(key), "{key}:\n{}", files.robot);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_not_configured() {
+        let (files, config) = written(vec![finding(Kind::Maestro, "maestro:0", "/dev/ttyACM0")]);
+        assert_eq!(devices(&config), ["maestro:0", "robot:0"]);
+        assert!(!files.has_maps && !files.robot.contains("laser_offset_mm"));
+        assert!(toml::from_str::<toml::Table>(&files.robot).is_ok());
+    }
+
+    #[test]
+    fn foreign_text_stays_in_comments_and_paths_are_quoted() {
+        let evil = Finding {
+            what: "laser\n[[driver]]\ndevice = \"dummy:0\"".into(),
+            ..finding(Kind::Hokuyo, "hokuyo:0", "/dev/a \"b\"\\c")
+        };
+        let unused = Finding {
+            device: None,
+            note: Some("x\ny".into()),
+            ..finding(Kind::Maestro, "", "/dev/x")
+        };
+        let (files, config) = written(vec![evil, unused]);
+        assert_eq!(devices(&config), ["hokuyo:0", "robot:0"]);
+        assert_eq!(config.drivers[0].command[4], "/dev/a \"b\"\\c");
+        assert!(files.amber.contains("Found, but not configured:"));
+        assert!(
+            files.amber.lines().all(|line| line.len() < 130),
+            "{}",
+            files.amber
+        );
+    }
+
+    #[test]
+    fn the_limit_of_the_speed_is_what_the_motors_can() {
+        let slow = Robot {
+            max_qpps: 1_865.0,
+            ..Robot::named(String::new())
+        };
+        assert_eq!(slow.max_speed_mm_s(), 376.0);
+        let wide = Robot {
+            width_mm: 500.0,
+            ..slow
+        };
+        assert_eq!(wide.track_mm(), 636.0);
+    }
+}

@@ -1,0 +1,476 @@
+//! `amber init` finds the devices of a simulated machine, and writes files that work.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use amber_drivers::probe::PROBES;
+use amber_harness::Program;
+use amber_proto::mediator::DriverState;
+use amber_sim::robot::Device;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::pty::openpty;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, root};
+
+/// The USB devices of the machine: port, ids, name, and the simulated device behind it.
+const USB: [(&str, [&str; 2], &str, &str); 4] = [
+    (
+        "ttyACM0",
+        ["15d1", "0000"],
+        "URG-Series USB Driver",
+        "hokuyo",
+    ),
+    (
+        "ttyACM1",
+        ["03eb", "2404"],
+        "USB Roboclaw 2x30A",
+        "roboclaw",
+    ),
+    (
+        "ttyACM2",
+        ["1ffb", "008a"],
+        "Pololu Mini Maestro 12",
+        "maestro",
+    ),
+    (
+        "ttyUSB0",
+        ["10c4", "ea60"],
+        "CP2102 USB to UART",
+        "stargazer",
+    ),
+];
+
+/// A machine that is described by files, with simulated devices behind its ports.
+struct Machine {
+    _sim: Program,
+    folder: TempDir,
+}
+
+impl Machine {
+    /// Everything is plugged in.
+    fn full() -> Self {
+        let machine = Self::with(&["hokuyo", "roboclaw", "maestro", "stargazer"]);
+        let bus = machine.root().join("sys/bus/i2c/devices/i2c-1");
+        write(&bus.join("name"), "bcm2835 (i2c@7e804000)\n");
+        let sensors = machine.folder.path().join("sim/ninedof");
+        symlink(sensors, machine.root().join("dev/i2c-1")).unwrap();
+        machine
+    }
+
+    /// These devices are plugged in by USB.
+    fn with(devices: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(AMBER);
+        command
+            .arg("sim")
+            .arg("--dir")
+            .arg(folder.path().join("sim"));
+        let sim = Program::start(&mut command).unwrap();
+        for device in Device::built_in() {
+            sim.after(&format!("{device} ")).unwrap();
+        }
+        let machine = Self { folder, _sim: sim };
+        for (port, ids, text, device) in USB.iter().filter(|(.., it)| devices.contains(it)) {
+            let target = machine.folder.path().join("sim").join(device);
+            plug(&machine.root(), port, ids, text, &target);
+            let by_id = machine.by_id(device);
+            fs::create_dir_all(by_id.parent().unwrap()).unwrap();
+            symlink(machine.root().join("dev").join(port), by_id).unwrap();
+        }
+        machine
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    fn by_id(&self, device: &str) -> PathBuf {
+        self.root()
+            .join(format!("dev/serial/by-id/usb-{device}-if00"))
+    }
+
+    /// Where `amber init` writes unless the test says otherwise.
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn command(&self, folder: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(AMBER);
+        command.arg("init").arg(folder).args(args);
+        command.arg("--root").arg(self.root()).stdin(Stdio::null());
+        command
+    }
+
+    fn init(&self, args: &[&str]) -> Ended {
+        Ended::of(self.command(&self.home(), args).output().unwrap())
+    }
+
+    /// The option that names the port of the StarGazer, which has no ids of its own.
+    fn stargazer(&self) -> String {
+        format!("stargazer={}", self.by_id("stargazer").display())
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.home().join(name)).unwrap()
+    }
+}
+
+/// Describes a serial port of a USB device by files; `target` is the real port.
+fn plug(root: &Path, port: &str, [vendor, product]: &[&str; 2], text: &str, target: &Path) {
+    let usb = root.join("sys/devices").join(port);
+    write(&usb.join("idVendor"), vendor);
+    write(&usb.join("idProduct"), product);
+    write(&usb.join("product"), text);
+    let interface = usb.join("1-1:1.0");
+    write(&interface.join("bInterfaceNumber"), "00");
+    let tty = root.join("sys/class/tty").join(port);
+    fs::create_dir_all(&tty).unwrap();
+    symlink(interface, tty.join("device")).unwrap();
+    fs::create_dir_all(root.join("dev")).unwrap();
+    symlink(target, root.join("dev").join(port)).unwrap();
+}
+
+/// How the command ended.
+#[derive(Debug)]
+struct Ended {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ended {
+    fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self {
+            code: output.status.code().unwrap(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    fn json(&self) -> Value {
+        assert_eq!(self.out.lines().count(), 1, "one object: {self:?}");
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// Runs a command with these answers to its questions.
+fn answered(mut command: Command, answers: &str) -> Ended {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(answers.as_bytes()).unwrap();
+    drop(stdin);
+    Ended::of(child.wait_with_output().unwrap())
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_dry_run_shows_what_is_there_and_writes_nothing() {
+    let machine = Machine::full();
+    let ended = machine.init(&["--dry-run"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for text in [
+        "Looked at 4 serial ports, 1 I2C bus",
+        "hokuyo:0      Hokuyo laser scanner: SOKUIKI Sensor URG-04LX, firmware 3.1.04",
+        "roboclaw:0    RoboClaw motor controller: two controllers, ",
+        "ninedof:0     motion sensors LSM303DLHC and L3GD20: a magnetometer, an accelerometer, ",
+        "maestro:0     Pololu Maestro servo controller: servo 0 gets no pulses",
+        "unknown       CP2102 USB to UART",
+        "amber.toml would be:",
+        "\"--servos=12\"",
+        "laser_offset_mm = 0",
+    ] {
+        assert!(ended.out.contains(text), "{text}: {ended:?}");
+    }
+    assert!(!machine.home().exists());
+}
+
+#[test]
+fn the_written_files_run_the_whole_robot() {
+    let machine = Machine::full();
+    let ended = machine.init(&["--yes", "--at", &machine.stargazer()]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for text in [
+        "works         hokuyo:0: a scan of 682 points, ",
+        "works         roboclaw:0: wheels 0 0 0 0 mm/s",
+        "works         ninedof:0: acceleration ",
+        "works         maestro:0: ",
+        "works         stargazer:0: ",
+        "amber mediator -c ",
+    ] {
+        assert!(ended.out.contains(text), "{text}: {ended:?}");
+    }
+    let mut command = Command::new(AMBER);
+    command.args(["mediator", "--listen", "127.0.0.1:0", "-c"]);
+    command.arg(machine.home().join("amber.toml"));
+    let mediator = Mediator::run(command);
+    mediator.wait_until_ready();
+    for device in [
+        "robot:0",
+        "battery:0",
+        "collision-avoidance:0",
+        "mapping:0",
+        "location:0",
+        "drive-to-point:0",
+        "pid-follow-trajectory:0",
+    ] {
+        mediator.wait_for_state(device, DriverState::Up);
+    }
+    let output = mediator.amber(&["devices", "--json"]).output().unwrap();
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let devices = shown["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 12, "{shown}");
+    assert!(devices.iter().all(|it| it["state"] == "up"), "{shown}");
+    let output = mediator
+        .amber(&["robot", "show", "--json"])
+        .output()
+        .unwrap();
+    let robot: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(robot["laser"]["offset_mm"], 0.0, "{robot}");
+}
+
+#[test]
+fn existing_files_are_replaced_only_by_force_and_are_kept() {
+    let machine = Machine::with(&["hokuyo"]);
+    write(&machine.home().join("amber.toml"), "# mine\n");
+    let refused = machine.init(&["--yes"]);
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{refused:?}");
+    assert!(
+        refused.err.contains("amber.toml exists already"),
+        "{refused:?}"
+    );
+    assert!(refused.err.contains("hint: ") && refused.err.contains("--force"));
+    assert_eq!(machine.file("amber.toml"), "# mine\n");
+    assert!(!machine.home().join("robot.toml").exists());
+
+    let forced = machine.init(&["--yes", "--force"]);
+    assert_eq!(forced.code, 0, "{forced:?}");
+    assert_eq!(machine.file("amber.toml.old"), "# mine\n");
+    assert!(machine.file("amber.toml").contains("hokuyo:0"));
+    assert!(machine.home().join("robot.toml").exists());
+}
+
+#[test]
+fn answers_are_read_from_stdin_and_missing_ones_write_nothing() {
+    let machine = Machine::with(&["hokuyo", "roboclaw", "stargazer"]);
+    let answers = format!("{}\n400 300\n120\n\n", machine.stargazer());
+    let few = answered(machine.command(&machine.home(), &[]), "\n400\n");
+    assert_eq!(few.code, 2, "{few:?}");
+    assert!(
+        few.err.contains("write 2 numbers") && few.err.contains("--yes"),
+        "{few:?}"
+    );
+    assert!(!machine.home().exists());
+
+    let ended = answered(machine.command(&machine.home(), &[]), &answers);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(
+        ended.err.matches("]:").count(),
+        4,
+        "four questions: {ended:?}"
+    );
+    assert!(machine.file("amber.toml").contains("\"stargazer:0\""));
+    assert!(
+        machine
+            .file("amber.toml")
+            .contains("\"--pulses-per-turn=1865\"")
+    );
+    let robot = machine.file("robot.toml");
+    for line in ["length_mm = 400", "laser_offset_mm = 120", "track_mm = 382"] {
+        assert!(robot.contains(line), "{line}:\n{robot}");
+    }
+}
+
+#[test]
+fn programs_get_one_object() {
+    let machine = Machine::with(&["hokuyo", "stargazer"]);
+    let ended = machine.init(&["--yes", "--json"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let told = ended.json();
+    assert_eq!(told["serial_ports"], 2);
+    let states: Vec<_> = told["found"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["state"])
+        .collect();
+    assert_eq!(states, ["ready", "unknown"]);
+    assert_eq!(told["found"][0]["device"], "hokuyo:0");
+    assert_eq!(told["readings"][0]["works"], true);
+    assert_eq!(told["service_started"], false);
+    let first = told["files"][0]["path"].as_str().unwrap();
+    assert_eq!(Path::new(first), machine.home().join("amber.toml"));
+    #[cfg(feature = "web")]
+    {
+        let address = told["dashboard"].as_str().unwrap();
+        let (host, token) = address.split_once("/#").unwrap();
+        assert!(
+            host.starts_with("http://") && host.ends_with(":8026"),
+            "{address}"
+        );
+        assert!(machine.file("dashboard.tokens").contains(token));
+    }
+}
+
+#[test]
+fn without_devices_it_says_what_was_looked_at_and_what_may_be_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let mut command = Command::new(AMBER);
+    command.arg("init").arg(&home).args(["--yes", "--root"]);
+    command.arg(folder.path().join("root"));
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(
+        ended
+            .out
+            .starts_with("Looked at 0 serial ports, 0 I2C buses"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.err.contains("error: no device was found"),
+        "{ended:?}"
+    );
+    for hint in ["dialout", "i2c", "--at", "raspi-config"] {
+        assert!(ended.err.contains(hint), "{hint}: {ended:?}");
+    }
+    assert!(!home.exists());
+}
+
+#[test]
+fn a_port_that_a_driver_uses_is_left_to_it() {
+    let machine = Machine::with(&["hokuyo", "maestro"]);
+    let driver = format!(
+        "hokuyo:0=amber driver hokuyo --port {}",
+        machine.by_id("hokuyo").display()
+    );
+    let mediator = Mediator::start(&[&driver]);
+    mediator.wait_for_line_with(&["INFO ready: ", " driver=hokuyo:0"]);
+    let told = machine.init(&["--yes", "--json"]).json();
+    let hokuyo = &told["found"][0];
+    assert_eq!(hokuyo["state"], "busy", "{told}");
+    assert!(
+        hokuyo["note"].as_str().unwrap().contains("uses the port"),
+        "{told}"
+    );
+    // It is configured, and only the other one is read.
+    assert_eq!(hokuyo["device"], "hokuyo:0");
+    assert_eq!(told["readings"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told["readings"][0]["device"], "maestro:0");
+    let scan = mediator
+        .amber(&["call", "hokuyo", "scan"])
+        .output()
+        .unwrap();
+    assert!(scan.status.success(), "{scan:?}");
+    assert_eq!(mediator.describe("hokuyo:0").restarts(), 0);
+}
+
+#[test]
+fn nothing_is_sent_to_a_port_that_may_be_anything() {
+    let pty = openpty(None, None).unwrap();
+    let file = fs::read_link(format!("/proc/self/fd/{}", pty.slave.as_raw_fd())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    for (port, ids) in [("ttyUSB0", ["10c4", "ea60"]), ("ttyACM0", ["2341", "0043"])] {
+        plug(&root, port, &ids, "", &file);
+    }
+    let mut command = Command::new(AMBER);
+    command.arg("init").arg(folder.path().join("home"));
+    command.args(["--yes", "--json", "--root"]).arg(&root);
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let told = ended.json();
+    assert_eq!(told["found"][0]["state"], "no-driver", "{told}");
+    assert_eq!(told["found"][1]["state"], "unknown", "{told}");
+    fcntl(&pty.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let sent = File::from(pty.master).read(&mut [0; 1]);
+    assert_eq!(sent.unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn the_service_is_started_only_after_a_yes() {
+    let machine = Machine::with(&["hokuyo"]);
+    let root = machine.root();
+    fs::create_dir_all(root.join("run/systemd/system")).unwrap();
+    write(&root.join("etc/systemd/system/amber.service"), "");
+    let etc = root.join("etc/amber");
+    fs::create_dir_all(&etc).unwrap();
+    // A `systemctl` that writes down what it is asked, and says that the service does not run.
+    let log = machine.folder.path().join("log");
+    let script = machine.folder.path().join("bin/systemctl");
+    let text = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\n[ \"$1\" != is-active ]\n",
+        log.display()
+    );
+    write(&script, &text);
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", script.parent().unwrap().display());
+    let run = |args: &[&str], answers: &str| {
+        let mut command = machine.command(&etc, args);
+        command.env("PATH", &path);
+        answered(command, answers)
+    };
+    let declined = run(&["--force"], "\n\nno\n");
+    assert_eq!(declined.code, 0, "{declined:?}");
+    assert!(
+        declined.out.contains("sudo systemctl enable --now amber"),
+        "{declined:?}"
+    );
+    assert_eq!(run(&["--force", "--yes"], "").code, 0);
+    assert!(!log.exists(), "--yes does not start it either");
+
+    let started = run(&["--force"], "\n\nyes\n");
+    assert_eq!(started.code, 0, "{started:?}");
+    assert!(
+        started.out.contains("The service amber runs."),
+        "{started:?}"
+    );
+    let asked = fs::read_to_string(&log).unwrap();
+    assert_eq!(asked, "is-active --quiet amber\nenable --now amber\n");
+}
+
+#[test]
+fn the_doctor_says_of_each_device_whether_it_is_there() {
+    let machine = Machine::with(&["hokuyo"]);
+    assert_eq!(machine.init(&["--yes"]).code, 0);
+    let doctor = || {
+        let mut command = Command::new(AMBER);
+        command.args(["doctor", "--json", "-c"]);
+        command.arg(machine.home().join("amber.toml"));
+        // Its exit code is about the whole machine.
+        let told = Ended::of(command.output().unwrap()).json();
+        let checks = told["checks"].as_array().unwrap().iter();
+        let mut found = checks.filter_map(|it| it["found"].as_str());
+        let found = found.find(|found| found.starts_with("hokuyo:0: "));
+        found.unwrap().to_owned()
+    };
+    let port = machine.by_id("hokuyo");
+    let expected = format!("hokuyo:0: {} is there", port.display());
+    assert_eq!(doctor(), expected);
+    fs::remove_file(&port).unwrap();
+    assert_eq!(doctor(), expected.replace("is there", "does not exist"));
+}
+
+#[test]
+fn the_page_has_the_table_of_the_probes() {
+    let page = fs::read_to_string(root().join("docs/init.md")).unwrap();
+    for probe in &PROBES {
+        let row = format!("| {} | {} | {} |", probe.about, probe.sends, probe.is_safe);
+        assert!(page.contains(&row), "docs/init.md lacks: {row}");
+    }
+}
