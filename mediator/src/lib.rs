@@ -8,9 +8,13 @@
 //! - [`config_file`]: reads the configuration, and [`import`] that of the original mediator.
 //! - [`log`]: lines on stderr that never block the mediator.
 //!
+//! It needs Linux; elsewhere, this library is empty, and the binary has the commands that are clients.
+//!
 //! The first lines of each module contain PURE or IO. PURE code only computes: it has no
 //! sockets, files, clocks or tasks, and gets the time as an argument. IO code uses sockets,
 //! files, clocks and processes.
+
+#![cfg(target_os = "linux")]
 
 pub mod config_file;
 pub mod import;

@@ -1,81 +1,39 @@
-//! Ctrl-C, Ctrl-Z, SIGTERM and SIGHUP, for commands that must stop the robot before they end. IO.
+//! Ctrl-C and other signals, for commands that must stop the robot before they end. IO.
 
 use std::time::{Duration, Instant};
 
 use amber_terminal::Failure;
-#[cfg(unix)]
-use tokio::signal::unix::{SignalKind, signal};
+
+use crate::platform::Signals;
 
 /// Signals within this time are one: `timeout -s INT`, terminals and process supervisors send the same
 /// signal to the process and to its group, a few milliseconds apart.
 const ONE_SIGNAL: Duration = Duration::from_millis(500);
 
-/// The signal of Ctrl-Z. A robot must not wait for a process that sleeps, so it ends the process, too.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const SIGTSTP: std::ffi::c_int = 20;
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
-const SIGTSTP: std::ffi::c_int = 18;
-
 /// The signals that end this process.
 pub(super) struct End {
     last: Last,
-    #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 4],
+    signals: Signals,
 }
 
 impl End {
     /// From here on, the signals no longer end the process.
-    #[cfg(unix)]
     pub(super) fn new() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
-        };
+        let signals = Signals::listen();
         Ok(Self {
             last: Last::default(),
-            signals: [
-                listen(SignalKind::interrupt())?,
-                listen(SignalKind::terminate())?,
-                listen(SignalKind::hangup())?,
-                listen(SignalKind::from_raw(SIGTSTP))?,
-            ],
+            signals: signals
+                .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?,
         })
-    }
-
-    /// Waits for one of the signals.
-    #[cfg(unix)]
-    async fn any(&mut self) {
-        let [interrupt, terminate, hangup, sleep] = &mut self.signals;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-            _ = sleep.recv() => {}
-        }
     }
 
     /// Waits for the next signal to end. One that comes right after another is the same.
     pub(super) async fn wait(&mut self) {
         loop {
-            self.any().await;
+            self.signals.next().await;
             if self.last.is_next(Instant::now()) {
                 return;
             }
-        }
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self {
-            last: Last::default(),
-        })
-    }
-
-    #[cfg(not(unix))]
-    async fn any(&mut self) {
-        // An error means that Ctrl-C is not available.
-        if super::interrupt().await.is_err() {
-            std::future::pending().await
         }
     }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use amber_terminal::{Failure, note, print};
 use tempfile::NamedTempFile;
 
+use crate::platform;
+
 /// Whether this path means stdout.
 pub(super) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -148,14 +150,7 @@ pub(super) fn is_same(file: &File, path: &Path) -> bool {
     let (Ok(file), Ok(other)) = (file.metadata(), fs::metadata(path)) else {
         return false;
     };
-    #[cfg(unix)]
-    let is_same = {
-        use std::os::unix::fs::MetadataExt;
-        (file.dev(), file.ino()) == (other.dev(), other.ino())
-    };
-    #[cfg(not(unix))]
-    let is_same = (file.len(), file.modified().ok()) == (other.len(), other.modified().ok());
-    is_same
+    platform::is_same_file(&file, &other)
 }
 
 /// Whether a new file can take the place of this one.
@@ -245,11 +240,7 @@ fn close(file: Open) -> io::Result<()> {
 
 /// Only a regular file with one name: other hard links would keep the old content.
 fn is_replaceable(old: &Metadata) -> bool {
-    #[cfg(unix)]
-    let has_one_name = std::os::unix::fs::MetadataExt::nlink(old) == 1;
-    #[cfg(not(unix))]
-    let has_one_name = true;
-    old.is_file() && has_one_name
+    old.is_file() && platform::has_one_name(old)
 }
 
 fn replacement(target: &Path, old: Option<Metadata>) -> io::Result<Open> {
@@ -263,8 +254,7 @@ fn replacement(target: &Path, old: Option<Metadata>) -> io::Result<Open> {
     };
     let mut builder = tempfile::Builder::new();
     builder.prefix(".amber-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    platform::open_to_all(&mut builder);
     let new = builder.tempfile_in(folder)?;
     let target = target.to_owned();
     Ok(Open::Replacement(Box::new(Replacement {
@@ -276,22 +266,11 @@ fn replacement(target: &Path, old: Option<Metadata>) -> io::Result<Open> {
 
 fn put_in_place(new: NamedTempFile, target: &Path, old: Option<&Metadata>) -> io::Result<()> {
     if let Some(old) = old {
-        #[cfg(unix)]
-        keep_owner(new.as_file(), old)?;
+        platform::keep_owner(new.as_file(), old)?;
         new.as_file().set_permissions(old.permissions())?;
     }
     new.persist(target).map_err(|error| error.error)?;
     Ok(())
-}
-
-#[cfg(unix)]
-fn keep_owner(file: &fs::File, old: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, fchown};
-    let new = file.metadata()?;
-    match (new.uid(), new.gid()) == (old.uid(), old.gid()) {
-        true => Ok(()),
-        false => fchown(file, Some(old.uid()), Some(old.gid())),
-    }
 }
 
 fn through(path: &Path) -> io::Result<Open> {

@@ -43,9 +43,12 @@ mod metrics;
 pub mod names;
 mod overview;
 mod ping;
+mod platform;
 mod reason;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod record;
+#[cfg(feature = "record")]
+mod recordings;
 mod robot;
 mod scan;
 mod session;
@@ -120,25 +123,25 @@ pub enum Verb {
     #[command(after_help = trace::HELP)]
     Trace(trace::Options),
     /// Record everything between clients and drivers to a file (MCAP), until Ctrl-C
-    #[cfg(feature = "record")]
+    #[cfg(all(feature = "record", target_os = "linux"))]
     #[command(after_help = record::HELP)]
     Record(record::Options),
     /// Write the last seconds that `amber record --snapshot` keeps in memory
-    #[cfg(feature = "record")]
+    #[cfg(all(feature = "record", target_os = "linux"))]
     #[command(after_help = record::snapshot::HELP)]
     Snapshot(record::snapshot::Options),
     /// Show the contents of a recording
     #[cfg(feature = "record")]
-    #[command(after_help = record::info::HELP)]
-    Info(record::info::Options),
+    #[command(after_help = recordings::info::HELP)]
+    Info(recordings::info::Options),
     /// Repair a recording whose recorder was killed
     #[cfg(feature = "record")]
-    #[command(after_help = record::recover::HELP)]
-    Recover(record::recover::Options),
+    #[command(after_help = recordings::recover::HELP)]
+    Recover(recordings::recover::Options),
     /// Write messages of a recording as JSON or as a table (CSV)
     #[cfg(feature = "record")]
-    #[command(after_help = record::export::HELP)]
-    Export(record::export::Options),
+    #[command(after_help = recordings::export::HELP)]
+    Export(recordings::export::Options),
     /// Send a request to a device and show the reply
     #[command(after_help = call::HELP)]
     Call(call::Options),
@@ -261,16 +264,16 @@ async fn carry_out(
             until_interrupt(trace::run(session.client().await?, options, json)).await
         }
         // This command handles Ctrl-C itself, because it must finish the file first.
-        #[cfg(feature = "record")]
+        #[cfg(all(feature = "record", target_os = "linux"))]
         Verb::Record(options) => record::run(session, options).await,
-        #[cfg(feature = "record")]
+        #[cfg(all(feature = "record", target_os = "linux"))]
         Verb::Snapshot(options) => record::snapshot::run(&session.options.mediator, &options, json),
         #[cfg(feature = "record")]
-        Verb::Info(options) => record::info::run(&options, json),
+        Verb::Info(options) => recordings::info::run(&options, json),
         #[cfg(feature = "record")]
-        Verb::Recover(options) => record::recover::run(&options, json),
+        Verb::Recover(options) => recordings::recover::run(&options, json),
         #[cfg(feature = "record")]
-        Verb::Export(options) => record::export::run(&options),
+        Verb::Export(options) => recordings::export::run(&options),
         Verb::Call(options) => {
             let call = options.read(session).await?;
             if call.is_list() {

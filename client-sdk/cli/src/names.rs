@@ -62,7 +62,7 @@ pub(super) fn names_in(schemas: &Schemas) -> Names {
 pub(super) fn of_recordings(files: &[PathBuf]) -> Names {
     #[cfg(feature = "record")]
     return (files.iter())
-        .flat_map(|file| super::record::info::devices_in(file))
+        .flat_map(|file| super::recordings::info::devices_in(file))
         .collect();
     #[cfg(not(feature = "record"))]
     return {

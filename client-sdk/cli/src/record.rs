@@ -6,20 +6,16 @@
 //!                        +--> standby thread, while the disk is slow
 //! ```
 //!
-//! The command itself waits for signals, shows progress and asks for snapshots.
+//! The command itself waits for signals, shows progress and asks for snapshots. It runs on the robot,
+//! with Linux.
 
-pub(crate) mod drive;
-pub(super) mod export;
 mod feed;
-pub(super) mod info;
 mod intake;
 mod limits;
 mod names;
 mod output;
 mod progress;
-pub(super) mod recover;
 mod report;
-mod size;
 pub(super) mod snapshot;
 mod viewers;
 mod writer;
@@ -44,6 +40,7 @@ use self::snapshot::{Asked, Socket};
 use self::writer::{Content, Plan, Target, Writer};
 use super::end::End;
 use super::session::Session;
+use crate::recordings::size;
 
 pub(super) const HELP: &str = "\
 All messages between clients and drivers are recorded: requests, replies and streams, unchanged and

@@ -131,6 +131,22 @@ class Addresses(unittest.TestCase):
             amber.Client("1.2.3.4.5")
 
 
+class Loops(Base):
+    def test_a_loop_that_cannot_watch_sockets_is_an_error_with_a_remedy(self):
+        class Loop(asyncio.SelectorEventLoop):
+            """Like the default one of Windows."""
+
+            def add_reader(self, *_):
+                raise NotImplementedError
+
+        loop = Loop()
+        self.addCleanup(loop.close)
+        client = amber.aio.Client(self.mediator.address)
+        with self.assertRaisesRegex(RuntimeError, "SelectorEventLoop"):
+            loop.run_until_complete(client.connect())
+        loop.run_until_complete(client.close())
+
+
 class Moves(Base):
     def test_a_client_that_has_moved_announces_itself_and_subscribes_again(self):
         robot = self.client()

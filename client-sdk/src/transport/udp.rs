@@ -341,7 +341,11 @@ mod tests {
             .unwrap();
         match poll_fn(|cx| transport.poll_receive(cx)).await {
             Err(TransportError::Unreachable(error)) => {
-                assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+                let expected = match cfg!(windows) {
+                    true => io::ErrorKind::ConnectionReset,
+                    false => io::ErrorKind::ConnectionRefused,
+                };
+                assert_eq!(error.kind(), expected);
             }
             other => panic!("{other:?}"),
         }

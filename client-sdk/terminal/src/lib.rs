@@ -12,7 +12,7 @@ mod time;
 pub use failure::{Failure, exit_code};
 pub use names::{Names, device, learn_names, usual};
 pub use output::{
-    Human, fields, has_colours, note, print, print_json, print_over, print_text, show, table,
-    terminal_columns,
+    Human, fields, has_colours, note, prepare_terminal, print, print_json, print_over, print_text,
+    show, table, terminal_columns,
 };
 pub use time::{duration, local_time, millis, seconds, since, utc_time};

@@ -74,6 +74,13 @@ pub fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text.to_string()));
 }
 
+/// Makes the console of Windows understand colours and movements of the cursor; other terminals do. A
+/// program calls this when it starts.
+pub fn prepare_terminal() {
+    // It fails where the output goes to a file.
+    let _ = anstyle_query::windows::enable_ansi_colors();
+}
+
 /// The width of the terminal at stdout, if there is one.
 pub fn terminal_columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;

@@ -6,7 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use amber_terminal::Failure;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
+#[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
+#[cfg(windows)]
+use tokio::signal::windows::ctrl_close;
 
 use crate::access::{TOKEN_BYTES, Token};
 
@@ -47,13 +50,8 @@ pub fn shown(listen: SocketAddr) -> Vec<SocketAddr> {
     if !listen.ip().is_unspecified() {
         return vec![listen];
     }
-    let own: Vec<_> = (nix::ifaddrs::getifaddrs().into_iter().flatten())
-        .filter_map(|interface| {
-            let address = interface.address?;
-            let v4 = address.as_sockaddr_in().map(|it| it.ip().into());
-            v4.or_else(|| address.as_sockaddr_in6().map(|it| it.ip().into()))
-        })
-        .collect();
+    let interfaces = if_addrs::get_if_addrs().into_iter().flatten();
+    let own: Vec<_> = interfaces.map(|interface| interface.ip()).collect();
     let found = reachable(listen.ip(), &own, outward());
     let found = found.into_iter();
     found.map(|ip| SocketAddr::new(ip, listen.port())).collect()
@@ -100,7 +98,7 @@ pub fn token() -> Result<Token, Failure> {
     filled.map_err(failed).map(|()| Token::new(bytes))
 }
 
-/// Waits for Ctrl-C or SIGTERM.
+/// Waits for Ctrl-C, or for [`terminated`].
 pub async fn end() {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
@@ -108,13 +106,17 @@ pub async fn end() {
     }
 }
 
-/// Waits for SIGTERM.
+/// Waits for SIGTERM; on Windows, until the window of the terminal is closed.
 pub async fn terminated() {
-    match signal(SignalKind::terminate()) {
-        Ok(mut signal) => {
-            signal.recv().await;
+    #[cfg(unix)]
+    let asked = signal(SignalKind::terminate());
+    #[cfg(windows)]
+    let asked = ctrl_close();
+    match asked {
+        Ok(mut asked) => {
+            asked.recv().await;
         }
-        // Without a handler, the signal ends the process.
+        // Without a handler, the system ends the process.
         Err(_) => std::future::pending().await,
     }
 }
@@ -139,7 +141,7 @@ mod tests {
         let expected = cannot_listen(
             listen_at,
             "amber dashboard",
-            &io::Error::from_raw_os_error(98),
+            &std::net::TcpListener::bind(listen_at).unwrap_err(),
         );
         assert_eq!(failure, expected);
         let shown = format!("{failure:?}");

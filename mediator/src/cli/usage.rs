@@ -3,19 +3,48 @@
 use amber_proto::DeviceType;
 use clap::error::{ContextKind, ContextValue};
 
-/// Commands, drivers and options that a build may lack, with the cargo feature that adds them.
-const OPTIONAL: [(&str, bool, &[&str]); 4] = [
+/// Commands and options that a build may lack, with the cargo features that add them.
+const OPTIONAL: [(&str, bool, &[&str]); 8] = [
+    (
+        "cli",
+        cfg!(feature = "cli"),
+        &[
+            "demo",
+            "mediator",
+            "driver",
+            "sim",
+            "doctor",
+            "import",
+            "check",
+            "check-client",
+        ],
+    ),
+    (
+        "cli,record",
+        cfg!(all(feature = "cli", feature = "record")),
+        &["play"],
+    ),
+    (
+        "cli,web",
+        cfg!(all(feature = "cli", feature = "web")),
+        &["--no-dashboard"],
+    ),
     ("discovery", cfg!(feature = "discovery"), &["discover"]),
     (
         "record",
+        cfg!(all(feature = "record", target_os = "linux")),
+        &["record", "snapshot"],
+    ),
+    (
+        "record",
         cfg!(feature = "record"),
-        &["record", "snapshot", "info", "recover", "export", "play"],
+        &["info", "recover", "export"],
     ),
     ("top", cfg!(feature = "top"), &["top"]),
     (
         "web",
         cfg!(feature = "web"),
-        &["dashboard", "foxglove", "--listen", "--no-dashboard"],
+        &["dashboard", "foxglove", "--listen"],
     ),
 ];
 
@@ -34,11 +63,22 @@ pub(super) fn missing_feature(error: &clap::Error) -> Option<String> {
 }
 
 fn lacking(word: &str, feature: &str) -> String {
-    format!(
-        "error: this `amber` was built without '{word}'\n\
-         hint: build it with the feature '{feature}', which is on by default: `cargo build --release \
-         -p amber-mediator --features {feature}`\n"
-    )
+    let hint = without(feature);
+    format!("error: this `amber` was built without '{word}'\nhint: {hint}\n")
+}
+
+/// What to do without these features.
+pub(super) fn without(features: &str) -> String {
+    // Where a feature is on already, what is missing needs Linux, too.
+    let needs_linux =
+        features.starts_with("cli") || features == "record" && cfg!(feature = "record");
+    match needs_linux && !cfg!(target_os = "linux") {
+        true => "it needs Linux: run it on the robot".to_owned(),
+        false => format!(
+            "build it with the feature '{features}', which is on by default: `cargo build --release \
+             -p amber-mediator --features {features}`"
+        ),
+    }
 }
 
 /// What the standard library says about values, and words for people.
@@ -142,6 +182,8 @@ mod tests {
             for word in words {
                 let command = match *word {
                     "--listen" => format!("amber metrics {word} 127.0.0.1:0"),
+                    // An option of a command that is missing itself.
+                    "--no-dashboard" if !cfg!(feature = "cli") => continue,
                     "--no-dashboard" => format!("amber demo {word} --help"),
                     _ => format!("amber {word} --help"),
                 };

@@ -14,7 +14,7 @@ use amber_map::Mounting;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Ground, Part, Scene, State};
 use amber_terminal::{Failure, print};
-use crossterm::event::{Event, KeyCode, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 
@@ -345,6 +345,9 @@ fn write_picture(scene: &Scene, path: &Path) -> Result<(), Failure> {
 
 fn is_quit(event: &Event) -> Option<()> {
     let Event::Key(key) = event else { return None };
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
     let is_quit = match key.code {
         KeyCode::Char('c' | 'd') => key.modifiers.contains(KeyModifiers::CONTROL),
         KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use amber_terminal::Failure;
 
 use super::limits::WRITE_BYTES;
+use crate::recordings::cannot_write;
 
 /// A file, and the number of bytes written to it so far.
 pub(super) struct Output {
@@ -24,7 +25,7 @@ impl Output {
     /// # Errors
     /// There is such a file, or it cannot be written.
     pub(super) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
-        let file = match super::super::file::is_stdout(path) {
+        let file = match crate::file::is_stdout(path) {
             true => stdout(),
             false => open(path, force),
         };
@@ -81,27 +82,6 @@ fn open(path: &Path, force: bool) -> io::Result<File> {
 fn stdout() -> io::Result<File> {
     use std::os::fd::AsFd;
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-/// A file cannot be written, and what to do.
-pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    let shown = path.display();
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Failure::new(format!("cannot write {shown}: the disk is full")).hint(format!(
-                "free some space, then run `amber recover {shown}` to repair the file"
-            ))
-        }
-        io::ErrorKind::BrokenPipe => {
-            Failure::new(format!("cannot write {shown}: its reader has closed it"))
-        }
-        io::ErrorKind::NotFound => Failure::new(format!("cannot write {shown}: {error}"))
-            .hint("make the folder first, or name another one"),
-        io::ErrorKind::IsADirectory => {
-            Failure::new(format!("cannot write {shown}: it is a folder"))
-        }
-        _ => Failure::new(format!("cannot write {shown}: {error}")),
-    }
 }
 
 impl Write for Output {

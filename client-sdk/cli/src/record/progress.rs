@@ -9,9 +9,9 @@ use amber_record::Totals;
 use amber_terminal::{Failure, duration, note, print_json};
 use serde_json::json;
 
-use super::super::file::is_stdout;
 use super::report::Written;
-use super::size;
+use crate::file::is_stdout;
+use crate::recordings::size;
 
 /// The progress of the recording.
 #[derive(Clone, Debug, Default)]

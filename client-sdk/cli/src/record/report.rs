@@ -7,7 +7,7 @@ use amber_record::Totals;
 use amber_terminal::{Human, duration, fields};
 use serde::Serialize;
 
-use super::size;
+use crate::recordings::size;
 
 /// A finished file.
 #[derive(Clone, Debug, PartialEq, Serialize)]

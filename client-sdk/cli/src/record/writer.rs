@@ -20,10 +20,11 @@ use self::files::Files;
 use self::rings::Rings;
 use super::intake::{Intake, Taken};
 use super::names::Names;
-use super::output::{Output, cannot_write};
+use super::output::Output;
 use super::progress::Progress;
 use super::report::{Outcome, Written};
 use super::snapshot::Asked;
+use crate::recordings::cannot_write;
 
 /// What to write, and where.
 pub(super) struct Plan {

@@ -66,7 +66,8 @@ class Client(devices.Devices):
 
     def _start(self, client: aio.Client) -> None:
         self._aio = client
-        self._loop = asyncio.new_event_loop()
+        # The default loop of Windows cannot watch sockets.
+        self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="amber", daemon=True)
         self._pid = os.getpid()
         self._closed = False

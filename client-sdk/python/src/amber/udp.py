@@ -41,6 +41,13 @@ _LOOK_UPS_PER_ADDRESS = 5
 _WAITING = 64
 #: Datagrams that are read in one turn of the event loop.
 _AT_ONCE = 64
+#: No program listens at the port: the error of Linux and macOS, and that of Windows.
+_REFUSED = (ConnectionRefusedError, ConnectionResetError)
+#: For loops such as the default one of Windows.
+_CANNOT_WATCH = (
+    "this event loop cannot watch sockets; use another one: "
+    "asyncio.run(main(), loop_factory=asyncio.SelectorEventLoop)"
+)
 
 
 class Owner(Protocol):
@@ -105,7 +112,7 @@ class UdpTransport:
                 return
             except BlockingIOError:
                 return self._wait_for_room(frame)
-            except ConnectionRefusedError as error:
+            except _REFUSED as error:
                 # The system reports the refusal of an earlier datagram instead of sending this one.
                 self._failed(error)
             except OSError as error:
@@ -138,7 +145,11 @@ class UdpTransport:
         self._detach()
         self._socket, self._mediator = opened, mediator
         self._local = opened.getsockname()
-        self._loop.add_reader(opened, self._readable)
+        try:
+            self._loop.add_reader(opened, self._readable)
+        except NotImplementedError:
+            self.abandon()
+            raise RuntimeError(_CANNOT_WATCH) from None
         if moved:
             self._owner.moved()
 
@@ -206,7 +217,7 @@ class UdpTransport:
             self._owner.received(datagram)
 
     def _failed(self, error: OSError) -> None:
-        if isinstance(error, ConnectionRefusedError):
+        if isinstance(error, _REFUSED):
             self._why = f"no mediator is listening at {self._text}; start one with `amber demo`"
         else:
             self._why = f"cannot reach the mediator {self._text}: {error.strerror}"

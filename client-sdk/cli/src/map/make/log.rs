@@ -169,7 +169,7 @@ fn recording(
     path: &Path,
     each: impl FnMut(Measured, f64) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    crate::record::drive::read(path, (options.laser, options.wheels), each)
+    crate::recordings::drive::read(path, (options.laser, options.wheels), each)
 }
 
 #[cfg(not(feature = "record"))]

@@ -6,7 +6,8 @@ const UNITS: [(&str, f64); 3] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
 ///
 /// # Errors
 /// The text is not a size.
-pub(super) fn parse(text: &str) -> Result<u64, String> {
+#[cfg(any(target_os = "linux", test))]
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let upper = text.to_ascii_uppercase();
     let number = upper.strip_suffix('B').unwrap_or(&upper);
     let unit = UNITS.iter().find_map(|(name, bytes)| {
@@ -24,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// `1.2 MB`.
-pub(super) fn shown(bytes: u64) -> String {
+pub(crate) fn shown(bytes: u64) -> String {
     let unit = UNITS.iter().find(|(_, unit)| bytes as f64 >= *unit);
     match unit {
         Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::found::{I2cBus, Machine, Port};
 use super::models::{Meaning, meaning};
-use crate::cli::doctor::facts::{name_of_process, processes};
+use crate::cli::robot::doctor::facts::{name_of_process, processes};
 
 /// The user says that this device is at this port.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use amber_record::{Damage, Effect, Entry, Error, Messages, Stored, Table, json_l
 use amber_terminal::{Failure, note};
 use serde_json::Value;
 
-use super::super::file;
+use super::cannot_write;
 use super::info::{cannot_read, describe, open};
-use super::output::cannot_write;
+use crate::file;
 
 pub(in super::super) const HELP: &str = "\
 Examples:

@@ -100,8 +100,8 @@ fn row(page: &mut String, name: &str, help: &str) {
 mod tests {
     use clap::CommandFactory;
 
-    use super::super::Cli;
     use super::*;
+    use crate::cli::Cli;
 
     /// What follows the line that separates the introduction.
     fn generated(page: &str) -> &str {
@@ -113,7 +113,7 @@ mod tests {
     #[cfg(all(feature = "record", feature = "top", feature = "web"))]
     #[test]
     fn the_page_about_commands_is_up_to_date() {
-        let page = include_str!("../../../docs/reference/commands.md");
+        let page = include_str!("../../../../docs/reference/commands.md");
         assert_eq!(
             commands(Cli::command()).trim_end(),
             generated(page).trim_end(),
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_page_about_counters_is_up_to_date() {
-        let page = include_str!("../../../docs/reference/counters.md");
+        let page = include_str!("../../../../docs/reference/counters.md");
         assert_eq!(
             counters().trim_end(),
             generated(page).trim_end(),

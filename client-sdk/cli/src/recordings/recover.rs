@@ -6,9 +6,9 @@ use amber_record::{Recovered, Unverified, recover};
 use amber_terminal::{Failure, Human, fields, show};
 use serde::Serialize;
 
-use super::super::file;
+use super::cannot_write;
 use super::info::{cannot_read, describe, open};
-use super::output::cannot_write;
+use crate::file;
 
 pub(in super::super) const HELP: &str = "\
 Examples:

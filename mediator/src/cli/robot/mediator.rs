@@ -17,8 +17,9 @@ use amber_mediator::shell::{
 use amber_terminal::Failure;
 use clap::Parser;
 
-use super::usage::Explained;
-use super::{Cli, failed};
+use super::failed;
+use crate::cli::Cli;
+use crate::cli::usage::Explained;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -172,7 +173,7 @@ fn check_command(driver: &DriverConfig) -> Result<(), ConfigError> {
 #[cfg(feature = "discovery")]
 fn companion(config: &Config) -> CompanionFor {
     let config = config.clone();
-    Box::new(move |listening| super::discover::companion(&config, listening))
+    Box::new(move |listening| super::announce::companion(&config, listening))
 }
 
 #[cfg(not(feature = "discovery"))]

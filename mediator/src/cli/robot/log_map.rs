@@ -14,7 +14,7 @@ use amber_terminal::Failure;
 ///
 /// # Errors
 /// A value is invalid, or the position of the laser is unknown.
-pub(super) fn new(start: &StartMap, shape: Option<&Shape>) -> Result<Box<dyn LogMapper>, Failure> {
+pub(crate) fn new(start: &StartMap, shape: Option<&Shape>) -> Result<Box<dyn LogMapper>, Failure> {
     let map = LogMap::new(start, shape).map_err(|error| {
         let failure = Failure::wrong(error.to_string());
         match error.hint() {
