@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use amber_terminal::{Failure, note};
 
-use crate::cli::robot::failed;
 use crate::cli::robot::doctor::facts::is_unit_installed;
+use crate::cli::robot::failed;
 
 /// Whether systemd runs, and has the unit of the service.
 pub(super) fn is_installed(root: &Path) -> bool {
