@@ -14,6 +14,7 @@ const OPTIONAL: [(&str, bool, &[&str]); 8] = [
             "driver",
             "sim",
             "doctor",
+            "init",
             "import",
             "check",
             "check-client",
