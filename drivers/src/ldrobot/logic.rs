@@ -41,6 +41,8 @@ pub struct LdrobotLogic {
     turns: Turns,
     /// How far the last point was behind the head.
     behind_deg: f64,
+    /// Packets of a motor that does not turn as it should.
+    implausible: u64,
     /// When bytes, a packet and a complete turn last arrived, or should have started to.
     heard: Instant,
     decoded: Instant,
@@ -92,6 +94,7 @@ impl Model for LdrobotLogic {
             parser: Parser::default(),
             clock: StampClock::default(),
             behind_deg: 0.0,
+            implausible: 0,
             heard: now,
             decoded: now,
             turned: now,
@@ -129,29 +132,9 @@ impl Model for LdrobotLogic {
         }
         self.heard = now;
         self.parser.push(bytes);
-        let mut packets = Vec::new();
-        while let Some(packet) = self.parser.poll() {
-            packets.push((self.clock.time(packet.stamp_ms), packet));
-        }
+        self.handle_packets(now, timestamp_ms);
         let damaged = self.parser.skipped().div_ceil(LENGTH as u64);
-        self.service.counters.strays = damaged + self.turns.incomplete();
-        // The newest packet has just arrived; the others are older.
-        let Some(newest) = packets.last().map(|(time, _)| *time) else {
-            return;
-        };
-        self.decoded = now;
-        for (time, packet) in packets {
-            if !self.settings.product.is_plausible(&packet) {
-                continue;
-            }
-            for sample in self.samples(time, &packet) {
-                if let Some(turn) = self.turns.push(sample) {
-                    let age = newest.saturating_sub(turn.ended).as_millis();
-                    let age_ms = i64::try_from(age).unwrap_or(i64::MAX);
-                    self.handle_turn(now, timestamp_ms.saturating_sub(age_ms), turn);
-                }
-            }
-        }
+        self.service.counters.strays = damaged + self.implausible + self.turns.incomplete();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -226,6 +209,31 @@ impl LdrobotLogic {
         self.phase == Phase::Ready
     }
 
+    fn handle_packets(&mut self, now: Instant, timestamp_ms: i64) {
+        let mut packets = Vec::new();
+        while let Some(packet) = self.parser.poll() {
+            packets.push((self.clock.time(packet.stamp_ms), packet));
+        }
+        // The newest packet has just arrived; the others are older.
+        let Some(newest) = packets.last().map(|(time, _)| *time) else {
+            return;
+        };
+        self.decoded = now;
+        for (time, packet) in packets {
+            if !self.settings.product.is_plausible(&packet) {
+                self.implausible += 1;
+                continue;
+            }
+            for sample in self.samples(time, &packet) {
+                if let Some(turn) = self.turns.push(sample) {
+                    let age = newest.saturating_sub(turn.ended).as_millis();
+                    let age_ms = i64::try_from(age).unwrap_or(i64::MAX);
+                    self.handle_turn(now, timestamp_ms.saturating_sub(age_ms), turn);
+                }
+            }
+        }
+    }
+
     /// The points of a packet whose last one was measured at this time of the scanner.
     fn samples(&mut self, last: Duration, packet: &Packet) -> [Sample; POINTS] {
         let product = self.settings.product;
@@ -288,11 +296,9 @@ impl LdrobotLogic {
     }
 
     fn garbled(&self) -> String {
-        let product = self.settings.product;
         format!(
-            "what arrives is not from an {} at {} baud: check --model, --port and the wires",
-            product.name(),
-            product.baud()
+            "what arrives is not from an {}: check --model, --baud, --port and the wires",
+            self.settings.product.name()
         )
     }
 

@@ -235,7 +235,7 @@ async fn each_problem_is_named_and_does_not_end_the_driver() {
         for (mood, problem) in [
             (
                 Mood::Garbled,
-                "what arrives is not from an LD19 at 230400 baud",
+                "what arrives is not from an LD19: check --model, --baud",
             ),
             (Mood::Silent, "the scanner sends nothing"),
             (Mood::Still, "the scanner does not turn"),

@@ -138,7 +138,8 @@ impl Turns {
         sum.checked_div(count)
     }
 
-    /// The number of turns of which too much was missing.
+    /// The number of turns that were dropped because too much of them was missing. An interruption counts
+    /// once, however long it was.
     #[must_use]
     pub fn incomplete(&self) -> u64 {
         self.incomplete
@@ -153,7 +154,7 @@ impl Turns {
             let step = (position - before).rem_euclid(360.0);
             if passed > self.turn_time().unwrap_or(SLOWEST) / 2 {
                 // The head may have passed the rear meanwhile, or more than once.
-                self.begin(None);
+                self.interrupt();
             } else if step > 360.0 - JITTER_DEG {
                 position = before;
             } else {
@@ -169,7 +170,7 @@ impl Turns {
         self.last = Some((position, sample.time));
         if self.samples.len() == MAX_SAMPLES {
             // The head does not turn.
-            self.begin(None);
+            self.interrupt();
         }
         self.samples.push(Sample {
             angle_deg: self.mount.on_robot_deg(sample.angle_deg),
@@ -192,6 +193,12 @@ impl Turns {
         }
         self.lengths.push_back(passes.saturating_sub(began));
         Some(Turn { samples, ended })
+    }
+
+    /// Drops the turn that has begun.
+    fn interrupt(&mut self) {
+        self.incomplete += u64::from(self.began.is_some());
+        self.begin(None);
     }
 
     /// Begins a turn, and returns the samples before it.
@@ -314,8 +321,8 @@ mod tests {
             (0.30..0.31, 9, 0),
             (0.29..0.335, 8, 1),
             // Longer than half a turn: it may have been any number of turns.
-            (0.32..0.40, 7, 0),
-            (0.32..0.95, 2, 0),
+            (0.32..0.40, 7, 1),
+            (0.32..0.95, 2, 1),
         ] {
             let mut turns = Turns::new(Mount::default());
             let is_there = |sample: &Sample| {
