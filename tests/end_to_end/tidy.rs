@@ -33,7 +33,7 @@ fn collect(folder: &Path, extension: &str, found: &mut Vec<(PathBuf, String)>) {
 
 /// The code of a file without its comments and its tests.
 fn code(text: &str) -> String {
-    let tests = text.find("#[cfg(test)]\nmod tests {");
+    let tests = text.find("\nmod tests {");
     let lines = text[..tests.unwrap_or(text.len())].lines();
     let code = lines.filter(|line| !line.trim_start().starts_with("//"));
     code.collect::<Vec<_>>().join("\n")
@@ -68,6 +68,33 @@ fn pure_modules_have_no_io() {
         }
     }
     assert!(pure >= 10, "only {pure} pure modules found");
+}
+
+/// Clients also run on Windows. What needs Unix or Linux stands behind a `cfg`, or in a module that
+/// does: those of `amber record`, the sockets of a mediator that announces itself, and `platform/unix`.
+#[test]
+fn clients_use_unix_only_where_there_is_one() {
+    let behind_cfg = [
+        "cli/src/platform/unix.rs",
+        "cli/src/record/",
+        "discovery/src/sockets.rs",
+    ];
+    let mut found = Vec::new();
+    for folder in ["client-sdk", "proto", "drivers/map"] {
+        collect(&root().join(folder), "rs", &mut found);
+    }
+    assert!(found.len() > 100, "the sources are here");
+    let needs_unix = |text: &str| {
+        let code = code(text);
+        let words = ["os::unix", "signal::unix", "rustix::", "nix::"];
+        words.iter().any(|word| code.contains(word)) && !code.contains("#[cfg(unix)]")
+    };
+    for (path, text) in found {
+        let shown = path.display().to_string();
+        let is_test = shown.contains("/tests/") || shown.ends_with("tests.rs");
+        let is_behind = behind_cfg.iter().any(|place| shown.contains(place));
+        assert!(is_test || is_behind || !needs_unix(&text), "{shown}");
+    }
 }
 
 /// Options of a driver may be in a file, and a driver may be any program, so its command line says

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use amber_terminal::Failure;
@@ -10,8 +9,33 @@ use amber_web::{Token, Tokens, place};
 
 /// More than two tokens need.
 const MAX_BYTES: u64 = 1024;
-/// The rights of others.
-const OTHERS: u32 = 0o077;
+
+/// How a file is kept from other users.
+#[cfg(unix)]
+mod rights {
+    use std::fs::{Metadata, OpenOptions};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+    pub(super) fn keep_private(new: &mut OpenOptions) {
+        new.mode(0o600);
+    }
+
+    pub(super) fn is_open_to_others(file: &Metadata) -> bool {
+        file.mode() & 0o077 != 0
+    }
+}
+
+/// On Windows, the folder of a user keeps others out, and the library does not tell more.
+#[cfg(not(unix))]
+mod rights {
+    use std::fs::{Metadata, OpenOptions};
+
+    pub(super) fn keep_private(_: &mut OpenOptions) {}
+
+    pub(super) fn is_open_to_others(_: &Metadata) -> bool {
+        false
+    }
+}
 
 /// Reads the tokens, or makes the file with new ones.
 ///
@@ -32,7 +56,7 @@ pub(crate) fn tokens(path: &Path) -> Result<Tokens, Failure> {
         Err(error) => return Err(failed("read", error)),
     };
     let found = file.metadata().map_err(|error| failed("read", error))?;
-    if found.mode() & OTHERS != 0 {
+    if rights::is_open_to_others(&found) {
         return Err(
             Failure::new(format!("others can read {shown}, and so drive the robot"))
                 .hint(format!("chmod 600 {shown}")),
@@ -60,11 +84,9 @@ pub(crate) fn fresh() -> Result<Tokens, Failure> {
 
 fn make(path: &Path, tokens: &Tokens) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    options.write(true).create_new(true);
+    rights::keep_private(&mut options);
+    let mut file = options.open(path)?;
     file.write_all(text(tokens).as_bytes())
 }
 
@@ -84,7 +106,7 @@ fn parse(text: &str) -> Option<Tokens> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
