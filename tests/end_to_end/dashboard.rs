@@ -1,10 +1,9 @@
 //! The dashboard drives the demo's robot, which stops without its page.
 
 use std::cell::Cell;
-use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,11 +13,12 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 use crate::common::{
-    AMBER, Mediator, Running, browser_tests, is_close_answered, is_running, lines_of, signal,
-    wait_for,
+    AMBER, Mediator, Running, is_close_answered, is_running, lines_of, signal, wait_for,
 };
 use crate::driving::robot_of;
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
+
+mod browser;
 
 /// The life of a motion command, with a margin for a busy machine.
 const COMMAND_S: f64 = 0.35 + AT_ONCE_S;
@@ -486,107 +486,6 @@ fn without_a_mediator_the_page_says_so_and_recovers() {
     });
     signal(child.id(), Signal::SIGTERM);
     assert!(child.wait().unwrap().success());
-}
-
-#[test]
-fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
-    let Some(script) = browser_tests() else {
-        return;
-    };
-    let (robot, dashboard) = start();
-    let mut browser = Browser::start(&script, "drive.mjs", &dashboard);
-    for held in ["mouse", "touch", "keys", "gamepad"] {
-        browser.expect(&format!("held by {held}"));
-        robot.until(held, drives);
-        browser.next();
-        browser.expect(&format!("released by {held}"));
-        stands_at_once(&robot, held);
-        browser.next();
-    }
-    browser.expect("held after a click on a button");
-    robot.until("a button has the focus", drives);
-    browser.next();
-    browser.expect("stopped by the space bar");
-    stands_at_once(&robot, "space bar");
-    browser.next();
-    browser.expect("hidden while held");
-    robot.until("it stands", stands);
-    robot.carry(2.0, 2.6);
-    let before = robot.state();
-    browser.next();
-    browser.expect("clicked on the map");
-    // The page may lose the robot on the way, and then clicks again.
-    browser.next();
-    browser.expect("arrived");
-    let way_m = robot.state().travelled_m - before.travelled_m;
-    assert!(way_m > 0.1, "{way_m} m to the target");
-    browser.next();
-    browser.expect("held before closing");
-    robot.until("driving before closing", drives);
-    browser.next();
-    browser.expect("closed");
-    stands_at_once(&robot, "tab closed");
-    browser.end();
-}
-
-#[test]
-fn a_browser_has_room_for_the_controls_on_every_screen_and_says_what_does_not_work() {
-    let Some(script) = browser_tests() else {
-        return;
-    };
-    let (robot, dashboard) = start();
-    let mut browser = Browser::start(&script, "shown.mjs", &dashboard);
-    for (part, device) in [("wheels", "roboclaw"), ("laser", "hokuyo")] {
-        browser.expect(&format!("unplug the {part}"));
-        assert!(robot.sim(&["fault", "unplug", device]));
-        browser.next();
-        browser.expect(&format!("plug the {part} in"));
-        assert!(robot.sim(&["fault", "replug", device]));
-        browser.next();
-    }
-    browser.expect("shown");
-    browser.end();
-}
-
-/// A script in a browser, which waits after each step.
-struct Browser {
-    process: Child,
-    steps: Lines<BufReader<ChildStdout>>,
-    go_on: ChildStdin,
-}
-
-impl Browser {
-    fn start(folder: &Path, script: &str, dashboard: &Dashboard) -> Self {
-        let mut process = Command::new("node")
-            .arg(script)
-            .arg(format!("http://{}", dashboard.address))
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let steps = BufReader::new(process.stdout.take().unwrap()).lines();
-        let go_on = process.stdin.take().unwrap();
-        Self {
-            process,
-            steps,
-            go_on,
-        }
-    }
-
-    #[track_caller]
-    fn expect(&mut self, step: &str) {
-        assert_eq!(self.steps.next().unwrap().unwrap(), step);
-    }
-
-    fn next(&mut self) {
-        self.go_on.write_all(b"\n").unwrap();
-    }
-
-    #[track_caller]
-    fn end(mut self) {
-        assert!(self.process.wait().unwrap().success());
-    }
 }
 
 /// Waits until the robot stands, which must take no longer than braking.
