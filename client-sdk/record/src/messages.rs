@@ -322,7 +322,7 @@ impl<F: Read + Seek> Messages<F> {
     /// Notes schemas and channels.
     fn define(&mut self, record: Record<'_>, check: Check) {
         match record {
-            Record::Header(header) => self.writer = header.library,
+            Record::Header(records::Header { library, .. }) => self.writer = library,
             Record::Schema { header, data } => self.add_schema(header, data.into_owned(), check),
             Record::Channel(channel) => self.add_channel(channel, check),
             _ => {}
