@@ -189,7 +189,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    usual = os.path.join(ROOT, "target/release/amber")
+    usual = os.path.join(ROOT, "target/dist/amber")
     parser.add_argument("--amber", default=usual, help="the program to measure")
     parser.add_argument("--seconds", type=float, default=20.0, help="per row [default: 20]")
     parser.add_argument("--json", action="store_true", help="one object per row")
