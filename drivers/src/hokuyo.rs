@@ -75,6 +75,12 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
+        let (settings, endpoint) = self.complete()?.settings()?;
+        Ok(hokuyo::driver(Hokuyo::new(settings, endpoint)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
         if file.port.is_some() && file.tcp.is_some() {
             return Err(OptionsError::Value {
@@ -82,8 +88,7 @@ impl Options {
                 problem: "cannot be used with tcp".into(),
             });
         }
-        let (settings, endpoint) = self.or(file).settings()?;
-        Ok(hokuyo::driver(Hokuyo::new(settings, endpoint)))
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

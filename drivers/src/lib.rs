@@ -46,6 +46,7 @@ pub mod ninedof;
 pub mod options;
 mod outage;
 pub mod pid_follow_trajectory;
+pub mod presence;
 pub mod probe;
 mod replace;
 pub mod roboclaw;

@@ -70,9 +70,14 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file = read(self.config.as_deref())?;
-        let (settings, servos, endpoint) = self.or(file).settings()?;
+        let (settings, servos, endpoint) = self.complete()?.settings()?;
         Ok(maestro::driver(Maestro::new(settings, servos, endpoint)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

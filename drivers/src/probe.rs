@@ -204,23 +204,31 @@ impl Kind {
 pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
     let endpoint = kind.endpoint(path);
     let endpoint = endpoint.map_err(|error| NoAnswer::Failed(error.to_string()))?;
-    let Some(mut endpoint) = endpoint else {
+    let Some(endpoint) = endpoint else {
         return Err(NoAnswer::Silent);
     };
+    let place = endpoint.place();
+    open(endpoint, async move |port| match kind {
+        Kind::Hokuyo => hokuyo::probe::ask(port).await,
+        Kind::Roboclaw => roboclaw::probe::ask(port, place).await,
+        Kind::Maestro => maestro::probe::ask(port).await,
+        Kind::Stargazer => stargazer::probe::listen(port).await,
+        Kind::Ninedof => Err(NoAnswer::Silent),
+    })
+}
+
+/// Opens a port and asks there. Blocks.
+pub(crate) fn open<T, F: Future<Output = Result<T, NoAnswer>>>(
+    mut endpoint: Endpoint,
+    ask: impl FnOnce(Box<dyn Connection>) -> F,
+) -> Result<T, NoAnswer> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build();
     let runtime = runtime.map_err(|error| NoAnswer::Failed(format!("cannot start: {error}")))?;
     runtime.block_on(async {
-        let place = endpoint.place();
         let opened = endpoint.connect().await;
-        let port = opened.map_err(|error| NoAnswer::of(&error, &place))?;
-        match kind {
-            Kind::Hokuyo => hokuyo::probe::ask(port).await,
-            Kind::Roboclaw => roboclaw::probe::ask(port, place).await,
-            Kind::Maestro => maestro::probe::ask(port).await,
-            Kind::Stargazer => stargazer::probe::listen(port).await,
-            Kind::Ninedof => Err(NoAnswer::Silent),
-        }
+        let port = opened.map_err(|error| NoAnswer::of(&error, &endpoint.place()))?;
+        ask(port).await
     })
 }
 

@@ -56,6 +56,7 @@ pub mod gpio;
 pub mod logic;
 pub(crate) mod probe;
 pub mod protocol;
+pub(crate) mod stored;
 pub mod units;
 
 /// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
@@ -176,9 +177,14 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file: Self = read(self.config.as_deref())?;
-        let (setup, endpoint) = self.or(file).setup()?;
+        let (setup, endpoint) = self.complete()?.setup()?;
         Ok(roboclaw::driver(Roboclaw::new(setup, endpoint)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

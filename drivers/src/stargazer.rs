@@ -92,11 +92,16 @@ impl Options {
     /// # Errors
     /// A file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file = read(self.config.as_deref())?;
-        let options = self.or(file);
+        let options = self.complete()?;
         let markers = read(options.markers.as_deref())?;
         let (settings, endpoint) = options.settings(markers)?;
         Ok(stargazer::driver(Stargazer::new(settings, endpoint)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config` and `markers`.

@@ -446,24 +446,45 @@ fn the_service_is_started_only_after_a_yes() {
 
 #[test]
 fn the_doctor_says_of_each_device_whether_it_is_there() {
-    let machine = Machine::with(&["hokuyo"]);
+    let machine = Machine::with(&["hokuyo", "roboclaw"]);
     assert_eq!(machine.init(&["--yes"]).code, 0);
-    let doctor = || {
+    let doctor = |device: &str| {
         let mut command = Command::new(AMBER);
         command.args(["doctor", "--json", "-c"]);
         command.arg(machine.home().join("amber.toml"));
         // Its exit code is about the whole machine.
         let told = Ended::of(command.output().unwrap()).json();
         let checks = told["checks"].as_array().unwrap().iter();
-        let mut found = checks.filter_map(|it| it["found"].as_str());
-        let found = found.find(|found| found.starts_with("hokuyo:0: "));
-        found.unwrap().to_owned()
+        let found = checks.filter_map(|it| it["found"].as_str());
+        let of_device = found.filter_map(|found| found.strip_prefix(device));
+        of_device.map(str::to_owned).collect::<Vec<_>>()
     };
-    let port = machine.by_id("hokuyo");
-    let expected = format!("hokuyo:0: {} is there", port.display());
-    assert_eq!(doctor(), expected);
+    let port = machine.by_id("hokuyo").display().to_string();
+    let there = format!(": {port} is there: SOKUIKI Sensor URG-04LX, firmware 3.1.04");
+    let told = doctor("hokuyo:0");
+    assert!(told.len() == 1 && told[0].starts_with(&there), "{told:?}");
     fs::remove_file(&port).unwrap();
-    assert_eq!(doctor(), expected.replace("is there", "does not exist"));
+    assert_eq!(doctor("hokuyo:0"), [format!(": {port} does not exist")]);
+
+    let told = doctor("roboclaw:0");
+    let stored = "battery 12.1 V (limits 10.5 and 34.0 V), motors at most 5.0 and 5.0 A";
+    assert!(told.len() == 1 && told[0].contains(stored), "{told:?}");
+    // Someone sets the lowest voltage of the rear controller to 12.5 V.
+    let mut wheels = File::options()
+        .read(true)
+        .write(true)
+        .open(machine.by_id("roboclaw"))
+        .unwrap();
+    wheels
+        .write_all(b"\x80\x39\x00\x7D\x01\x54\xC3\xAB")
+        .unwrap();
+    let mut accepted = [0];
+    wheels.read_exact(&mut accepted).unwrap();
+    assert_eq!(accepted, [0xFF]);
+    drop(wheels);
+    let low = ": the controller 128 stops its motors below 12.5 V, and the main battery has 12.1 V";
+    let told = doctor("roboclaw:0");
+    assert!(told.len() == 2 && told[1] == low, "{told:?}");
 }
 
 #[test]

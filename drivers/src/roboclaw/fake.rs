@@ -82,6 +82,9 @@ impl FakePair {
                 [&speed.to_be_bytes()[..], &[u8::from(speed < 0)]].concat()
             }
             24 | 25 => vec![0, 0x79],
+            // The last byte says how the upper limit is found.
+            59 => vec![0, 105, 1, 84, 0],
+            135 | 136 => vec![0, 0, 1, 244, 0, 0, 0, 0],
             82 => self.temperature.to_be_bytes().to_vec(),
             90 => self.status[i].to_be_bytes()[4 - self.status_bytes..].to_vec(),
             _ => {

@@ -12,9 +12,9 @@ use crate::probe::{Identity, NoAnswer};
 const ADDRESSES: std::ops::RangeInclusive<u8> = 0x80..=0x87;
 /// The addresses that the driver uses unless it is configured otherwise.
 const USUAL: [u8; 2] = [0x80, 0x81];
-const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// A disturbed answer is asked for again.
-const TRIES: usize = 2;
+pub(super) const TRIES: usize = 2;
 
 /// Asks all addresses for their firmware.
 ///
@@ -26,23 +26,26 @@ pub(crate) async fn ask(port: Box<dyn Connection>, place: String) -> Result<Iden
     bus.settle().await.map_err(failed)?;
     let mut found = Vec::new();
     for address in ADDRESSES {
-        if let Some(firmware) = firmware(&mut bus, address).await? {
+        if let Some((firmware, _)) = firmware(&mut bus, address).await? {
             found.push((address, firmware));
         }
     }
     identity(&found).ok_or(NoAnswer::Silent)
 }
 
-/// The firmware of the controller at an address, if there is one.
-async fn firmware(bus: &mut Bus, address: u8) -> Result<Option<String>, NoAnswer> {
+/// The firmware of the controller at an address and the checksum that it uses, if there is one.
+pub(super) async fn firmware(
+    bus: &mut Bus,
+    address: u8,
+) -> Result<Option<(String, Check)>, NoAnswer> {
     // The question has no checksum.
     let (command, check) = (Command::Version, Check::Crc16);
     let packet = command.encode(address, check);
     for _ in 0..TRIES {
         match bus.exchange(&packet, command.shape(None)).await {
             Ok(reply) => {
-                if let Ok(Reply::Version(text, _)) = command.decode(address, check, &reply) {
-                    return Ok(Some(text));
+                if let Ok(Reply::Version(text, check)) = command.decode(address, check, &reply) {
+                    return Ok(Some((text, check)));
                 }
             }
             Err(ExchangeError::Silent | ExchangeError::Half) => return Ok(None),
@@ -52,7 +55,7 @@ async fn firmware(bus: &mut Bus, address: u8) -> Result<Option<String>, NoAnswer
     Ok(None)
 }
 
-fn failed(error: ExchangeError) -> NoAnswer {
+pub(super) fn failed(error: ExchangeError) -> NoAnswer {
     NoAnswer::Failed(error.to_string())
 }
 

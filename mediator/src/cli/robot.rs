@@ -18,11 +18,11 @@ use std::process::ExitCode;
 
 use amber_cli::Options;
 use amber_terminal::{Failure, exit_code};
-use clap::{CommandFactory, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub(super) use self::log_map::new as new_log_map;
 
-use super::Cli;
+use super::{Cli, Verb};
 
 /// What starts a robot, or a part of it.
 #[derive(Subcommand)]
@@ -92,6 +92,20 @@ enum Driver {
     /// All devices of a recording (`amber play` runs it)
     #[cfg(feature = "record")]
     Play(amber_play::DriverOptions),
+}
+
+/// The built-in driver that a command of a configuration starts; `amber` is this program.
+fn built_in(command: &[String]) -> Option<amber_drivers::BuiltIn> {
+    if command.first()? != "amber" {
+        return None;
+    }
+    match Cli::try_parse_from(command).ok()?.verb {
+        Verb::Start(Start::Driver(DriverOptions {
+            driver: Some(Driver::Device(driver)),
+            ..
+        })) => Some(driver),
+        _ => None,
+    }
 }
 
 impl Start {

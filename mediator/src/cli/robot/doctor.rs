@@ -25,7 +25,7 @@ const SERVICE_CONFIGURATION: &str = "/etc/amber/amber.toml";
 #[command(after_help = "\
 Examples:
   amber doctor
-  amber doctor -c amber.toml
+  amber doctor -c amber.toml        (also asks each device whether it is there)
   amber doctor -m 192.168.1.7       (also checks the network to that robot)
   sudo -u amber amber doctor        (checks the rights of the service)
   amber doctor --safety             (turns the wheels, which must be off the ground)

@@ -12,12 +12,16 @@ use amber_cli::names::described;
 use amber_client::blocking::Client;
 use amber_core::config::{Config, DEFAULT_PORT};
 use amber_core::limits::SOCKET_BUFFER_BYTES;
+use amber_drivers::presence::Asked;
+use amber_drivers::probe::NoAnswer;
 use amber_mediator::config_file;
 use amber_mediator::shell::port_holder;
 use amber_proto::mediator::{self, DriverState};
 use amber_proto::{Device, DeviceType};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit, getuid};
+
+use crate::cli::robot::built_in;
 
 /// Time limit for another program to print its version.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -63,6 +67,19 @@ pub(super) struct Driver {
     pub(super) program_exists: bool,
     /// Files below `/dev` that its command names.
     pub(super) files: Vec<DeviceFile>,
+    /// What its device says.
+    pub(super) device: DeviceAnswer,
+}
+
+/// Whether the device of a driver was asked, and what it says.
+#[derive(Clone, Debug, Default)]
+pub(super) enum DeviceAnswer {
+    /// There is no question for it, or its files cannot be opened.
+    #[default]
+    NotAsked,
+    /// This program uses it, most often the driver itself.
+    UsedBy(String),
+    Asked(Asked),
 }
 
 /// A file below `/dev`.
@@ -191,15 +208,62 @@ fn drivers(config: &Config) -> Vec<Driver> {
         let folder = driver.directory.as_deref().unwrap_or(Path::new("."));
         let files = device_paths(&driver.command).into_iter();
         let files = files.map(|path| device_file(folder.join(path)));
+        let files: Vec<_> = files.collect();
         Driver {
             name: names.join(","),
             // `amber` is this program.
             program_exists: program == "amber" || exists(&program, folder),
             program,
-            files: files.collect(),
+            device: device_answer(&driver.command, folder, &files),
+            files,
         }
     });
     all.collect()
+}
+
+/// Asks the device of a built-in driver, unless a program uses it.
+fn device_answer(command: &[String], folder: &Path, files: &[DeviceFile]) -> DeviceAnswer {
+    if files.iter().any(|file| file.access != FileAccess::Granted) {
+        return DeviceAnswer::NotAsked;
+    }
+    if let Some(user) = files.iter().find_map(|file| holder(&file.path)) {
+        return DeviceAnswer::UsedBy(user);
+    }
+    let Some(driver) = built_in(command) else {
+        return DeviceAnswer::NotAsked;
+    };
+    // The paths in its options are relative to this folder.
+    let here = env::current_dir();
+    if env::set_current_dir(folder).is_err() {
+        return DeviceAnswer::NotAsked;
+    }
+    let asked = driver.ask();
+    if let Ok(here) = here {
+        let _ = env::set_current_dir(here);
+    }
+    match asked {
+        None => DeviceAnswer::NotAsked,
+        Some(Asked {
+            answer: Err(NoAnswer::Busy),
+            ..
+        }) => DeviceAnswer::UsedBy("another program".to_owned()),
+        Some(asked) => DeviceAnswer::Asked(asked),
+    }
+}
+
+/// The program that has a port open, as far as `/proc` shows it to this user. Not all programs lock
+/// their ports, and even opening a port could disturb them.
+pub(in crate::cli) fn holder(port: &Path) -> Option<String> {
+    let port = fs::canonicalize(port).ok()?;
+    // A program that simulates a device keeps its pseudo-terminal open.
+    if port.starts_with("/dev/pts") {
+        return None;
+    }
+    processes().find_map(|(pid, folder)| {
+        let mut files = fs::read_dir(folder.join("fd")).ok()?.flatten();
+        let holds = files.any(|file| fs::read_link(file.path()).is_ok_and(|it| it == port));
+        holds.then(|| format!("'{}' (process {pid})", name_of_process(&folder)))
+    })
 }
 
 /// The files of devices that the command of a driver names: all below `/dev`, and for a built-in

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use amber_core::limits::SOCKET_BUFFER_BYTES;
+use amber_drivers::presence::Asked;
+use amber_drivers::probe::NoAnswer;
 
 use super::Check;
 use super::facts::{
-    Clients, Clock, Configuration, DeviceFile, Driver, Facts, FileAccess, Port, PortState, Program,
-    Stale,
+    Clients, Clock, Configuration, DeviceAnswer, DeviceFile, Driver, Facts, FileAccess, Port,
+    PortState, Program, Stale,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -122,20 +124,50 @@ fn driver(driver: &Driver, user: &str) -> Vec<Check> {
         }
     }
     if checks.is_empty() {
-        let files: Vec<_> = driver
-            .files
-            .iter()
-            .map(|it| it.path.to_string_lossy())
-            .collect();
-        checks.push(Check::ok(
-            "driver",
-            match files.is_empty() {
-                true => name.clone(),
-                false => format!("{name}: {} is there", files.join(", ")),
-            },
-        ));
+        checks = device(driver);
     }
     checks
+}
+
+/// What is known of the device of a driver that can be started.
+fn device(driver: &Driver) -> Vec<Check> {
+    let name = &driver.name;
+    let files: Vec<_> = driver
+        .files
+        .iter()
+        .map(|it| it.path.to_string_lossy())
+        .collect();
+    let place = match files.is_empty() {
+        true => name.clone(),
+        false => format!("{name}: {} is there", files.join(", ")),
+    };
+    match &driver.device {
+        DeviceAnswer::NotAsked => vec![Check::ok("driver", place)],
+        DeviceAnswer::UsedBy(user) => vec![Check::ok(
+            "driver",
+            format!("{place}; {user} uses it, so the device was not asked"),
+        )],
+        DeviceAnswer::Asked(Asked {
+            answer: Ok(presence),
+            ..
+        }) => {
+            let told = Check::ok("driver", format!("{place}: {}", presence.text));
+            let remarks = presence.remarks.iter().map(|remark| {
+                Check::warning("driver", format!("{name}: {}", remark.text)).hint(&*remark.hint)
+            });
+            std::iter::once(told).chain(remarks).collect()
+        }
+        DeviceAnswer::Asked(Asked {
+            answer: Err(NoAnswer::Silent),
+            if_silent,
+        }) => vec![
+            Check::warning("driver", format!("{place}, but the device does not answer"))
+                .hint(*if_silent),
+        ],
+        DeviceAnswer::Asked(Asked {
+            answer: Err(error), ..
+        }) => vec![Check::warning("driver", format!("{name}: {error}"))],
+    }
 }
 
 /// How to get access to a file.
@@ -317,6 +349,8 @@ fn stale(stale: &[Stale]) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use amber_drivers::presence::{Presence, Remark};
+
     use super::super::Level;
     use super::*;
 
@@ -383,6 +417,7 @@ mod tests {
             program: "lidar".into(),
             program_exists: true,
             files: vec![file("/dev/hokuyo", FileAccess::Granted)],
+            device: DeviceAnswer::NotAsked,
         };
         let expected = Check::ok("driver", "hokuyo:0: /dev/hokuyo is there");
         assert_eq!(driver(&found, "ada"), [expected]);
@@ -406,6 +441,58 @@ mod tests {
         assert_eq!(
             hint,
             "sudo usermod --append --groups dialout ada, then log in again"
+        );
+    }
+
+    #[test]
+    fn a_device_that_was_asked_says_what_it_is() {
+        let of = |device| {
+            let asked = Driver {
+                name: "roboclaw:0".into(),
+                program: "amber".into(),
+                program_exists: true,
+                files: vec![file("/dev/a", FileAccess::Granted)],
+                device,
+            };
+            driver(&asked, "ada")
+        };
+        let asked = |answer| {
+            of(DeviceAnswer::Asked(Asked {
+                answer,
+                if_silent: "switch it on",
+            }))
+        };
+        assert_eq!(
+            asked(Ok(Presence {
+                text: "128 is v4".into(),
+                remarks: vec![Remark {
+                    text: "the battery is empty".into(),
+                    hint: "charge it".into(),
+                }],
+            })),
+            [
+                Check::ok("driver", "roboclaw:0: /dev/a is there: 128 is v4"),
+                Check::warning("driver", "roboclaw:0: the battery is empty").hint("charge it"),
+            ]
+        );
+        assert_eq!(
+            asked(Err(NoAnswer::Silent)),
+            [Check::warning(
+                "driver",
+                "roboclaw:0: /dev/a is there, but the device does not answer"
+            )
+            .hint("switch it on")]
+        );
+        assert_eq!(
+            asked(Err(NoAnswer::Failed("cannot open /dev/a: no".into()))),
+            [Check::warning("driver", "roboclaw:0: cannot open /dev/a: no")]
+        );
+        assert_eq!(
+            of(DeviceAnswer::UsedBy("'amber' (process 7)".into())),
+            [Check::ok(
+                "driver",
+                "roboclaw:0: /dev/a is there; 'amber' (process 7) uses it, so the device was not asked"
+            )]
         );
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::found::{I2cBus, Machine, Port};
 use super::models::{Meaning, meaning};
-use crate::cli::robot::doctor::facts::{name_of_process, processes};
+use crate::cli::robot::doctor::facts::holder;
 
 /// The user says that this device is at this port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -304,19 +304,4 @@ impl Finding {
             options: Vec::new(),
         }
     }
-}
-
-/// The program that has a port open, as far as `/proc` shows it to this user. Not all programs lock
-/// their ports, and even opening a port could disturb them.
-fn holder(port: &Path) -> Option<String> {
-    let port = fs::canonicalize(port).ok()?;
-    // A program that simulates a device keeps its pseudo-terminal open.
-    if port.starts_with("/dev/pts") {
-        return None;
-    }
-    processes().find_map(|(pid, folder)| {
-        let mut files = fs::read_dir(folder.join("fd")).ok()?.flatten();
-        let holds = files.any(|file| fs::read_link(file.path()).is_ok_and(|it| it == port));
-        holds.then(|| format!("'{}' (process {pid})", name_of_process(&folder)))
-    })
 }

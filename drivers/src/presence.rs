@@ -1,0 +1,111 @@
+//! Asks whether the device of a configured driver is there, and what it stores that explains a fault.
+//! IO.
+//!
+//! Only questions of [`PROBES`](crate::probe::PROBES) and reads of stored values are sent, so nothing
+//! moves and nothing changes.
+
+use crate::BuiltIn;
+use crate::connection::{Connection, Endpoint};
+use crate::ninedof::bus::BusLocation;
+use crate::options::OptionsError;
+use crate::probe::{self, Identity, Kind, NoAnswer, open};
+use crate::stargazer::markers::MarkerFile;
+use crate::{hokuyo, maestro, roboclaw, stargazer};
+
+/// What a device has answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// What it is, and the values that it stores, for people.
+    pub text: String,
+    /// Why it may not work.
+    pub remarks: Vec<Remark>,
+}
+
+/// A state or a stored value that explains a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl From<Identity> for Presence {
+    fn from(Identity { text, .. }: Identity) -> Self {
+        let remarks = Vec::new();
+        Self { text, remarks }
+    }
+}
+
+/// The answer of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What it is, or why there is no answer.
+    pub answer: Result<Presence, NoAnswer>,
+    /// What to check if it is silent.
+    pub if_silent: &'static str,
+}
+
+impl BuiltIn {
+    /// Asks the device of this driver. Takes up to two seconds, and blocks. `None` if the driver has
+    /// no device, or nothing can be asked safely; a scanner on TCP accepts one program only.
+    ///
+    /// A device that another program uses is not asked if that program has locked the port.
+    #[must_use]
+    pub fn ask(self) -> Option<Asked> {
+        let (kind, answer) = match self {
+            Self::Hokuyo(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                if matches!(endpoint, Ok(Endpoint::Tcp(_))) {
+                    return None;
+                }
+                (Kind::Hokuyo, on_line(endpoint, hokuyo::probe::ask))
+            }
+            Self::Maestro(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(.., endpoint)| endpoint);
+                (Kind::Maestro, on_line(endpoint, maestro::probe::ask))
+            }
+            Self::Stargazer(options) => {
+                let endpoint = options.complete();
+                let endpoint = endpoint.and_then(|it| it.settings(MarkerFile::default()));
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                (Kind::Stargazer, on_line(endpoint, stargazer::probe::listen))
+            }
+            Self::Roboclaw(options) => {
+                let setup = options.complete().and_then(|it| it.setup());
+                let answer = setup.map_err(wrong).and_then(|(setup, endpoint)| {
+                    let addresses = [setup.settings.rear, setup.settings.front];
+                    let place = endpoint.to_string();
+                    let ask = |port| roboclaw::stored::read(port, place, addresses);
+                    open(endpoint, ask)
+                });
+                (Kind::Roboclaw, answer)
+            }
+            Self::Ninedof(options) => {
+                let setup = options.complete().and_then(|it| it.setup());
+                let answer = setup.map_err(wrong).and_then(|(_, bus)| on_bus(&bus));
+                (Kind::Ninedof, answer)
+            }
+            _ => return None,
+        };
+        let if_silent = kind.probe().if_silent;
+        Some(Asked { answer, if_silent })
+    }
+}
+
+fn on_line<F: Future<Output = Result<Identity, NoAnswer>>>(
+    endpoint: Result<Endpoint, OptionsError>,
+    ask: impl FnOnce(Box<dyn Connection>) -> F,
+) -> Result<Presence, NoAnswer> {
+    open(endpoint.map_err(wrong)?, ask).map(Into::into)
+}
+
+fn on_bus(bus: &BusLocation) -> Result<Presence, NoAnswer> {
+    probe::i2c(bus).map(Into::into)
+}
+
+fn wrong(error: OptionsError) -> NoAnswer {
+    NoAnswer::Failed(error.to_string())
+}
