@@ -88,17 +88,10 @@ mod precise {
             if left.is_zero() {
                 return Ok(());
             }
-            let zero = Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            };
             let once = Itimerspec {
-                it_interval: zero,
-                it_value: Timespec {
-                    // At most `COARSE`.
-                    tv_nsec: left.subsec_nanos().into(),
-                    ..zero
-                },
+                it_interval: Timespec::default(),
+                // At most `COARSE`.
+                it_value: Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?,
             };
             timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
             loop {
