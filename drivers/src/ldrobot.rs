@@ -29,6 +29,7 @@ use crate::scanner::turns::Mount;
 pub mod fuzz;
 pub mod logic;
 pub mod packet;
+pub(crate) mod probe;
 mod product;
 
 /// The driver of an LDROBOT laser scanner.
@@ -109,9 +110,14 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file: Self = read(self.config.as_deref())?;
-        let (settings, endpoint) = self.or(file).settings()?;
+        let (settings, endpoint) = self.complete()?.settings()?;
         Ok(hokuyo::driver(Ldrobot::new(settings, endpoint)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

@@ -10,7 +10,7 @@ use crate::ninedof::bus::BusLocation;
 use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
-use crate::{hokuyo, maestro, roboclaw, stargazer};
+use crate::{hokuyo, ldrobot, maestro, roboclaw, stargazer};
 
 /// What a device has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,11 @@ impl BuiltIn {
                     return None;
                 }
                 (Kind::Hokuyo, on_line(endpoint, hokuyo::probe::ask))
+            }
+            Self::Ldrobot(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                (Kind::Ldrobot, on_line(endpoint, ldrobot::probe::listen))
             }
             Self::Maestro(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());

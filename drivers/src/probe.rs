@@ -16,7 +16,7 @@ use crate::connection::{Connect, Connection, Endpoint, in_words};
 use crate::ninedof::bus::BusLocation;
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
-use crate::{hokuyo, maestro, ninedof, roboclaw, stargazer};
+use crate::{hokuyo, ldrobot, maestro, ninedof, roboclaw, stargazer};
 
 /// A device that has a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +31,8 @@ pub enum Kind {
     Stargazer,
     /// Motion sensors.
     Ninedof,
+    /// A laser scanner that turns all the time.
+    Ldrobot,
 }
 
 /// How a device is recognized.
@@ -38,8 +40,10 @@ pub enum Kind {
 pub struct Probe {
     /// The device.
     pub kind: Kind,
-    /// The name of its driver, which is also that of its device type.
+    /// The name of its driver.
     pub driver: &'static str,
+    /// The name of its device type.
+    pub device: &'static str,
     /// What it is, for people.
     pub about: &'static str,
     /// What the probe sends, for people.
@@ -51,10 +55,11 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 5] = [
+pub static PROBES: [Probe; 6] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
+        device: "hokuyo",
         about: "Hokuyo laser scanner",
         sends: "`VV`: the question for its version",
         is_safe: "it only reads; the laser and its motor stay as they are",
@@ -63,6 +68,7 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Roboclaw,
         driver: "roboclaw",
+        device: "roboclaw",
         about: "RoboClaw motor controller",
         sends: "command 21, the question for the firmware, to the addresses 128 to 135",
         is_safe: "it only reads, and a RoboClaw answers it without a change of its motors; a port is \
@@ -73,6 +79,7 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Maestro,
         driver: "maestro",
+        device: "maestro",
         about: "Pololu Maestro servo controller",
         sends: "command 90 00, the question for the position of servo 0",
         is_safe: "it only reads; no servo gets a target",
@@ -81,6 +88,7 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Stargazer,
         driver: "stargazer",
+        device: "stargazer",
         about: "Hagisonic StarGazer",
         sends: "nothing: it listens for two seconds",
         is_safe: "the device reports by itself; a port is opened only if you say that it is a StarGazer",
@@ -89,12 +97,23 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Ninedof,
         driver: "ninedof",
+        device: "ninedof",
         about: "motion sensors LSM303DLHC and L3GD20",
         sends: "I2C reads of the identity registers at the addresses 1e, 19, 6b and 6a (and 69 and 68 \
                 beside a chip at 1e)",
         is_safe: "a read of a register changes no setting of these chips; other addresses are not used, \
                   nor the buses of graphics cards and mainboards",
         if_silent: "the sensors need power, and the wires SDA and SCL",
+    },
+    Probe {
+        kind: Kind::Ldrobot,
+        driver: "ldrobot",
+        device: "hokuyo",
+        about: "LDROBOT laser scanner",
+        sends: "nothing: it listens for a second, at 230400 baud",
+        is_safe: "the scanner reports by itself; a port is opened only if you say that it is such a scanner",
+        if_silent: "it must turn, and send at 230400 baud: check its 5 V, and the wire to TX. An STL-27L \
+                    sends at 921600 baud: configure it by hand, with --model",
     },
 ];
 
@@ -157,6 +176,7 @@ impl Kind {
             Self::Maestro => &PROBES[2],
             Self::Stargazer => &PROBES[3],
             Self::Ninedof => &PROBES[4],
+            Self::Ldrobot => &PROBES[5],
         }
     }
 
@@ -192,6 +212,13 @@ impl Kind {
                 };
                 options.settings(MarkerFile::default())?.1
             }
+            Self::Ldrobot => {
+                let options = ldrobot::Options {
+                    port,
+                    ..Default::default()
+                };
+                options.settings()?.1
+            }
             Self::Ninedof => return Ok(None),
         }))
     }
@@ -213,6 +240,7 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Roboclaw => roboclaw::probe::ask(port, place).await,
         Kind::Maestro => maestro::probe::ask(port).await,
         Kind::Stargazer => stargazer::probe::listen(port).await,
+        Kind::Ldrobot => ldrobot::probe::listen(port).await,
         Kind::Ninedof => Err(NoAnswer::Silent),
     })
 }
@@ -342,6 +370,7 @@ pub(crate) mod tests {
             (Kind::Roboclaw, "/dev/ttyUSB0 at 38400 baud"),
             (Kind::Maestro, "/dev/ttyUSB0 at 38400 baud"),
             (Kind::Stargazer, "/dev/ttyUSB0 at 115200 baud"),
+            (Kind::Ldrobot, "/dev/ttyUSB0 at 230400 baud"),
         ] {
             let found = kind.endpoint(path).unwrap().unwrap();
             assert_eq!(found.to_string(), endpoint);

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::common::{AMBER, Mediator, root};
 
 /// The USB devices of the machine: port, ids, name, and the simulated device behind it.
-const USB: [(&str, [&str; 2], &str, &str); 4] = [
+const USB: [(&str, [&str; 2], &str, &str); 5] = [
     (
         "ttyACM0",
         ["15d1", "0000"],
@@ -44,6 +44,12 @@ const USB: [(&str, [&str; 2], &str, &str); 4] = [
         "CP2102 USB to UART",
         "stargazer",
     ),
+    (
+        "ttyUSB1",
+        ["10c4", "ea60"],
+        "CP2102 USB to UART",
+        "ldrobot",
+    ),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.
@@ -65,12 +71,18 @@ impl Machine {
 
     /// These devices are plugged in by USB.
     fn with(devices: &[&str]) -> Self {
+        Self::simulated(devices, &[])
+    }
+
+    /// The same with options of `amber sim`.
+    fn simulated(devices: &[&str], options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(AMBER);
         command
             .arg("sim")
             .arg("--dir")
-            .arg(folder.path().join("sim"));
+            .arg(folder.path().join("sim"))
+            .args(options);
         let sim = Program::start(&mut command).unwrap();
         for device in Device::built_in() {
             sim.after(&format!("{device} ")).unwrap();
@@ -241,6 +253,30 @@ fn the_written_files_run_the_whole_robot() {
         .unwrap();
     let robot: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(robot["laser"]["offset_mm"], 0.0, "{robot}");
+}
+
+#[test]
+fn a_scanner_without_ids_of_its_own_is_named_and_listened_to() {
+    let machine = Machine::simulated(&["ldrobot", "roboclaw"], &["--ldrobot", "ld19"]);
+    let port = machine.by_id("ldrobot").display().to_string();
+    let ended = machine.init(&["--yes", "--at", &format!("ldrobot={port}")]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for text in [
+        "hokuyo:0      LDROBOT laser scanner: it turns ",
+        "works         hokuyo:0: a scan of 400 points, ",
+    ] {
+        assert!(ended.out.contains(text), "{text}: {ended:?}");
+    }
+    let command = format!("[\"amber\", \"driver\", \"ldrobot\", \"--port\", \"{port}\"]");
+    assert!(machine.file("amber.toml").contains(&command));
+    assert!(machine.file("robot.toml").contains("laser = \"hokuyo:0\""));
+    // The port of another device.
+    let wrong = format!("ldrobot={}", machine.by_id("roboclaw").display());
+    let ended = machine.init(&["--dry-run", "--at", &wrong]);
+    assert!(
+        ended.out.contains("it does not answer: it must turn"),
+        "{ended:?}"
+    );
 }
 
 #[test]

@@ -14,12 +14,11 @@ use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use amber_drivers::probe::Kind;
 use amber_terminal::{Failure, note, print_json, print_text};
 
 use self::files::{Files, Robot};
 use self::found::Machine;
-use self::look::{At, Looked, State};
+use self::look::{At, Looked, State, WHEELS};
 use self::questions::Questions;
 use self::report::Report;
 use super::{doctor, failed};
@@ -226,7 +225,7 @@ impl Options {
             "amber devices",
             "what runs; in another terminal, as all others",
         );
-        if looked.first(Kind::Roboclaw).is_some() {
+        if looked.first(WHEELS).is_some() {
             report.add(
                 "amber drive --left 100 --right 100 --for 2",
                 "wheels off the ground! Do all turn forwards, at 100 mm/s (`amber watch roboclaw`)?",

@@ -6,7 +6,7 @@ use std::path::Path;
 use amber_drivers::probe::Kind;
 use amber_proto::printable_line;
 
-use super::look::{Finding, Looked, State};
+use super::look::{Finding, LASER, Looked, MOTION_SENSOR, State, WHEELS};
 
 /// What the machine cannot know about the robot. The defaults fit the Capo robot.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +65,8 @@ const MAP: &str = "home";
 
 /// Writes both files. `maps` is the folder for maps.
 pub(super) fn write(looked: &Looked, robot: &Robot, maps: &Path) -> Files {
-    let has = |kind| looked.first(kind).is_some();
-    let has_maps = has(Kind::Hokuyo) && has(Kind::Roboclaw);
+    let has = |device_type| looked.first(device_type).is_some();
+    let has_maps = has(LASER) && has(WHEELS);
     Files {
         amber: amber(looked, robot, has_maps.then_some(maps)),
         robot: robot_file(looked, robot, has_maps),
@@ -122,6 +122,11 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # The control loops are those of the Capo robot: --pid-p, --pid-i, --pid-d.
 ";
         }
+        if kind == Kind::Ldrobot {
+            out += "\
+# It does not tell which one it is. `--model`: ld19 (also STL-19P; without the option), ld06, ld14p.
+";
+        }
         driver(&mut out, device, &command(finding, kind, robot));
     }
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -135,7 +140,7 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
         "robot:0",
         &words("amber driver robot --config robot.toml"),
     );
-    if let Some(wheels) = looked.first(Kind::Roboclaw) {
+    if let Some(wheels) = looked.first(WHEELS) {
         comment(
             &mut out,
             "The battery. With --cells and --chemistry, it also says how full it is: docs/robot.md",
@@ -249,12 +254,12 @@ width_mm = {}
         robot.length_mm,
         robot.width_mm
     );
-    let role = |out: &mut String, name: &str, kind| {
-        if let Some(device) = looked.first(kind) {
+    let role = |out: &mut String, name: &str, device_type| {
+        if let Some(device) = looked.first(device_type) {
             let _ = writeln!(out, "{name} = {}", quoted(device));
         }
     };
-    if looked.first(Kind::Roboclaw).is_some() {
+    if looked.first(WHEELS).is_some() {
         let _ = writeln!(
             out,
             "\n# The distance between left and right wheels in turns: a guess from the width, until\n\
@@ -264,9 +269,9 @@ width_mm = {}
             robot.wheel_radius_mm,
             robot.max_speed_mm_s(),
         );
-        role(&mut out, "wheels", Kind::Roboclaw);
+        role(&mut out, "wheels", WHEELS);
     }
-    if looked.first(Kind::Hokuyo).is_some() {
+    if looked.first(LASER).is_some() {
         let _ = writeln!(
             out,
             "\n# How far the laser is ahead of the centre between the wheels (behind: negative). Measure it:\n\
@@ -276,11 +281,11 @@ width_mm = {}
              laser_mirrored = false  # true: it is mounted upside down",
             robot.laser_offset_mm
         );
-        role(&mut out, "laser", Kind::Hokuyo);
+        role(&mut out, "laser", LASER);
     }
-    if looked.first(Kind::Ninedof).is_some() {
+    if looked.first(MOTION_SENSOR).is_some() {
         out.push_str("\n# The motion sensors: x to the right, y ahead, z up. They detect slipping wheels and bumps.\n");
-        role(&mut out, "imu", Kind::Ninedof);
+        role(&mut out, "imu", MOTION_SENSOR);
     }
     if has_location {
         out.push_str("\nlocation = \"location:0\"\n");
@@ -371,6 +376,21 @@ mod tests {
         ] {
             assert!(files.robot.contains(key), "{key}:\n{}", files.robot);
         }
+    }
+
+    #[test]
+    fn another_model_has_the_same_role() {
+        let (files, config) = written(vec![
+            finding(Kind::Ldrobot, "hokuyo:0", "/dev/ttyUSB0"),
+            finding(Kind::Roboclaw, "roboclaw:0", "/dev/ttyACM1"),
+        ]);
+        let first = &config.drivers[0];
+        assert_eq!(first.devices[0].to_string(), "hokuyo:0");
+        assert_eq!(
+            first.command.join(" "),
+            "amber driver ldrobot --port /dev/ttyUSB0"
+        );
+        assert!(files.has_maps && files.robot.contains("laser = \"hokuyo:0\""));
     }
 
     #[test]

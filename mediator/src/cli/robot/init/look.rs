@@ -12,6 +12,11 @@ use super::found::{I2cBus, Machine, Port};
 use super::models::{Meaning, meaning};
 use crate::cli::robot::doctor::facts::holder;
 
+/// The device types with a role in the robot, whatever the model.
+pub(super) const LASER: &str = "hokuyo";
+pub(super) const WHEELS: &str = "roboclaw";
+pub(super) const MOTION_SENSOR: &str = "ninedof";
+
 /// The user says that this device is at this port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct At {
@@ -157,10 +162,12 @@ impl Looked {
         all.filter_map(|it| Some((it, it.kind?, it.device.as_deref()?)))
     }
 
-    /// The first device of a kind.
-    pub(super) fn first(&self, kind: Kind) -> Option<&str> {
+    /// The first device of a type, such as [`LASER`].
+    pub(super) fn first(&self, device_type: &str) -> Option<&str> {
         let mut configured = self.configured();
-        configured.find_map(|(_, found, device)| (found == kind).then_some(device))
+        configured.find_map(|(_, kind, device)| {
+            (kind.probe().device == device_type).then_some(device)
+        })
     }
 }
 
@@ -170,13 +177,14 @@ fn is_same(a: &Path, b: &Path) -> bool {
     a == b || real(a).is_some_and(|a| Some(a) == real(b))
 }
 
-/// Names the devices: the first of a kind has the number 0.
+/// Names the devices: the first of a type has the number 0.
 fn number(findings: &mut [Finding]) {
     let mut counts = BTreeMap::new();
     for finding in findings.iter_mut().filter(|it| it.state.is_configured()) {
         if let Some(kind) = finding.kind {
-            let count = counts.entry(kind).or_insert(0);
-            finding.device = Some(format!("{}:{count}", kind.probe().driver));
+            let device = kind.probe().device;
+            let count = counts.entry(device).or_insert(0);
+            finding.device = Some(format!("{device}:{count}"));
             *count += 1;
         }
     }

@@ -8,7 +8,7 @@ use amber_drivers::probe::{Kind, PROBES};
 use amber_terminal::{Failure, note};
 
 use super::files::Robot;
-use super::look::{At, Looked};
+use super::look::{At, LASER, Looked, WHEELS};
 
 /// How often a question is repeated after an invalid answer.
 const TRIES: usize = 3;
@@ -74,8 +74,8 @@ impl<R: BufRead> Questions<R> {
     /// # Errors
     /// Nobody answers.
     pub(super) fn robot(&mut self, looked: &Looked, mut robot: Robot) -> Result<Robot, Failure> {
-        let has = |kind| looked.first(kind).is_some();
-        let (has_laser, has_wheels) = (has(Kind::Hokuyo), has(Kind::Roboclaw));
+        let has = |device_type| looked.first(device_type).is_some();
+        let (has_laser, has_wheels) = (has(LASER), has(WHEELS));
         if has_laser || has_wheels {
             let default = [robot.length_mm, robot.width_mm];
             let question = "Length and width of the robot, in mm";
