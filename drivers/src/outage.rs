@@ -5,6 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+/// How long a client is assumed to wait for an answer: as long as the commands of `amber`. An answer
+/// for one that has given up does no harm.
+pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The first delay: long enough to push a loose plug back in.
 const MIN_WAIT: Duration = Duration::from_millis(100);
 

@@ -24,16 +24,13 @@ use super::calibration::Calibration;
 use super::registers::{Gain, Raw, Sensors};
 use super::service::Service;
 use super::units::{Measured, Numbers, gyro_milli, sensor_data};
-use crate::outage::Outage;
+use crate::outage::{CLIENT_PATIENCE, Outage};
 
 mod note;
 mod services;
 
 pub use self::note::Note;
 use self::services::Storing;
-
-/// How long a client is assumed to wait for a reply.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Maximum number of requests that wait for a reading.
 const MAX_ASKERS: usize = 256;
@@ -420,7 +417,7 @@ impl ImuLogic {
 
     fn forget_askers(&mut self, now: Instant) {
         while let Some(asker) = self.askers.front() {
-            if now.saturating_duration_since(asker.since) < PATIENCE {
+            if now.saturating_duration_since(asker.since) < CLIENT_PATIENCE {
                 break;
             }
             self.askers.pop_front();

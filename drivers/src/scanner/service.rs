@@ -7,10 +7,7 @@ use amber_driver::Origin;
 use amber_proto::hokuyo::Scan;
 
 use super::Note;
-use crate::outage::Outage;
-
-/// How long a client is assumed to wait for a scan.
-const PATIENCE: Duration = Duration::from_secs(3);
+use crate::outage::{CLIENT_PATIENCE, Outage};
 
 /// Maximum number of requests that wait for a scan.
 const MAX_ASKERS: usize = 256;
@@ -124,7 +121,7 @@ impl Service {
     /// Drops requests whose clients no longer wait.
     pub fn forget_askers(&mut self, now: Instant) {
         while let Some((_, since)) = self.askers.front() {
-            if now.saturating_duration_since(*since) < PATIENCE {
+            if now.saturating_duration_since(*since) < CLIENT_PATIENCE {
                 break;
             }
             self.askers.pop_front();
@@ -243,7 +240,7 @@ mod tests {
             service.ask(begin, Origin::default());
         }
         assert_eq!(service.counters.unanswered, 5);
-        service.forget_askers(begin + PATIENCE);
+        service.forget_askers(begin + CLIENT_PATIENCE);
         assert!(!service.has_askers());
         assert_eq!(service.counters.unanswered, MAX_ASKERS as u64 + 5);
     }

@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 
 use amber_driver::Origin;
 
+use crate::outage::CLIENT_PATIENCE;
 use crate::roboclaw::protocol::Motor;
 use crate::roboclaw::units::{Unit, WHEELS};
 
 /// Maximum number of requests that wait for the speeds.
 const MAX_ASKERS: usize = 256;
-
-/// How long a client is assumed to wait for the speeds.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The speeds of all wheels, and what they are for.
 #[derive(Debug)]
@@ -170,7 +168,7 @@ impl Questions {
 
     fn forget_askers(&mut self, now: Instant) {
         while let Some((_, since)) = self.askers.front() {
-            if now.saturating_duration_since(*since) < PATIENCE {
+            if now.saturating_duration_since(*since) < CLIENT_PATIENCE {
                 break;
             }
             self.askers.pop_front();

@@ -252,6 +252,17 @@ fn replies_hold_speeds_measured_after_the_request() {
 }
 
 #[test]
+fn a_request_that_waits_for_a_slow_bus_is_answered() {
+    let mut robot = Robot::new(Check::Crc16);
+    robot.logic.ask(robot.now, Origin::default());
+    // The reply to the exchange before it is late.
+    robot.now += Duration::from_millis(1_500);
+    robot.settle();
+    assert_eq!(robot.answers.len(), 1);
+    assert_eq!(robot.logic.counters().unanswered, 0);
+}
+
+#[test]
 fn subscribers_share_one_measurement_each_period() {
     let mut robot = Robot::new(Check::Crc16);
     robot.settle();
