@@ -30,6 +30,7 @@ pub mod collision_avoidance;
 pub mod connection;
 mod described;
 mod device_task;
+pub mod diffdrive;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
@@ -90,6 +91,8 @@ built_in! {
     Battery: battery,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
+    /// Two wheels on an Arduino: ros_arduino_bridge, Andino
+    Diffdrive: diffdrive + fuzz,
     /// The same for programs that support only the RoboClaw
     DriveSupport: drive_support,
     /// Drives to targets on a map (device type 8)

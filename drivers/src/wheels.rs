@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `service`, `motion`, `questions`, `sides` and `note` are pure; `driver` passes on what clients
-//! want.
+//! want. `stream` runs a [`StreamModel`], whose controllers are at a byte stream.
 //!
 //! Guarantees for clients of every model:
 //!
@@ -32,6 +32,7 @@ mod note;
 mod questions;
 mod service;
 mod sides;
+pub(crate) mod stream;
 
 pub use self::model::{BatteryReading, Model, StreamAction, StreamModel};
 pub use self::motion::Motion;
