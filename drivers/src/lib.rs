@@ -6,8 +6,8 @@
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
-//! recognizes their devices). Laser scanners share `scanner`. Drivers that move the robot by other
-//! drivers share `moving`.
+//! recognizes their devices). Laser scanners share `scanner`, and wheels share `wheels`. Drivers that
+//! move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
 //! `robot_file` (the same in a file), `described` (the robot device says the rest),
@@ -30,6 +30,7 @@ pub mod collision_avoidance;
 pub mod connection;
 mod described;
 mod device_task;
+pub mod diffdrive;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
@@ -58,6 +59,7 @@ pub mod stargazer;
 mod stream;
 #[cfg(test)]
 mod testing;
+pub mod wheels;
 
 /// Defines [`BuiltIn`] from the line of each driver in the list, its name, and its module, which has
 /// a struct `Options`. `+ fuzz` says that the module has fuzz targets.
@@ -90,6 +92,8 @@ built_in! {
     Battery: battery,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
+    /// Two wheels on an Arduino: ros_arduino_bridge, Andino
+    Diffdrive: diffdrive + fuzz,
     /// The same for programs that support only the RoboClaw
     DriveSupport: drive_support,
     /// Drives to targets on a map (device type 8)

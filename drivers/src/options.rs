@@ -1,6 +1,7 @@
 //! Options of the built-in drivers: those of the command line over those of a file.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use amber_driver::options::{OptionsError, check, read, rejected};
 
@@ -31,4 +32,10 @@ pub(crate) fn serial(
     let baud = check("baud", baud.unwrap_or(default_baud), 2_400..=fastest)?;
     let path = port.unwrap_or_else(|| default_port.into());
     Ok(Endpoint::Serial { path, baud })
+}
+
+/// A time in milliseconds; `None` if it is 0, which means never.
+pub(crate) fn millis(given: Option<u64>, default: u64) -> Option<Duration> {
+    let millis = given.unwrap_or(default);
+    (millis > 0).then(|| Duration::from_millis(millis))
 }

@@ -7,22 +7,11 @@
 //! ```
 //!
 //! `protocol`, `units` and `logic` are pure; `bus`, `gpio` and `driver` carry out the steps of
-//! `logic`.
+//! `logic`. `wheels` says what all wheels guarantee. Further guarantees for clients:
 //!
-//! Guarantees for clients:
-//!
-//! - Speeds are mm/s per wheel, positive forward, truncated towards zero.
-//! - The speeds in a reply were measured after the request. While the controllers are unreachable
-//!   there is no reply.
-//! - Subscribers get the speeds every `speeds_interval_ms`. One measurement serves all of them.
-//!   Without subscribers and requests, nothing is measured.
-//! - A command that cannot be carried out immediately is dropped, never queued: after an outage the
-//!   wheels stand still until a client sends a new command.
-//! - A command with a wheel faster than `max_speed_mm_s` is dropped completely and does not reset
-//!   the idle timer.
-//! - The wheels stop `idle_stop_ms` after the last command, when the commanding client is gone, and
-//!   when the driver ends. If the driver is killed or frozen, the controllers stop by themselves
-//!   after `watchdog_ms`, and the wheels roll out.
+//! - Speeds are truncated towards zero. Without subscribers and requests, nothing is measured.
+//! - If the driver is killed or frozen, the controllers stop by themselves after `watchdog_ms`, and
+//!   the wheels roll out.
 //! - The main battery is told as the controllers measured it last, with its time, and published with
 //!   the speeds once a second. While the controllers do not answer, requests for it are refused.
 //! - After a controller has reported a low battery, driving is disabled until the driver is
@@ -38,13 +27,14 @@ use amber_driver::Driver;
 use amber_driver::devices::roboclaw;
 use serde::Deserialize;
 
-use self::driver::{Roboclaw, Setup};
+use self::driver::Setup;
 use self::gpio::Gpio;
-use self::logic::{Settings, StopFor};
+use self::logic::Settings;
 use self::protocol::{Check, Pid};
 use self::units::Wheel;
 use crate::connection::Endpoint;
-use crate::options::{OptionsError, check, layered, read, serial};
+use crate::options::{OptionsError, check, layered, millis, read, serial};
+use crate::wheels::StopFor;
 
 mod bus;
 pub mod driver;
@@ -178,7 +168,7 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let (setup, endpoint) = self.complete()?.setup()?;
-        Ok(roboclaw::driver(Roboclaw::new(setup, endpoint)))
+        Ok(roboclaw::driver(driver::driver(setup, endpoint)))
     }
 
     /// These options over those of the file.
@@ -283,11 +273,6 @@ impl Options {
             temperature_interval_ms temperature_critical temperature_drop critical_repeats
             speeds_interval_ms reset_gpio reset_delay_ms led_green led_red)
     }
-}
-
-fn millis(given: Option<u64>, default: u64) -> Option<Duration> {
-    let millis = given.unwrap_or(default);
-    (millis > 0).then(|| Duration::from_millis(millis))
 }
 
 #[cfg(test)]

@@ -74,4 +74,5 @@ mod terminal;
 mod tidy;
 mod tours;
 mod trouble;
+mod wheel_bases;
 mod who_drives;

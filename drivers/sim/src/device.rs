@@ -202,6 +202,9 @@ mod tests {
             twins.map(|(device, _)| device).collect()
         };
         let all = Devices {
+            diffdrive: crate::diffdrive::Options {
+                firmware: Some(crate::diffdrive::Firmware::Bridge),
+            },
             ldrobot: crate::ldrobot::Options {
                 model: Some(crate::ldrobot::Model::Ld19),
             },
@@ -210,6 +213,7 @@ mod tests {
         assert_eq!(made(all), Device::all().collect::<Vec<_>>());
         let usual = made(Devices::default());
         assert!(Device::built_in().all(|device| usual.contains(&device)));
+        assert!(!usual.contains(&crate::diffdrive::DEVICE));
         assert!(!usual.contains(&crate::ldrobot::DEVICE));
     }
 

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
-//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT.
+//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
+//! and an Arduino (`diffdrive`) that drives its wheels instead of the RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -35,6 +36,7 @@ mod clock;
 pub mod clock_file;
 pub mod control;
 mod device;
+pub mod diffdrive;
 mod first;
 mod folder;
 pub mod hokuyo;
@@ -59,6 +61,7 @@ pub mod world;
 // The devices of the robot, in the order of lists: see `device`.
 device::devices! {
     roboclaw: roboclaw::Options,
+    diffdrive: diffdrive::Options,
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
     ninedof: ninedof::Options,

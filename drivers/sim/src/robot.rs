@@ -66,9 +66,14 @@ impl RobotTwin {
             speed: config.speed,
             ceiling: &config.ceiling,
         };
+        let mut twins = config.devices.twins(&setup);
+        // One device drives the wheels: an extra one replaces the usual one.
+        let drives = |(_, twin): &(Device, Box<dyn Twin>)| twin.drives().is_some();
+        let extra = twins.iter().any(|it| it.0.is_extra && drives(it));
+        twins.retain(|it| !(extra && drives(it)) || it.0.is_extra);
         Ok(Self {
             world: World::new(config.walls, config.start, random.u64(..))?,
-            twins: config.devices.twins(&setup),
+            twins,
             ceiling: config.ceiling,
             faults: Vec::new(),
             random,

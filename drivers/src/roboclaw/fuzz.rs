@@ -14,6 +14,7 @@ use super::Options;
 use super::logic::{ControllerAction, ExchangeError, WheelLogic};
 use super::protocol::{Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth};
 use crate::fuzz::{Input, Target};
+use crate::wheels::Model as _;
 
 /// All of them.
 pub const TARGETS: &[Target] = &[

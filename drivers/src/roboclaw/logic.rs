@@ -21,50 +21,36 @@
 //! - The controllers stop by themselves after some time without packets.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::time::Instant;
 
-use amber_driver::{ClientId, Origin};
+use amber_driver::Origin;
 use amber_values::WheelSpeeds;
 
-pub use self::action::{ControllerAction, ExchangeError, Line, Output};
-pub use self::battery::BatteryReading;
+pub use self::action::{ControllerAction, ExchangeError, Line};
 use self::controllers::Controllers;
 use self::monitors::{Finding, Monitors};
-use self::motion::Motion;
-pub use self::note::{Note, Refusal, StopReason};
-use self::questions::Questions;
+pub use self::note::ControllerNote;
+use self::reading::Reading;
 use self::script::{Script, ScriptStep};
-pub use self::settings::{Lines, Settings, StopFor};
+pub use self::settings::{Lines, Settings};
+use self::telling::Telling;
 use super::protocol::{Command, PACKET_GAP, Reply};
 use super::units::Unit;
-use crate::outage::Outage;
+use crate::wheels::{self, BatteryReading, Counters, Model, Refusal, Service, StopReason};
 
 mod action;
 mod battery;
 mod controllers;
 mod monitors;
-mod motion;
 mod note;
-mod questions;
+mod reading;
 mod script;
 mod settings;
+mod telling;
 mod watch;
 
-/// Event counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commands dropped for any reason.
-    pub refused: u64,
-    /// Commands that were too fast.
-    pub too_fast: u64,
-    /// Replies that were missing, incomplete or invalid.
-    pub bad_replies: u64,
-    /// Requests for the speeds that got no reply.
-    pub unanswered: u64,
-    /// Resets of the controllers.
-    pub resets: u64,
-}
+/// A log message.
+pub type Note = wheels::Note<ControllerNote>;
 
 /// The state of both controllers, with the clients' commands and requests.
 #[derive(Debug)]
@@ -79,17 +65,12 @@ pub struct WheelLogic {
     /// Whether the bus must stay idle for a moment.
     pauses: bool,
     controllers: Controllers,
-    outage: Outage,
-    /// Commands dropped during the outage.
-    dropped: u64,
-    motion: Motion,
-    refusals: note::Refusals,
-    questions: Questions,
+    service: Service<ControllerNote>,
+    telling: Telling,
+    reading: Reading,
     monitors: Monitors,
     reset_is_active: bool,
     lit: [Option<bool>; 2],
-    outputs: VecDeque<Output>,
-    counters: Counters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,81 +104,14 @@ impl WheelLogic {
             current: None,
             pauses: false,
             controllers: Controllers::new(&settings),
-            outage: Outage::default(),
-            dropped: 0,
-            motion: Motion::new(now, &settings),
-            refusals: note::Refusals::default(),
-            questions: Questions::new(settings.speeds_interval),
+            service: Service::new(now, settings.rules()),
+            telling: Telling::new(now, &settings),
+            reading: Reading::default(),
             monitors: Monitors::new(now, &settings),
             reset_is_active: false,
             lit: [None; 2],
-            outputs: VecDeque::new(),
-            counters: Counters::default(),
             settings,
         }
-    }
-
-    /// A client commands the wheels. Returns the reason if the command is refused.
-    pub fn drive(
-        &mut self,
-        now: Instant,
-        clients: &[ClientId],
-        speeds: WheelSpeeds,
-    ) -> Option<Refusal> {
-        match self.refusal(speeds) {
-            Some(refusal) => {
-                self.refuse(now, refusal);
-                Some(refusal)
-            }
-            None => {
-                self.motion.command(now, clients, speeds);
-                None
-            }
-        }
-    }
-
-    /// A client requests the speeds.
-    ///
-    /// The reply holds speeds measured after this call. During a reset the wheels stand still, so
-    /// the reply is zero. While the controllers are unreachable there is no reply, and the client's
-    /// request times out.
-    pub fn ask(&mut self, now: Instant, origin: Origin) {
-        match self.phase {
-            Phase::Resetting => {
-                (self.outputs).push_back(Output::Answer(origin, WheelSpeeds::STOP));
-            }
-            Phase::Stopping | Phase::Ended => self.questions.refuse(),
-            _ => self.questions.ask(now, origin),
-        }
-    }
-
-    /// Whether clients are subscribed to the speeds.
-    pub fn set_listened(&mut self, now: Instant, is_listened: bool) {
-        self.questions.set_listened(now, is_listened);
-    }
-
-    /// A client is gone.
-    pub fn client_died(&mut self, client: ClientId) {
-        let stops = match self.settings.stop_for {
-            StopFor::Commander => self.motion.is_of(client),
-            StopFor::Anyone => true,
-        };
-        if stops {
-            self.stop(StopReason::ClientDied(client));
-        }
-    }
-
-    /// Shuts down: stops the wheels, then returns [`ControllerAction::End`].
-    pub fn shut_down(&mut self) {
-        self.script.clear();
-        self.current = None;
-        if self.reset_is_active {
-            self.script.push_back(ScriptStep::Set(Line::Reset, false));
-        }
-        if self.port_is_open {
-            self.script.extend(script::release());
-        }
-        self.phase = Phase::Stopping;
     }
 
     /// The port is open.
@@ -210,7 +124,7 @@ impl WheelLogic {
 
     /// The port cannot be opened.
     pub fn open_failed(&mut self, now: Instant, reason: &str) {
-        self.complain(now, reason.to_owned());
+        self.service.complain(now, reason.to_owned());
         self.wait_for_port(now);
     }
 
@@ -222,7 +136,7 @@ impl WheelLogic {
         let (unit, command) = job.target();
         let reply = match result {
             Err(ExchangeError::Port(reason)) => {
-                self.complain(now, reason);
+                self.service.complain(now, reason);
                 return self.wait_for_port(now);
             }
             Err(error) => Err(error.to_string()),
@@ -265,20 +179,15 @@ impl WheelLogic {
         }
     }
 
-    /// The next reply or log line.
-    pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
-    }
-
     /// When to call [`WheelLogic::poll_action`] if nothing happens earlier.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Absent { until } => Some(until),
             Phase::Ready => [
-                self.motion.idle_stop_due(),
-                self.motion.idle_reset_due(),
+                self.service.motion.idle_stop_due(),
+                self.telling.idle_reset_due(),
                 self.monitors.due(),
-                self.questions.due(),
+                self.service.questions.due(),
             ]
             .into_iter()
             .flatten()
@@ -289,93 +198,113 @@ impl WheelLogic {
 
     /// Event counters.
     pub fn counters(&self) -> Counters {
-        let unanswered = self.questions.unanswered();
-        Counters {
-            unanswered,
-            ..self.counters
+        self.service.counters()
+    }
+}
+
+impl Model for WheelLogic {
+    type Special = ControllerNote;
+
+    fn service(&self) -> &Service<ControllerNote> {
+        &self.service
+    }
+
+    fn service_mut(&mut self) -> &mut Service<ControllerNote> {
+        &mut self.service
+    }
+
+    fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        match self.phase {
+            Phase::Resetting => Some(Refusal::Resetting),
+            Phase::Ready => self.monitors.refusal(),
+            _ => Some(Refusal::Away),
         }
     }
 
-    /// The reason why driving is disabled, if it is.
-    pub fn trouble(&self) -> Option<Cow<'_, str>> {
-        match self.outage.trouble() {
+    fn handle_command(&mut self, now: Instant) {
+        self.telling.begin();
+        self.telling.postpone_reset(now);
+    }
+
+    fn handle_stop(&mut self) {
+        self.telling.begin();
+    }
+
+    /// During a reset the wheels stand still, so the reply is zero.
+    fn ask(&mut self, now: Instant, origin: Origin) {
+        match self.phase {
+            Phase::Resetting => self.service.tell(WheelSpeeds::STOP, vec![origin], None),
+            Phase::Stopping | Phase::Ended => self.service.questions.refuse(),
+            _ => self.service.questions.ask(now, origin),
+        }
+    }
+
+    /// Stops the wheels, then returns [`ControllerAction::End`].
+    fn shut_down(&mut self) {
+        self.script.clear();
+        self.current = None;
+        if self.reset_is_active {
+            self.script.push_back(ScriptStep::Set(Line::Reset, false));
+        }
+        if self.port_is_open {
+            self.script.extend(script::release());
+        }
+        self.phase = Phase::Stopping;
+    }
+
+    fn battery(&self, now: Instant) -> Result<BatteryReading, Cow<'_, str>> {
+        self.newest_battery(now)
+    }
+
+    /// Once a second.
+    fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
+        self.newest_battery(now).ok()?;
+        self.monitors.battery_to_publish(now)
+    }
+
+    fn trouble(&self) -> Option<Cow<'_, str>> {
+        match self.service.trouble() {
             Some(trouble) => Some(trouble.into()),
             None => self.monitors.trouble().map(Cow::from),
         }
-    }
-
-    /// Whether commands reach the wheels.
-    pub fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
     }
 }
 
 /// The decisions while the controllers work.
 impl WheelLogic {
-    fn refusal(&self, speeds: WheelSpeeds) -> Option<Refusal> {
-        let max_mm_s = self.settings.max_speed_mm_s.unwrap_or(u32::MAX);
-        let fastest_mm_s = speeds.fastest_mm_s();
-        match self.phase {
-            Phase::Resetting => Some(Refusal::Resetting),
-            Phase::Ready => self
-                .monitors
-                .refusal()
-                .or((fastest_mm_s > max_mm_s).then_some(Refusal::TooFast {
-                    fastest_mm_s,
-                    max_mm_s,
-                })),
-            _ => Some(Refusal::Away),
-        }
-    }
-
-    fn refuse(&mut self, now: Instant, refusal: Refusal) {
-        self.counters.refused += 1;
-        match refusal {
-            Refusal::TooFast { .. } => self.counters.too_fast += 1,
-            // Logged when the controllers are back.
-            Refusal::Away => {
-                self.dropped += 1;
-                return;
-            }
-            _ => {}
-        }
-        if let Some(count) = self.refusals.say(now, refusal) {
-            self.say(Note::Refused { refusal, count });
-        }
-    }
-
-    fn stop(&mut self, reason: StopReason) {
-        if self.is_ready() && self.motion.stop() {
-            self.say(Note::Stopped(reason));
-        }
-    }
-
     fn ready_job(&mut self, now: Instant) -> Option<Job> {
         let is_due = |due: Option<Instant>| due.is_some_and(|due| now >= due);
-        if is_due(self.motion.idle_stop_due()) {
-            self.motion.idles();
+        if is_due(self.service.motion.idle_stop_due()) {
+            self.service.motion.idles();
             self.stop(StopReason::Idle);
         }
-        if is_due(self.motion.idle_reset_due()) {
-            self.motion.postpone_reset(now);
+        if is_due(self.telling.idle_reset_due()) {
+            self.telling.postpone_reset(now);
             self.reset();
             return None;
         }
-        let next = self.motion.next();
-        let target = self.motion.target();
+        let next = self.telling.next();
+        let target = self.service.motion.target();
         let drive = next.map(|unit| {
             let command = self.settings.wheel.drive(unit, target);
             Job::Drive(unit, command, target)
         });
-        if self.motion.comes_first(next) {
+        if self.telling.comes_first(next, target) {
             return drive;
         }
         // Monitors come first: they are rare, while requests for the speeds may never pause.
-        let speed = |(unit, motor)| Job::Speed(unit, Command::Speed(motor));
-        let other = self.monitors.next(now);
-        other
-            .or_else(|| self.questions.next(now).map(speed))
-            .or(drive)
+        if let Some(other) = self.monitors.next(now) {
+            return Some(other);
+        }
+        if self.service.questions.start(now) {
+            let (unit, motor) = self.reading.next();
+            return Some(Job::Speed(unit, Command::Speed(motor)));
+        }
+        drive
     }
 }
 
@@ -389,7 +318,10 @@ impl WheelLogic {
                 self.script.pop_front();
                 self.controllers.learn(unit, reply);
             }
-            (Job::Drive(unit, _, speeds), _) => self.motion.told(unit, speeds),
+            (Job::Drive(unit, _, speeds), _) => {
+                let target = self.service.motion.target();
+                self.telling.told(unit, speeds, target);
+            }
             (Job::Speed(..), Reply::Number(qpps)) => self.speed_read(now, qpps),
             (Job::Status(unit), Reply::Status(status)) => {
                 let findings = self.monitors.status_read(now, unit, status);
@@ -409,7 +341,7 @@ impl WheelLogic {
     }
 
     fn failed(&mut self, now: Instant, job: Job, problem: &str) {
-        self.counters.bad_replies += 1;
+        self.service.counters.bad_replies += 1;
         self.pauses = true;
         let (unit, _) = job.target();
         match job {
@@ -425,7 +357,8 @@ impl WheelLogic {
                 self.script.pop_front();
             }
             _ if self.controllers.failed(now, unit) => {
-                self.complain(now, format!("the {} controller {problem}", unit.name()));
+                self.service
+                    .complain(now, format!("the {} controller {problem}", unit.name()));
                 self.let_go();
             }
             _ => {}
@@ -433,12 +366,11 @@ impl WheelLogic {
     }
 
     fn speed_read(&mut self, now: Instant, qpps: i32) {
-        if let Some(measured) = self.questions.read(now, qpps) {
-            let speeds = self.settings.wheel.speeds(measured.qpps);
-            let answer = |origin| Output::Answer(origin, speeds);
-            self.outputs.extend(measured.askers.into_iter().map(answer));
-            let publish = |age| Output::Publish(speeds, age);
-            self.outputs.extend(measured.published.map(publish));
+        if let Some(qpps) = self.reading.add(qpps)
+            && let Some(measured) = self.service.questions.complete(now)
+        {
+            let speeds = self.settings.wheel.speeds(qpps);
+            (self.service).tell(speeds, measured.askers, measured.published);
         }
     }
 
@@ -448,7 +380,7 @@ impl WheelLogic {
                 Finding::Say(note) => self.say(note),
                 Finding::Stop(reason) => self.stop(reason),
                 Finding::Reset if self.settings.lines.reset => {
-                    self.say(Note::ResetForErrors);
+                    self.say(ControllerNote::ResetForErrors);
                     self.reset();
                 }
                 Finding::Reset => {}
@@ -492,15 +424,8 @@ impl WheelLogic {
         match self.phase {
             Phase::Starting => {
                 self.get_ready(now);
-                let refused = std::mem::take(&mut self.dropped);
-                let note = match self.outage.over(now) {
-                    Some(after) => Note::Back { after, refused },
-                    None => Note::Ready {
-                        versions: self.controllers.versions(),
-                        check: self.controllers.check(),
-                    },
-                };
-                self.say(note);
+                let controllers = &self.controllers;
+                self.service.works(now, || controllers.name());
             }
             Phase::Resetting => self.get_ready(now),
             Phase::LettingGo => self.wait_for_port(now),
@@ -511,50 +436,50 @@ impl WheelLogic {
 
     fn get_ready(&mut self, now: Instant) {
         self.phase = Phase::Ready;
-        self.motion.forget();
+        self.forget();
         self.monitors.begin(now);
     }
 
     fn reset(&mut self) {
-        self.counters.resets += 1;
+        self.service.counters.resets += 1;
         self.phase = Phase::Resetting;
-        self.motion.forget();
+        self.forget();
         // The wheels stand still, so waiting requests get zero.
-        let answer = |origin| Output::Answer(origin, WheelSpeeds::STOP);
-        let askers = self.questions.take_all();
-        self.outputs.extend(askers.into_iter().map(answer));
+        let askers = self.service.questions.take_all();
+        self.service.tell(WheelSpeeds::STOP, askers, None);
         self.script = script::reset(&self.settings);
     }
 
     /// One controller does not answer: the other one must also stop.
     fn let_go(&mut self) {
         self.phase = Phase::LettingGo;
-        self.motion.forget();
-        self.questions.give_up_reading();
+        self.forget();
+        self.service.questions.give_up_reading();
         self.script = script::stand();
     }
 
     fn wait_for_port(&mut self, now: Instant) {
-        self.motion.forget();
-        self.questions.give_up_reading();
+        self.forget();
+        self.service.questions.give_up_reading();
         self.script.clear();
         self.phase = match self.phase {
             Phase::Stopping | Phase::Ended => Phase::Ended,
             _ => Phase::Absent {
-                until: self.outage.try_again_at(now),
+                until: self.service.try_again_at(now),
             },
         };
     }
 
-    fn complain(&mut self, now: Instant, what: String) {
-        if self.outage.complain(now, &what) {
-            self.say(Note::Trouble(what));
-        }
+    /// Drops the command and what was measured.
+    fn forget(&mut self) {
+        self.service.motion.forget();
+        self.telling.forget();
+        self.reading = Reading::default();
     }
 
     fn light(&mut self) -> Option<ControllerAction> {
-        let is_bad = self.outage.trouble().is_some() || self.monitors.refusal().is_some();
-        let green = self.is_ready() && self.motion.is_told();
+        let is_bad = self.service.trouble().is_some() || self.monitors.refusal().is_some();
+        let green = self.is_ready() && self.telling.is_told();
         let lines = self.settings.lines;
         for (i, (line, exists, lit)) in [
             (Line::Green, lines.green, green),
@@ -578,8 +503,8 @@ impl WheelLogic {
         self.controllers.exchange(unit, command)
     }
 
-    fn say(&mut self, note: Note) {
-        self.outputs.push_back(Output::Say(note));
+    fn say(&mut self, note: ControllerNote) {
+        self.service.say(Note::Special(note));
     }
 }
 

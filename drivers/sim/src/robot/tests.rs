@@ -3,6 +3,7 @@
 use amber_map::{Map, Point};
 
 use super::*;
+use crate::diffdrive;
 use crate::hokuyo::{self, Hokuyo};
 use crate::ninedof::{self, Motion, NineDof};
 use crate::roboclaw;
@@ -63,6 +64,41 @@ fn drive(robot: &mut RobotTwin, now: Duration, qpps: i32) {
         packet.extend(roboclaw::crc16(&packet).to_be_bytes());
         assert_eq!(exchange(robot, now, roboclaw::DEVICE, &packet), [0xFF]);
     }
+}
+
+#[test]
+fn an_arduino_drives_the_wheels_instead_of_the_roboclaws() {
+    let map = Map::flat();
+    let mut robot = RobotTwin::new(Config {
+        start: find_start(&map.walls, &map.robots).unwrap(),
+        walls: map.walls,
+        seed: 1,
+        speed: 1.0,
+        ceiling: Ceiling::default(),
+        devices: Devices {
+            diffdrive: diffdrive::Options {
+                firmware: Some(diffdrive::Firmware::Bridge),
+            },
+            ..Devices::default()
+        },
+    })
+    .unwrap();
+    assert!(!robot.has_device(roboclaw::DEVICE));
+    let before = robot.world().pose();
+    // 33 counts in 1/30 s are 200 mm/s.
+    let answer = exchange(&mut robot, MS * 2000, diffdrive::DEVICE, b"m 33 33\r");
+    assert_eq!(answer, b"OK\r\n");
+    robot.advance(MS * 3000);
+    let answer = exchange(&mut robot, MS * 3900, diffdrive::DEVICE, b"e\r");
+    let answer = String::from_utf8(answer).unwrap();
+    let (left, _) = answer.split_once(' ').unwrap();
+    let moved_m = robot.world().pose().at.minus(before.at).length();
+    let counted_m = crate::wheels::metres_per_second(left.parse().unwrap());
+    assert!((moved_m - counted_m).abs() < 0.003, "{moved_m} {counted_m}");
+    assert!((0.3..0.4).contains(&moved_m), "{moved_m}");
+    // The firmware stops the motors two seconds after the command.
+    robot.advance(MS * 8000);
+    assert_eq!(robot.world().wheel_speeds(), [0.0; 4]);
 }
 
 #[test]

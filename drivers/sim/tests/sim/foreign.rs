@@ -1,8 +1,9 @@
 //! Tests of third-party libraries against the simulated devices.
 //!
-//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0`, and the
-//! packages that `.ci/run` installs with `--no-deps`, because Adafruit's chip packages depend on Adafruit's
-//! board packages. A test whose package is missing prints a line that starts with `SKIP`.
+//! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
+//! pyserial==3.5`, and the packages that `.ci/run` installs with `--no-deps`, because Adafruit's chip
+//! packages depend on Adafruit's board packages. A test whose package is missing prints a line that
+//! starts with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -16,7 +17,7 @@ use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
-use amber_sim::{Devices, ldrobot, ninedof, roboclaw};
+use amber_sim::{Devices, diffdrive, ldrobot, ninedof, roboclaw};
 use tokio::sync::oneshot;
 
 #[test]
@@ -81,6 +82,24 @@ fn lds2d_reads_the_scanners_of_ldrobot() {
                 format!("{},{},{},{}", from.x, from.y, to.x, to.y)
             }));
             arguments
+        });
+    }
+}
+
+#[test]
+fn pyserial_talks_to_the_arduinos() {
+    for (firmware, name) in [
+        (diffdrive::Firmware::Bridge, "bridge"),
+        (diffdrive::Firmware::Andino, "andino"),
+    ] {
+        let twins = Devices {
+            diffdrive: diffdrive::Options {
+                firmware: Some(firmware),
+            },
+            ..Devices::default()
+        };
+        check("serial", "foreign_pyserial.py", twins, |devices| {
+            vec![of(devices, diffdrive::DEVICE), name.to_owned()]
         });
     }
 }

@@ -1,6 +1,8 @@
 //! Tests of the whole driver, between a mediator and in-memory controllers.
 
 use amber_driver::devices::roboclaw;
+use amber_proto::battery_state::battery_state::Health;
+use amber_values::WheelSpeeds;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -39,7 +41,7 @@ async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Plug<Controllers> {
     let port = Plug::new(controllers, |port, stream| Box::pin(answer(port, stream)));
     let (setup, _) = Options::default().setup().unwrap();
     let theirs = port.clone();
-    let driver = roboclaw::driver(Roboclaw::new(setup, move || theirs.connect()));
+    let driver = roboclaw::driver(driver(setup, move || theirs.connect()));
     testing::run(port.clone(), driver, async move |mediator| {
         sleep(Duration::from_secs(1)).await;
         scenario(mediator).await;

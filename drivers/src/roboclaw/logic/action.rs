@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use amber_driver::Origin;
-use amber_values::WheelSpeeds;
-
-use super::Note;
 #[cfg(doc)]
 use super::WheelLogic;
 use crate::roboclaw::protocol::Shape;
@@ -41,17 +37,6 @@ pub enum Line {
     Green,
     /// Lit while active.
     Red,
-}
-
-/// A reply or a log message.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// The reply to a request.
-    Answer(Origin, WheelSpeeds),
-    /// Speeds for the subscribers, and their age.
-    Publish(WheelSpeeds, Duration),
-    /// A log message.
-    Say(Note),
 }
 
 /// The reason why an exchange gave no complete reply.

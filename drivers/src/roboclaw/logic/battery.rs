@@ -4,22 +4,12 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::WheelLogic;
+use crate::wheels::BatteryReading;
 
 /// The time between two publications.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// How late a measurement may be before the last one is too old.
 const SLACK: Duration = Duration::from_secs(2);
-
-/// A measurement of the main battery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatteryReading {
-    /// The voltage.
-    pub mv: u32,
-    /// Whether a controller has reported that it is too low to drive.
-    pub is_low: bool,
-    /// The time since the measurement.
-    pub age: Duration,
-}
 
 /// The last measurement, and its publication.
 #[derive(Debug, Default)]
@@ -58,26 +48,16 @@ impl MainBattery {
 }
 
 impl WheelLogic {
-    /// The main battery, as it was measured last.
-    ///
-    /// # Errors
-    /// It is not measured now: the reason.
-    pub fn battery(&self, now: Instant) -> Result<BatteryReading, Cow<'_, str>> {
+    pub(super) fn newest_battery(&self, now: Instant) -> Result<BatteryReading, Cow<'_, str>> {
         let Some(interval) = self.settings.battery_interval else {
             return Err("the battery is not measured: battery_interval_ms is 0".into());
         };
-        if let Some(trouble) = self.outage.trouble() {
+        if let Some(trouble) = self.service.trouble() {
             return Err(trouble.into());
         }
         let newest = self.monitors.main_battery(now);
         newest
             .filter(|reading| reading.age <= interval * 2 + SLACK)
             .ok_or_else(|| "the controllers have not reported the battery".into())
-    }
-
-    /// The same when it is due for the subscribers: once a second.
-    pub fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
-        self.battery(now).ok()?;
-        self.monitors.battery_to_publish(now)
     }
 }

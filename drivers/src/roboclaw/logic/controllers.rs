@@ -46,14 +46,11 @@ impl Controllers {
         self.unit(unit).check.is_some()
     }
 
-    /// The packet format of the front controller.
-    pub(super) fn check(&self) -> Check {
-        self.unit(Unit::Front).check()
-    }
-
-    /// The firmware version of each controller.
-    pub(super) fn versions(&self) -> [String; 2] {
-        Unit::BOTH.map(|unit| self.unit(unit).version.clone())
+    /// Their firmware and packet format, for people.
+    pub(super) fn name(&self) -> String {
+        let [front, rear] = Unit::BOTH.map(|unit| &self.unit(unit).version);
+        let check = self.unit(Unit::Front).check();
+        format!("front '{front}', rear '{rear}', {check:?} packets")
     }
 
     /// The exchange that sends a command to a controller.

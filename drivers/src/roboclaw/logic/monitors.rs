@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use super::battery::{BatteryReading, MainBattery};
-use super::note::{Note, Refusal, StopReason};
+use super::battery::MainBattery;
+use super::note::ControllerNote;
 use super::watch::{StatusWatch, Verdict, Watch};
 use super::{Job, Settings};
 use crate::roboclaw::protocol::{Command, Fault, Status};
 use crate::roboclaw::units::Unit;
+use crate::wheels::{BatteryReading, Refusal, StopReason};
 
 /// Errors, temperature and batteries.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(super) struct Monitors {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Finding {
     /// Log this.
-    Say(Note),
+    Say(ControllerNote),
     /// Stop the wheels.
     Stop(StopReason),
     /// Reset the controllers, if possible.
@@ -99,7 +100,9 @@ impl Monitors {
     /// The same as a text.
     pub(super) fn trouble(&self) -> Option<String> {
         let what = match (self.refusal()?, self.status.error()) {
-            (Refusal::Errors, Some((unit, fault))) => Note::Fault(unit, fault).to_string(),
+            (Refusal::Errors, Some((unit, fault))) => {
+                ControllerNote::Fault(unit, fault).to_string()
+            }
             (refusal, _) => refusal.to_string(),
         };
         Some(format!("driving disabled: {what}"))
@@ -116,11 +119,12 @@ impl Monitors {
             Verdict::Nothing => return Vec::new(),
             Verdict::Clean => {
                 self.has_reset = false;
-                return vec![Finding::Say(Note::Clean)];
+                return vec![Finding::Say(ControllerNote::Clean)];
             }
             Verdict::New(faults) => faults,
         };
-        let note = |(unit, fault): &(Unit, Fault)| Finding::Say(Note::Fault(*unit, *fault));
+        let note =
+            |(unit, fault): &(Unit, Fault)| Finding::Say(ControllerNote::Fault(*unit, *fault));
         let mut findings: Vec<_> = faults.iter().map(note).collect();
         if faults.iter().any(|(_, fault)| *fault == Fault::BatteryLow) {
             self.battery_low = true;
@@ -151,7 +155,7 @@ impl Monitors {
         self.hot = !self.hot;
         let hot = self.hot;
         let stop = hot.then_some(Finding::Stop(StopReason::Hot));
-        let note = Finding::Say(Note::Temperature { hot, tenths });
+        let note = Finding::Say(ControllerNote::Temperature { hot, tenths });
         [note].into_iter().chain(stop).collect()
     }
 
@@ -162,7 +166,7 @@ impl Monitors {
         }
         match self.battery.read(now, tenths) {
             Some([main_dv, logic_dv]) if self.battery.has_moved_by(main_dv, 5) => {
-                vec![Finding::Say(Note::Battery { main_dv, logic_dv })]
+                vec![Finding::Say(ControllerNote::Battery { main_dv, logic_dv })]
             }
             _ => Vec::new(),
         }
@@ -180,14 +184,14 @@ impl Monitors {
     }
 
     /// The temperature could not be read; returns a log message for it.
-    pub(super) fn temperature_failed(&mut self, now: Instant) -> Option<Note> {
-        let note = Note::Unknown("temperature");
+    pub(super) fn temperature_failed(&mut self, now: Instant) -> Option<ControllerNote> {
+        let note = ControllerNote::Unknown("temperature");
         self.temperature.failed(now).then_some(note)
     }
 
     /// A battery could not be measured; returns a log message for it.
-    pub(super) fn battery_failed(&mut self, now: Instant) -> Option<Note> {
-        let note = Note::Unknown("batteries");
+    pub(super) fn battery_failed(&mut self, now: Instant) -> Option<ControllerNote> {
+        let note = ControllerNote::Unknown("batteries");
         self.battery.failed(now).then_some(note)
     }
 }

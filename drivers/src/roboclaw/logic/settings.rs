@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::roboclaw::protocol::{Check, Pid};
 use crate::roboclaw::units::Wheel;
+use crate::wheels::{Rules, StopFor};
 
 /// The interval between status requests when no other setting requires more: they show that the
 /// controllers are connected.
@@ -63,18 +64,17 @@ pub struct Lines {
     pub red: bool,
 }
 
-/// The clients whose death stops the wheels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopFor {
-    /// Only the client that sent the current command
-    #[default]
-    Commander,
-    /// Any client, as in the original
-    Anyone,
-}
-
 impl Settings {
+    /// The rules that all wheels have.
+    pub(super) fn rules(&self) -> Rules {
+        Rules {
+            max_speed_mm_s: self.max_speed_mm_s,
+            idle_stop: self.idle_stop,
+            stop_for: self.stop_for,
+            speeds_interval: self.speeds_interval,
+        }
+    }
+
     /// The interval between status requests: short enough for the error checks, and for the
     /// controllers' watchdog not to expire.
     pub(super) fn status_interval(&self) -> Duration {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use amber_driver::ClientId;
 use amber_driver::proto::SynNum;
 
 use super::*;
 use crate::roboclaw::Options;
 use crate::roboclaw::fake::{FakePair, Mood};
 use crate::roboclaw::protocol::{Check, Shape};
+use crate::wheels::{Output, StopFor};
 
 const ALICE: ClientId = ClientId(1);
 const BOB: ClientId = ClientId(2);
@@ -526,7 +528,10 @@ fn each_error_bit_counts_once_it_is_confirmed() {
     assert!(!robot.turns(), "not while the error lasts");
     robot.pair.status = [0, 0];
     robot.advance(seconds(1));
-    assert_eq!(robot.notes.last(), Some(&Note::Clean));
+    assert_eq!(
+        robot.notes.last(),
+        Some(&Note::Special(ControllerNote::Clean))
+    );
     robot.drive(ALICE, AHEAD);
     assert!(robot.turns());
 }
@@ -600,8 +605,9 @@ fn a_high_temperature_is_confirmed_and_ends_only_below_the_lower_limit() {
     assert!(!at(&mut robot, 600));
     assert!(at(&mut robot, 599));
     assert!(at(&mut robot, 650));
-    let temperatures = (robot.notes.iter()).filter(|note| matches!(note, Note::Temperature { .. }));
-    assert_eq!(temperatures.count(), 2);
+    let is_of_temperature =
+        |note: &&Note| matches!(note, Note::Special(ControllerNote::Temperature { .. }));
+    assert_eq!(robot.notes.iter().filter(is_of_temperature).count(), 2);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests for the speeds, the stream to subscribers, and the reading for both. PURE.
+//! Requests for the speeds, the stream to subscribers, and the measurement for both. PURE.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,19 +6,17 @@ use std::time::{Duration, Instant};
 use amber_driver::Origin;
 
 use crate::outage::CLIENT_PATIENCE;
-use crate::roboclaw::protocol::Motor;
-use crate::roboclaw::units::{Unit, WHEELS};
 
 /// Maximum number of requests that wait for the speeds.
 const MAX_ASKERS: usize = 256;
 
-/// The speeds of all wheels, and what they are for.
-#[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) qpps: [i32; 4],
-    pub(super) askers: Vec<Origin>,
-    /// The age, if they are for the subscribers, too.
-    pub(super) published: Option<Duration>,
+/// What a measurement was for.
+#[derive(Debug, PartialEq)]
+pub struct Measured {
+    /// The requests that it answers.
+    pub askers: Vec<Origin>,
+    /// Its age, if it is for the subscribers, too.
+    pub published: Option<Duration>,
 }
 
 /// When measurements for subscribers are due.
@@ -50,29 +48,27 @@ impl Stream {
     }
 }
 
-/// The waiting requests. All requests made before a reading starts share it.
+/// The waiting requests. All requests made before a measurement starts share it.
 #[derive(Debug)]
-pub(super) struct Questions {
+pub struct Questions {
     stream: Stream,
     askers: VecDeque<(Origin, Instant)>,
     reading: Option<Reading>,
     unanswered: u64,
 }
 
-/// The speeds read so far, in the order of [`WHEELS`].
+/// A measurement that has started.
 #[derive(Debug)]
 struct Reading {
     started: Instant,
     /// Whether it is also for the subscribers.
     is_published: bool,
-    qpps: [i32; 4],
-    done: usize,
     askers: Vec<Origin>,
 }
 
 impl Questions {
     /// Without requests and subscribers; `period` is that of measurements for subscribers.
-    pub(super) fn new(period: Duration) -> Self {
+    pub fn new(period: Duration) -> Self {
         Self {
             stream: Stream { period, due: None },
             askers: VecDeque::new(),
@@ -82,7 +78,7 @@ impl Questions {
     }
 
     /// Adds a request.
-    pub(super) fn ask(&mut self, now: Instant, origin: Origin) {
+    pub fn ask(&mut self, now: Instant, origin: Origin) {
         self.forget_askers(now);
         if self.askers.len() == MAX_ASKERS {
             self.askers.pop_front();
@@ -92,69 +88,61 @@ impl Questions {
     }
 
     /// Counts a request that will never get a reply.
-    pub(super) fn refuse(&mut self) {
+    pub fn refuse(&mut self) {
         self.unanswered += 1;
     }
 
-    /// The motor to read now, if a request is waiting or a measurement for subscribers is due.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(Unit, Motor)> {
+    /// Starts a measurement if a request is waiting or one for subscribers is due. Returns whether one
+    /// has started, now or earlier.
+    pub fn start(&mut self, now: Instant) -> bool {
         if self.reading.is_none() {
             self.forget_askers(now);
             let is_published = self.stream.take_due(now);
             if self.askers.is_empty() && !is_published {
-                return None;
+                return false;
             }
             self.reading = Some(Reading {
                 started: now,
                 is_published,
-                qpps: [0; 4],
-                done: 0,
                 askers: self.askers.drain(..).map(|(origin, _)| origin).collect(),
             });
         }
-        self.reading.as_ref().map(|reading| WHEELS[reading.done])
+        true
     }
 
-    /// Adds the speed of a motor. After the last wheel, returns all speeds.
-    pub(super) fn read(&mut self, now: Instant, qpps: i32) -> Option<Measured> {
-        let reading = self.reading.as_mut()?;
-        reading.qpps[reading.done] = qpps;
-        reading.done += 1;
-        if reading.done < WHEELS.len() {
-            return None;
-        }
+    /// The measurement is complete. Returns what it was for.
+    pub fn complete(&mut self, now: Instant) -> Option<Measured> {
         let reading = self.reading.take()?;
         // The time of the measurement is the middle.
         let age = now.saturating_duration_since(reading.started) / 2;
         Some(Measured {
-            qpps: reading.qpps,
             askers: reading.askers,
             published: reading.is_published.then_some(age),
         })
     }
 
     /// Whether there are subscribers.
-    pub(super) fn set_listened(&mut self, now: Instant, is_listened: bool) {
+    pub fn set_listened(&mut self, now: Instant, is_listened: bool) {
         self.stream.set_listened(now, is_listened);
     }
 
     /// When the next measurement for subscribers is due.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub fn due(&self) -> Option<Instant> {
         match self.reading {
             Some(_) => None,
             None => self.stream.due,
         }
     }
 
-    /// The reading failed: the requests that it was for get no reply.
-    pub(super) fn give_up_reading(&mut self) {
+    /// The measurement failed: the requests that it was for get no reply.
+    pub fn give_up_reading(&mut self) {
         if let Some(reading) = self.reading.take() {
             self.unanswered += reading.askers.len() as u64;
         }
     }
 
-    /// Takes all waiting requests, for a reply without a reading.
-    pub(super) fn take_all(&mut self) -> Vec<Origin> {
+    /// Takes all waiting requests, for a reply without a measurement.
+    pub fn take_all(&mut self) -> Vec<Origin> {
         let reading = self.reading.take().into_iter();
         let read_for = reading.flat_map(|reading| reading.askers);
         let waiting = self.askers.drain(..).map(|(origin, _)| origin);
@@ -162,7 +150,7 @@ impl Questions {
     }
 
     /// The number of requests that never got a reply.
-    pub(super) fn unanswered(&self) -> u64 {
+    pub fn unanswered(&self) -> u64 {
         self.unanswered
     }
 

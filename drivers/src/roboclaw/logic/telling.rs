@@ -1,0 +1,85 @@
+//! Which controllers have received the newest command, and when they are reset. PURE.
+
+use std::time::{Duration, Instant};
+
+use amber_values::WheelSpeeds;
+
+use super::Settings;
+use crate::roboclaw::units::Unit;
+
+/// Who must still be told the newest command.
+#[derive(Debug)]
+pub(super) struct Telling {
+    /// Controllers that have not received the target yet.
+    untold: [bool; 2],
+    /// The controller that received the last command.
+    last_told: Unit,
+    /// Whether drive commands leave room for one other job now.
+    yields: bool,
+    idle_reset: Option<Duration>,
+    next_reset: Instant,
+}
+
+impl Telling {
+    /// Starts with nothing to tell.
+    pub(super) fn new(now: Instant, settings: &Settings) -> Self {
+        Self {
+            untold: [false; 2],
+            last_told: Unit::Rear,
+            yields: false,
+            idle_reset: settings.idle_reset(),
+            next_reset: now + settings.idle_reset().unwrap_or_default(),
+        }
+    }
+
+    /// The target must be sent. Sending it again does no harm.
+    pub(super) fn begin(&mut self) {
+        self.untold = [true; 2];
+    }
+
+    /// The target need not be sent any more.
+    pub(super) fn forget(&mut self) {
+        self.untold = [false; 2];
+    }
+
+    /// Whether both controllers have received the target.
+    pub(super) fn is_told(&self) -> bool {
+        self.untold == [false; 2]
+    }
+
+    /// The controller that receives the target next.
+    pub(super) fn next(&self) -> Option<Unit> {
+        // Alternates, so that fast commands do not starve the rear controller.
+        let order = match self.last_told {
+            Unit::Front => [Unit::Rear, Unit::Front],
+            Unit::Rear => Unit::BOTH,
+        };
+        order.into_iter().find(|unit| self.untold[*unit as usize])
+    }
+
+    /// Whether sending the target comes before all other jobs. A stop always does; after both
+    /// controllers have received another command, one other job may run.
+    pub(super) fn comes_first(&mut self, next: Option<Unit>, target: WheelSpeeds) -> bool {
+        let is_stop = target == WheelSpeeds::STOP;
+        let first = next.is_some() && (is_stop || !self.yields);
+        self.yields = first && next == Some(Unit::Rear);
+        first
+    }
+
+    /// A controller has received these speeds.
+    pub(super) fn told(&mut self, unit: Unit, speeds: WheelSpeeds, target: WheelSpeeds) {
+        self.last_told = unit;
+        // If they differ, a newer command has arrived meanwhile.
+        self.untold[unit as usize] &= speeds != target;
+    }
+
+    /// When the controllers are reset because no command arrives.
+    pub(super) fn idle_reset_due(&self) -> Option<Instant> {
+        self.idle_reset.map(|_| self.next_reset)
+    }
+
+    /// Restarts the time until the reset.
+    pub(super) fn postpone_reset(&mut self, now: Instant) {
+        self.next_reset = now + self.idle_reset.unwrap_or_default();
+    }
+}

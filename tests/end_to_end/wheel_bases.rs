@@ -1,0 +1,314 @@
+//! Wheels other than those of the RoboClaws: the real driver and the simulated board drive the robot by
+//! device type 2, and the world shows whether it moves as the driver says.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use amber_client::{Client, Roboclaw, WheelSpeeds, sources};
+use amber_sim::control::{self, Answer, Request, SimulationState};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::time::sleep;
+
+use crate::common::{AMBER, Mediator, PATIENCE, signal, wait_for};
+use crate::robot::{drives, fastest, runtime, stands};
+
+/// The firmware stops the motors this long after the last command for them.
+const FIRMWARE_STOP_S: f64 = 2.0;
+/// How long wheels without power roll from 300 mm/s, and a margin for a busy machine.
+const ROLLING_S: f64 = 2.0;
+const MARGIN_S: f64 = 1.0;
+/// The relative tolerance of distances.
+const TOLERANCE: f64 = 0.03;
+
+/// A simulated robot with two wheels on an Arduino. It ends with this.
+struct Base {
+    folder: TempDir,
+    process: Child,
+}
+
+impl Base {
+    fn with(firmware: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(AMBER);
+        command.args(["sim", "--until-eof", "--diffdrive", firmware]);
+        // The corridor of the flat.
+        command.args(["--start", "1.5,2.6,0", "--dir"]);
+        command.arg(folder.path().join("sim"));
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let process = command.spawn().unwrap();
+        let base = Self { folder, process };
+        wait_for("the simulated board", || {
+            Path::new(&base.port()).exists().then_some(())
+        });
+        assert!(!base.folder.path().join("sim/roboclaw").exists());
+        base
+    }
+
+    fn port(&self) -> String {
+        let port = self.folder.path().join("sim/diffdrive");
+        port.to_str().unwrap().to_owned()
+    }
+
+    fn options(&self, port: &str) -> Vec<String> {
+        let command = amber_sim::diffdrive::DEVICE.driver(port);
+        assert_eq!(command[2], "diffdrive");
+        command
+    }
+
+    fn mediator(&self) -> Mediator {
+        let driver = self.options(&self.port()).join(" ");
+        let mediator = Mediator::start(&[&format!("roboclaw:0={driver}")]);
+        mediator.wait_for_line("INFO ready: firmware of ");
+        mediator
+    }
+
+    fn fault(&self, words: &[&str]) {
+        let mut command = Command::new(AMBER);
+        command.args(["sim", "fault"]).args(words);
+        command.env("AMBER_SIM_DIR", self.folder.path().join("sim"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    fn state(&self) -> SimulationState {
+        match control::ask(&self.folder.path().join("sim"), &Request::State) {
+            Ok(Answer::State(state)) => state,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until the world is in this state.
+    #[track_caller]
+    fn until(&self, what: &str, is_true: impl Fn(&SimulationState) -> bool) -> SimulationState {
+        let began = Instant::now();
+        loop {
+            let state = self.state();
+            if is_true(&state) {
+                return state;
+            }
+            // Simulated time goes slower on a busy machine.
+            assert!(began.elapsed() < 4 * PATIENCE, "{what}: {state:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A client of a mediator.
+struct Peer {
+    runtime: Runtime,
+    wheels: Roboclaw,
+}
+
+impl Peer {
+    fn of(mediator: &Mediator) -> Self {
+        let runtime = runtime();
+        let client = runtime.block_on(Client::connect(mediator.address)).unwrap();
+        let wheels = client.roboclaw(0).with_deadline(Duration::from_secs(3));
+        Self { runtime, wheels }
+    }
+
+    fn drive(&self, mm_s: i32) {
+        let driven = self
+            .runtime
+            .block_on(self.wheels.drive(WheelSpeeds::all(mm_s)));
+        driven.unwrap();
+    }
+
+    fn speeds(&self) -> Option<WheelSpeeds> {
+        self.runtime.block_on(self.wheels.speeds()).ok()
+    }
+
+    /// Waits until a command is carried out.
+    #[track_caller]
+    fn drives_again(&self, base: &Base) {
+        wait_for("a command that is carried out", || {
+            let driven = self
+                .runtime
+                .block_on(self.wheels.drive(WheelSpeeds::all(100)));
+            driven.ok()
+        });
+        base.until("it drives", drives);
+        self.drive(0);
+        base.until("it stands", stands);
+    }
+}
+
+/// The troubles of the driver.
+fn troubles(mediator: &Mediator) -> Vec<String> {
+    let troubles = mediator.describe("roboclaw:0").troubles;
+    troubles.into_iter().map(|it| it.text).collect()
+}
+
+#[test]
+fn the_way_of_a_base_is_that_of_the_world_with_both_kinds_of_firmware() {
+    for firmware in ["bridge", "andino"] {
+        let base = Base::with(firmware);
+        let mediator = base.mediator();
+        let peer = Peer::of(&mediator);
+        let begin = base.state();
+        // Forth, and a part of the way back.
+        let mut told_mm = 0.0;
+        let mut last = None;
+        let mut commanded_mm = 0.0;
+        peer.runtime.block_on(async {
+            let watching =
+                sources::watch_wheels(peer.wheels.clone(), Duration::from_millis(50), |measured| {
+                    let (at, speeds) = measured.unwrap();
+                    let mm_s = f64::from(speeds.front_left_mm_s + speeds.rear_right_mm_s) / 2.0;
+                    if let Some((before, mm_s_before)) = last {
+                        let passed = at.saturating_duration_since(before);
+                        told_mm += (mm_s + mm_s_before) / 2.0 * passed.as_secs_f64();
+                    }
+                    last = Some((at, mm_s));
+                });
+            let driving = async {
+                for (mm_s, steps) in [(0, 3), (300, 50), (-200, 20), (0, 30)] {
+                    let started = Instant::now();
+                    for _ in 0..steps {
+                        peer.wheels.drive(WheelSpeeds::all(mm_s)).await.unwrap();
+                        sleep(Duration::from_millis(100)).await;
+                    }
+                    commanded_mm += f64::from(mm_s) * started.elapsed().as_secs_f64();
+                }
+            };
+            tokio::select! {
+                () = watching => panic!("no speeds"),
+                () = driving => {}
+            }
+        });
+        let end = base.until("it stands", stands);
+        assert_eq!((begin.contacts, end.contacts), (0, 0));
+        let moved_mm = (end.x_m - begin.x_m) * 1_000.0;
+        let off = (told_mm / moved_mm - 1.0).abs();
+        assert!(
+            off < TOLERANCE,
+            "{firmware}: told {told_mm}, moved {moved_mm}"
+        );
+        // Starting and rolling out take time; a busy machine simulates less than real time.
+        let part = moved_mm / commanded_mm;
+        assert!(
+            (0.2..1.15).contains(&part),
+            "{firmware}: {moved_mm} of {commanded_mm}"
+        );
+    }
+}
+
+#[test]
+fn wheels_stop_when_the_driver_is_killed_or_frozen() {
+    let base = Base::with("bridge");
+    let mediator = base.mediator();
+    let peer = Peer::of(&mediator);
+    for how in [Signal::SIGKILL, Signal::SIGSTOP] {
+        wait_for("a command that is carried out", || {
+            let driven = peer
+                .runtime
+                .block_on(peer.wheels.drive(WheelSpeeds::all(300)));
+            driven.ok()
+        });
+        base.until("it drives fast", |state| fastest(state) > 290.0);
+        let pid = mediator.describe("roboclaw:0").pid();
+        let before = base.state();
+        signal(pid, how);
+        let stood = base.until("it stands", stands);
+        let took_s = stood.time_s - before.time_s;
+        let limit_s = FIRMWARE_STOP_S + ROLLING_S + MARGIN_S;
+        assert!(took_s < limit_s, "{how}: {took_s} s");
+        // The mediator may have replaced it meanwhile.
+        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+        wait_for("the driver", || peer.speeds());
+        // Nobody has commanded it since.
+        assert!(stands(&base.state()));
+    }
+}
+
+#[test]
+fn an_unplugged_base_stops_and_waits_for_a_new_command_when_it_is_back() {
+    let base = Base::with("bridge");
+    let mediator = base.mediator();
+    let peer = Peer::of(&mediator);
+    for (fault, problem) in [
+        ("unplug", " does not exist"),
+        ("stall", "the board does not answer"),
+    ] {
+        peer.drive(200);
+        base.until("it drives", drives);
+        let before = base.state();
+        base.fault(&[fault, "diffdrive"]);
+        let stood = base.until("it stands", stands);
+        let took_s = stood.time_s - before.time_s;
+        assert!(
+            took_s < FIRMWARE_STOP_S + ROLLING_S + MARGIN_S,
+            "{fault}: {took_s} s"
+        );
+        wait_for(problem, || {
+            let all = troubles(&mediator);
+            all.iter().any(|it| it.contains(problem)).then_some(())
+        });
+        assert_eq!(peer.speeds(), None, "{fault}: no old speeds");
+        base.fault(&["clear"]);
+        wait_for("the end of the trouble", || {
+            troubles(&mediator).is_empty().then_some(())
+        });
+        assert!(stands(&base.state()), "{fault}");
+        wait_for("speeds", || peer.speeds());
+        peer.drives_again(&base);
+    }
+    let driver = mediator.describe("roboclaw:0");
+    assert_eq!(driver.restarts(), 0);
+}
+
+#[test]
+fn damaged_answers_do_no_lasting_harm() {
+    let base = Base::with("bridge");
+    let mediator = base.mediator();
+    let peer = Peer::of(&mediator);
+    base.fault(&["corrupt", "diffdrive"]);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(5) {
+        // It may be refused: a few damaged answers in a row are an outage.
+        let turn = WheelSpeeds::sides(150, -150);
+        let _ = peer.runtime.block_on(peer.wheels.drive(turn));
+        if let Some(speeds) = peer.speeds() {
+            assert_eq!(speeds.front_left_mm_s, speeds.rear_left_mm_s);
+        }
+    }
+    base.fault(&["clear"]);
+    peer.drives_again(&base);
+    assert_eq!(mediator.describe("roboclaw:0").restarts(), 0);
+}
+
+#[test]
+fn the_driver_follows_the_protocol_with_and_without_its_board() {
+    let base = Base::with("andino");
+    base.until("the board has started", |state| state.time_s > 2.0);
+    for (port, notes) in [(base.port(), 0), ("/nowhere/port".to_owned(), 1)] {
+        let mut check = Command::new(AMBER);
+        check.args([
+            "check",
+            "--json",
+            "--as",
+            "roboclaw",
+            "--timeout",
+            "10",
+            "--",
+        ]);
+        check.args(base.options(&port));
+        let output = check.output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(output.status.success(), "{report}");
+        assert_eq!(report["notes"], notes, "{report}");
+    }
+}
