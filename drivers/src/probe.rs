@@ -13,10 +13,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::connection::{Connect, Connection, Endpoint, in_words};
-use crate::ninedof::bus::BusLocation;
+use crate::motion_sensor::bus::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
-use crate::{hokuyo, maestro, ninedof, roboclaw, stargazer};
+use crate::{hokuyo, maestro, mpu, ninedof, roboclaw, stargazer};
 
 /// A device that has a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +29,10 @@ pub enum Kind {
     Maestro,
     /// A sensor for markers on the ceiling.
     Stargazer,
-    /// Motion sensors.
+    /// Motion sensors of three chips.
     Ninedof,
+    /// A motion sensor of one chip.
+    Mpu,
 }
 
 /// How a device is recognized.
@@ -38,8 +40,10 @@ pub enum Kind {
 pub struct Probe {
     /// The device.
     pub kind: Kind,
-    /// The name of its driver, which is also that of its device type.
+    /// The name of its driver.
     pub driver: &'static str,
+    /// The name of its device type.
+    pub device: &'static str,
     /// What it is, for people.
     pub about: &'static str,
     /// What the probe sends, for people.
@@ -51,10 +55,11 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 5] = [
+pub static PROBES: [Probe; 6] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
+        device: "hokuyo",
         about: "Hokuyo laser scanner",
         sends: "`VV`: the question for its version",
         is_safe: "it only reads; the laser and its motor stay as they are",
@@ -63,6 +68,7 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Roboclaw,
         driver: "roboclaw",
+        device: "roboclaw",
         about: "RoboClaw motor controller",
         sends: "command 21, the question for the firmware, to the addresses 128 to 135",
         is_safe: "it only reads, and a RoboClaw answers it without a change of its motors; a port is \
@@ -73,6 +79,7 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Maestro,
         driver: "maestro",
+        device: "maestro",
         about: "Pololu Maestro servo controller",
         sends: "command 90 00, the question for the position of servo 0",
         is_safe: "it only reads; no servo gets a target",
@@ -81,6 +88,7 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Stargazer,
         driver: "stargazer",
+        device: "stargazer",
         about: "Hagisonic StarGazer",
         sends: "nothing: it listens for two seconds",
         is_safe: "the device reports by itself; a port is opened only if you say that it is a StarGazer",
@@ -89,12 +97,23 @@ pub static PROBES: [Probe; 5] = [
     Probe {
         kind: Kind::Ninedof,
         driver: "ninedof",
+        device: "ninedof",
         about: "motion sensors LSM303DLHC and L3GD20",
         sends: "I2C reads of the identity registers at the addresses 1e, 19, 6b and 6a (and 69 and 68 \
                 beside a chip at 1e)",
         is_safe: "a read of a register changes no setting of these chips; other addresses are not used, \
                   nor the buses of graphics cards and mainboards",
         if_silent: "the sensors need power, and the wires SDA and SCL",
+    },
+    Probe {
+        kind: Kind::Mpu,
+        driver: "mpu",
+        device: "ninedof",
+        about: "motion sensor MPU",
+        sends: "I2C reads of the registers 75 and 6b at the addresses 68 and 69",
+        is_safe: "a read of these registers changes no setting of the sensors, nor of the clocks that \
+                  have the same address",
+        if_silent: "the sensor needs power, and the wires SDA and SCL",
     },
 ];
 
@@ -157,7 +176,14 @@ impl Kind {
             Self::Maestro => &PROBES[2],
             Self::Stargazer => &PROBES[3],
             Self::Ninedof => &PROBES[4],
+            Self::Mpu => &PROBES[5],
         }
+    }
+
+    /// Whether it is on an I2C bus, and not at a serial port.
+    #[must_use]
+    pub fn is_on_i2c(self) -> bool {
+        matches!(self, Self::Ninedof | Self::Mpu)
     }
 
     /// The port as the driver opens it unless it is configured otherwise; `None` for a bus.
@@ -192,7 +218,7 @@ impl Kind {
                 };
                 options.settings(MarkerFile::default())?.1
             }
-            Self::Ninedof => return Ok(None),
+            Self::Ninedof | Self::Mpu => return Ok(None),
         }))
     }
 }
@@ -219,20 +245,38 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
             Kind::Roboclaw => roboclaw::probe::ask(port, place).await,
             Kind::Maestro => maestro::probe::ask(port).await,
             Kind::Stargazer => stargazer::probe::listen(port).await,
-            Kind::Ninedof => Err(NoAnswer::Silent),
+            Kind::Ninedof | Kind::Mpu => Err(NoAnswer::Silent),
         }
     })
 }
 
-/// Asks whether the motion sensors are on a bus. Blocks for some milliseconds, or for seconds if the
-/// bus is stuck.
+/// Asks whether this device is on a bus. Blocks for some milliseconds, or for seconds if the bus is
+/// stuck.
 ///
 /// # Errors
-/// They are not, or the bus cannot be used.
-pub fn i2c(bus: &BusLocation) -> Result<Identity, NoAnswer> {
+/// It is not, or the bus cannot be used.
+pub fn i2c(kind: Kind, bus: &BusLocation) -> Result<Identity, NoAnswer> {
     let opened = bus.try_open();
     let mut opened = opened.map_err(|error| NoAnswer::of(&error, &bus.to_string()))?;
-    ninedof::probe::ask(&mut *opened)
+    match kind {
+        Kind::Ninedof => ninedof::probe::ask(&mut *opened),
+        Kind::Mpu => mpu::probe::ask(&mut *opened),
+        Kind::Hokuyo | Kind::Roboclaw | Kind::Maestro | Kind::Stargazer => Err(NoAnswer::Silent),
+    }
+}
+
+/// Reads a register and those behind it; `None` without a chip.
+pub(crate) fn read_registers<const N: usize>(
+    bus: &mut dyn Bus,
+    address: u8,
+    register: u8,
+) -> Result<Option<[u8; N]>, NoAnswer> {
+    let mut bytes = [0; N];
+    match bus.transfer(address, &[register], &mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(BusError::Nak) => Ok(None),
+        Err(BusError::Broken(text)) => Err(NoAnswer::Failed(text)),
+    }
 }
 
 /// Sends a request, twice if the first one gets no answer, and gives all received bytes to `read`
