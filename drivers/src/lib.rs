@@ -6,8 +6,8 @@
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
-//! recognizes their devices). Laser scanners share `scanner`, and wheels share `wheels`. Drivers that
-//! move the robot by other drivers share `moving`.
+//! recognizes their devices). Laser scanners share `scanner`, motion sensors `motion_sensor`, and
+//! wheels `wheels`. Drivers that move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
 //! `robot_file` (the same in a file), `described` (the robot device says the rest),
@@ -42,7 +42,9 @@ pub mod ldrobot;
 pub mod location;
 pub mod maestro;
 pub mod mapping;
+pub mod motion_sensor;
 mod moving;
+pub mod mpu;
 pub mod ninedof;
 pub mod options;
 mod outage;
@@ -110,6 +112,8 @@ built_in! {
     Maestro: maestro,
     /// Makes a map while the robot drives (device type 12)
     Mapping: mapping,
+    /// Motion sensor MPU-6050, 6500, 9250 or 9255 (device type 1)
+    Mpu: mpu + fuzz,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
     /// Follows a trajectory on a map (device type 10)

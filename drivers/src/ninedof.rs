@@ -1,55 +1,83 @@
 //! Driver for a board with an accelerometer and magnetometer (LSM303DLHC) and a gyroscope
 //! (L3G4200D, L3GD20 or L3GD20H) on an I2C bus. IO.
 //!
-//! ```text
-//! driver (IO)  requests, threads --->  logic   (PURE)  requests, subscribers, times
-//!    |                                   | service, calibration, attitude, units (PURE)
-//!    +--- board (PURE)  the chips, each on its own
-//!           +--- bus (IO)  /dev/i2c-N, or the bus of a simulated robot
-//! ```
-//!
-//! Guarantees for clients:
-//!
-//! - The axes are right-handed: x to the right, y ahead, z up, provided that the board is mounted
-//!   that way. Acceleration is the measured proper acceleration: 1000 milli-g up at rest.
-//! - A message holds the requested groups that could be read at that moment. Values that cannot be
-//!   read are missing, never old. If none can be read, the driver sends no reply and publishes
-//!   nothing.
-//! - Each client has its own publishing period, at least 5 ms, which starts again when the client
-//!   subscribes again.
-//! - A missing sensor does not affect the other sensors.
-//! - The bias of the gyroscope at rest is subtracted. It comes from the calibration, or is measured
-//!   at the start during one second in which the robot stands still.
-//!
-//! I2C has no checksums, so noise on the wires can change a value unnoticed.
+//! `motion_sensor` has what all motion sensors share, and says what they guarantee. The three chips are
+//! independent, each at its own address. The option `compat` sends the incorrect numbers of the
+//! original driver.
 
 use std::path::PathBuf;
 
 use amber_driver::Driver;
 use amber_driver::devices::ninedof;
+use amber_proto::ninedof::SensorData;
 use serde::Deserialize;
 
-use self::bus::BusLocation;
-use self::driver::{NineDof, Setup};
-use self::logic::Settings;
-use self::units::Numbers;
+use self::registers::{Gain, Raw};
+use self::units::{Numbers, sensor_data};
+use crate::motion_sensor::Model;
+use crate::motion_sensor::bus::BusLocation;
+use crate::motion_sensor::calibration::Calibration;
+use crate::motion_sensor::chip::Chip;
+use crate::motion_sensor::driver::{MotionDriver, Setup};
+use crate::motion_sensor::sensors::Sensors;
+use crate::motion_sensor::units::Measured;
 use crate::options::{OptionsError, read};
 
-pub mod attitude;
 pub mod board;
-pub mod bus;
-pub mod calibration;
-pub mod driver;
-#[cfg(test)]
-mod fake;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-pub mod logic;
 pub(crate) mod probe;
 pub mod registers;
-pub mod service;
-mod store;
 pub mod units;
+
+/// The driver of a board with accelerometer, gyroscope and magnetometer.
+pub type NineDof<B> = MotionDriver<Settings, B>;
+
+/// Its logic.
+pub type ImuLogic = crate::motion_sensor::logic::ImuLogic<Settings>;
+
+/// Settings of the driver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The kind of numbers to send.
+    pub numbers: Numbers,
+    /// Whether to measure the gyroscope bias at the start if it is unknown.
+    pub measures_bias: bool,
+}
+
+impl Settings {
+    /// The sensitivity of the magnetometer.
+    pub fn gain(&self) -> Gain {
+        match self.numbers {
+            Numbers::Right => Gain::Fine,
+            Numbers::Compatible => Gain::Coarse,
+        }
+    }
+}
+
+impl Model for Settings {
+    type Raw = Raw;
+
+    fn chips(&self) -> Vec<Box<dyn Chip<Raw>>> {
+        board::chips(self.gain())
+    }
+
+    fn measures_bias(&self) -> bool {
+        self.measures_bias
+    }
+
+    fn measured(&self, raw: Raw, calibration: &Calibration) -> Measured {
+        Measured::of(raw, self.gain(), calibration)
+    }
+
+    fn sensor_data(&self, sensors: Sensors, raw: Raw, measured: Measured) -> SensorData {
+        sensor_data(sensors, self.numbers, raw, measured)
+    }
+
+    fn has_time(&self) -> bool {
+        self.numbers == Numbers::Right
+    }
+}
 
 /// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -94,7 +122,7 @@ impl Options {
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn setup(self) -> Result<(Setup, BusLocation), OptionsError> {
+    pub fn setup(self) -> Result<(Setup<Settings>, BusLocation), OptionsError> {
         let location = self.bus.as_deref().unwrap_or("/dev/i2c-4");
         let location = location.parse().map_err(|problem| OptionsError::Value {
             name: "bus",

@@ -13,10 +13,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::connection::{Connect, Connection, Endpoint, in_words};
-use crate::ninedof::bus::BusLocation;
+use crate::motion_sensor::bus::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
-use crate::{hokuyo, ldrobot, maestro, ninedof, roboclaw, stargazer};
+use crate::{hokuyo, ldrobot, maestro, mpu, ninedof, roboclaw, stargazer};
 
 /// A device that has a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,10 +29,12 @@ pub enum Kind {
     Maestro,
     /// A sensor for markers on the ceiling.
     Stargazer,
-    /// Motion sensors.
+    /// Motion sensors of three chips.
     Ninedof,
     /// A laser scanner that turns all the time.
     Ldrobot,
+    /// A motion sensor of one chip.
+    Mpu,
 }
 
 /// How a device is recognized.
@@ -55,7 +57,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 6] = [
+pub static PROBES: [Probe; 7] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -114,6 +116,16 @@ pub static PROBES: [Probe; 6] = [
         is_safe: "the scanner reports by itself; a port is opened only if you say that it is such a scanner",
         if_silent: "it must turn, and send at 230400 baud: check its 5 V, and the wire to TX. An STL-27L \
                     sends at 921600 baud: configure it by hand, with --model",
+    },
+    Probe {
+        kind: Kind::Mpu,
+        driver: "mpu",
+        device: "ninedof",
+        about: "motion sensor MPU",
+        sends: "I2C reads of the registers 75 and 6b at the addresses 68 and 69",
+        is_safe: "a read of these registers changes no setting of the sensors, nor of the clocks that \
+                  have the same address",
+        if_silent: "the sensor needs power, and the wires SDA and SCL",
     },
 ];
 
@@ -177,7 +189,14 @@ impl Kind {
             Self::Stargazer => &PROBES[3],
             Self::Ninedof => &PROBES[4],
             Self::Ldrobot => &PROBES[5],
+            Self::Mpu => &PROBES[6],
         }
+    }
+
+    /// Whether it is on an I2C bus, and not at a serial port.
+    #[must_use]
+    pub fn is_on_i2c(self) -> bool {
+        matches!(self, Self::Ninedof | Self::Mpu)
     }
 
     /// The port as the driver opens it unless it is configured otherwise; `None` for a bus.
@@ -219,7 +238,7 @@ impl Kind {
                 };
                 options.settings()?.1
             }
-            Self::Ninedof => return Ok(None),
+            Self::Ninedof | Self::Mpu => return Ok(None),
         }))
     }
 }
@@ -241,7 +260,7 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Maestro => maestro::probe::ask(port).await,
         Kind::Stargazer => stargazer::probe::listen(port).await,
         Kind::Ldrobot => ldrobot::probe::listen(port).await,
-        Kind::Ninedof => Err(NoAnswer::Silent),
+        Kind::Ninedof | Kind::Mpu => Err(NoAnswer::Silent),
     })
 }
 
@@ -260,15 +279,33 @@ pub(crate) fn open<T, F: Future<Output = Result<T, NoAnswer>>>(
     })
 }
 
-/// Asks whether the motion sensors are on a bus. Blocks for some milliseconds, or for seconds if the
-/// bus is stuck.
+/// Asks whether this device is on a bus. Blocks for some milliseconds, or for seconds if the bus is
+/// stuck.
 ///
 /// # Errors
-/// They are not, or the bus cannot be used.
-pub fn i2c(bus: &BusLocation) -> Result<Identity, NoAnswer> {
+/// It is not, or the bus cannot be used.
+pub fn i2c(kind: Kind, bus: &BusLocation) -> Result<Identity, NoAnswer> {
     let opened = bus.try_open();
     let mut opened = opened.map_err(|error| NoAnswer::of(&error, &bus.to_string()))?;
-    ninedof::probe::ask(&mut *opened)
+    match kind {
+        Kind::Ninedof => ninedof::probe::ask(&mut *opened),
+        Kind::Mpu => mpu::probe::ask(&mut *opened),
+        _ => Err(NoAnswer::Silent),
+    }
+}
+
+/// Reads a register and those behind it; `None` without a chip.
+pub(crate) fn read_registers<const N: usize>(
+    bus: &mut dyn Bus,
+    address: u8,
+    register: u8,
+) -> Result<Option<[u8; N]>, NoAnswer> {
+    let mut bytes = [0; N];
+    match bus.transfer(address, &[register], &mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(BusError::Nak) => Ok(None),
+        Err(BusError::Broken(text)) => Err(NoAnswer::Failed(text)),
+    }
 }
 
 /// Sends a request, twice if the first one gets no answer, and gives all received bytes to `read`

@@ -46,6 +46,7 @@ mod lost_clients;
 mod map;
 mod map_show;
 mod markers_and_servos;
+mod motion_sensors;
 mod network;
 mod new_device;
 mod ninedof;

@@ -208,13 +208,21 @@ mod tests {
             ldrobot: crate::ldrobot::Options {
                 model: Some(crate::ldrobot::Model::Ld19),
             },
+            mpu: crate::mpu::Options {
+                model: Some(crate::mpu::Model::Mpu9250),
+            },
             ..Devices::default()
         };
         assert_eq!(made(all), Device::all().collect::<Vec<_>>());
         let usual = made(Devices::default());
         assert!(Device::built_in().all(|device| usual.contains(&device)));
-        assert!(!usual.contains(&crate::diffdrive::DEVICE));
-        assert!(!usual.contains(&crate::ldrobot::DEVICE));
+        for extra in [
+            crate::diffdrive::DEVICE,
+            crate::ldrobot::DEVICE,
+            crate::mpu::DEVICE,
+        ] {
+            assert!(!usual.contains(&extra));
+        }
     }
 
     #[test]

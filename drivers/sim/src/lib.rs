@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
-//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
-//! and an Arduino (`diffdrive`) that drives its wheels instead of the RoboClaws.
+//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT, a
+//! motion sensor MPU, and an Arduino (`diffdrive`) that drives its wheels instead of the RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -44,6 +44,7 @@ pub mod i2c;
 mod i2c_port;
 pub mod ldrobot;
 pub mod maestro;
+pub mod mpu;
 pub mod ninedof;
 pub mod pty;
 mod ptys;
@@ -65,6 +66,7 @@ device::devices! {
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
     ninedof: ninedof::Options,
+    mpu: mpu::Options,
     stargazer: stargazer::Options,
     maestro: maestro::Config,
 }

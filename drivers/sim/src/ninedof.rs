@@ -34,7 +34,7 @@ pub const GYRO_ADDRESS: u8 = 0x6B;
 pub type Axes = [f64; 3];
 
 /// The chips are slightly warmer than the room.
-const TEMPERATURE_C: f64 = 28.0;
+pub(crate) const TEMPERATURE_C: f64 = 28.0;
 
 /// The true motion at a time.
 pub type Truth<'a> = &'a dyn Fn(Duration) -> Motion;
@@ -110,13 +110,18 @@ impl Errors {
     /// The errors of one board, drawn from a seed.
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
+        Self::drawn(seed, Noise::USUAL, 5.0)
+    }
+
+    /// The errors of a board with this noise, and a gyroscope bias up to this many degrees per second.
+    pub(crate) fn drawn(seed: u64, noise: Noise, most_bias_deg_s: f64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut within = |most: f64| [(); 3].map(|()| most * (2.0 * random.f64() - 1.0));
         Self {
             accel_offset_g: within(0.012),
-            gyro_bias_deg_s: within(5.0),
+            gyro_bias_deg_s: within(most_bias_deg_s),
             hard_iron_gauss: within(0.1),
-            noise: Noise::USUAL,
+            noise,
             random,
             drifted: Duration::ZERO,
         }
@@ -130,25 +135,25 @@ impl Errors {
         axes
     }
 
-    fn accel(&mut self, motion: Motion) -> Axes {
+    pub(crate) fn accel(&mut self, motion: Motion) -> Axes {
         let shaking = self.noise.shake_g_per_m_s * motion.speed_m_s;
         let (offset, sigma) = (self.accel_offset_g, self.noise.accel_g.hypot(shaking));
         self.noisy(motion.specific_force_g, offset, sigma)
     }
 
-    fn gyro(&mut self, motion: Motion) -> Axes {
+    pub(crate) fn gyro(&mut self, motion: Motion) -> Axes {
         let shaking = self.noise.shake_deg_s_per_m_s * motion.speed_m_s;
         let (offset, sigma) = (self.gyro_bias_deg_s, self.noise.gyro_deg_s.hypot(shaking));
         self.noisy(motion.turn_deg_s, offset, sigma)
     }
 
-    fn magnet(&mut self, motion: Motion) -> Axes {
+    pub(crate) fn magnet(&mut self, motion: Motion) -> Axes {
         let (offset, sigma) = (self.hard_iron_gauss, self.noise.magnet_gauss);
         self.noisy(motion.field_gauss, offset, sigma)
     }
 
     /// The bias changes randomly with time.
-    fn drift(&mut self, now: Duration) {
+    pub(crate) fn drift(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.drifted).as_secs_f64();
         self.drifted = now;
         let sigma = self.noise.gyro_drift_deg_s * passed.sqrt();
@@ -200,18 +205,23 @@ impl NineDof {
             }
             _ => return Reply::Nak,
         };
-        if let Some((register, values)) = transfer.written.split_first() {
-            chip.point(*register);
-            for value in values {
-                chip.write(now, *value);
-            }
-        }
-        Reply::Ack((0..transfer.read).map(|_| chip.read()).collect())
+        carry_out(chip, now, transfer)
     }
 }
 
+/// Writes and reads registers.
+pub(crate) fn carry_out(chip: &mut dyn Chip, now: Duration, transfer: &Transfer) -> Reply {
+    if let Some((register, values)) = transfer.written.split_first() {
+        chip.point(*register);
+        for value in values {
+            chip.write(now, *value);
+        }
+    }
+    Reply::Ack((0..transfer.read).map(|_| chip.read()).collect())
+}
+
 /// A chip with registers.
-trait Chip {
+pub(crate) trait Chip {
     /// Selects the register of the next byte.
     fn point(&mut self, register: u8);
     fn write(&mut self, now: Duration, value: u8);
@@ -220,7 +230,7 @@ trait Chip {
 
 /// The samples that a chip has taken since it was turned on.
 #[derive(Clone, Copy, Debug)]
-struct Clock {
+pub(crate) struct Clock {
     since: Duration,
     rate_hz: f64,
     /// The number of samples at the last check.
@@ -228,7 +238,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn new(since: Duration, rate_hz: f64) -> Self {
+    pub(crate) fn new(since: Duration, rate_hz: f64) -> Self {
         Self {
             since,
             rate_hz,
@@ -237,7 +247,7 @@ impl Clock {
     }
 
     /// The number of new samples, and the time of the last one.
-    fn tick(&mut self, now: Duration) -> Option<(u64, Duration)> {
+    pub(crate) fn tick(&mut self, now: Duration) -> Option<(u64, Duration)> {
         let passed = now.checked_sub(self.since)?;
         // A small margin, so that rounding does not lose a sample.
         let count = (passed.as_secs_f64() * self.rate_hz + 1e-9) as u64;

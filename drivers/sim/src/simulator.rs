@@ -186,11 +186,11 @@ impl Simulator {
         let control =
             Control::open(&path).map_err(|error| failed(missing("control socket"), error))?;
         let bus = |device: Device| Ok((device, I2cPort::open(&path.join(device.name()))?));
-        let buses: io::Result<_> = Device::connected_by(Connection::I2c).map(bus).collect();
+        let buses: io::Result<_> = present(&robot, Connection::I2c).map(bus).collect();
         let buses = buses.map_err(|error| failed(missing("bus"), error))?;
         let reset_line = ResetLine::open(&path.join(RESET_LINE))
             .map_err(|error| failed(missing("reset line"), error))?;
-        let ptys = Ptys::open(&path, serial(&robot))
+        let ptys = Ptys::open(&path, present(&robot, Connection::Serial))
             .map_err(|error| failed("cannot create a pseudo-terminal".to_owned(), error))?;
         Ok(Self {
             robot,
@@ -212,8 +212,8 @@ impl Simulator {
         let path = |device| (device, self.path(device).display().to_string());
         let tcp = (self.tcp.iter())
             .filter_map(|(device, port)| Some((*device, port.address().ok()?.to_string())));
-        let serial = serial(&self.robot).map(path);
-        let buses = Device::connected_by(Connection::I2c).map(path);
+        let serial = present(&self.robot, Connection::Serial).map(path);
+        let buses = present(&self.robot, Connection::I2c).map(path);
         serial.chain(tcp).chain(buses).collect()
     }
 
@@ -380,9 +380,9 @@ impl Simulator {
     }
 }
 
-/// The devices of a robot that are connected by a serial line or USB.
-fn serial(robot: &RobotTwin) -> impl Iterator<Item = Device> {
-    Device::connected_by(Connection::Serial).filter(|device| robot.has_device(*device))
+/// The devices of a robot that programs connect to in this way.
+fn present(robot: &RobotTwin, connection: Connection) -> impl Iterator<Item = Device> {
+    Device::connected_by(connection).filter(|device| robot.has_device(*device))
 }
 
 /// Possible start poses, the best first.

@@ -1,85 +1,18 @@
 """Reads the simulated chips on the bus at the Unix socket argv[1].
 
 The code for the chips is Adafruit's; only the bus and the parts of their
-boards are replaced here. Prints "ok" on success.
+boards are replaced, in simbus.py. Prints "ok" on success.
 """
 
 import math
-import socket
 import sys
 import time
-import types
-import typing
 
-# Parts of Adafruit's firmware that the packages import; most are only type names.
-for module, names in {
-    "micropython": {"const": lambda value: value},
-    "busio": {"I2C": object, "SPI": object},
-    "digitalio": {"DigitalInOut": object},
-    "circuitpython_typing": {"ReadableBuffer": bytes, "WriteableBuffer": bytearray},
-    "circuitpython_typing.device_drivers": {"I2CDeviceDriver": object},
-    "typing_extensions": {"Literal": typing.Literal},
-}.items():
-    sys.modules[module] = types.SimpleNamespace(**names)
+from simbus import Bus, mean, near
 
 import adafruit_l3gd20
 import adafruit_lsm303_accel
 import adafruit_lsm303dlh_mag
-
-
-class Bus:
-    """The methods of `busio.I2C` that these libraries use."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
-        self.socket.connect(path)
-
-    def try_lock(self):
-        return True
-
-    def unlock(self):
-        pass
-
-    def writeto(self, address, buffer, *, start=0, end=None):
-        self.transfer(address, bytes(buffer[start:end]), 0)
-
-    def readfrom_into(self, address, buffer, *, start=0, end=None):
-        part = memoryview(buffer)[start:end]
-        part[:] = self.transfer(address, b"", len(part))
-
-    def writeto_then_readfrom(
-        self, address, out, into, *, out_start=0, out_end=None, in_start=0, in_end=None
-    ):
-        part = memoryview(into)[in_start:in_end]
-        part[:] = self.transfer(address, bytes(out[out_start:out_end]), len(part))
-
-    def transfer(self, address, written, count):
-        self.socket.sendall(bytes([address, len(written), count]) + written)
-        if self.receive(1) != b"\x06":
-            raise OSError("no chip answers")
-        return self.receive(count)
-
-    def receive(self, count):
-        received = b""
-        while len(received) < count:
-            part = self.socket.recv(count - len(received))
-            assert part, "the bus is gone"
-            received += part
-        return received
-
-
-def mean(read, count=20):
-    readings = []
-    for _ in range(count):
-        time.sleep(0.005)
-        readings.append(read())
-    return [sum(axis) / count for axis in zip(*readings)]
-
-
-def near(values, expected, error):
-    return all(abs(a - b) <= error for a, b in zip(values, expected))
-
 
 bus = Bus(sys.argv[1])
 

@@ -11,11 +11,12 @@ use amber_sim::i2c::{Reply, Transfer};
 use amber_sim::ninedof::{Errors, Motion, NineDof};
 
 use super::board::Board;
-use super::bus::{Bus, BusError};
-use super::calibration::Calibration;
-use super::logic::{ImuAction, ImuLogic, Output, Settings};
 use super::units::Numbers;
+use super::{ImuLogic, Settings};
 use crate::fuzz::{Input, Target};
+use crate::motion_sensor::bus::{Bus, BusError};
+use crate::motion_sensor::calibration::Calibration;
+use crate::motion_sensor::logic::{ImuAction, Output};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[("ninedof_driver", driver), ("ninedof_device", device)];

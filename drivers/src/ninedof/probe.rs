@@ -1,11 +1,11 @@
 //! Recognizes the motion sensors by the identity registers of their chips. PURE, except for the
 //! [`Bus`].
 
-use super::bus::{Bus, BusError};
 use super::registers::{
     ACCEL_ADDRESS, GYRO_ADDRESSES, MAGNET_ADDRESS, MAGNET_ID, WHO_AM_I, gyro_name,
 };
-use crate::probe::{Identity, NoAnswer};
+use crate::motion_sensor::bus::Bus;
+use crate::probe::{Identity, NoAnswer, read_registers};
 
 /// The identity of the accelerometer.
 const ACCEL_ID: u8 = 0x33;
@@ -15,8 +15,8 @@ const ACCEL_ID: u8 = 0x33;
 /// # Errors
 /// None of the chips is on the bus, or the bus does not work.
 pub(crate) fn ask(bus: &mut dyn Bus) -> Result<Identity, NoAnswer> {
-    let has_magnet = read(bus, MAGNET_ADDRESS, MAGNET_ID)? == Some(*b"H43");
-    let has_accel = read(bus, ACCEL_ADDRESS, WHO_AM_I)? == Some([ACCEL_ID]);
+    let has_magnet = read_registers(bus, MAGNET_ADDRESS, MAGNET_ID)? == Some(*b"H43");
+    let has_accel = read_registers(bus, ACCEL_ADDRESS, WHO_AM_I)? == Some([ACCEL_ID]);
     let mut found = Vec::new();
     if has_magnet {
         found.push("a magnetometer".to_owned());
@@ -30,7 +30,7 @@ pub(crate) fn ask(bus: &mut dyn Bus) -> Result<Identity, NoAnswer> {
         false => &GYRO_ADDRESSES[..2],
     };
     for address in addresses {
-        let name = read(bus, *address, WHO_AM_I)?.and_then(|[id]| gyro_name(id));
+        let name = read_registers(bus, *address, WHO_AM_I)?.and_then(|[id]| gyro_name(id));
         if let Some(name) = name {
             found.push(format!("a gyroscope {name}"));
             break;
@@ -43,26 +43,12 @@ pub(crate) fn ask(bus: &mut dyn Bus) -> Result<Identity, NoAnswer> {
     Ok(Identity::usable(found.join(", ")))
 }
 
-/// Reads a register and those behind it; `None` without a chip.
-fn read<const N: usize>(
-    bus: &mut dyn Bus,
-    address: u8,
-    register: u8,
-) -> Result<Option<[u8; N]>, NoAnswer> {
-    let mut bytes = [0; N];
-    match bus.transfer(address, &[register], &mut bytes) {
-        Ok(()) => Ok(Some(bytes)),
-        Err(BusError::Nak) => Ok(None),
-        Err(BusError::Broken(text)) => Err(NoAnswer::Failed(text)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use amber_sim::ninedof::Errors;
 
-    use super::super::fake::Fake;
     use super::*;
+    use crate::motion_sensor::fake::Fake;
 
     #[test]
     fn the_chips_are_recognized_and_no_setting_is_written() {

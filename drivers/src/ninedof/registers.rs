@@ -1,27 +1,8 @@
 //! The registers of the LSM303DLHC and of the L3G4200D, L3GD20 and L3GD20H: settings and data.
 //! PURE.
 
-/// One of the three sensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sensor {
-    /// Acceleration.
-    Accel,
-    /// Turn rate.
-    Gyro,
-    /// Magnetic field.
-    Magnet,
-}
-
-/// A set of sensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sensors {
-    /// Acceleration.
-    pub accel: bool,
-    /// Turn rate.
-    pub gyro: bool,
-    /// Magnetic field.
-    pub magnet: bool,
-}
+use crate::motion_sensor::chip::{Change, Digits, Sample};
+use crate::motion_sensor::sensors::Sensor;
 
 /// Raw digits of the chips, x y z; `None` for a sensor without data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,29 +23,6 @@ pub enum Gain {
     Fine,
     /// Up to 8.1 gauss, 4.3 milligauss per digit, as in the original.
     Coarse,
-}
-
-/// A sample read from a chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sample {
-    /// New digits.
-    Fresh([i16; 3]),
-    /// Digits that were read before.
-    Old([i16; 3]),
-    /// The settings are gone: the chip lost power.
-    Reset,
-    /// Another program has changed a setting, so the digits may have another meaning.
-    Changed(Change),
-    /// The field is beyond the range.
-    Overflow,
-}
-
-/// A register with another value than the driver has set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) register: u8,
-    pub(super) set: u8,
-    pub(super) found: u8,
 }
 
 /// A register and the value that it must keep.
@@ -119,7 +77,7 @@ pub(super) fn gyro_name(who_am_i: u8) -> Option<&'static str> {
 
 /// Decodes the registers from [`INERTIAL`], which must have these settings. The data are
 /// little-endian, x y z.
-pub(super) fn inertial_sample(settings: &[Setting], bytes: [u8; 14]) -> Sample {
+pub(super) fn inertial_sample(settings: &[Setting], bytes: [u8; 14]) -> Sample<[i16; 3]> {
     let [first, .., status, _, _, _, _, _, _] = bytes;
     if first == INERTIAL_OFF {
         return Sample::Reset;
@@ -145,7 +103,7 @@ pub(super) fn inertial_sample(settings: &[Setting], bytes: [u8; 14]) -> Sample {
 
 /// Decodes the registers from [`MAGNET_SETTINGS`]: big-endian, x z y. They do not show whether a
 /// sample is new, but a chip that is set up measures.
-pub(super) fn magnet_sample(gain: Gain, bytes: [u8; 9]) -> Sample {
+pub(super) fn magnet_sample(gain: Gain, bytes: [u8; 9]) -> Sample<[i16; 3]> {
     const OVERFLOW: i16 = -4096;
     let [cra, crb, mr, data @ ..] = bytes;
     let all = [cra, crb, mr];
@@ -169,97 +127,24 @@ pub(super) fn magnet_sample(gain: Gain, bytes: [u8; 9]) -> Sample {
     }
 }
 
-impl std::fmt::Display for Change {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            register,
-            set,
-            found,
-        } = self;
-        write!(
-            f,
-            "another program has changed register {register:#04x} from {set:#04x} to {found:#04x}"
-        )
-    }
-}
-
-impl Sensor {
-    /// All three.
-    pub const ALL: [Self; 3] = [Self::Accel, Self::Gyro, Self::Magnet];
-
-    /// The name used in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Accel => "accel",
-            Self::Gyro => "gyro",
-            Self::Magnet => "magnet",
-        }
-    }
-}
-
-impl std::fmt::Display for Sensor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Accel => "accelerometer",
-            Self::Gyro => "gyroscope",
-            Self::Magnet => "magnetometer",
-        })
-    }
-}
-
-impl Sensors {
-    /// All three.
-    pub const ALL: Self = Self {
-        accel: true,
-        gyro: true,
-        magnet: true,
-    };
-
-    /// Whether the set contains a sensor.
-    pub fn has(self, sensor: Sensor) -> bool {
-        match sensor {
-            Sensor::Accel => self.accel,
-            Sensor::Gyro => self.gyro,
-            Sensor::Magnet => self.magnet,
-        }
-    }
-
-    /// Whether the set is empty.
-    pub fn is_empty(self) -> bool {
-        self == Self::default()
-    }
-
-    /// Adds a sensor.
-    pub(super) fn add(&mut self, sensor: Sensor) {
-        match sensor {
-            Sensor::Accel => self.accel = true,
-            Sensor::Gyro => self.gyro = true,
-            Sensor::Magnet => self.magnet = true,
-        }
-    }
-
-    /// Whether the two sets share a sensor.
-    pub fn meet(self, other: Self) -> bool {
-        (self.accel && other.accel) || (self.gyro && other.gyro) || (self.magnet && other.magnet)
-    }
-
-    /// The union of both sets.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            accel: self.accel || other.accel,
-            gyro: self.gyro || other.gyro,
-            magnet: self.magnet || other.magnet,
-        }
-    }
-}
-
 impl Raw {
-    pub(super) fn set(&mut self, sensor: Sensor, digits: Option<[i16; 3]>) {
-        match sensor {
-            Sensor::Accel => self.accel = digits,
-            Sensor::Gyro => self.gyro = digits,
-            Sensor::Magnet => self.magnet = digits,
+    /// The digits of one sensor.
+    pub(super) fn of(sensor: Sensor, digits: [i16; 3]) -> Self {
+        let only = |which| (which == sensor).then_some(digits);
+        Self {
+            accel: only(Sensor::Accel),
+            gyro: only(Sensor::Gyro),
+            magnet: only(Sensor::Magnet),
+        }
+    }
+}
+
+impl Digits for Raw {
+    fn and(self, other: Self) -> Self {
+        Self {
+            accel: self.accel.or(other.accel),
+            gyro: self.gyro.or(other.gyro),
+            magnet: self.magnet.or(other.magnet),
         }
     }
 }

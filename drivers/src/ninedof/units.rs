@@ -5,11 +5,10 @@
 
 use amber_proto::ninedof::{AxisData, SensorData};
 
-use super::calibration::Calibration;
-use super::registers::{Gain, Raw, Sensors};
-
-/// A value for each axis: x to the right, y ahead, z up.
-pub type Axes = [f64; 3];
+use super::registers::{Gain, Raw};
+use crate::motion_sensor::calibration::Calibration;
+use crate::motion_sensor::sensors::Sensors;
+use crate::motion_sensor::units::{Axes, Measured, axis_data};
 
 /// The kind of numbers to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,26 +20,15 @@ pub enum Numbers {
     Compatible,
 }
 
-/// The measured values; `None` for a sensor without data.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measured {
-    /// Acceleration in thousandths of g.
-    pub accel_mg: Option<Axes>,
-    /// Turn rate in degrees per second.
-    pub gyro_deg_s: Option<Axes>,
-    /// Magnetic field in thousandths of gauss.
-    pub magnet_mgauss: Option<Axes>,
-}
-
 impl Measured {
     /// Converts digits to units and subtracts the known errors.
     pub fn of(raw: Raw, gain: Gain, calibration: &Calibration) -> Self {
-        Self {
+        let uncalibrated = Self {
             accel_mg: raw.accel.map(accel_mg),
-            gyro_deg_s: (raw.gyro).map(|raw| minus(gyro_deg_s(raw), calibration.gyro_deg_s())),
-            magnet_mgauss: (raw.magnet)
-                .map(|raw| minus(magnet_mgauss(raw, gain), calibration.magnet_mgauss())),
-        }
+            gyro_deg_s: raw.gyro.map(gyro_deg_s),
+            magnet_mgauss: raw.magnet.map(|raw| magnet_mgauss(raw, gain)),
+        };
+        uncalibrated.minus(calibration)
     }
 }
 
@@ -66,40 +54,17 @@ fn magnet_mgauss([x, y, z]: [i16; 3], gain: Gain) -> Axes {
     ]
 }
 
-fn minus(a: Axes, b: Axes) -> Axes {
-    [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
-}
-
 /// The requested groups that were measured.
 pub fn sensor_data(sensors: Sensors, numbers: Numbers, raw: Raw, measured: Measured) -> SensorData {
-    let (accel, gyro, magnet) = match numbers {
-        Numbers::Right => (
-            measured.accel_mg.map(nearest),
-            measured.gyro_deg_s.map(nearest),
-            measured.magnet_mgauss.map(nearest),
-        ),
-        Numbers::Compatible => (
-            raw.accel.map(|raw| cut_off(raw, 8.192)),
-            raw.gyro.map(|raw| cut_off(raw, 65.536)),
-            raw.magnet.map(|raw| cut_off(misread(raw), 0.23)),
-        ),
-    };
-    SensorData {
-        accel: accel.filter(|_| sensors.accel),
-        gyro: gyro.filter(|_| sensors.gyro),
-        magnet: magnet.filter(|_| sensors.magnet),
-        ..SensorData::default()
+    match numbers {
+        Numbers::Right => measured.data(sensors),
+        Numbers::Compatible => SensorData {
+            accel: (raw.accel.filter(|_| sensors.accel)).map(|raw| cut_off(raw, 8.192)),
+            gyro: (raw.gyro.filter(|_| sensors.gyro)).map(|raw| cut_off(raw, 65.536)),
+            magnet: (raw.magnet.filter(|_| sensors.magnet)).map(|raw| cut_off(misread(raw), 0.23)),
+            ..SensorData::default()
+        },
     }
-}
-
-/// The turn rate in thousandths of a degree per second.
-pub fn gyro_milli(measured: Measured) -> Option<AxisData> {
-    let milli = |axes: Axes| nearest(axes.map(|rate| rate * 1000.0));
-    measured.gyro_deg_s.map(milli)
-}
-
-fn nearest(axes: Axes) -> AxisData {
-    axis_data(axes.map(|value| value.round() as i32))
 }
 
 fn cut_off(raw: [i16; 3], divisor: f64) -> AxisData {
@@ -111,17 +76,10 @@ fn misread([x, y, z]: [i16; 3]) -> [i16; 3] {
     [x, z, y].map(i16::swap_bytes)
 }
 
-fn axis_data([x_axis, y_axis, z_axis]: [i32; 3]) -> AxisData {
-    AxisData {
-        x_axis,
-        y_axis,
-        z_axis,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::motion_sensor::units::gyro_milli;
 
     /// The digits that the hardware sheet reads from the chips.
     const RAW: Raw = Raw {

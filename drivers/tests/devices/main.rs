@@ -5,6 +5,8 @@
 
 mod common;
 mod dummy;
+mod motion_drive;
+mod mpu_drive;
 mod ninedof_drive;
 mod python_example;
 mod simulated;

@@ -1,9 +1,9 @@
 //! Tests of third-party libraries against the simulated devices.
 //!
 //! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
-//! pyserial==3.5`, and the packages that `.ci/run` installs with `--no-deps`, because Adafruit's chip
-//! packages depend on Adafruit's board packages. A test whose package is missing prints a line that
-//! starts with `SKIP`.
+//! pyserial==3.5`, and the packages that `.ci/run` installs with `--no-deps`, because packages for
+//! chips depend on packages for boards. A test whose package is missing prints a line that starts
+//! with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
-use amber_sim::{Devices, diffdrive, ldrobot, ninedof, roboclaw};
+use amber_sim::{Devices, diffdrive, ldrobot, mpu, ninedof, roboclaw};
 use tokio::sync::oneshot;
 
 #[test]
@@ -114,6 +114,28 @@ fn adafruits_libraries_read_the_chips() {
     );
 }
 
+#[test]
+fn libraries_read_the_motion_sensors() {
+    use mpu::Model::{Copy, Mpu6050, Mpu9250};
+    for (library, model, name) in [
+        ("adafruit_mpu6050", Mpu6050, "mpu6050"),
+        ("mpu6050", Mpu6050, "mpu6050"),
+        ("mpu6050", Copy, "copy"),
+        ("mpu9250_jmdev.mpu_9250", Mpu9250, "mpu9250"),
+    ] {
+        // They need the module of the bus to be imported first.
+        let package = format!("simbus, {library}");
+        let twins = Devices {
+            mpu: mpu::Options { model: Some(model) },
+            ..Devices::default()
+        };
+        check(&package, "foreign_mpu.py", twins, |devices| {
+            let arguments = [&of(devices, mpu::DEVICE), name, library];
+            arguments.map(str::to_owned).into()
+        });
+    }
+}
+
 fn with_firmware(firmware: Firmware) -> Devices {
     Devices {
         roboclaw: roboclaw::Options { firmware },
@@ -178,6 +200,7 @@ fn check(
 /// Whether Python has the package.
 fn import(package: &str) -> Result<(), String> {
     let output = Command::new("python3")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"))
         .args(["-B", "-c", &format!("import {package}")])
         .output()
         .map_err(|error| format!("python3: {error}"))?;

@@ -1,7 +1,10 @@
 use amber_sim::ninedof::Errors;
 
-use super::super::fake::{Fake, RESTING};
 use super::*;
+use crate::motion_sensor::bus::BusError;
+use crate::motion_sensor::fake::{Fake, RESTING};
+
+type Reading = board::Reading<Raw>;
 
 const MS: Duration = Duration::from_millis(1);
 

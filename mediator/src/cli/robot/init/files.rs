@@ -76,9 +76,9 @@ pub(super) fn write(looked: &Looked, robot: &Robot, maps: &Path) -> Files {
 
 /// The command of the driver of a device.
 pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<String> {
-    let option = match kind {
-        Kind::Ninedof => "--bus",
-        _ => "--port",
+    let option = match kind.is_on_i2c() {
+        true => "--bus",
+        false => "--port",
     };
     let driver = kind.probe().driver;
     let words = ["amber", "driver", driver, option, finding.place.as_str()];
@@ -399,6 +399,19 @@ mod tests {
         assert_eq!(devices(&config), ["maestro:0", "robot:0"]);
         assert!(!files.has_maps && !files.robot.contains("laser_offset_mm"));
         assert!(toml::from_str::<toml::Table>(&files.robot).is_ok());
+    }
+
+    #[test]
+    fn another_driver_of_the_same_device_type_has_its_options() {
+        let mpu = Finding {
+            options: vec!["--address=0x69".into()],
+            ..finding(Kind::Mpu, "ninedof:0", "/dev/i2c-1")
+        };
+        let (files, config) = written(vec![mpu]);
+        assert_eq!(devices(&config), ["ninedof:0", "robot:0"]);
+        let command = config.drivers[0].command.join(" ");
+        assert_eq!(command, "amber driver mpu --bus /dev/i2c-1 --address=0x69");
+        assert!(files.robot.contains("imu = \"ninedof:0\""));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use amber_drivers::probe::{self, Identity, Kind, NoAnswer};
+use amber_drivers::probe::{self, Identity, Kind, NoAnswer, PROBES};
 use amber_terminal::Failure;
 use serde::Serialize;
 
@@ -140,7 +140,7 @@ impl Looked {
             }
             findings.push(asked(at.kind, &at.port, &[]));
         }
-        findings.extend(machine.buses.iter().filter_map(bus_finding));
+        findings.extend(machine.buses.iter().flat_map(bus_findings));
         for usb in &machine.others {
             if let Some(Meaning::NoDriver(what)) = meaning(usb) {
                 let place = format!("USB {:04x}:{:04x}", usb.vendor, usb.product);
@@ -176,14 +176,14 @@ fn is_same(a: &Path, b: &Path) -> bool {
     a == b || real(a).is_some_and(|a| Some(a) == real(b))
 }
 
-/// Names the devices: the first of a type has the number 0.
+/// Names the devices: the first of a device type has the number 0.
 fn number(findings: &mut [Finding]) {
     let mut counts = BTreeMap::new();
     for finding in findings.iter_mut().filter(|it| it.state.is_configured()) {
         if let Some(kind) = finding.kind {
-            let device = kind.probe().device;
-            let count = counts.entry(device).or_insert(0);
-            finding.device = Some(format!("{device}:{count}"));
+            let name = kind.probe().device;
+            let count = counts.entry(name).or_insert(0);
+            finding.device = Some(format!("{name}:{count}"));
             *count += 1;
         }
     }
@@ -214,18 +214,25 @@ fn port_finding(port: &Port, said: Option<Kind>) -> Finding {
     }
 }
 
-fn bus_finding(bus: &I2cBus) -> Option<Finding> {
-    let found = probe::i2c(&bus.location);
-    // A bus without known chips is normal.
-    (found != Err(NoAnswer::Silent)).then(|| {
-        let mut finding = judged(Kind::Ninedof, bus.location.to_string(), &[], found);
+fn bus_findings(bus: &I2cBus) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for probe in PROBES.iter().filter(|probe| probe.kind.is_on_i2c()) {
+        let found = probe::i2c(probe.kind, &bus.location);
+        // A bus without known chips is normal.
+        if found == Err(NoAnswer::Silent) {
+            continue;
+        }
+        let mut finding = judged(probe.kind, bus.location.to_string(), &[], found);
         if finding.state != State::Ready {
-            // Nothing says that the sensors are there.
+            // Nothing says that a sensor is there, and nothing else can be found on this bus.
             finding.kind = None;
             finding.what = format!("an I2C bus ({})", bus.adapter);
+            findings.push(finding);
+            break;
         }
-        finding
-    })
+        findings.push(finding);
+    }
+    findings
 }
 
 /// Asks the device at a serial port.

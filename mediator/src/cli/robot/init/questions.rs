@@ -195,7 +195,7 @@ pub(super) fn at(text: &str) -> Result<At, String> {
         ));
     };
     let named = PROBES.iter().find(|probe| probe.driver == device);
-    match named.filter(|probe| probe.kind != Kind::Ninedof) {
+    match named.filter(|probe| !probe.kind.is_on_i2c()) {
         Some(probe) => Ok(At {
             kind: probe.kind,
             // The drivers are started in another folder.
@@ -207,7 +207,7 @@ pub(super) fn at(text: &str) -> Result<At, String> {
 
 /// The devices that may be at a serial port.
 fn serial_devices() -> String {
-    let serial = PROBES.iter().filter(|probe| probe.kind != Kind::Ninedof);
+    let serial = PROBES.iter().filter(|probe| !probe.kind.is_on_i2c());
     serial
         .map(|probe| probe.driver)
         .collect::<Vec<_>>()
@@ -249,6 +249,7 @@ mod tests {
             "stargazer",
             "stargazer=",
             "ninedof=/dev/i2c-1",
+            "mpu=/dev/i2c-1",
             "lidar=/dev/x",
         ] {
             assert!(at(wrong).is_err(), "{wrong}");

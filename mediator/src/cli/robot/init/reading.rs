@@ -129,7 +129,7 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
                 speeds.rear_right_mm_s
             )
         }
-        Kind::Ninedof => {
+        Kind::Ninedof | Kind::Mpu => {
             let reading = client.ninedof(id).data(Sensors::ALL)?;
             let vector = |name: &str, unit: &str, it: Option<amber_client::values::Vector>| match it
             {

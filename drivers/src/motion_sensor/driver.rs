@@ -19,8 +19,9 @@ use tokio::task::spawn_blocking;
 use super::board::Board;
 use super::bus::{Bus, OpenBus};
 use super::calibration::Calibration;
-use super::logic::{ImuAction, ImuLogic, Output, Settings};
-use super::registers::Sensors;
+use super::logic::{ImuAction, ImuLogic, Output};
+use super::model::Model;
+use super::sensors::Sensors;
 use super::service::ServiceKind;
 use super::store;
 use crate::device_task::{DeviceTask, Next, Owner, until};
@@ -29,19 +30,19 @@ use crate::stream::{complain, say};
 /// The publishing period for clients that send SUBSCRIBE, which does not state a period.
 const USUAL_PERIOD: Duration = Duration::from_millis(100);
 
-/// The driver of a board with accelerometer, gyroscope and magnetometer.
+/// The driver of motion sensors.
 #[derive(Debug)]
-pub struct NineDof<B> {
+pub struct MotionDriver<M, B> {
     /// `Some` until the start.
-    setup: Option<(Setup, B)>,
+    setup: Option<(Setup<M>, B)>,
     task: DeviceTask<ImuRequest>,
 }
 
 /// How the driver runs, apart from the bus.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setup {
-    /// The settings of the logic.
-    pub settings: Settings,
+pub struct Setup<M> {
+    /// The settings of the model.
+    pub settings: M,
     /// The file for calibrations, if any.
     pub calibration: Option<PathBuf>,
 }
@@ -56,9 +57,9 @@ enum ImuRequest {
     ClientDied(ClientId),
 }
 
-impl<B: OpenBus> NineDof<B> {
+impl<M: Model, B: OpenBus> MotionDriver<M, B> {
     /// Creates a driver that opens its bus through `place`.
-    pub fn new(setup: Setup, place: B) -> Self {
+    pub fn new(setup: Setup<M>, place: B) -> Self {
         Self {
             setup: Some((setup, place)),
             task: DeviceTask::default(),
@@ -75,14 +76,14 @@ impl<B: OpenBus> NineDof<B> {
     }
 }
 
-impl<B: OpenBus> NineDofDriver for NineDof<B> {
+impl<M: Model, B: OpenBus> NineDofDriver for MotionDriver<M, B> {
     async fn start(&mut self, link: NineDofLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((setup, place)) = self.setup.take() {
             let calibration = load(setup.calibration.clone()).await;
             let settings = setup.settings;
             let sensors = Chips {
                 hardware: Some(Hardware {
-                    board: Board::new(settings.gain(), now()),
+                    board: Board::of(settings.chips(), now()),
                     place,
                     bus: None,
                 }),
@@ -146,22 +147,22 @@ impl<B: OpenBus> NineDofDriver for NineDof<B> {
 }
 
 /// The chips on their bus, with the logic.
-struct Chips<B> {
-    logic: ImuLogic,
+struct Chips<M: Model, B> {
+    logic: ImuLogic<M>,
     /// `None` while a thread has it.
-    hardware: Option<Hardware<B>>,
+    hardware: Option<Hardware<M::Raw, B>>,
     /// The file for calibrations, if any.
     file: Option<PathBuf>,
     is_ending: bool,
 }
 
-struct Hardware<B> {
-    board: Board,
+struct Hardware<D, B> {
+    board: Board<D>,
     place: B,
     bus: Option<Box<dyn Bus>>,
 }
 
-impl<B: OpenBus> Owner for Chips<B> {
+impl<M: Model, B: OpenBus> Owner for Chips<M, B> {
     type Request = ImuRequest;
     type Message = DriverMsg;
     type Link = NineDofLink;
@@ -216,7 +217,7 @@ impl<B: OpenBus> Owner for Chips<B> {
     }
 }
 
-impl<B: OpenBus> Chips<B> {
+impl<M: Model, B: OpenBus> Chips<M, B> {
     async fn open(&mut self) {
         let opened = self.on_a_thread(|hardware| {
             hardware.bus = Some(hardware.place.open()?);
@@ -257,7 +258,7 @@ impl<B: OpenBus> Chips<B> {
     /// Runs a blocking function on the hardware.
     async fn on_a_thread<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut Hardware<B>) -> Result<T, String> + Send + 'static,
+        work: impl FnOnce(&mut Hardware<M::Raw, B>) -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
         let hardware = self.hardware.take().ok_or("a transfer is unfinished")?;
         let (hardware, result) = on_a_thread(hardware, work).await;
@@ -307,7 +308,7 @@ async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
     }
 }
 
-fn tell(logic: &mut ImuLogic, link: &NineDofLink) {
+fn tell<M: Model>(logic: &mut ImuLogic<M>, link: &NineDofLink) {
     while let Some(output) = logic.poll_output() {
         match output {
             Output::Answer(origin, message) => complain(link.answer(&origin, message)),

@@ -29,7 +29,7 @@ struct Magnet {
 }
 
 const HEAD: &str = "\
-# Written by `amber driver ninedof`; remove a section to forget it.
+# Written by `amber driver ninedof` or `amber driver mpu`; remove a section to forget it.
 # Numbers are for x to the right, y ahead, z up.
 
 ";

@@ -6,7 +6,7 @@ use amber_driver::Origin;
 use amber_proto::ninedof::{Finding, ServiceReport};
 
 use super::calibration::{Calibration, MIN_SAMPLES, Samples};
-use super::registers::{Sensor, Sensors};
+use super::sensors::{Sensor, Sensors};
 use super::units::{Axes, Measured};
 
 /// The interval between readings.
@@ -142,11 +142,15 @@ impl Service {
     }
 }
 
-/// The report of a self-test.
-pub(super) fn findings_report(findings: [Result<String, String>; 3]) -> ServiceReport {
+/// The report of a self-test, without the sensors that the board does not have.
+pub(super) fn findings_report(
+    findings: [Result<String, String>; 3],
+    lacking: Sensors,
+) -> ServiceReport {
     let all = Sensor::ALL.into_iter().zip(findings);
     ServiceReport {
         findings: all
+            .filter(|(sensor, _)| !lacking.has(*sensor))
             .map(|(sensor, found)| finding(sensor.name(), found))
             .collect(),
     }

@@ -4,40 +4,70 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use amber_sim::i2c::{Reply, Transfer};
-use amber_sim::ninedof::{Errors, Motion, NineDof as Chips};
+use amber_sim::mpu::Mpu;
+use amber_sim::ninedof::{Errors, Motion, NineDof, Truth};
 
 use super::bus::{Bus, BusError};
 
 /// At rest on level ground, facing north.
-pub(super) const RESTING: Motion = Motion {
+pub(crate) const RESTING: Motion = Motion {
     specific_force_g: [0.0, 0.0, 1.0],
     turn_deg_s: [0.0; 3],
     field_gauss: [0.0, 0.2, -0.45],
     speed_m_s: 0.0,
 };
 
+/// Simulated chips.
+pub(crate) trait Chips: Send {
+    fn transfer(&mut self, now: Duration, transfer: &Transfer, truth: Truth) -> Reply;
+}
+
+impl Chips for NineDof {
+    fn transfer(&mut self, now: Duration, transfer: &Transfer, truth: Truth) -> Reply {
+        NineDof::transfer(self, now, transfer, truth)
+    }
+}
+
+impl Chips for Mpu {
+    fn transfer(&mut self, now: Duration, transfer: &Transfer, truth: Truth) -> Reply {
+        Mpu::transfer(self, now, transfer, truth)
+    }
+}
+
 /// The chips and the faults of the bus; clones share them.
-#[derive(Clone, Debug)]
-pub(super) struct Fake(Arc<Mutex<FakeState>>);
+#[derive(Debug)]
+pub(crate) struct Fake<C = NineDof>(Arc<Mutex<FakeState<C>>>);
 
 #[derive(Debug)]
-pub(super) struct FakeState {
-    pub(super) chips: Chips,
-    pub(super) now: Duration,
-    pub(super) truth: Motion,
+pub(crate) struct FakeState<C> {
+    pub(crate) chips: C,
+    pub(crate) now: Duration,
+    pub(crate) truth: Motion,
     /// Addresses without a chip.
-    pub(super) missing: Vec<u8>,
+    pub(crate) missing: Vec<u8>,
     /// This many transfers get no answer, whatever the address.
-    pub(super) naks: usize,
-    pub(super) broken: Option<String>,
+    pub(crate) naks: usize,
+    pub(crate) broken: Option<String>,
     /// The bytes written so far.
-    pub(super) written: Vec<(u8, Vec<u8>)>,
+    pub(crate) written: Vec<(u8, Vec<u8>)>,
 }
 
 impl Fake {
-    pub(super) fn new(errors: Errors) -> Self {
+    pub(crate) fn new(errors: Errors) -> Self {
+        Self::of(NineDof::new(errors, Duration::ZERO))
+    }
+}
+
+impl<C> Clone for Fake<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> Fake<C> {
+    pub(crate) fn of(chips: C) -> Self {
         Self(Arc::new(Mutex::new(FakeState {
-            chips: Chips::new(errors, Duration::ZERO),
+            chips,
             now: Duration::ZERO,
             truth: RESTING,
             missing: Vec::new(),
@@ -47,16 +77,16 @@ impl Fake {
         })))
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, FakeState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, FakeState<C>> {
         self.0.lock().unwrap()
     }
 
-    pub(super) fn pass(&self, time: Duration) {
+    pub(crate) fn pass(&self, time: Duration) {
         self.state().now += time;
     }
 }
 
-impl Bus for Fake {
+impl<C: Chips> Bus for Fake<C> {
     fn transfer(&mut self, address: u8, written: &[u8], read: &mut [u8]) -> Result<(), BusError> {
         let state = &mut *self.state();
         if let Some(why) = &state.broken {

@@ -2,10 +2,12 @@ use amber_proto::SynNum;
 use amber_proto::ninedof::{AxisData, ServiceReport};
 use amber_sim::ninedof::{Errors, Motion};
 
-use super::super::board::Board;
 use super::super::fake::{Fake, RESTING};
 use super::super::service::ServiceKind;
 use super::*;
+use crate::ninedof::board::Board;
+use crate::ninedof::units::Numbers;
+use crate::ninedof::{ImuLogic, Settings};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio_util::codec::Decoder;
 
 use super::super::fake::{Fake, RESTING};
-use super::super::units::Numbers;
+use crate::ninedof::units::Numbers;
+use crate::ninedof::{NineDof, Settings};
 use crate::testing::check_bytes;
 use std::time::Instant;
 

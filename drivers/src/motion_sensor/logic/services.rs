@@ -6,9 +6,9 @@ use amber_driver::{ClientId, Origin};
 use amber_proto::DeviceMessage;
 use amber_proto::ninedof::{DriverMsg, ServiceReport};
 
-use super::super::registers::Raw;
+use super::super::model::Model;
 use super::super::service::{self, Outcome, Service, ServiceKind};
-use super::super::units::Axes;
+use super::super::units::{Axes, Measured};
 use super::{ImuLogic, Note, Output};
 
 /// How long the gyroscope is observed for the bias measurement at the start.
@@ -25,7 +25,7 @@ pub(super) struct Storing {
     pub(super) is_begun: bool,
 }
 
-impl ImuLogic {
+impl<M: Model> ImuLogic<M> {
     /// A client requests a test or a calibration of the sensors.
     pub fn serve(
         &mut self,
@@ -37,6 +37,10 @@ impl ImuLogic {
         let is_asked_for = |service: &Service| service.origin.is_some();
         if self.storing.is_some() || self.service.as_ref().is_some_and(is_asked_for) {
             let report = service::refusal("a test or calibration is already running");
+            return self.report(&origin, report);
+        }
+        if kind == ServiceKind::Magnet && self.lacking.magnet {
+            let report = service::refusal("this sensor has no magnetometer");
             return self.report(&origin, report);
         }
         if self.service.is_some() {
@@ -71,7 +75,7 @@ impl ImuLogic {
         };
         match (outcome, service.origin) {
             (Outcome::Findings(findings), Some(origin)) => {
-                self.report(&origin, service::findings_report(findings));
+                self.report(&origin, service::findings_report(findings, self.lacking));
             }
             (Outcome::Findings(_), None) => {}
             (Outcome::Measured(kind, Err(why)), Some(origin)) => {
@@ -106,9 +110,9 @@ impl ImuLogic {
     }
 
     /// Starts the bias measurement as soon as the gyroscope works.
-    pub(super) fn watch_for_bias(&mut self, now: Instant, raw: Raw) {
+    pub(super) fn watch_for_bias(&mut self, now: Instant, measured: Measured) {
         let is_time = self.measure_bias_at.is_some_and(|time| time <= now);
-        if is_time && raw.gyro.is_some() && self.service.is_none() {
+        if is_time && measured.gyro_deg_s.is_some() && self.service.is_none() {
             self.measure_bias_at = None;
             if !self.calibration.knows_gyro() {
                 self.service = Some(Service::new(

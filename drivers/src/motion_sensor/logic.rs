@@ -21,9 +21,10 @@ use amber_proto::ninedof::{DataRequest, DriverMsg, SensorData, SubscribeAction};
 use super::attitude::attitude;
 use super::board::Reading;
 use super::calibration::Calibration;
-use super::registers::{Gain, Raw, Sensors};
+use super::model::Model;
+use super::sensors::Sensors;
 use super::service::Service;
-use super::units::{Measured, Numbers, gyro_milli, sensor_data};
+use super::units::{Measured, gyro_milli};
 use crate::outage::{CLIENT_PATIENCE, Outage};
 
 mod note;
@@ -42,25 +43,6 @@ const SETTLING: Duration = Duration::from_millis(10);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The same while a sensor is missing.
 const LOOK_FOR_MISSING_EVERY: Duration = Duration::from_secs(1);
-
-/// Settings of the driver.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// The kind of numbers to send.
-    pub numbers: Numbers,
-    /// Whether to measure the gyroscope bias at the start if it is unknown.
-    pub measures_bias: bool,
-}
-
-impl Settings {
-    /// The sensitivity of the magnetometer.
-    pub fn gain(&self) -> Gain {
-        match self.numbers {
-            Numbers::Right => Gain::Fine,
-            Numbers::Compatible => Gain::Coarse,
-        }
-    }
-}
 
 /// An action for the caller, one at a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,10 +90,10 @@ struct Wanted {
     extended: bool,
 }
 
-/// The driver without its bus.
+/// The driver of a model without its bus.
 #[derive(Debug)]
-pub struct ImuLogic {
-    settings: Settings,
+pub struct ImuLogic<M> {
+    model: M,
     calibration: Calibration,
     began: Instant,
     phase: Phase,
@@ -130,6 +112,8 @@ pub struct ImuLogic {
     outage: Outage,
     /// The problem of the chips, if any.
     board_trouble: Option<String>,
+    /// The sensors that this board does not have.
+    lacking: Sensors,
     has_warned_of_motion: bool,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -150,12 +134,12 @@ struct Asker {
 }
 
 /// Requests.
-impl ImuLogic {
+impl<M: Model> ImuLogic<M> {
     /// Starts without a bus.
-    pub fn new(settings: Settings, calibration: Calibration, now: Instant) -> Self {
-        let measures_bias = settings.measures_bias && !calibration.knows_gyro();
+    pub fn new(model: M, calibration: Calibration, now: Instant) -> Self {
+        let measures_bias = model.measures_bias() && !calibration.knows_gyro();
         Self {
-            settings,
+            model,
             calibration,
             began: now,
             phase: Phase::Absent { until: now },
@@ -171,6 +155,7 @@ impl ImuLogic {
             reads: Sensors::default(),
             outage: Outage::default(),
             board_trouble: None,
+            lacking: Sensors::default(),
             has_warned_of_motion: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -250,7 +235,7 @@ impl ImuLogic {
 }
 
 /// The bus.
-impl ImuLogic {
+impl<M: Model> ImuLogic<M> {
     /// The next action for the caller.
     pub fn poll_action(&mut self, now: Instant) -> Option<ImuAction> {
         self.forget_askers(now);
@@ -307,7 +292,7 @@ impl ImuLogic {
     }
 
     /// The sensors were read; `trouble` is the problem of the chips.
-    pub fn read(&mut self, now: Instant, reading: Reading, trouble: Option<String>) {
+    pub fn read(&mut self, now: Instant, reading: Reading<M::Raw>, trouble: Option<String>) {
         self.counters.readings += 1;
         if let Some(lasted) = self.outage.over(now) {
             self.outputs.push_back(Output::Say(Note::Back(lasted)));
@@ -324,8 +309,8 @@ impl ImuLogic {
             false => next_look.min(self.look_at),
         };
         self.board_trouble = trouble;
-        let gain = self.settings.gain();
-        let measured = Measured::of(reading.raw, gain, &self.calibration);
+        self.lacking = reading.lacking;
+        let measured = self.model.measured(reading.raw, &self.calibration);
         self.answer(now, reading, measured);
         for (origin, wanted) in self.subscribers.take_due(self.reads_at) {
             match self.message(now, wanted, reading.raw, measured) {
@@ -341,10 +326,10 @@ impl ImuLogic {
         }
         let reads_at = self.reads_at;
         if let Some(service) = self.service.as_mut().filter(|one| one.due() <= reads_at) {
-            let uncalibrated = Measured::of(reading.raw, gain, &Calibration::default());
+            let uncalibrated = (self.model).measured(reading.raw, &Calibration::default());
             service.push(now, uncalibrated);
         }
-        self.watch_for_bias(now, reading.raw);
+        self.watch_for_bias(now, measured);
     }
 
     /// The sensors to read now.
@@ -363,7 +348,7 @@ impl ImuLogic {
         }
     }
 
-    fn answer(&mut self, now: Instant, reading: Reading, measured: Measured) {
+    fn answer(&mut self, now: Instant, reading: Reading<M::Raw>, measured: Measured) {
         for asker in std::mem::take(&mut self.askers) {
             if reading.settling.meet(asker.wanted.sensors) {
                 self.askers.push_back(asker);
@@ -382,16 +367,15 @@ impl ImuLogic {
         &self,
         now: Instant,
         wanted: Wanted,
-        raw: Raw,
+        raw: M::Raw,
         measured: Measured,
     ) -> Option<DriverMsg> {
-        let numbers = self.settings.numbers;
-        let mut data = sensor_data(wanted.sensors, numbers, raw, measured);
+        let mut data = self.model.sensor_data(wanted.sensors, raw, measured);
         let is_empty = data == SensorData::default();
         if is_empty && !wanted.sensors.is_empty() {
             return None;
         }
-        if numbers == Numbers::Right {
+        if self.model.has_time() {
             let passed = now.saturating_duration_since(self.began).as_millis();
             // Wraps after 49 days because the field has 32 bits.
             data.timestamp = Some(passed as u32);
@@ -411,7 +395,12 @@ impl ImuLogic {
 
     /// A request for no sensors gets an empty reply, as from the original.
     fn answer_nothing(&mut self, now: Instant, origin: Origin) {
-        let nothing = self.message(now, Wanted::default(), Raw::default(), Measured::default());
+        let nothing = self.message(
+            now,
+            Wanted::default(),
+            M::Raw::default(),
+            Measured::default(),
+        );
         (self.outputs).extend(nothing.map(|message| Output::Answer(origin, message)));
     }
 

@@ -1,0 +1,505 @@
+//! Tests of the chips on a fake bus, with a simulated time, and of the options.
+
+use std::time::{Duration, Instant};
+
+use amber_driver::{ClientId, Origin};
+use amber_proto::SynNum;
+use amber_proto::ninedof::DataRequest;
+use amber_sim::mpu::Model as Product;
+use amber_sim::ninedof::Errors;
+
+use super::*;
+use crate::motion_sensor::board::{Board, Reading};
+use crate::motion_sensor::bus::{Bus, BusError};
+use crate::motion_sensor::fake::{Fake, RESTING};
+use crate::motion_sensor::logic::{ImuAction, ImuLogic, Output};
+use crate::motion_sensor::sensors::Sensors;
+use crate::motion_sensor::service::ServiceKind;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A sensor on a fake bus, and a time for both.
+struct Bench {
+    board: Board<Measured>,
+    bus: Fake<amber_sim::mpu::Mpu>,
+    now: Instant,
+}
+
+impl Bench {
+    fn with(product: Product, settings: &Settings) -> Self {
+        let now = Instant::now();
+        let chips = amber_sim::mpu::Mpu::new(product, Errors::none(), Duration::ZERO);
+        Self {
+            board: Board::of(settings.chips(), now),
+            bus: Fake::of(chips),
+            now,
+        }
+    }
+
+    fn new(product: Product) -> Self {
+        Self::with(product, &Settings::default())
+    }
+
+    /// A sensor that already measures.
+    fn ready(product: Product) -> Self {
+        let mut bench = Self::new(product);
+        bench.read_for(500 * MS);
+        assert_eq!(bench.board.trouble(), None);
+        bench.notes();
+        bench
+    }
+
+    fn read(&mut self) -> Reading<Measured> {
+        self.board
+            .read(self.now, &mut self.bus, Sensors::ALL)
+            .unwrap()
+    }
+
+    /// Reads every 10 ms; returns the last reading.
+    fn read_for(&mut self, time: Duration) -> Reading<Measured> {
+        let end = self.now + time;
+        loop {
+            let reading = self.read();
+            if self.now >= end {
+                return reading;
+            }
+            self.now += 10 * MS;
+            self.bus.pass(10 * MS);
+        }
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        let notes = std::iter::from_fn(|| self.board.poll_note());
+        notes.map(|note| note.to_string()).collect()
+    }
+
+    /// What was written to an address, without the registers that were read.
+    fn written(&self, to: u8) -> Vec<Vec<u8>> {
+        let state = self.bus.state();
+        let written = state.written.iter();
+        let written = written.filter(|(address, bytes)| *address == to && bytes.len() > 1);
+        written.map(|(_, bytes)| bytes.clone()).collect()
+    }
+}
+
+/// Each axis within one digit.
+#[track_caller]
+fn near(found: Option<[f64; 3]>, expected: [f64; 3], digit: f64) {
+    let found = found.unwrap();
+    let is_near = found
+        .iter()
+        .zip(expected)
+        .all(|(a, b)| (a - b).abs() <= digit);
+    assert!(is_near, "{found:?} is not {expected:?}");
+}
+
+#[test]
+fn each_sensor_is_set_up_and_read() {
+    for (product, name, has_compass) in [
+        (Product::Mpu6050, "MPU-6050", false),
+        (Product::Mpu6500, "MPU-6500", false),
+        (Product::Mpu9250, "MPU-9250", true),
+        (Product::Mpu9255, "MPU-9255", true),
+        (Product::Copy, "ICM-20689", false),
+    ] {
+        let mut bench = Bench::new(product);
+        let first = bench.read();
+        assert_eq!(first.raw, Measured::default());
+        assert!(first.settling.accel && first.settling.gyro);
+        bench.bus.state().truth.turn_deg_s = [10.0, -10.0, 100.0];
+        let reading = bench.read_for(400 * MS);
+        assert_eq!(reading.settling, Sensors::default());
+        assert_eq!(reading.lacking.magnet, !has_compass, "{name}");
+        near(reading.raw.accel_mg, [0.0, 0.0, 1000.0], 0.13);
+        near(reading.raw.gyro_deg_s, [10.0, -10.0, 100.0], 0.016);
+        match has_compass {
+            true => near(reading.raw.magnet_mgauss, [0.0, 200.0, -450.0], 1.0),
+            false => assert_eq!(reading.raw.magnet_mgauss, None),
+        }
+        let mut notes = vec![format!("ready: accelerometer and gyroscope {name} at 0x68")];
+        notes.extend(has_compass.then(|| "ready: magnetometer AK8963 at 0x0c".to_owned()));
+        assert_eq!(bench.notes(), notes);
+        assert_eq!(bench.board.trouble(), None);
+    }
+}
+
+#[test]
+fn the_set_up_is_that_of_the_hardware_sheet() {
+    let mut bench = Bench::new(Product::Mpu9250);
+    bench.read_for(400 * MS);
+    let written = bench.written(0x68);
+    assert_eq!(written[..2], [vec![0x6B, 0x80], vec![0x6B, 0x01]]);
+    assert!(written.contains(&vec![0x37, 0x02]) && written.contains(&vec![0x1D, 0x03]));
+    let modes = [0x00, 0x0F, 0x00, 0x16].map(|mode| vec![0x0A, mode]);
+    assert_eq!(bench.written(0x0C), modes);
+    // A second driver with the same settings changes nothing, except to read the adjustment.
+    bench.bus.state().written.clear();
+    bench.board = Board::of(Settings::default().chips(), bench.now);
+    assert!(bench.read_for(200 * MS).raw.magnet_mgauss.is_some());
+    assert_eq!(bench.written(0x68), Vec::<Vec<u8>>::new());
+    assert_eq!(bench.written(0x0C), modes);
+}
+
+#[test]
+fn ranges_and_mount_are_used() {
+    let options = Options {
+        axes: Some("-y,x,z".into()),
+        accel_g: Some(16),
+        gyro_deg_s: Some(2_000),
+        ..Options::default()
+    };
+    let settings = options.setup().unwrap().0.settings;
+    let mut bench = Bench::with(Product::Mpu9250, &settings);
+    bench.bus.state().truth.specific_force_g = [1.0, 12.0, 3.0];
+    bench.bus.state().truth.turn_deg_s = [100.0, 1_500.0, 0.0];
+    let reading = bench.read_for(400 * MS).raw;
+    near(reading.accel_mg, [-12_000.0, 1_000.0, 3_000.0], 0.5);
+    near(reading.gyro_deg_s, [-1_500.0, 100.0, 0.0], 0.1);
+    near(reading.magnet_mgauss, [-200.0, 0.0, -450.0], 1.0);
+}
+
+#[test]
+fn the_heading_rises_as_the_robot_turns_to_the_right() {
+    use crate::motion_sensor::attitude::attitude;
+
+    let mut bench = Bench::ready(Product::Mpu9250);
+    for heading_deg in [0.0_f64, 45.0, 90.0, 200.0, 330.0] {
+        let (sin, cos) = heading_deg.to_radians().sin_cos();
+        bench.bus.state().truth.field_gauss = [-0.2 * sin, 0.2 * cos, -0.45];
+        let reading = bench.read_for(30 * MS).raw;
+        let attitude = attitude(reading, &Calibration::default()).unwrap();
+        let off = f64::from(attitude.heading_deg()) - heading_deg;
+        let off = (off + 180.0).rem_euclid(360.0) - 180.0;
+        assert!(off.abs() < 0.5, "{heading_deg}: {attitude:?}");
+    }
+}
+
+#[test]
+fn a_sensor_that_was_reset_or_put_to_sleep_is_set_up_again_and_logged() {
+    let restart = |bench: &mut Bench| {
+        let mut state = bench.bus.state();
+        let now = state.now;
+        state.chips.restart(now);
+    };
+    let write = |register, value| {
+        move |bench: &mut Bench| {
+            let written = bench.bus.transfer(0x68, &[register, value], &mut []);
+            written.unwrap();
+        }
+    };
+    type Fault<'a> = &'a dyn Fn(&mut Bench);
+    let faults: [(Fault<'_>, &str); 5] = [
+        (&restart, "it has lost its settings: "),
+        (&write(0x6B, 0x80), "it has lost its settings: "),
+        (
+            &write(0x6B, 0x41),
+            "another program has changed register 0x6b",
+        ),
+        (
+            &write(0x1B, 0x18),
+            "another program has changed register 0x1b",
+        ),
+        (
+            &write(0x37, 0x22),
+            "another program has changed register 0x37",
+        ),
+    ];
+    for product in [Product::Mpu6050, Product::Mpu9250] {
+        for (fault, text) in faults {
+            let mut bench = Bench::ready(product);
+            bench.bus.state().truth.turn_deg_s = [0.0, 0.0, 90.0];
+            bench.read_for(50 * MS);
+            fault(&mut bench);
+            // At no time is there another value.
+            for _ in 0..40 {
+                let reading = bench.read_for(10 * MS).raw;
+                if reading.gyro_deg_s.is_some() {
+                    near(reading.gyro_deg_s, [0.0, 0.0, 90.0], 0.016);
+                    near(reading.accel_mg, [0.0, 0.0, 1000.0], 0.13);
+                }
+            }
+            assert!(bench.read().raw.gyro_deg_s.is_some(), "{text}");
+            assert_eq!(
+                bench.read().raw.magnet_mgauss.is_some(),
+                product == Product::Mpu9250
+            );
+            let notes = bench.notes();
+            assert_eq!(notes.len(), 1, "{notes:?}");
+            let start = format!("accelerometer and gyroscope: {text}");
+            assert!(notes[0].starts_with(&start), "{notes:?}");
+            bench.read_for(3_000 * MS);
+            assert_eq!(bench.board.trouble(), None);
+        }
+    }
+}
+
+#[test]
+fn a_missing_sensor_is_one_problem_that_says_what_to_check() {
+    let mut bench = Bench::ready(Product::Mpu9250);
+    bench.bus.state().missing = vec![0x68, 0x0C];
+    assert_eq!(bench.read_for(5_000 * MS).raw, Measured::default());
+    let trouble = "accelerometer and gyroscope: no answer at 0x68 and 0x69: check its power, the \
+                   wires SDA and SCL, and --bus";
+    assert_eq!(bench.board.trouble().as_deref(), Some(trouble));
+    assert_eq!(bench.notes().len(), 2);
+    let now = bench.bus.state().now;
+    bench.bus.state().chips.restart(now);
+    bench.bus.state().missing.clear();
+    let reading = bench.read_for(5_000 * MS).raw;
+    assert!(reading.accel_mg.is_some() && reading.magnet_mgauss.is_some());
+    let notes = bench.notes();
+    assert!(
+        notes.len() == 1 && notes[0].contains("works again after "),
+        "{notes:?}"
+    );
+    assert_eq!(bench.board.trouble(), None);
+}
+
+#[test]
+fn a_missing_magnetometer_is_a_problem_only_of_sensors_that_have_one() {
+    let mut bench = Bench::ready(Product::Mpu9255);
+    bench.bus.state().missing = vec![0x0C];
+    let reading = bench.read_for(1_000 * MS);
+    assert!(reading.raw.accel_mg.is_some() && reading.raw.magnet_mgauss.is_none());
+    assert!(!reading.lacking.magnet);
+    let trouble = bench.board.trouble().unwrap();
+    let start = "magnetometer: no answer at 0x0c, although an MPU-9255 has it: ";
+    assert!(trouble.starts_with(start), "{trouble}");
+    bench.bus.state().missing.clear();
+    assert!(bench.read_for(5_000 * MS).raw.magnet_mgauss.is_some());
+    assert_eq!(bench.board.trouble(), None);
+}
+
+#[test]
+fn a_field_beyond_the_range_is_not_a_reading() {
+    let mut bench = Bench::ready(Product::Mpu9250);
+    bench.bus.state().truth.field_gauss = [0.0, 50.0, 0.0];
+    assert_eq!(bench.read_for(100 * MS).raw.magnet_mgauss, None);
+    assert_eq!(
+        bench.notes(),
+        ["magnetometer: the magnetic field is out of range; retrying"]
+    );
+    bench.bus.state().truth = RESTING;
+    assert!(bench.read_for(100 * MS).raw.magnet_mgauss.is_some());
+}
+
+#[test]
+fn a_copy_that_measures_nothing_is_not_a_sensor() {
+    let mut bench = Bench::new(Product::Copy);
+    bench.bus.state().truth.specific_force_g = [0.0; 3];
+    for _ in 0..300 {
+        assert_eq!(bench.read_for(10 * MS).raw, Measured::default());
+    }
+    let trouble = "accelerometer and gyroscope: does not start measuring";
+    assert_eq!(bench.board.trouble().as_deref(), Some(trouble));
+}
+
+/// Another program that reads the sensor clears its bit for new samples.
+#[test]
+fn two_programs_can_read_the_sensor() {
+    let mut bench = Bench::ready(Product::Mpu9250);
+    for step in 0..100 {
+        // Real values always change.
+        let noise = f64::from(step % 2) * 0.01;
+        bench.bus.state().truth.specific_force_g = [0.0, noise, 1.0];
+        bench.bus.state().truth.field_gauss = [0.0, 0.2 + noise, -0.45];
+        bench.now += 10 * MS;
+        bench.bus.pass(10 * MS);
+        let mut byte = [0];
+        bench.bus.transfer(0x68, &[0x3A], &mut byte).unwrap();
+        bench.bus.transfer(0x0C, &[0x09], &mut byte).unwrap();
+        let reading = bench.read().raw;
+        assert!(
+            reading.accel_mg.is_some() && reading.magnet_mgauss.is_some(),
+            "{step}"
+        );
+    }
+    assert_eq!(bench.notes(), Vec::<String>::new());
+}
+
+/// What the driver answers in this time, with a reading every 5 ms at most.
+fn answers(
+    bench: &mut Bench,
+    logic: &mut ImuLogic<Settings>,
+    time: Duration,
+) -> Vec<amber_proto::ninedof::DriverMsg> {
+    let end = bench.now + time;
+    let mut answers = Vec::new();
+    while bench.now < end {
+        while let Some(action) = logic.poll_action(bench.now) {
+            match action {
+                ImuAction::Open => logic.opened(bench.now),
+                ImuAction::Read(wanted) => {
+                    let reading = bench.board.read(bench.now, &mut bench.bus, wanted);
+                    logic.read(bench.now, reading.unwrap(), bench.board.trouble());
+                }
+                ImuAction::Close | ImuAction::Store(_) => panic!("{action:?}"),
+            }
+        }
+        while let Some(output) = logic.poll_output() {
+            if let Output::Answer(_, message) = output {
+                answers.push(message);
+            }
+        }
+        bench.now += 5 * MS;
+        bench.bus.pass(5 * MS);
+    }
+    answers
+}
+
+#[test]
+fn what_a_sensor_lacks_is_missing_and_not_a_fault() {
+    for (product, has_compass) in [(Product::Mpu6050, false), (Product::Mpu9250, true)] {
+        let mut bench = Bench::new(product);
+        let settings = Settings::default();
+        let mut logic = ImuLogic::new(settings, Calibration::default(), bench.now);
+        let origin = Origin {
+            clients: vec![ClientId(7)],
+            syn: Some(SynNum(1)),
+            ..Origin::default()
+        };
+        let all = DataRequest {
+            accel: Some(true),
+            gyro: Some(true),
+            magnet: Some(true),
+            extended: Some(true),
+        };
+        logic.ask(bench.now, origin.clone(), all);
+        let [message] = &answers(&mut bench, &mut logic, 500 * MS)[..] else {
+            panic!("no answer")
+        };
+        let data = message.sensor_data.unwrap();
+        assert!(data.accel.is_some() && data.gyro.is_some() && data.gyro_milli.is_some());
+        let parts = [data.magnet.is_some(), data.attitude.is_some()];
+        assert_eq!(parts, [has_compass; 2]);
+        assert_eq!(logic.trouble(), None);
+
+        let now = bench.now;
+        logic.serve(now, origin.clone(), ServiceKind::SelfTest, None);
+        let tested = answers(&mut bench, &mut logic, 1_500 * MS);
+        let findings = &tested[0].service_report.as_ref().unwrap().findings;
+        assert!(findings.iter().all(|one| one.good()), "{findings:?}");
+        assert_eq!(findings.len(), if has_compass { 3 } else { 2 });
+
+        let now = bench.now;
+        logic.serve(now, origin, ServiceKind::Magnet, None);
+        let refused = answers(&mut bench, &mut logic, 100 * MS);
+        assert_eq!(refused.is_empty(), has_compass);
+        for message in refused {
+            let text = message.service_report.unwrap().findings[0]
+                .text()
+                .to_owned();
+            assert_eq!(text, "this sensor has no magnetometer");
+        }
+    }
+}
+
+/// Answers all registers of a chip with the same byte.
+struct Stranger(u8);
+
+impl Bus for Stranger {
+    fn transfer(&mut self, _: u8, _: &[u8], read: &mut [u8]) -> Result<(), BusError> {
+        read.fill(self.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn other_chips_and_garbage_are_not_sensors() {
+    for address in [None, Some(0x69)] {
+        let settings = Settings {
+            address,
+            ..Settings::default()
+        };
+        for byte in 0..=255 {
+            let start = Instant::now();
+            let mut board = Board::of(settings.chips(), start);
+            for time in 0..300 {
+                let now = start + time * 10 * MS;
+                let reading = board.read(now, &mut Stranger(byte), Sensors::ALL);
+                assert_eq!(reading.unwrap().raw, Measured::default(), "{byte:#x}");
+            }
+            let notes = std::iter::from_fn(|| board.poll_note());
+            assert_eq!(notes.count(), 1, "{byte:#x}");
+        }
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_a_raspberry_pi() {
+    let (setup, location) = Options::default().setup().unwrap();
+    assert_eq!(location.to_string(), "/dev/i2c-1");
+    let expected = Settings {
+        measures_bias: true,
+        ..Settings::default()
+    };
+    assert_eq!(setup.settings, expected);
+    assert_eq!(setup.calibration, None);
+}
+
+#[test]
+fn the_command_line_wins_over_the_file_and_wrong_values_are_refused() {
+    let text = "bus = \"sim:/tmp/x\"\naddress = \"0x68\"\naccel_g = 8\nmeasure_bias = false\n";
+    let file: Options = toml::from_str(text).unwrap();
+    let flags = Options {
+        address: Some("69".into()),
+        ..Options::default()
+    };
+    let (setup, location) = flags.or(file).setup().unwrap();
+    assert_eq!(location, BusLocation::Simulated("/tmp/x".into()));
+    assert_eq!(setup.settings.address, Some(0x69));
+    assert_eq!(
+        setup.settings.scale,
+        Scale::default().with_accel_g(8).unwrap()
+    );
+    assert!(!setup.settings.measures_bias);
+    for (text, error) in [
+        ("bus = \"\"", "bus: the path is missing"),
+        (
+            "address = \"0x6b\"",
+            "address: \"0x6b\" is neither 0x68 nor 0x69",
+        ),
+        (
+            "axes = \"x,y,-z\"",
+            "axes: no board can be mounted as \"x,y,-z\"",
+        ),
+        ("accel_g = 3", "accel_g: 3 is none of 2, 4, 8, 16"),
+        (
+            "gyro_deg_s = 0",
+            "gyro_deg_s: 0 is none of 250, 500, 1000, 2000",
+        ),
+        ("low_pass_hz = 260", "low_pass_hz: 260 is none of 184, "),
+    ] {
+        let options: Options = toml::from_str(text).unwrap();
+        let said = options.setup().unwrap_err().to_string();
+        assert!(said.starts_with(error), "{said}");
+    }
+}
+
+#[test]
+fn a_bus_that_cannot_be_opened_says_what_to_do() {
+    let system = BusLocation::System("/dev/i2c-1".into());
+    let simulated = BusLocation::Simulated("/tmp/x".into());
+    for (kind, location, expected) in [
+        (
+            io::ErrorKind::NotFound,
+            &system,
+            "/dev/i2c-1 does not exist: is I2C enabled?",
+        ),
+        (
+            io::ErrorKind::NotFound,
+            &simulated,
+            "sim:/tmp/x does not exist",
+        ),
+        (
+            io::ErrorKind::PermissionDenied,
+            &system,
+            "no permission to open /dev/i2c-1; ",
+        ),
+    ] {
+        let text = unopened(&kind.into(), location);
+        assert!(text.starts_with(expected), "{text}");
+    }
+    let denied = unopened(&io::ErrorKind::PermissionDenied.into(), &system);
+    assert!(denied.contains("usermod -aG i2c"), "{denied}");
+}
