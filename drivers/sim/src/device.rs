@@ -205,12 +205,16 @@ mod tests {
             ldrobot: crate::ldrobot::Options {
                 model: Some(crate::ldrobot::Model::Ld19),
             },
+            rplidar: crate::rplidar::Options {
+                model: Some(crate::rplidar::Model::A1),
+            },
             ..Devices::default()
         };
         assert_eq!(made(all), Device::all().collect::<Vec<_>>());
         let usual = made(Devices::default());
         assert!(Device::built_in().all(|device| usual.contains(&device)));
-        assert!(!usual.contains(&crate::ldrobot::DEVICE));
+        let extra = [crate::ldrobot::DEVICE, crate::rplidar::DEVICE];
+        assert!(extra.iter().all(|device| !usual.contains(device)));
     }
 
     #[test]

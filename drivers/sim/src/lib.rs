@@ -16,7 +16,8 @@
 //! ```
 //!
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
-//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT.
+//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT
+//! or Slamtec.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -48,6 +49,7 @@ mod ptys;
 mod reset_line;
 pub mod roboclaw;
 pub mod robot;
+pub mod rplidar;
 pub mod simulator;
 pub mod stargazer;
 pub mod tcp;
@@ -61,6 +63,7 @@ device::devices! {
     roboclaw: roboclaw::Options,
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
+    rplidar: rplidar::Options,
     ninedof: ninedof::Options,
     stargazer: stargazer::Options,
     maestro: maestro::Config,
