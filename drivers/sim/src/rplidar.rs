@@ -37,7 +37,7 @@ const TEXT: &[u8] = b"RP LIDAR System.\r\nFirmware Ver 1.29 - rtm, HW Ver 7\r\nM
 const MEMORY: Duration = Duration::from_millis(500);
 /// The direction of a triangulated point is refined until it is exact, but at edges only so often.
 const EXACT_DEG: f64 = 0.01;
-const ROUNDS: usize = 3;
+const ROUNDS: u32 = 4;
 const USUAL_PWM: u16 = 660;
 const USUAL_RPM: u16 = 600;
 /// What it says after it was blocked: an error, and its code.
@@ -314,16 +314,18 @@ impl Rplidar {
     ) -> Sample {
         let mut seen_m = at(head_deg - self.behind_deg);
         if self.model.looks_sideways() {
-            for _ in 0..ROUNDS {
+            for round in 1.. {
                 let Some(mm) = seen_m.map(|seen_m| seen_m * 1_000.0) else {
                     break;
                 };
-                let before_deg = self.behind_deg;
-                self.behind_deg = format.behind_deg(behind_deg(mm));
-                if (self.behind_deg - before_deg).abs() < EXACT_DEG {
+                let wanted_deg = format.behind_deg(behind_deg(mm));
+                if (wanted_deg - self.behind_deg).abs() < EXACT_DEG {
                     break;
                 }
-                seen_m = at(head_deg - self.behind_deg);
+                // At an edge, it sees neither what is near nor what is behind it.
+                self.behind_deg = wanted_deg;
+                let is_enough = round > ROUNDS;
+                seen_m = at(head_deg - wanted_deg).filter(|_| !is_enough);
             }
         }
         let error_mm = (gaussian(random) * SIGMA_MM).clamp(-MAX_ERROR_MM, MAX_ERROR_MM);
