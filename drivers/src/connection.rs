@@ -195,6 +195,14 @@ impl Serial {
     }
 }
 
+/// Opens a serial port at whose other end the line DTR is a switch, which is on while it is not set.
+pub(crate) fn open_without_dtr(path: &Path, baud: u32) -> io::Result<Box<dyn Connection>> {
+    let serial = Serial::open(path, baud)?;
+    // A pseudo-terminal and some adapters have no such line.
+    let _ = serial.port.set_dtr(false);
+    Ok(Box::new(serial))
+}
+
 #[cfg(unix)]
 type Lock = nix::fcntl::Flock<std::fs::File>;
 #[cfg(not(unix))]

@@ -56,6 +56,7 @@ pub mod roboclaw;
 pub mod robot;
 mod robot_file;
 pub mod robot_options;
+pub mod rplidar;
 pub mod scanner;
 pub mod stargazer;
 mod stream;
@@ -122,6 +123,8 @@ built_in! {
     Roboclaw: roboclaw + fuzz,
     /// The shape of the robot, from `robot.toml` (device type 11)
     Robot: robot,
+    /// RPLIDAR laser scanner, such as A1 (device type 4)
+    Rplidar: rplidar + fuzz,
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer: stargazer + fuzz,
 }

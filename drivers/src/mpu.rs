@@ -117,10 +117,15 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file: Self = read(self.config.as_deref())?;
-        let (setup, location) = self.or(file).setup()?;
+        let (setup, location) = self.complete()?.setup()?;
         let place = move || (location.try_open()).map_err(|error| unopened(&error, &location));
         Ok(ninedof::driver(Mpu::new(setup, place)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

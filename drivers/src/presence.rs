@@ -6,7 +6,7 @@
 
 use crate::BuiltIn;
 use crate::connection::{Connection, Endpoint};
-use crate::ninedof::bus::BusLocation;
+use crate::motion_sensor::bus::BusLocation;
 use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
@@ -90,8 +90,14 @@ impl BuiltIn {
             }
             Self::Ninedof(options) => {
                 let setup = options.complete().and_then(|it| it.setup());
-                let answer = setup.map_err(wrong).and_then(|(_, bus)| on_bus(&bus));
-                (Kind::Ninedof, answer)
+                (
+                    Kind::Ninedof,
+                    on_bus(Kind::Ninedof, setup.map(|(_, bus)| bus)),
+                )
+            }
+            Self::Mpu(options) => {
+                let setup = options.complete().and_then(|it| it.setup());
+                (Kind::Mpu, on_bus(Kind::Mpu, setup.map(|(_, bus)| bus)))
             }
             _ => return None,
         };
@@ -107,8 +113,8 @@ fn on_line<F: Future<Output = Result<Identity, NoAnswer>>>(
     open(endpoint.map_err(wrong)?, ask).map(Into::into)
 }
 
-fn on_bus(bus: &BusLocation) -> Result<Presence, NoAnswer> {
-    probe::i2c(bus).map(Into::into)
+fn on_bus(kind: Kind, bus: Result<BusLocation, OptionsError>) -> Result<Presence, NoAnswer> {
+    probe::i2c(kind, &bus.map_err(wrong)?).map(Into::into)
 }
 
 fn wrong(error: OptionsError) -> NoAnswer {

@@ -23,21 +23,27 @@ const WITHIN_DEG: f64 = 0.6;
 
 /// A simulated robot with one more laser scanner. It ends with this.
 struct Robot {
+    /// The driver of the scanner, which is also the name of its port.
+    driver: &'static str,
     folder: TempDir,
     process: Child,
 }
 
 impl Robot {
-    fn with(model: &str) -> Self {
+    fn with(driver: &'static str, model: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (x, y, heading) = PLACE;
         let mut command = Command::new(AMBER);
-        command.args(["sim", "--until-eof", "--ldrobot", model, "--start"]);
-        command.arg(format!("{x},{y},{heading}"));
+        command.args(["sim", "--until-eof", &format!("--{driver}"), model]);
+        command.args(["--start", &format!("{x},{y},{heading}")]);
         command.arg("--dir").arg(folder.path().join("sim"));
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let process = command.spawn().unwrap();
-        let robot = Self { folder, process };
+        let robot = Self {
+            driver,
+            folder,
+            process,
+        };
         wait_for("the simulated scanner", || {
             Path::new(&robot.port()).exists().then_some(())
         });
@@ -45,18 +51,28 @@ impl Robot {
     }
 
     fn port(&self) -> String {
-        let port = self.folder.path().join("sim/ldrobot");
+        let port = self.folder.path().join("sim").join(self.driver);
         port.to_str().unwrap().to_owned()
     }
 
-    fn driver(&self, model: &str) -> String {
-        let port = self.port();
-        format!("hokuyo:0=amber driver ldrobot --model {model} --port {port}")
+    fn driver(&self, options: &str) -> String {
+        let (driver, port) = (self.driver, self.port());
+        format!("hokuyo:0=amber driver {driver} --port {port} {options}")
     }
 
-    fn fault(&self, words: &[&str]) {
+    /// Breaks the scanner.
+    fn fault(&self, fault: &str) {
+        self.command(&["fault", fault, self.driver]);
+    }
+
+    /// Ends all faults.
+    fn mend(&self) {
+        self.command(&["fault", "clear"]);
+    }
+
+    fn command(&self, words: &[&str]) {
         let mut command = Command::new(AMBER);
-        command.args(["sim", "fault"]).args(words);
+        command.arg("sim").args(words);
         command.env("AMBER_SIM_DIR", self.folder.path().join("sim"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -119,14 +135,37 @@ fn check_walls(scan: &Scan, min_mm: i32, max_m: f64) -> usize {
     points.len()
 }
 
+/// Unplugs the scanner, then silences it. The driver says so, and works again afterwards.
+#[track_caller]
+fn check_outages(robot: &Robot, mediator: &Mediator, peer: &Peer) {
+    for (fault, problem) in [
+        ("unplug", " does not exist"),
+        ("stall", "the scanner sends nothing: check "),
+    ] {
+        robot.fault(fault);
+        let is_told = || {
+            troubles(mediator)
+                .into_iter()
+                .find(|it| it.text.contains(problem))
+        };
+        wait_for(problem, is_told);
+        assert_eq!(peer.scan(), None, "never an old scan");
+        robot.mend();
+        wait_for("the end of the trouble", || {
+            troubles(mediator).is_empty().then_some(())
+        });
+    }
+    assert_eq!(mediator.describe("hokuyo:0").restarts(), 0);
+}
+
 fn troubles(mediator: &Mediator) -> Vec<Trouble> {
     mediator.describe("hokuyo:0").troubles
 }
 
 #[test]
 fn an_ld19_shows_the_walls_although_bytes_are_damaged_and_plugs_pulled() {
-    let robot = Robot::with("ld19");
-    let mediator = Mediator::start(&[&robot.driver("ld19")]);
+    let robot = Robot::with("ldrobot", "ld19");
+    let mediator = Mediator::start(&[&robot.driver("--model ld19")]);
     mediator.wait_for_line("INFO ready: LD19, 400 points");
     let peer = Peer::of(&mediator);
     for _ in 0..3 {
@@ -139,40 +178,23 @@ fn an_ld19_shows_the_walls_although_bytes_are_damaged_and_plugs_pulled() {
     assert_eq!((scanner.model(), scanner.turns_right()), ("LD19", true));
 
     // A quarter of all packets has a wrong bit: they are left out.
-    robot.fault(&["corrupt", "ldrobot"]);
+    robot.fault("corrupt");
     for _ in 0..5 {
         let scan = peer.next_scan();
         assert_eq!(scan.points().len(), 400);
         let measured = check_walls(&scan, 100, 12.0);
         assert!(measured > 200, "{measured}");
     }
-    robot.fault(&["clear"]);
+    robot.mend();
 
-    for (fault, problem) in [
-        ("unplug", " does not exist"),
-        ("stall", "the scanner sends nothing: check "),
-    ] {
-        robot.fault(&[fault, "ldrobot"]);
-        let is_told = || {
-            troubles(&mediator)
-                .into_iter()
-                .find(|it| it.text.contains(problem))
-        };
-        wait_for(problem, is_told);
-        assert_eq!(peer.scan(), None, "never an old scan");
-        robot.fault(&["clear"]);
-        wait_for("the end of the trouble", || {
-            troubles(&mediator).is_empty().then_some(())
-        });
-        assert!(check_walls(&peer.next_scan(), 100, 12.0) > 380);
-    }
-    assert_eq!(mediator.describe("hokuyo:0").restarts(), 0);
+    check_outages(&robot, &mediator, &peer);
+    assert!(check_walls(&peer.next_scan(), 100, 12.0) > 380);
 }
 
 #[test]
 fn the_sideways_view_of_an_ld14p_is_corrected() {
-    let robot = Robot::with("ld14p");
-    let mediator = Mediator::start(&[&robot.driver("ld14p")]);
+    let robot = Robot::with("ldrobot", "ld14p");
+    let mediator = Mediator::start(&[&robot.driver("--model ld14p")]);
     mediator.wait_for_line("INFO ready: LD14P, 340 points");
     let peer = Peer::of(&mediator);
     let measured = check_walls(&peer.next_scan(), 100, 8.0);
@@ -180,17 +202,69 @@ fn the_sideways_view_of_an_ld14p_is_corrected() {
 }
 
 #[test]
-fn the_driver_follows_the_protocol_with_and_without_its_scanner() {
-    let robot = Robot::with("ld06");
-    for (port, notes) in [(robot.port(), 0), ("/nowhere/port".to_owned(), 1)] {
-        let mut check = Command::new(AMBER);
-        check.args(["check", "--json", "--as", "hokuyo", "--timeout", "10", "--"]);
-        check.args([
-            "amber", "driver", "ldrobot", "--model", "ld06", "--port", &port,
-        ]);
-        let output = check.output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], notes, "{report}");
+fn an_a1_shows_the_walls_although_bytes_are_damaged_and_plugs_pulled() {
+    let robot = Robot::with("rplidar", "a1");
+    // The driver finds the model, its speed and its modes.
+    let mediator = Mediator::start(&[&robot.driver("--mode typical")]);
+    mediator.wait_for_line("INFO ready: RPLIDAR A1M8, firmware 1.29, Sensitivity, 1010 points");
+    let peer = Peer::of(&mediator);
+    for _ in 0..3 {
+        let scan = peer.next_scan();
+        assert_eq!(scan.points().len(), 1_010);
+        let measured = check_walls(&scan, 150, 12.0);
+        assert!(measured > 940, "{measured}");
+    }
+    let scanner = peer.runtime.block_on(peer.laser.scanner()).unwrap();
+    assert_eq!(scanner.model(), "RPLIDAR A1M8");
+    assert_eq!(scanner.serial_number(), "92D8ED93C0EA98C9A5E698F207064669");
+
+    // A quarter of all capsules has a wrong bit: they and their neighbours are left out.
+    robot.fault("corrupt");
+    let measured = check_walls(&peer.next_scan(), 150, 12.0);
+    assert!(measured > 400, "{measured}");
+    robot.mend();
+    wait_for("a whole scan", || {
+        let measured = check_walls(&peer.scan()?, 150, 12.0);
+        (measured > 940).then_some(())
+    });
+
+    check_outages(&robot, &mediator, &peer);
+    assert!(check_walls(&peer.next_scan(), 150, 12.0) > 900);
+}
+
+#[test]
+fn each_format_of_an_rplidar_shows_the_walls() {
+    for (model, options, ready, points) in [
+        (
+            "a1",
+            "--mode standard",
+            "A1M8, firmware 1.29, Standard",
+            250,
+        ),
+        ("a2", "--mode express", "A2M8, firmware 1.29, Express", 350),
+        ("c1", "--model c1", "C1M1, firmware 1.01, DenseBoost", 450),
+    ] {
+        let robot = Robot::with("rplidar", model);
+        let mediator = Mediator::start(&[&robot.driver(options)]);
+        mediator.wait_for_line(&format!("INFO ready: RPLIDAR {ready}, {points} points"));
+        let peer = Peer::of(&mediator);
+        let measured = check_walls(&peer.next_scan(), 50, 12.0);
+        assert!(measured * 100 > points * 90, "{model}: {measured}");
+    }
+}
+
+#[test]
+fn the_drivers_follow_the_protocol_with_and_without_their_scanners() {
+    for (driver, model) in [("ldrobot", "ld06"), ("rplidar", "c1")] {
+        let robot = Robot::with(driver, model);
+        for (port, notes) in [(robot.port(), 0), ("/nowhere/port".to_owned(), 1)] {
+            let mut check = Command::new(AMBER);
+            check.args(["check", "--json", "--as", "hokuyo", "--timeout", "10", "--"]);
+            check.args(["amber", "driver", driver, "--model", model, "--port", &port]);
+            let output = check.output().unwrap();
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(output.status.success(), "{report}");
+            assert_eq!(report["notes"], notes, "{report}");
+        }
     }
 }

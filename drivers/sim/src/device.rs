@@ -208,6 +208,9 @@ mod tests {
             ldrobot: crate::ldrobot::Options {
                 model: Some(crate::ldrobot::Model::Ld19),
             },
+            rplidar: crate::rplidar::Options {
+                model: Some(crate::rplidar::Model::A1),
+            },
             mpu: crate::mpu::Options {
                 model: Some(crate::mpu::Model::Mpu9250),
             },
@@ -219,6 +222,7 @@ mod tests {
         for extra in [
             crate::diffdrive::DEVICE,
             crate::ldrobot::DEVICE,
+            crate::rplidar::DEVICE,
             crate::mpu::DEVICE,
         ] {
             assert!(!usual.contains(&extra));

@@ -16,8 +16,9 @@
 //! ```
 //!
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
-//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT, a
-//! motion sensor MPU, and an Arduino (`diffdrive`) that drives its wheels instead of the RoboClaws.
+//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT or
+//! Slamtec, a motion sensor MPU, and an Arduino (`diffdrive`) that drives its wheels instead of the
+//! RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -51,6 +52,7 @@ mod ptys;
 mod reset_line;
 pub mod roboclaw;
 pub mod robot;
+pub mod rplidar;
 pub mod simulator;
 pub mod stargazer;
 pub mod tcp;
@@ -65,6 +67,7 @@ device::devices! {
     diffdrive: diffdrive::Options,
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
+    rplidar: rplidar::Options,
     ninedof: ninedof::Options,
     mpu: mpu::Options,
     stargazer: stargazer::Options,

@@ -1,9 +1,9 @@
 //! Tests of third-party libraries against the simulated devices.
 //!
 //! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
-//! pyserial==3.5`, and the packages that `.ci/run` installs with `--no-deps`, because packages for
-//! chips depend on packages for boards. A test whose package is missing prints a line that starts
-//! with `SKIP`.
+//! pyrplidar==0.1.2 pyserial==3.5`, and the packages that `.ci/run` installs with `--no-deps`, because
+//! packages for chips depend on packages for boards. A test whose package is missing prints a line
+//! that starts with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
-use amber_sim::{Devices, diffdrive, ldrobot, mpu, ninedof, roboclaw};
+use amber_sim::{Devices, diffdrive, ldrobot, mpu, ninedof, roboclaw, rplidar};
 use tokio::sync::oneshot;
 
 #[test]
@@ -72,16 +72,7 @@ fn lds2d_reads_the_scanners_of_ldrobot() {
             ..Devices::default()
         };
         check("lds2d, serial", "foreign_lds2d.py", twins, |devices| {
-            let map = Map::flat();
-            let walls = map.faces();
-            let start = find_start(&walls, &map.robots).expect("the map has a start");
-            let mut arguments = vec![of(devices, ldrobot::DEVICE), name.to_owned()];
-            arguments.push(format!("{},{},{}", start.at.x, start.at.y, start.heading));
-            arguments.extend(walls.iter().map(|wall| {
-                let (from, to) = (wall.from, wall.to);
-                format!("{},{},{},{}", from.x, from.y, to.x, to.y)
-            }));
-            arguments
+            among_walls(of(devices, ldrobot::DEVICE), name)
         });
     }
 }
@@ -102,6 +93,22 @@ fn pyserial_talks_to_the_arduinos() {
             vec![of(devices, diffdrive::DEVICE), name.to_owned()]
         });
     }
+}
+
+#[test]
+fn pyrplidar_and_lds2d_read_an_rplidar() {
+    let twins = Devices {
+        rplidar: rplidar::Options {
+            model: Some(rplidar::Model::A1),
+        },
+        ..Devices::default()
+    };
+    check(
+        "lds2d, pyrplidar, serial",
+        "foreign_rplidar.py",
+        twins,
+        |devices| among_walls(of(devices, rplidar::DEVICE), "a1"),
+    );
 }
 
 #[test]
@@ -141,6 +148,22 @@ fn with_firmware(firmware: Firmware) -> Devices {
         roboclaw: roboclaw::Options { firmware },
         ..Devices::default()
     }
+}
+
+/// The arguments of a script that compares a scanner with the walls.
+fn among_walls(port: String, model: &str) -> Vec<String> {
+    let map = Map::flat();
+    let walls = map.faces();
+    let start = find_start(&walls, &map.robots).expect("the map has a start");
+    let pose = format!("{},{},{}", start.at.x, start.at.y, start.heading);
+    let walls = walls.iter().map(|wall| {
+        let (from, to) = (wall.from, wall.to);
+        format!("{},{},{},{}", from.x, from.y, to.x, to.y)
+    });
+    [port, model.to_owned(), pose]
+        .into_iter()
+        .chain(walls)
+        .collect()
 }
 
 /// Runs a script that imports a package, against its own simulation.
