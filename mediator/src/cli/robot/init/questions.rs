@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::ops::RangeInclusive;
 use std::path::absolute;
 
-use amber_drivers::probe::{Kind, PROBES};
+use amber_drivers::probe::PROBES;
 use amber_terminal::{Failure, note};
 
 use super::files::Robot;
@@ -216,6 +216,8 @@ fn serial_devices() -> String {
 
 #[cfg(test)]
 mod tests {
+    use amber_drivers::probe::Kind;
+
     use super::*;
 
     fn questions(answers: &str) -> Questions<&[u8]> {
