@@ -44,7 +44,12 @@ const USB: [(&str, [&str; 2], &str, &str); 5] = [
         "CP2102 USB to UART",
         "stargazer",
     ),
-    ("ttyUSB1", ["10c4", "ea60"], "CP2102 USB to UART", "ldrobot"),
+    (
+        "ttyUSB1",
+        ["10c4", "ea60"],
+        "CP2102 USB to UART",
+        "ldrobot",
+    ),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.

@@ -79,9 +79,8 @@ fn why(driver: &Driver, device: Device) -> Option<String> {
 
 /// Sends a command that has no answer, and waits until the driver has read it.
 ///
-/// The command asks for its outcome. Amber's own drivers report it, if only when the serial line is
-/// free. A driver that reports none, such as one of the original system, is judged by its warnings
-/// on stderr.
+/// The command asks for its outcome. A driver that reports none, such as one of the
+/// original system, is judged by its warnings on stderr.
 ///
 /// # Errors
 /// No driver runs, the device does not work, or the driver refuses the command.
@@ -91,7 +90,6 @@ pub(super) async fn carried_out(
     command: Bytes,
 ) -> Result<(), Failure> {
     let complaints = Complaints::begin(client, device).await;
-    let reports_outcomes = complaints.reports_outcomes();
     let proxy = client.device(device);
     let mediator = client.mediator().with_deadline(DEADLINE);
     let sent = Instant::now();
@@ -107,10 +105,7 @@ pub(super) async fn carried_out(
         reply = &mut reply => reply,
         read = &mut is_read => {
             read?;
-            let wait = match reports_outcomes {
-                true => client.deadline(),
-                false => OUTCOME_DELAY.max(BUSY * sent.elapsed()),
-            };
+            let wait = OUTCOME_DELAY.max(BUSY * sent.elapsed());
             match timeout(wait, reply).await {
                 Ok(Err(Error::TimedOut { .. })) | Err(_) => return Ok(()),
                 Ok(reply) => reply,
@@ -161,8 +156,6 @@ pub(super) struct Complaints {
 struct Before {
     stderr_lines: u64,
     answers_ping: bool,
-    /// Whether it is one of Amber's own drivers.
-    is_built_in: bool,
 }
 
 impl Complaints {
@@ -174,14 +167,8 @@ impl Complaints {
             before: driver.map(|driver| Before {
                 stderr_lines: stderr_lines(&driver),
                 answers_ping: driver.answers_ping(),
-                is_built_in: is_built_in(&driver.command),
             }),
         }
-    }
-
-    /// Whether the driver reports the outcome of each command.
-    fn reports_outcomes(&self) -> bool {
-        (self.before.as_ref()).is_some_and(|before| before.is_built_in)
     }
 
     /// Call this after the command was sent.
@@ -220,14 +207,6 @@ impl Complaints {
     }
 }
 
-/// Whether a command is `amber driver ...`, with any path.
-fn is_built_in(command: &[String]) -> bool {
-    let [program, verb, ..] = command else {
-        return false;
-    };
-    program.rsplit('/').next() == Some("amber") && verb == "driver"
-}
-
 fn stderr_lines(driver: &Driver) -> u64 {
     driver
         .counters
@@ -247,8 +226,7 @@ fn new_warning(driver: &Driver, before: u64) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use amber_proto::DeviceMessage;
-    use amber_proto::mediator::reply::What;
-    use amber_proto::mediator::{Device as WireDevice, DriverCounters, Outcome, Reply, Trouble};
+    use amber_proto::mediator::{Device as WireDevice, DriverCounters, Outcome, Trouble};
 
     use super::*;
     use amber_client::fake::Fake;
@@ -360,72 +338,6 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_driver_of_amber_gets_all_the_time_for_its_refusal() {
-        let own = [
-            (&["amber", "driver", "roboclaw"][..], true),
-            (&["/usr/bin/amber", "driver", "roboclaw"], true),
-            (&["drivers/amber_roboclaw", "driver", "x"], false),
-            (&["python3", "driver.py"], false),
-            (&[], false),
-        ];
-        for (command, is_own) in own {
-            let command: Vec<_> = command.iter().map(|it| (*it).to_owned()).collect();
-            assert_eq!(is_built_in(&command), is_own, "{command:?}");
-            let (client, mut fake) = Fake::new();
-            let client = client.with_deadline(Duration::from_secs(5));
-            let device = async {
-                let described = Driver {
-                    answers_ping: Some(true),
-                    command,
-                    ..hokuyo(vec![])
-                };
-                let described = DriverMsg {
-                    reply: Some(Reply {
-                        what: Some(What::Driver(described)),
-                    }),
-                    ..DriverMsg::data()
-                };
-                let mut asked = None;
-                // The serial line is busy for a second; everything else is answered at once.
-                let busy = tokio::time::sleep(Duration::from_secs(1));
-                let mut busy = pin!(busy);
-                loop {
-                    let request = tokio::select! {
-                        request = fake.receive() => request,
-                        () = &mut busy, if asked.is_some() => {
-                            let reply = DriverMsg {
-                                outcome: Some(Outcome::refusal("too fast")),
-                                ..DriverMsg::data()
-                            };
-                            fake.answer(&asked.take().unwrap(), &reply.encode_to_vec()).await;
-                            continue;
-                        }
-                    };
-                    let Some(request) = request else { return };
-                    let message = DriverMsg::decode(request.bytes.clone()).unwrap();
-                    if message.want_outcome() {
-                        asked = Some(request);
-                    } else if message.request.is_some() {
-                        fake.answer(&request, &described.encode_to_vec()).await;
-                    } else if message.syn_num.is_some() {
-                        // A PONG.
-                        fake.answer(&request, b"\x10\x03").await;
-                    }
-                }
-            };
-            let command = async {
-                let roboclaw = "roboclaw:0".parse().unwrap();
-                let carried_out = carried_out(&client, roboclaw, b"\x10\x01".as_slice().into());
-                let carried_out = carried_out.await;
-                client.close().await;
-                carried_out
-            };
-            let (done, ()) = tokio::join!(command, device);
-            assert_eq!(done.is_err(), is_own, "{done:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn a_driver_that_answers_slowly_gets_more_time_for_its_refusal() {
         const SLOW: Duration = Duration::from_millis(300);
         for (answers_ping, waits) in [(true, SLOW), (false, STDERR_DELAY)] {
@@ -435,7 +347,6 @@ mod tests {
                 before: Some(Before {
                     stderr_lines: 0,
                     answers_ping,
-                    is_built_in: false,
                 }),
             };
             let device = async {
