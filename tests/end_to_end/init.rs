@@ -44,12 +44,7 @@ const USB: [(&str, [&str; 2], &str, &str); 5] = [
         "CP2102 USB to UART",
         "stargazer",
     ),
-    (
-        "ttyUSB1",
-        ["10c4", "ea60"],
-        "CP2102 USB to UART",
-        "ldrobot",
-    ),
+    ("ttyUSB1", ["10c4", "ea60"], "CP2102 USB to UART", "ldrobot"),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.
@@ -503,22 +498,22 @@ fn the_doctor_says_of_each_device_whether_it_is_there() {
     assert_eq!(doctor("hokuyo:0"), [format!(": {port} does not exist")]);
 
     let told = doctor("roboclaw:0");
-    let stored = "battery 12.1 V (limits 10.5 and 34.0 V), motors at most 5.0 and 5.0 A";
+    let stored = "battery 12.6 V (limits 10.5 and 34.0 V), motors at most 5.0 and 5.0 A";
     assert!(told.len() == 1 && told[0].contains(stored), "{told:?}");
-    // Someone sets the lowest voltage of the rear controller to 12.5 V.
+    // Someone sets the lowest voltage of the rear controller to 13.0 V.
     let mut wheels = File::options()
         .read(true)
         .write(true)
         .open(machine.by_id("roboclaw"))
         .unwrap();
     wheels
-        .write_all(b"\x80\x39\x00\x7D\x01\x54\xC3\xAB")
+        .write_all(b"\x80\x39\x00\x82\x01\x54\x0C\xC8")
         .unwrap();
     let mut accepted = [0];
     wheels.read_exact(&mut accepted).unwrap();
     assert_eq!(accepted, [0xFF]);
     drop(wheels);
-    let low = ": the controller 128 stops its motors below 12.5 V, and the main battery has 12.1 V";
+    let low = ": the controller 128 stops its motors below 13.0 V, and the main battery has 12.6 V";
     let told = doctor("roboclaw:0");
     assert!(told.len() == 2 && told[1] == low, "{told:?}");
 }

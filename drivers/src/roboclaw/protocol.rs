@@ -386,7 +386,12 @@ fn detect(address: u8, command: u8, reply: &[u8]) -> Result<(&[u8], Check), BadR
 }
 
 /// The data of a reply with a valid checksum.
-pub(super) fn checked(address: u8, command: u8, check: Check, reply: &[u8]) -> Result<&[u8], BadReply> {
+pub(super) fn checked(
+    address: u8,
+    command: u8,
+    check: Check,
+    reply: &[u8],
+) -> Result<&[u8], BadReply> {
     let tail = if check == Check::Crc16 { 2 } else { 1 };
     let length = reply.len().checked_sub(tail).ok_or(BadReply::Check)?;
     let (data, tail) = reply.split_at(length);

@@ -250,7 +250,9 @@ mod tests {
         };
         assert_eq!(
             remarks(weak),
-            ["the controller 128 gives motor M2 at most 0.99 A, with which most motors do not start"]
+            [
+                "the controller 128 gives motor M2 at most 0.99 A, with which most motors do not start"
+            ]
         );
         assert_eq!(remarks(Values::default()), [""; 0]);
     }

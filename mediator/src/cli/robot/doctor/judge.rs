@@ -485,7 +485,10 @@ mod tests {
         );
         assert_eq!(
             asked(Err(NoAnswer::Failed("cannot open /dev/a: no".into()))),
-            [Check::warning("driver", "roboclaw:0: cannot open /dev/a: no")]
+            [Check::warning(
+                "driver",
+                "roboclaw:0: cannot open /dev/a: no"
+            )]
         );
         assert_eq!(
             of(DeviceAnswer::UsedBy("'amber' (process 7)".into())),

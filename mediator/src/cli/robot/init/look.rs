@@ -165,9 +165,8 @@ impl Looked {
     /// The first device of a type, such as [`LASER`].
     pub(super) fn first(&self, device_type: &str) -> Option<&str> {
         let mut configured = self.configured();
-        configured.find_map(|(_, kind, device)| {
-            (kind.probe().device == device_type).then_some(device)
-        })
+        configured
+            .find_map(|(_, kind, device)| (kind.probe().device == device_type).then_some(device))
     }
 }
 
