@@ -8,7 +8,7 @@ use amber_drivers::probe::PROBES;
 use amber_terminal::{Failure, note};
 
 use super::files::Robot;
-use super::look::{At, LASER, Looked, WHEELS};
+use super::look::{self, At, Looked};
 
 /// How often a question is repeated after an invalid answer.
 const TRIES: usize = 3;
@@ -75,7 +75,7 @@ impl<R: BufRead> Questions<R> {
     /// Nobody answers.
     pub(super) fn robot(&mut self, looked: &Looked, mut robot: Robot) -> Result<Robot, Failure> {
         let has = |device_type| looked.first(device_type).is_some();
-        let (has_laser, has_wheels) = (has(LASER), has(WHEELS));
+        let (has_laser, has_wheels) = (has(look::LASER), has(look::WHEELS));
         if has_laser || has_wheels {
             let default = [robot.length_mm, robot.width_mm];
             let question = "Length and width of the robot, in mm";
