@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
-use amber_proto::{Device, Packet};
+use amber_proto::mediator::{Driver, DriverMsg, Reply, reply, request};
+use amber_proto::{Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
 use tokio::sync::mpsc;
@@ -15,6 +16,7 @@ use crate::wire::{self, Envelope};
 pub struct Fake {
     sent: mpsc::Receiver<Packet>,
     incoming: mpsc::Sender<Packet>,
+    driver: Option<Driver>,
 }
 
 /// A message of a client.
@@ -31,7 +33,20 @@ impl Fake {
         let (outgoing, sent) = mpsc::channel(64);
         let (incoming, received) = mpsc::channel(64);
         let transport = ChannelTransport::new(outgoing, received, Role::Client);
-        (Client::over(transport), Self { sent, incoming })
+        let fake = Self {
+            sent,
+            incoming,
+            driver: None,
+        };
+        (Client::over(transport), fake)
+    }
+
+    /// A client and its mediator, which answers PINGs, and describes this driver if asked for any.
+    /// It does so while it waits for the next message.
+    pub fn knowing(driver: Driver) -> (Client, Self) {
+        let (client, mut fake) = Self::new();
+        fake.driver = Some(driver);
+        (client, fake)
     }
 
     /// The next message to a device, apart from what the client and the
@@ -41,10 +56,31 @@ impl Fake {
             let packet = self.sent.recv().await?;
             let device = wire::sender(&packet.header).unwrap();
             let bytes = packet.message;
+            let sent = Sent { device, bytes };
             if device != Device::MEDIATOR {
-                return Some(Sent { device, bytes });
+                return Some(sent);
+            }
+            if let Some(answer) = self.mediator_says(&sent) {
+                self.answer(&sent, &answer.encode_to_vec()).await;
             }
         }
+    }
+
+    fn mediator_says(&self, asked: &Sent) -> Option<DriverMsg> {
+        let driver = self.driver.as_ref()?;
+        let message = DriverMsg::decode(asked.bytes.clone()).unwrap();
+        message.syn()?;
+        if message.kind() == Some(MsgType::Ping) {
+            return Some(DriverMsg::of_kind(MsgType::Pong));
+        }
+        let request::What::DescribeDriver(_) = message.request?.what? else {
+            return None;
+        };
+        let what = Some(reply::What::Driver(driver.clone()));
+        Some(DriverMsg {
+            reply: Some(Reply { what }),
+            ..DriverMsg::data()
+        })
     }
 
     /// Sends a message on behalf of a device.

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use amber_client::{Announcement, Client, Error};
-use amber_proto::Device;
 use amber_proto::mediator::{Driver, DriverMsg, DriverState};
+use amber_proto::{Device, DeviceMessage, MsgType};
 use amber_terminal::Failure;
 use bytes::Bytes;
 use prost::Message;
@@ -79,11 +79,13 @@ fn why(driver: &Driver, device: Device) -> Option<String> {
 
 /// Sends a command that has no answer, and waits until the driver has read it.
 ///
-/// The command asks for its outcome. A driver that reports none, such as one of the
-/// original system, is judged by its warnings on stderr.
+/// The command asks for its outcome. Most drivers report it, and say so in their PONG: they have as
+/// long for it as for an answer. A driver that reports none, such as one of the original system, is
+/// judged by its warnings on stderr.
 ///
 /// # Errors
-/// No driver runs, the device does not work, or the driver refuses the command.
+/// No driver runs, the device does not work, or the driver refuses the command, or does not report
+/// although it promises to.
 pub(super) async fn carried_out(
     client: &Client,
     device: Device,
@@ -102,13 +104,21 @@ pub(super) async fn carried_out(
     let mut reply = pin!(proxy.request_raw(wanting_outcome(&command)));
     let reply = tokio::select! {
         biased;
-        reply = &mut reply => reply,
-        read = &mut is_read => {
-            read?;
-            let wait = OUTCOME_DELAY.max(BUSY * sent.elapsed());
-            match timeout(wait, reply).await {
-                Ok(Err(Error::TimedOut { .. })) | Err(_) => return Ok(()),
-                Ok(reply) => reply,
+        reply = &mut reply => match reply {
+            Err(error @ Error::TimedOut { .. }) => match is_read.await? {
+                Outcomes::Promised => Err(error),
+                Outcomes::Unknown => return Ok(()),
+            },
+            reply => reply,
+        },
+        read = &mut is_read => match read? {
+            Outcomes::Promised => reply.await,
+            Outcomes::Unknown => {
+                let wait = OUTCOME_DELAY.max(BUSY * sent.elapsed());
+                match timeout(wait, reply).await {
+                    Ok(Err(Error::TimedOut { .. })) | Err(_) => return Ok(()),
+                    Ok(reply) => reply,
+                }
             }
         }
     };
@@ -117,9 +127,17 @@ pub(super) async fn carried_out(
             Some(why) => Err(refused(client, device, &why).await),
             None => Ok(()),
         },
-        Err(Error::TimedOut { .. }) => is_read.await,
         Err(error) => Err(error.into()),
     }
+}
+
+/// What a driver says about the outcomes of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcomes {
+    /// It reports the outcome of each.
+    Promised,
+    /// Nothing: it may be a driver of the original system.
+    Unknown,
 }
 
 fn wanting_outcome(command: &[u8]) -> Bytes {
@@ -175,17 +193,22 @@ impl Complaints {
     ///
     /// # Errors
     /// The device does not work, or its driver has logged a warning since.
-    pub(super) async fn end(self, client: &Client) -> Result<(), Failure> {
+    pub(super) async fn end(self, client: &Client) -> Result<Outcomes, Failure> {
         let (device, Some(before)) = (self.device, self.before) else {
-            return Ok(());
+            return Ok(Outcomes::Unknown);
         };
         // The PONG shows that the driver has read the command.
         let asked = Instant::now();
-        let _ = client
+        let ping = DriverMsg::of_kind(MsgType::Ping).encode_to_vec();
+        let pong = client
             .device(device)
             .with_deadline(PONG_DEADLINE)
-            .ping()
+            .request_raw(wanting_outcome(&ping))
             .await;
+        let outcomes = match pong {
+            Ok(pong) if promises_outcomes(&pong) => Outcomes::Promised,
+            _ => Outcomes::Unknown,
+        };
         // On a busy computer, the driver's warning about the command may take as long again.
         let wait = match before.answers_ping {
             true => STDERR_DELAY.max(asked.elapsed()),
@@ -193,7 +216,7 @@ impl Complaints {
         };
         tokio::time::sleep(wait).await;
         let Some(driver) = describe(client, device).await else {
-            return Ok(());
+            return Ok(outcomes);
         };
         if let Some(why) = why(&driver, device) {
             return Err(unavailable(device, &why));
@@ -202,9 +225,13 @@ impl Complaints {
             Some(line) => Err(
                 Failure::new(format!("{device} refused the command: {line}")).hint(hint(device)),
             ),
-            None => Ok(()),
+            None => Ok(outcomes),
         }
     }
+}
+
+fn promises_outcomes(pong: &[u8]) -> bool {
+    DriverMsg::decode(pong).is_ok_and(|pong| pong.outcome.is_some())
 }
 
 fn stderr_lines(driver: &Driver) -> u64 {
@@ -225,7 +252,6 @@ fn new_warning(driver: &Driver, before: u64) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use amber_proto::DeviceMessage;
     use amber_proto::mediator::{Device as WireDevice, DriverCounters, Outcome, Trouble};
 
     use super::*;
@@ -335,6 +361,58 @@ mod tests {
             done,
             Err(expected.hint("`amber status roboclaw:0` shows more"))
         );
+    }
+
+    /// The answers of a mediator whose driver reads the command at once, and refuses it a second
+    /// later.
+    async fn refuse_late(fake: &mut Fake, promises: bool) {
+        let mut command = None;
+        let late = tokio::time::sleep(Duration::from_secs(1));
+        tokio::pin!(late);
+        loop {
+            let asked = tokio::select! {
+                asked = fake.receive() => asked,
+                () = &mut late, if command.is_some() => {
+                    let refusal = DriverMsg {
+                        outcome: Some(Outcome::refusal("too fast")),
+                        ..DriverMsg::data()
+                    };
+                    let command = command.take().unwrap();
+                    fake.answer(&command, &refusal.encode_to_vec()).await;
+                    continue;
+                }
+            };
+            let Some(asked) = asked else {
+                return;
+            };
+            let message = DriverMsg::decode(asked.bytes.clone()).unwrap();
+            if message.kind() == Some(MsgType::Ping) {
+                assert!(message.want_outcome());
+                let pong = DriverMsg {
+                    outcome: promises.then(Outcome::accepted),
+                    ..DriverMsg::of_kind(MsgType::Pong)
+                };
+                fake.answer(&asked, &pong.encode_to_vec()).await;
+            } else {
+                command = Some(asked);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_driver_that_promises_an_outcome_is_waited_for() {
+        for promises in [true, false] {
+            let (client, mut fake) = Fake::knowing(hokuyo(vec![]));
+            let command = async {
+                let device = "hokuyo:0".parse().unwrap();
+                client.mediator().ping().await.unwrap();
+                let carried_out = carried_out(&client, device, b"\x10\x01".as_slice().into()).await;
+                client.close().await;
+                carried_out
+            };
+            let (done, ()) = tokio::join!(command, refuse_late(&mut fake, promises));
+            assert_eq!(done.is_err(), promises, "{done:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

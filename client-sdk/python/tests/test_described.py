@@ -566,6 +566,17 @@ class Drivers(unittest.TestCase):
         self.send("set_history", 7, history=[])
         self.assertEqual(self.answer("charge")[1].percent, 80)
 
+    def test_a_client_may_ask_whether_commands_have_outcomes(self):
+        interface = self.battery.aio.BatteryGauge.interface
+        for wish in (True, False):
+            ping = self.DriverMsg(type=self.DriverMsg.PING, synNum=8)
+            if wish:
+                ping.Extensions[interface.want_outcome] = True
+            self.bench.send(ping)
+            pong = self.receive()[1]
+            self.assertEqual((pong.type, pong.ackNum), (self.DriverMsg.PONG, 8))
+            self.assertEqual(pong.HasExtension(interface.outcome), wish)
+
     def test_a_stream_by_subscribe(self):
         self.bench.send(self.DriverMsg(type=self.DriverMsg.SUBSCRIBE))
         for _ in range(3):

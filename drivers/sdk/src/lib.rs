@@ -139,6 +139,13 @@ pub trait Driver {
         None
     }
 
+    /// Whether every command, a request without an answer, is followed by a report: by
+    /// [`Link::accepted`] or [`Link::refused`]. Clients that ask are told so, and then wait for the
+    /// report for as long as for an answer. Generated traits report always.
+    fn reports_outcomes(&self) -> bool {
+        false
+    }
+
     /// Called first, before any message.
     ///
     /// Do not fail if the hardware is missing: a driver that keeps running and

@@ -199,6 +199,9 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             let halted = env::var("AMBER_HALTED").unwrap_or_default();
             self.session.set_moves(moves, read_halts(&halted), reports);
         }
+        if driver.reports_outcomes() {
+            self.session.set_reports_outcomes();
+        }
         self.during(driver.start(link))
             .await?
             .map_err(ServeError::Start)?;

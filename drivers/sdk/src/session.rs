@@ -48,6 +48,7 @@ pub struct Session<M> {
     outputs: VecDeque<Packet>,
     from_devices: VecDeque<Packet>,
     complaints: Complaints,
+    reports_outcomes: bool,
     /// Only for devices that move.
     motion: Option<MotionDesk<M>>,
 }
@@ -72,6 +73,7 @@ impl<M> Default for Session<M> {
             outputs: VecDeque::new(),
             from_devices: VecDeque::new(),
             complaints: Complaints::default(),
+            reports_outcomes: false,
             motion: None,
         }
     }
@@ -95,6 +97,11 @@ impl<M: DeviceMessage> Session<M> {
         });
     }
 
+    /// From now on, clients that ask are told that an outcome follows every command.
+    pub(crate) fn set_reports_outcomes(&mut self) {
+        self.reports_outcomes = true;
+    }
+
     /// A frame from the mediator.
     pub fn handle_packet(&mut self, now: Instant, packet: Packet) {
         let device = device_of(&packet.header);
@@ -113,7 +120,7 @@ impl<M: DeviceMessage> Session<M> {
             .map(ClientId)
             .collect();
         match message.kind() {
-            Some(MsgType::Ping) => self.pong(packet.header, message.syn()),
+            Some(MsgType::Ping) => self.pong(packet, message.syn()),
             Some(MsgType::Data) if clients.is_empty() => {
                 self.complaints.about(Complaint::RequestFromNobody);
             }
@@ -417,10 +424,14 @@ impl<M: DeviceMessage> Session<M> {
         }
     }
 
-    fn pong(&mut self, header: DriverHdr, syn: Option<SynNum>) {
-        let mut message = M::of_kind(MsgType::Pong);
-        message.set_ack(syn);
-        let message = message.encode_to_vec().into();
+    fn pong(&mut self, ping: Packet, syn: Option<SynNum>) {
+        let mut pong = mediator::DriverMsg::of_kind(MsgType::Pong);
+        pong.set_ack(syn);
+        // Tells the client that an outcome follows every command.
+        let tells = self.reports_outcomes && wants_outcome(&ping.message);
+        pong.outcome = tells.then(Outcome::accepted);
+        let message = pong.encode_to_vec().into();
+        let header = ping.header;
         self.outputs.push_back(Packet { header, message });
     }
 

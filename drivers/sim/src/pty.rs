@@ -106,7 +106,12 @@ impl Pty {
                     });
                     match read {
                         Ok(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                        Ok(result) => return result,
+                        Ok(result) => {
+                            // A program may have just opened the port, and sent these bytes. That
+                            // must be noticed now: later, it would discard the answer.
+                            self.note_users();
+                            return result;
+                        }
                         // The port was not ready after all.
                         Err(_) => {}
                     }
@@ -247,6 +252,26 @@ mod tests {
         let mut second = open(pty.link());
         let error = second.read(&mut [0; 10]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
+
+    #[tokio::test]
+    async fn the_next_program_gets_the_answer_to_its_first_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pty = Pty::open(&folder.path().join("port")).unwrap();
+        let mut first = open(pty.link());
+        first.write_all(b"first").unwrap();
+        assert_eq!(received(&mut pty).await, b"first");
+        // All this happens before the runtime looks for events again.
+        drop(first);
+        let mut second = open(pty.link());
+        second.write_all(b"second").unwrap();
+        assert_eq!(received(&mut pty).await, b"second");
+        pty.write(b"answer").unwrap();
+        let mut buffer = [0; 10];
+        let nothing = tokio::time::timeout(Duration::from_millis(20), pty.read(&mut buffer));
+        assert!(nothing.await.is_err());
+        assert_eq!(second.read(&mut buffer).unwrap(), 6);
+        assert_eq!(&buffer[..6], b"answer");
     }
 
     #[tokio::test]

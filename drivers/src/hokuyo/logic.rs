@@ -14,6 +14,7 @@
 //! off (`QT`).
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::{Duration, Instant};
 
 use amber_proto::hokuyo::{Scan, Scanner};
@@ -34,6 +35,9 @@ const USELESS: Duration = Duration::from_secs(5);
 
 /// How often a request is sent before the scanner counts as disconnected.
 const MAX_TRIES: u8 = 3;
+
+/// Asks for the name of the scanner, which also answers it between scans.
+const PROBE: &str = "VV";
 
 /// How long the scanner may keep sending before it must be silent.
 const MAX_WAKING: Duration = Duration::from_secs(3);
@@ -60,6 +64,8 @@ pub struct ScannerLogic {
     /// The first scan after the laser went on takes longer.
     spins_up: bool,
     streams: bool,
+    /// The stream has stopped, and the scanner was asked for a sign of life.
+    is_probed: bool,
     /// The scanner supports `GD`, or this is not known yet.
     has_gd: bool,
     geometry: Geometry,
@@ -111,6 +117,7 @@ impl Model for ScannerLogic {
             is_lit: false,
             spins_up: false,
             streams: false,
+            is_probed: false,
             has_gd: true,
             geometry: Geometry::URG_04LX,
             angles: Vec::new(),
@@ -205,7 +212,7 @@ impl Model for ScannerLogic {
             Phase::Stopping { .. } => self.phase = Phase::Ended,
             Phase::Setting { .. } | Phase::Ready => {
                 if self.silent_at().is_some_and(|due| now >= due) {
-                    self.ask_again(now);
+                    self.break_silence(now);
                 }
             }
         }
@@ -321,6 +328,10 @@ impl ScannerLogic {
         self.service.counters.scans += 1;
         self.last_scan = now;
         self.spins_up = false;
+        // The stream goes on. Whether the scanner also answers in the middle of it does not matter.
+        if mem::take(&mut self.is_probed) {
+            self.asked.take_if(|asked| asked.request == PROBE);
+        }
         // The scanner counts to the left, but angles grow to the right.
         distances.reverse();
         let measured = Measured {

@@ -556,6 +556,7 @@ impl Device<'_> {
              type Message = {message};\n"
         );
         self.request(out);
+        out.push_str("    fn reports_outcomes(&self) -> bool {\n        true\n    }\n\n");
         if let Some(file) = self.description {
             let _ = writeln!(
                 out,

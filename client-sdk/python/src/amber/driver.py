@@ -83,6 +83,8 @@ class Driver:
     #: The class of the messages of requests. ``load_proto(...).DriverMsg`` for a file that has a
     #: number or a name of another one.
     message_class: Any = DriverMsg
+    #: Whether an outcome follows every request that wants one; clients that ask are told so.
+    reports_outcomes = False
 
     _pipe: _Pipe | None = None
 
@@ -195,10 +197,14 @@ def failure(error: Exception) -> Refused:
     return Refused(f"{told}; {hint}", "FAILED")
 
 
+def _wants_outcome(message: Any) -> bool:
+    known = DriverMsg.FromString(message.SerializeToString())
+    return bool(known.Extensions[schemas.mediator.want_outcome])
+
+
 def _outcome_of_failure(message: Any, error: Exception) -> Any:
     """The answer for clients that ask for the outcome of their requests."""
-    known = DriverMsg.FromString(message.SerializeToString())
-    if not known.Extensions[schemas.mediator.want_outcome]:
+    if not _wants_outcome(message):
         return None
     answer = DriverMsg(type=DriverMsg.DATA)
     answer.Extensions[schemas.mediator.outcome].refused = str(failure(error))
@@ -335,6 +341,8 @@ class _Pipe:
             pong = DriverMsg(type=DriverMsg.PONG)
             if message.HasField("synNum"):
                 pong.ackNum = message.synNum
+            if self._driver.reports_outcomes and _wants_outcome(message):
+                pong.Extensions[schemas.mediator.outcome].SetInParent()
             self._send(frame.header, pong)
         elif message.type == DriverMsg.DATA:
             if self._moves is not None:

@@ -49,6 +49,7 @@ class TypedDriver(Driver):
 
     #: The description of the device.
     interface: Interface
+    reports_outcomes = True
 
     _client = 0
     #: For each stream by a request and each of its clients: the arguments.
@@ -64,7 +65,8 @@ class TypedDriver(Driver):
         self._client = request.client
         fitting = [it for it in self.interface.methods if it.fits(request.message)]
         if not fitting:
-            return super().request(request)
+            super().request(request)
+            return self._outcome(request.message, Refused("not a request for this device"))
         answer, refusal = None, None
         for method in fitting:
             try:

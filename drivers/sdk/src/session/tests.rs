@@ -56,6 +56,28 @@ fn assert_silent(mut session: Session<DriverMsg>, what: &str) {
 }
 
 #[test]
+fn a_client_may_ask_whether_commands_have_outcomes() {
+    // 186: the wish; 187: accepted.
+    let asks = packet(None, &[5], b"\x10\x02\x18\x07\xd0\x0b\x01");
+    let mut session = after(asks.clone());
+    assert_eq!(
+        outputs(&mut session),
+        [packet(None, &[5], b"\x10\x03\x20\x07")]
+    );
+    session.set_reports_outcomes();
+    session.handle_packet(Instant::now(), asks);
+    assert_eq!(
+        outputs(&mut session),
+        [packet(None, &[5], b"\x10\x03\x20\x07\xda\x0b\0")]
+    );
+    session.handle_packet(Instant::now(), packet(None, &[5], b"\x10\x02\x18\x07"));
+    assert_eq!(
+        outputs(&mut session),
+        [packet(None, &[5], b"\x10\x03\x20\x07")]
+    );
+}
+
+#[test]
 fn every_ping_is_answered_to_its_sender() {
     for (device, clients) in [
         (None, &[5][..]),

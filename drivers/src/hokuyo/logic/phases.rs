@@ -87,6 +87,18 @@ impl ScannerLogic {
         });
     }
 
+    /// Nothing has arrived in time. To start over takes a second and turns the laser off and on, so
+    /// a scanner whose stream pauses is first asked for a sign of life.
+    pub(super) fn break_silence(&mut self, now: Instant) {
+        if !self.streams || self.asked.is_some() {
+            return self.ask_again(now);
+        }
+        if mem::replace(&mut self.is_probed, true) {
+            return self.give_up(now, "the scanner answers, but sends no more scans".into());
+        }
+        self.request(now, PROBE.into());
+    }
+
     /// No valid reply has arrived: repeats the request.
     pub(super) fn ask_again(&mut self, now: Instant) {
         let Some(asked) = self.asked.take_if(|asked| asked.tries < MAX_TRIES) else {
@@ -104,6 +116,7 @@ impl ScannerLogic {
         let again = self.service.fails(now, trouble);
         self.asked = None;
         self.streams = false;
+        self.is_probed = false;
         self.is_lit = false;
         self.parser.clear();
         self.phase = match self.phase {

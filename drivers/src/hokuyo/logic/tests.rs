@@ -409,6 +409,47 @@ fn an_outage_is_logged_once_and_publishing_resumes() {
 }
 
 #[test]
+fn a_pause_of_the_stream_is_no_outage() {
+    let mut bench = Bench::new(Geometry::URG_04LX);
+    bench.listen(1);
+    bench.advance(Duration::from_secs(6));
+    let mut published = bench.published.len();
+    for _ in 0..3 {
+        bench.requests.clear();
+        bench.silent = true;
+        bench.advance(Duration::from_millis(700));
+        bench.silent = false;
+        bench.advance(Duration::from_secs(2));
+        assert!(
+            bench.requests.iter().all(|it| it == PROBE),
+            "{:?}",
+            bench.requests
+        );
+        assert!(!bench.requests.is_empty());
+        assert!(bench.published.len() >= published + 19);
+        published = bench.published.len();
+    }
+    assert!(bench.warnings().is_empty(), "{:?}", bench.warnings());
+}
+
+#[test]
+fn a_scanner_that_answers_but_sends_no_scans_is_started_again() {
+    let mut bench = Bench::new(Geometry::URG_04LX);
+    bench.listen(1);
+    bench.advance(Duration::from_secs(6));
+    bench.streams = None;
+    bench.advance(Duration::from_secs(1));
+    let warnings = bench.warnings();
+    assert!(
+        matches!(&warnings[..], [one] if one.contains("sends no more scans")),
+        "{warnings:?}"
+    );
+    let published = bench.published.len();
+    bench.advance(Duration::from_secs(4));
+    assert!(bench.published.len() >= published + 10);
+}
+
+#[test]
 fn a_device_that_is_not_a_scanner_is_logged_once() {
     let (settings, _) = Options::default().settings().unwrap();
     let now = Instant::now();
