@@ -37,6 +37,7 @@ pub mod encoders;
 pub mod fuzz;
 pub mod logic;
 mod note;
+pub(crate) mod probe;
 pub mod protocol;
 pub mod units;
 
@@ -141,10 +142,15 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is missing or invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file: Self = read(self.config.as_deref())?;
-        let (settings, endpoint) = self.or(file).settings()?;
+        let (settings, endpoint) = self.complete()?.settings()?;
         let driver = wheels::stream::driver::<DiffdriveLogic, _>(settings, endpoint);
         Ok(roboclaw::driver(driver))
+    }
+
+    /// These options, with those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file: Self = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

@@ -10,7 +10,7 @@ use crate::motion_sensor::bus::BusLocation;
 use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
-use crate::{hokuyo, ldrobot, maestro, roboclaw, stargazer};
+use crate::{diffdrive, hokuyo, ldrobot, maestro, roboclaw, stargazer};
 
 /// What a device has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Asked {
 }
 
 impl BuiltIn {
-    /// Asks the device of this driver. Takes up to two seconds, and blocks. `None` if the driver has
+    /// Asks the device of this driver. Takes up to four seconds, and blocks. `None` if the driver has
     /// no device, or nothing can be asked safely; a scanner on TCP accepts one program only.
     ///
     /// A device that another program uses is not asked if that program has locked the port.
@@ -61,6 +61,11 @@ impl BuiltIn {
                     return None;
                 }
                 (Kind::Hokuyo, on_line(endpoint, hokuyo::probe::ask))
+            }
+            Self::Diffdrive(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                (Kind::Diffdrive, on_line(endpoint, diffdrive::probe::ask))
             }
             Self::Ldrobot(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());

@@ -16,7 +16,7 @@ use crate::connection::{Connect, Connection, Endpoint, in_words};
 use crate::motion_sensor::bus::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
-use crate::{hokuyo, ldrobot, maestro, mpu, ninedof, roboclaw, stargazer};
+use crate::{diffdrive, hokuyo, ldrobot, maestro, mpu, ninedof, roboclaw, stargazer};
 
 /// A device that has a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,8 @@ pub enum Kind {
     Ldrobot,
     /// A motion sensor of one chip.
     Mpu,
+    /// A base with two wheels and an Arduino.
+    Diffdrive,
 }
 
 /// How a device is recognized.
@@ -57,7 +59,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 7] = [
+pub static PROBES: [Probe; 8] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -127,6 +129,18 @@ pub static PROBES: [Probe; 7] = [
                   have the same address",
         if_silent: "the sensor needs power, and the wires SDA and SCL",
     },
+    Probe {
+        kind: Kind::Diffdrive,
+        driver: "diffdrive",
+        device: "roboclaw",
+        about: "Arduino base with two wheels",
+        sends: "an empty line, at 57600 baud, after 2.5 seconds",
+        is_safe: "the firmware of ros_arduino_bridge and that of Andino answer it with an error; opening \
+                  the port restarts the Arduino, which stops its motors; a port is opened only if you \
+                  say that it is such a base",
+        if_silent: "the Arduino needs the firmware of ros_arduino_bridge or of Andino, at 57600 baud. If \
+                    yours has another speed, configure it by hand, with --baud",
+    },
 ];
 
 /// What a probe has found.
@@ -190,6 +204,7 @@ impl Kind {
             Self::Ninedof => &PROBES[4],
             Self::Ldrobot => &PROBES[5],
             Self::Mpu => &PROBES[6],
+            Self::Diffdrive => &PROBES[7],
         }
     }
 
@@ -238,12 +253,22 @@ impl Kind {
                 };
                 options.settings()?.1
             }
+            Self::Diffdrive => {
+                let options = diffdrive::Options {
+                    port,
+                    // Only the driver needs the real ones.
+                    counts_per_turn: Some(1.0),
+                    wheel_diameter_mm: Some(1.0),
+                    ..Default::default()
+                };
+                options.settings()?.1
+            }
             Self::Ninedof | Self::Mpu => return Ok(None),
         }))
     }
 }
 
-/// Asks whether this device is at a serial port. Takes up to two seconds, and blocks.
+/// Asks whether this device is at a serial port. Takes up to four seconds, and blocks.
 ///
 /// # Errors
 /// It is not, or the port cannot be used.
@@ -260,6 +285,7 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Maestro => maestro::probe::ask(port).await,
         Kind::Stargazer => stargazer::probe::listen(port).await,
         Kind::Ldrobot => ldrobot::probe::listen(port).await,
+        Kind::Diffdrive => diffdrive::probe::ask(port).await,
         Kind::Ninedof | Kind::Mpu => Err(NoAnswer::Silent),
     })
 }
@@ -408,6 +434,7 @@ pub(crate) mod tests {
             (Kind::Maestro, "/dev/ttyUSB0 at 38400 baud"),
             (Kind::Stargazer, "/dev/ttyUSB0 at 115200 baud"),
             (Kind::Ldrobot, "/dev/ttyUSB0 at 230400 baud"),
+            (Kind::Diffdrive, "/dev/ttyUSB0 at 57600 baud"),
         ] {
             let found = kind.endpoint(path).unwrap().unwrap();
             assert_eq!(found.to_string(), endpoint);

@@ -19,13 +19,37 @@ pub(super) struct Robot {
     pub(super) wheel_radius_mm: f64,
     /// Encoder pulses per turn of a wheel.
     pub(super) pulses_per_turn: f64,
-    /// Pulses per second of a motor at full power.
-    pub(super) max_qpps: f64,
+    /// Pulses per second of a motor at full power; `None` if the driver does not need it.
+    pub(super) max_qpps: Option<f64>,
+    /// The distance between left and right wheels in turns, compared with the width.
+    track_per_width: f64,
 }
 
 impl Robot {
-    /// A Capo robot with this name.
-    pub(super) fn named(name: String) -> Self {
+    /// A robot with this name, and the usual numbers for its wheels: those of the Capo robot with a
+    /// RoboClaw, and those of a small kit with an Arduino.
+    pub(super) fn new(name: String, wheels: Option<Kind>) -> Self {
+        match wheels {
+            Some(Kind::Diffdrive) => Self::small(name),
+            _ => Self::capo(name),
+        }
+    }
+
+    /// Two wheels of 65 mm, with encoders on motors with a gear of 1:30.
+    fn small(name: String) -> Self {
+        Self {
+            name,
+            length_mm: 200.0,
+            width_mm: 180.0,
+            laser_offset_mm: 0.0,
+            wheel_radius_mm: 32.5,
+            pulses_per_turn: 1_320.0,
+            max_qpps: None,
+            track_per_width: 1.0,
+        }
+    }
+
+    fn capo(name: String) -> Self {
         Self {
             name,
             length_mm: 370.0,
@@ -33,19 +57,24 @@ impl Robot {
             laser_offset_mm: 0.0,
             wheel_radius_mm: 60.0,
             pulses_per_turn: 1_865.0,
-            max_qpps: 13_800.0,
+            max_qpps: Some(13_800.0),
+            // Four wheels skid: they turn as if they were further apart.
+            track_per_width: 420.0 / 330.0,
         }
     }
 
-    /// The effective distance between left and right wheels in turns. Wheels that skid turn as if they
-    /// were further apart than the robot is wide; on the Capo robot, by this factor.
+    /// The effective distance between left and right wheels in turns.
     fn track_mm(&self) -> f64 {
-        (self.width_mm * 420.0 / 330.0).round()
+        (self.width_mm * self.track_per_width).round()
     }
 
-    /// The speed of the wheels at full power, at most the limit of the Capo robot.
+    /// The speed of the wheels at full power, at most the limit of the Capo robot. If it is not known:
+    /// what kits of motors reach.
     fn max_speed_mm_s(&self) -> f64 {
-        let turns_per_s = self.max_qpps / self.pulses_per_turn;
+        let Some(max_qpps) = self.max_qpps else {
+            return 500.0;
+        };
+        let turns_per_s = max_qpps / self.pulses_per_turn;
         let full_mm_s = turns_per_s * std::f64::consts::TAU * self.wheel_radius_mm;
         full_mm_s.clamp(1.0, 1_200.0).floor()
     }
@@ -84,12 +113,19 @@ pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<Strin
     let words = ["amber", "driver", driver, option, finding.place.as_str()];
     let mut command: Vec<_> = words.map(str::to_owned).into();
     command.extend(finding.options.iter().cloned());
-    if kind == Kind::Roboclaw {
-        command.extend([
-            format!("--wheel-radius-mm={}", robot.wheel_radius_mm),
-            format!("--pulses-per-turn={}", robot.pulses_per_turn),
-            format!("--max-qpps={}", robot.max_qpps),
-        ]);
+    match kind {
+        Kind::Roboclaw => {
+            command.extend([
+                format!("--wheel-radius-mm={}", robot.wheel_radius_mm),
+                format!("--pulses-per-turn={}", robot.pulses_per_turn),
+            ]);
+            command.extend(robot.max_qpps.map(|it| format!("--max-qpps={it}")));
+        }
+        Kind::Diffdrive => command.extend([
+            format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
+            format!("--counts-per-turn={}", robot.pulses_per_turn),
+        ]),
+        _ => {}
     }
     command
 }
@@ -122,6 +158,14 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # The control loops are those of the Capo robot: --pid-p, --pid-i, --pid-d.
 ";
         }
+        if kind == Kind::Diffdrive {
+            out += "\
+# Wrong numbers make the wheels turn at wrong speeds. Check them with the wheels off the ground:
+# `amber drive --left 100 --right 100 --for 2`, while `amber watch roboclaw` shows the speeds.
+#   counts-per-turn: turn a wheel by hand ten times, and see how far its encoder counts
+#   if a wheel turns the wrong way: --reverse-left true, --reverse-right true, --swap-sides true
+";
+        }
         if kind == Kind::Ldrobot {
             out += "\
 # It does not tell which one it is. `--model`: ld19 (also STL-19P; without the option), ld06, ld14p.
@@ -140,7 +184,8 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
         "robot:0",
         &words("amber driver robot --config robot.toml"),
     );
-    if let Some(wheels) = looked.first(WHEELS) {
+    // An Arduino does not measure the battery.
+    if let Some((Kind::Roboclaw, wheels)) = looked.first_of(WHEELS) {
         comment(
             &mut out,
             "The battery. With --cells and --chemistry, it also says how full it is: docs/robot.md",
@@ -323,7 +368,7 @@ mod tests {
     fn written(findings: Vec<Finding>) -> (Files, Config) {
         let files = write(
             &looked(findings),
-            &Robot::named("ada".into()),
+            &Robot::capo("ada".into()),
             Path::new("maps"),
         );
         let config = Config::parse(&files.amber, Path::new("amber.toml"), &|_| None);
@@ -394,6 +439,25 @@ mod tests {
     }
 
     #[test]
+    fn a_base_with_two_wheels_has_no_battery_and_another_track() {
+        let found = finding(Kind::Diffdrive, "roboclaw:0", "/dev/ttyUSB0");
+        let robot = Robot::new("bea".into(), Some(Kind::Diffdrive));
+        let files = write(&looked(vec![found]), &robot, Path::new("maps"));
+        let command = "[\"amber\", \"driver\", \"diffdrive\", \"--port\", \"/dev/ttyUSB0\", \
+                       \"--wheel-diameter-mm=65\", \"--counts-per-turn=1320\"]";
+        assert!(files.amber.contains(command), "{}", files.amber);
+        assert!(!files.amber.contains("battery:0"));
+        for key in [
+            "track_mm = 180",
+            "wheel_radius_mm = 32.5",
+            "max_speed_mm_s = 500",
+            "wheels = \"roboclaw:0\"",
+        ] {
+            assert!(files.robot.contains(key), "{key}:\n{}", files.robot);
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_not_configured() {
         let (files, config) = written(vec![finding(Kind::Maestro, "maestro:0", "/dev/ttyACM0")]);
         assert_eq!(devices(&config), ["maestro:0", "robot:0"]);
@@ -439,8 +503,8 @@ mod tests {
     #[test]
     fn the_limit_of_the_speed_is_what_the_motors_can() {
         let slow = Robot {
-            max_qpps: 1_865.0,
-            ..Robot::named(String::new())
+            max_qpps: Some(1_865.0),
+            ..Robot::capo(String::new())
         };
         assert_eq!(slow.max_speed_mm_s(), 376.0);
         let wide = Robot {

@@ -164,9 +164,13 @@ impl Looked {
 
     /// The first device of a type, such as [`LASER`].
     pub(super) fn first(&self, device_type: &str) -> Option<&str> {
-        let mut configured = self.configured();
-        configured
-            .find_map(|(_, kind, device)| (kind.probe().device == device_type).then_some(device))
+        self.first_of(device_type).map(|(_, device)| device)
+    }
+
+    /// The same, and which one it is.
+    pub(super) fn first_of(&self, device_type: &str) -> Option<(Kind, &str)> {
+        let mut named = self.configured().map(|(_, kind, device)| (kind, device));
+        named.find(|(kind, _)| kind.probe().device == device_type)
     }
 }
 

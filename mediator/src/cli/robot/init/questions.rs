@@ -40,6 +40,10 @@ static WHEELS: [Number; 3] = [
     number("pulses per turn", 1.0..=10_000_000.0),
     number("pulses per second", 1.0..=10_000_000.0),
 ];
+static TWO_WHEELS: [Number; 2] = [
+    number("radius", 1.0..=5_000.0),
+    number("counts per turn", 1.0..=10_000_000.0),
+];
 
 impl<R: BufRead> Questions<R> {
     pub(super) fn new(input: Option<R>) -> Self {
@@ -74,9 +78,9 @@ impl<R: BufRead> Questions<R> {
     /// # Errors
     /// Nobody answers.
     pub(super) fn robot(&mut self, looked: &Looked, mut robot: Robot) -> Result<Robot, Failure> {
-        let has = |device_type| looked.first(device_type).is_some();
-        let (has_laser, has_wheels) = (has(look::LASER), has(look::WHEELS));
-        if has_laser || has_wheels {
+        let has_laser = looked.first(look::LASER).is_some();
+        let wheels = looked.first_of(look::WHEELS);
+        if has_laser || wheels.is_some() {
             let default = [robot.length_mm, robot.width_mm];
             let question = "Length and width of the robot, in mm";
             [robot.length_mm, robot.width_mm] = self.numbers(question, default, &SIZE)?;
@@ -86,14 +90,24 @@ impl<R: BufRead> Questions<R> {
                             is behind";
             [robot.laser_offset_mm] = self.numbers(question, [robot.laser_offset_mm], &OFFSET)?;
         }
-        if has_wheels {
+        if wheels.is_some() && robot.max_qpps.is_none() {
+            let question = "Radius of the wheels in mm, and encoder counts per turn of a wheel (amber.toml \
+                            explains them; you can change them there)";
+            let default = [robot.wheel_radius_mm, robot.pulses_per_turn];
+            [robot.wheel_radius_mm, robot.pulses_per_turn] =
+                self.numbers(question, default, &TWO_WHEELS)?;
+        }
+        if wheels.is_some()
+            && let Some(max_qpps) = robot.max_qpps
+        {
             let question = "Radius of the wheels in mm, encoder pulses per turn of a wheel, and pulses per \
                             second at full power (amber.toml explains them; you can change them there)";
-            let default = [robot.wheel_radius_mm, robot.pulses_per_turn, robot.max_qpps];
-            [robot.wheel_radius_mm, robot.pulses_per_turn, robot.max_qpps] =
+            let default = [robot.wheel_radius_mm, robot.pulses_per_turn, max_qpps];
+            let max_qpps;
+            [robot.wheel_radius_mm, robot.pulses_per_turn, max_qpps] =
                 self.numbers(question, default, &WHEELS)?;
             // The driver takes a whole number.
-            robot.max_qpps = robot.max_qpps.round();
+            robot.max_qpps = Some(max_qpps.round());
         }
         Ok(robot)
     }

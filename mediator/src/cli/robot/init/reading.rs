@@ -114,7 +114,7 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
             };
             format!("a scan of {} points, {nearest}", scan.points().len())
         }
-        Kind::Roboclaw => {
+        Kind::Roboclaw | Kind::Diffdrive => {
             let wheels = client.roboclaw(id);
             let speeds = wheels.speeds()?;
             let battery = wheels.battery().ok().and_then(|it| it.voltage);
