@@ -304,6 +304,7 @@ fn a_robot_of_hobby_parts_is_configured_and_drives() {
         assert!(ended.out.contains(text), "{text}: {ended:?}");
     }
     assert!(!machine.file("amber.toml").contains("battery:0"));
+    the_guide_shows(&machine);
 
     let mut command = Command::new(AMBER);
     command.args(["mediator", "--listen", "127.0.0.1:0", "-c"]);
@@ -327,6 +328,28 @@ fn a_robot_of_hobby_parts_is_configured_and_drives() {
     assert_eq!(driven.code, 0, "{driven:?}");
     let measured = &driven.json()["measured_mm_s"];
     assert!(measured[0].as_i64().is_some_and(|it| it > 0), "{measured}");
+}
+
+/// docs/from-parts.md shows drivers of this machine, and the whole shape, without the comments.
+fn the_guide_shows(machine: &Machine) {
+    let page = fs::read_to_string(root().join("docs/from-parts.md")).unwrap();
+    for name in ["amber.toml", "robot.toml"] {
+        let (_, shown) = page.split_once(&format!("```toml\n# {name}\n")).unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let root = machine.root().display().to_string();
+        let written = machine.file(name).replace("sim:", "").replace(&root, "");
+        let bare = |text: &str| {
+            let lines = text
+                .lines()
+                .filter(|it| !it.is_empty() && !it.starts_with('#'));
+            lines.map(str::to_owned).collect::<Vec<_>>().join("\n")
+        };
+        let (shown, written) = (bare(shown), bare(&written));
+        match name {
+            "robot.toml" => assert_eq!(shown, written),
+            _ => assert!(written.contains(&shown), "{shown}\n\n{written}"),
+        }
+    }
 }
 
 #[test]
