@@ -5,12 +5,12 @@
 //! moves and nothing changes.
 
 use crate::BuiltIn;
-use crate::connection::{Connection, Endpoint};
+use crate::connection::{Connect, Connection, Endpoint};
 use crate::motion_sensor::bus::BusLocation;
 use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
-use crate::{diffdrive, hokuyo, ldrobot, maestro, roboclaw, stargazer};
+use crate::{diffdrive, hokuyo, ldrobot, maestro, roboclaw, rplidar, stargazer};
 
 /// What a device has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +72,11 @@ impl BuiltIn {
                 let endpoint = endpoint.map(|(_, endpoint)| endpoint);
                 (Kind::Ldrobot, on_line(endpoint, ldrobot::probe::listen))
             }
+            Self::Rplidar(options) => {
+                let port = options.complete().and_then(|it| it.settings());
+                let port = port.map(|(_, port)| port);
+                (Kind::Rplidar, on_line(port, rplidar::probe::ask))
+            }
             Self::Maestro(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());
                 let endpoint = endpoint.map(|(.., endpoint)| endpoint);
@@ -112,7 +117,7 @@ impl BuiltIn {
 }
 
 fn on_line<F: Future<Output = Result<Identity, NoAnswer>>>(
-    endpoint: Result<Endpoint, OptionsError>,
+    endpoint: Result<impl Connect, OptionsError>,
     ask: impl FnOnce(Box<dyn Connection>) -> F,
 ) -> Result<Presence, NoAnswer> {
     open(endpoint.map_err(wrong)?, ask).map(Into::into)

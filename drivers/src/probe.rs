@@ -16,7 +16,7 @@ use crate::connection::{Connect, Connection, Endpoint, in_words};
 use crate::motion_sensor::bus::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
-use crate::{diffdrive, hokuyo, ldrobot, maestro, mpu, ninedof, roboclaw, stargazer};
+use crate::{diffdrive, hokuyo, ldrobot, maestro, mpu, ninedof, roboclaw, rplidar, stargazer};
 
 /// A device that has a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,8 @@ pub enum Kind {
     Mpu,
     /// A base with two wheels and an Arduino.
     Diffdrive,
+    /// A laser scanner that says which one it is.
+    Rplidar,
 }
 
 /// How a device is recognized.
@@ -59,7 +61,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 8] = [
+pub static PROBES: [Probe; 9] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -141,6 +143,17 @@ pub static PROBES: [Probe; 8] = [
         if_silent: "the Arduino needs the firmware of ros_arduino_bridge or of Andino, at 57600 baud. If \
                     yours has another speed, configure it by hand, with --baud",
     },
+    Probe {
+        kind: Kind::Rplidar,
+        driver: "rplidar",
+        device: "hokuyo",
+        about: "RPLIDAR laser scanner",
+        sends: "A5 25 to end a scan, and A5 50, the question for its model, at 115200, 256000, 460800 \
+                and 1000000 baud until it answers",
+        is_safe: "it only reads; the motor of some models turns while a program has the port open; a \
+                  port is opened only if you say that it is such a scanner",
+        if_silent: "check its 5 V, which must give 1.5 A, and whether TX and RX are exchanged",
+    },
 ];
 
 /// What a probe has found.
@@ -205,6 +218,7 @@ impl Kind {
             Self::Ldrobot => &PROBES[5],
             Self::Mpu => &PROBES[6],
             Self::Diffdrive => &PROBES[7],
+            Self::Rplidar => &PROBES[8],
         }
     }
 
@@ -214,7 +228,8 @@ impl Kind {
         matches!(self, Self::Ninedof | Self::Mpu)
     }
 
-    /// The port as the driver opens it unless it is configured otherwise; `None` for a bus.
+    /// The port as the driver opens it unless it is configured otherwise; `None` for a bus, and if the
+    /// driver tries several speeds.
     fn endpoint(self, path: &Path) -> Result<Option<Endpoint>, OptionsError> {
         let port = Some(path.to_owned());
         Ok(Some(match self {
@@ -263,7 +278,7 @@ impl Kind {
                 };
                 options.settings()?.1
             }
-            Self::Ninedof | Self::Mpu => return Ok(None),
+            Self::Rplidar | Self::Ninedof | Self::Mpu => return Ok(None),
         }))
     }
 }
@@ -273,6 +288,16 @@ impl Kind {
 /// # Errors
 /// It is not, or the port cannot be used.
 pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
+    if kind == Kind::Rplidar {
+        let port = Some(path.to_owned());
+        let options = rplidar::Options {
+            port,
+            ..Default::default()
+        };
+        let settings = options.settings();
+        let (_, port) = settings.map_err(|error| NoAnswer::Failed(error.to_string()))?;
+        return open(port, rplidar::probe::ask);
+    }
     let endpoint = kind.endpoint(path);
     let endpoint = endpoint.map_err(|error| NoAnswer::Failed(error.to_string()))?;
     let Some(endpoint) = endpoint else {
@@ -286,13 +311,13 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Stargazer => stargazer::probe::listen(port).await,
         Kind::Ldrobot => ldrobot::probe::listen(port).await,
         Kind::Diffdrive => diffdrive::probe::ask(port).await,
-        Kind::Ninedof | Kind::Mpu => Err(NoAnswer::Silent),
+        Kind::Rplidar | Kind::Ninedof | Kind::Mpu => Err(NoAnswer::Silent),
     })
 }
 
 /// Opens a port and asks there. Blocks.
 pub(crate) fn open<T, F: Future<Output = Result<T, NoAnswer>>>(
-    mut endpoint: Endpoint,
+    mut endpoint: impl Connect,
     ask: impl FnOnce(Box<dyn Connection>) -> F,
 ) -> Result<T, NoAnswer> {
     let mut builder = tokio::runtime::Builder::new_current_thread();

@@ -32,6 +32,7 @@ pub mod capsule;
 pub mod fuzz;
 pub mod logic;
 mod port;
+pub(crate) mod probe;
 mod product;
 pub mod stream;
 pub mod survey;
@@ -132,9 +133,14 @@ impl Options {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file: Self = read(self.config.as_deref())?;
-        let (settings, port) = self.or(file).settings()?;
+        let (settings, port) = self.complete()?.settings()?;
         Ok(hokuyo::driver(Rplidar::new(settings, port)))
+    }
+
+    /// These options over those of the file.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
     }
 
     /// The settings for these options. Ignores `config`.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::common::{AMBER, Mediator, root, wait_for};
 
 /// The USB devices of the machine: port, ids, name, and the simulated device behind it.
-const USB: [(&str, [&str; 2], &str, &str); 6] = [
+const USB: [(&str, [&str; 2], &str, &str); 7] = [
     (
         "ttyACM0",
         ["15d1", "0000"],
@@ -45,6 +45,7 @@ const USB: [(&str, [&str; 2], &str, &str); 6] = [
     ),
     ("ttyUSB1", ["10c4", "ea60"], "CP2102 USB to UART", "ldrobot"),
     ("ttyUSB2", ["1a86", "7523"], "USB Serial", "diffdrive"),
+    ("ttyUSB3", ["10c4", "ea60"], "CP2102 USB to UART", "rplidar"),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.
@@ -278,6 +279,27 @@ fn a_scanner_without_ids_of_its_own_is_named_and_listened_to() {
         ended.out.contains("it does not answer: it must turn"),
         "{ended:?}"
     );
+}
+
+#[test]
+fn a_scanner_that_says_what_it_is_is_named_and_asked() {
+    let machine = Machine::simulated(&["rplidar"], &["--rplidar", "c1"]);
+    let port = machine.by_id("rplidar").display().to_string();
+    let ended = machine.init(&["--yes", "--at", &format!("rplidar={port}")]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for text in [
+        "hokuyo:0      RPLIDAR laser scanner: C1M",
+        "works         hokuyo:0: a scan of 450 points, ",
+    ] {
+        assert!(ended.out.contains(text), "{text}: {ended:?}");
+    }
+    let command = format!("[\"amber\", \"driver\", \"rplidar\", \"--port\", \"{port}\"]");
+    assert!(machine.file("amber.toml").contains(&command));
+    let mut doctor = Command::new(AMBER);
+    doctor.args(["doctor", "--json", "-c"]);
+    doctor.arg(machine.home().join("amber.toml"));
+    let told = Ended::of(doctor.output().unwrap());
+    assert!(told.out.contains("is there: C1M"), "{told:?}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn trouble(driver: &Driver, device: Device) -> Option<String> {
 /// One reading, for people.
 fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String> {
     Ok(match kind {
-        Kind::Hokuyo | Kind::Ldrobot => {
+        Kind::Hokuyo | Kind::Ldrobot | Kind::Rplidar => {
             let scan = client.hokuyo(id).scan()?;
             let nearest = scan.valid_points().map(|point| point.distance_mm).min();
             let nearest = match nearest {
