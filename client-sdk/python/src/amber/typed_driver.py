@@ -65,8 +65,9 @@ class TypedDriver(Driver):
         self._client = request.client
         fitting = [it for it in self.interface.methods if it.fits(request.message)]
         if not fitting:
-            super().request(request)
-            return self._outcome(request.message, Refused("not a request for this device"))
+            answer = super().request(request)
+            unknown = Refused("not a request for this device")
+            return self._outcome(request.message, unknown) if answer is None else answer
         answer, refusal = None, None
         for method in fitting:
             try:

@@ -125,8 +125,10 @@ pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<Strin
             format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
             format!("--counts-per-turn={}", robot.pulses_per_turn),
         ]),
-        _ => {}
+        _ => return command,
     }
+    // What robot.toml says holds at the motors.
+    command.push(format!("--max-speed-mm-s={}", robot.max_speed_mm_s()));
     command
 }
 
@@ -444,7 +446,8 @@ mod tests {
         let robot = Robot::new("bea".into(), Some(Kind::Diffdrive));
         let files = write(&looked(vec![found]), &robot, Path::new("maps"));
         let command = "[\"amber\", \"driver\", \"diffdrive\", \"--port\", \"/dev/ttyUSB0\", \
-                       \"--wheel-diameter-mm=65\", \"--counts-per-turn=1320\"]";
+                       \"--wheel-diameter-mm=65\", \"--counts-per-turn=1320\", \
+                       \"--max-speed-mm-s=500\"]";
         assert!(files.amber.contains(command), "{}", files.amber);
         assert!(!files.amber.contains("battery:0"));
         for key in [
