@@ -63,13 +63,15 @@
 //!   its log. stdout carries frames only; see [`serve`] and [`claim_stdout`]
 //!   for what happens to other output.
 //! - A **panic** ends the process, and the mediator starts it again.
+//! - Hardware that goes on with its last command when the driver is killed needs a [`Guard`].
 //!
 //! # Where to look
 //!
 //! `session`, `subscribers`, `periodic`, `queue`, `motion`, `orders` and `health` make
 //! decisions without IO (PURE); `pipe` reads and writes any stream, `many` joins the
-//! pipes of several devices, and `stdio` is the process around it (IO). The
-//! first lines of each module contain PURE or IO.
+//! pipes of several devices, `stdio` is the process around it, and `guard` is
+//! another one that outlives it (IO). The first lines of each module contain
+//! PURE or IO.
 
 #![warn(missing_docs)]
 
@@ -83,6 +85,11 @@ use amber_proto::DeviceMessage;
 extern crate self as amber_driver;
 
 pub mod devices;
+#[cfg(target_os = "linux")]
+mod guard;
+#[cfg(not(target_os = "linux"))]
+#[path = "guard/none.rs"]
+mod guard;
 mod health;
 mod link;
 mod many;
@@ -103,6 +110,7 @@ mod testing;
 
 pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
+pub use guard::Guard;
 pub use link::{Link, SendError};
 pub use many::{Devices, serve_many_until};
 pub use motion::{Holder, Motion, Moves, StopCause, client_name};

@@ -16,7 +16,7 @@ use tracing_subscriber::prelude::*;
 
 use crate::many::serve_many_peer;
 use crate::pipe::{Hosting, Peer, serve_as};
-use crate::{Devices, Driver, ServeError};
+use crate::{Devices, Driver, ServeError, guard};
 
 /// Serves on stdin and stdout until stdin ends or the process receives SIGTERM,
 /// SIGINT, SIGHUP or SIGQUIT; this is all that a driver's `main` needs.
@@ -52,6 +52,9 @@ struct Wire {
 }
 
 fn run(serve: impl AsyncFnOnce(Peer, Wire) -> Result<(), ServeError>) -> ExitCode {
+    if let Some(code) = guard::run() {
+        return code.into();
+    }
     init_logging();
     die_of_panics();
     match try_run(serve) {
@@ -67,7 +70,8 @@ fn run(serve: impl AsyncFnOnce(Peer, Wire) -> Result<(), ServeError>) -> ExitCod
 /// child processes write to stderr, which goes to the log of the mediator.
 ///
 /// [`serve`] does the same. Make this the first line of a `main` that does
-/// other work before it serves. A second call does nothing, nor does a call on
+/// other work before it serves. It does not return in the process of a
+/// [`Guard`](crate::Guard). A second call does nothing, nor does a call on
 /// other systems than Unix. If stdout cannot be reserved, [`serve`] reports it.
 ///
 /// ```no_run
@@ -83,6 +87,11 @@ fn run(serve: impl AsyncFnOnce(Peer, Wire) -> Result<(), ServeError>) -> ExitCod
 /// }
 /// ```
 pub fn claim_stdout() {
+    if let Some(code) = guard::run() {
+        // The rest of `main` is not for a guard.
+        #[allow(clippy::exit)]
+        process::exit(code.into());
+    }
     #[cfg(unix)]
     {
         let mut wire = lock_wire();

@@ -5,6 +5,10 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
+#[cfg(target_os = "linux")]
+#[path = "process/guarded.rs"]
+mod guarded;
+
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, Stdio};
@@ -33,6 +37,10 @@ fn main() -> ExitCode {
         Some("several") => return amber_driver::serve_many(several()),
         Some("panics") => return amber_driver::serve(Panics),
         Some("panics in a task") => return amber_driver::serve(PanicsInATask),
+        #[cfg(target_os = "linux")]
+        Some("guarded") => return amber_driver::serve(guarded::Guarded::default()),
+        #[cfg(target_os = "linux")]
+        Some("disarms") => return amber_driver::serve(guarded::Disarms::default()),
         _ => {}
     }
     the_documented_dummy_answers();
@@ -45,6 +53,8 @@ fn main() -> ExitCode {
     trouble_is_reported_only_to_mediators_that_know_it();
     a_panic_ends_the_process();
     several_devices_share_a_process();
+    #[cfg(target_os = "linux")]
+    guarded::run();
     ExitCode::SUCCESS
 }
 

@@ -26,7 +26,10 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, setsid};
 use tracing::warn;
 
-use super::process::{Process, Stat, all, end_of, signal, stat, variable, with_descendants};
+use super::process::{
+    MOTION_GUARD_GRACE, Process, Stat, all, end_of, is_motion_guard, signal, stat, variable,
+    with_descendants,
+};
 use super::strays::{TAG, is_from};
 
 /// How long drivers have to stop their motors after the mediator was killed.
@@ -271,7 +274,11 @@ pub fn guard() -> ExitCode {
     family.look(Tags::Now);
     let begin = Instant::now();
     while !family.members.is_empty() && begin.elapsed() < KILLING {
-        family.signal(Signal::SIGKILL, &BTreeSet::new());
+        let spared = match begin.elapsed() < MOTION_GUARD_GRACE {
+            true => family.motion_guards(),
+            false => BTreeSet::new(),
+        };
+        family.signal(Signal::SIGKILL, &spared);
         thread::sleep(POLL);
         family.look(Tags::Now);
     }
@@ -333,6 +340,14 @@ impl Family {
             let _ = signal(*target, with);
         }
         targets
+    }
+
+    /// The members that stop motors after the end of their driver.
+    fn motion_guards(&self) -> BTreeSet<Process> {
+        let members = self.members.iter().copied();
+        members
+            .filter(|member| is_motion_guard(member.pid))
+            .collect()
     }
 
     /// Whether a member still lives.

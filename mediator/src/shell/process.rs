@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::{self, Child};
+use std::time::Duration;
 
 use amber_proto::mediator::ProcessUsage;
 use nix::errno::Errno;
@@ -198,6 +199,15 @@ pub(super) fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
         rest.strip_prefix(b"=")
     });
     Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
+}
+
+/// How long a motion guard may outlive its driver.
+pub(super) const MOTION_GUARD_GRACE: Duration = Duration::from_secs(1);
+
+/// Whether a process is the guard of a driver (`Guard` in the SDK of drivers): it stops the motors
+/// after its driver was killed, and then ends.
+pub(super) fn is_motion_guard(pid: Pid) -> bool {
+    variable(pid, "AMBER_MOTION_GUARD").is_ok_and(|value| value.is_some())
 }
 
 /// Sends a signal to this process, but not to a later one with the same pid.

@@ -7,6 +7,9 @@
 //! and so do its descendants.
 //!
 //! An orphan without a tag may belong to any driver. It is a stray when no driver runs.
+//!
+//! A motion guard is meant to outlive its driver for a moment, to stop the motors. It gets no signals
+//! before that moment is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -20,7 +23,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use tracing::{debug, warn};
 
-use super::process::{Process, Stat, children, descendants, signal, stat, variable};
+use super::process::{
+    MOTION_GUARD_GRACE, Process, Stat, children, descendants, is_motion_guard, signal, stat,
+    variable,
+};
 use super::{Alarm, Shell};
 use amber_core::limits::{FAMILY_PROCESSES, ORPHANS_PER_TURN};
 
@@ -36,6 +42,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run(u64);
 
+/// A process whose parent has ended.
+#[derive(Clone, Copy, Debug)]
+struct Orphan {
+    /// The driver start that it belongs to, if known.
+    run: Option<Run>,
+    /// Until when it has to do something, if it is a motion guard.
+    is_needed_until: Option<Instant>,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Strays {
@@ -45,9 +60,8 @@ pub(super) struct Strays {
     /// Children that this process had before it became a mediator. `None` if the system does
     /// not list processes, or gives orphans to another process.
     inherited: Option<BTreeSet<Pid>>,
-    /// Our orphans, each with the driver start that it belongs to, if known. Their pids are not
-    /// reused until we wait for them.
-    orphans: BTreeMap<Pid, Option<Run>>,
+    /// Our orphans. Their pids are not reused until we wait for them.
+    orphans: BTreeMap<Pid, Orphan>,
     /// Driver starts with strays at the last check.
     left: BTreeSet<Option<Run>>,
     /// The last check could not see all orphans.
@@ -122,6 +136,7 @@ impl Strays {
         // Processes that are not visible now are checked again when the driver has ended.
         let family = self.family(driver, run, known).unwrap_or_default();
         let outside = family.iter().filter(|member| member.group != driver);
+        let outside = outside.filter(|member| !is_motion_guard(member.process.pid));
         outside.map(|member| member.process).collect()
     }
 
@@ -129,7 +144,7 @@ impl Strays {
         let mut family = descendants(driver, FAMILY_PROCESSES)?;
         self.look(known)?;
         let orphans = self.orphans.iter();
-        for (orphan, _) in orphans.filter(|(_, of)| **of == Some(run)) {
+        for (orphan, _) in orphans.filter(|(_, of)| of.run == Some(run)) {
             family.extend(stat(*orphan)?.filter(|stat| !stat.is_zombie));
             family.extend(descendants(*orphan, FAMILY_PROCESSES)?);
         }
@@ -156,8 +171,12 @@ impl Strays {
                 }
                 seen += 1;
                 let tag = variable(child, TAG)?;
-                let run = tag.and_then(|tag| self.run_of(&tag));
-                self.orphans.insert(child, run);
+                let is_guard = is_motion_guard(child);
+                let orphan = Orphan {
+                    run: tag.and_then(|tag| self.run_of(&tag)),
+                    is_needed_until: is_guard.then(|| Instant::now() + MOTION_GUARD_GRACE),
+                };
+                self.orphans.insert(child, orphan);
             }
         }
         Ok(true)
@@ -168,13 +187,17 @@ impl Strays {
         self.is_unsure = true;
         let saw_all = self.look(known)?;
         let nobody_runs = running.is_empty() && self.all_are_of_drivers();
-        let is_stray = |of: &Option<Run>| of.map_or(nobody_runs, |run| !running.contains(&run));
+        let is_stray = |of: &Orphan| (of.run).map_or(nobody_runs, |run| !running.contains(&run));
         let strays = self.orphans.iter().filter(|(_, of)| is_stray(of));
-        self.left = strays.clone().map(|(_, of)| *of).collect();
-        for (stray, _) in strays.take(ORPHANS_PER_TURN) {
+        self.left = strays.clone().map(|(_, of)| of.run).collect();
+        let now = Instant::now();
+        let unneeded = strays.filter(|(_, of)| of.is_needed_until.is_none_or(|until| now >= until));
+        for (stray, _) in unneeded.take(ORPHANS_PER_TURN) {
             // Its descendants first: as orphans they might be impossible to identify.
             for member in descendants(*stray, FAMILY_PROCESSES)? {
-                signal(member.process, Signal::SIGKILL)?;
+                if !is_motion_guard(member.process.pid) {
+                    signal(member.process, Signal::SIGKILL)?;
+                }
             }
             debug!(pid = %stray, "sent SIGKILL to a process that a driver left behind");
             // It is our child, so its pid is not reused.
