@@ -38,6 +38,11 @@ impl DeviceType {
             .find(|(number, _)| *number == self)
             .map(|(_, name)| *name)
     }
+
+    /// All names and aliases.
+    fn words() -> impl Iterator<Item = &'static (Self, &'static str)> {
+        Self::NAMES.iter().chain(&Self::ALIASES)
+    }
 }
 
 impl Device {
@@ -117,7 +122,7 @@ pub enum ParseDeviceError {
 
 fn did_you_mean(name: &str) -> String {
     let near = |known: &&str| strsim::damerau_levenshtein(name, known) <= 1 + known.len() / 4;
-    match DeviceType::NAMES.iter().map(|(_, known)| *known).find(near) {
+    match DeviceType::words().map(|(_, known)| *known).find(near) {
         Some(known) => format!("; did you mean '{known}'?"),
         None => String::new(),
     }
@@ -126,12 +131,13 @@ fn did_you_mean(name: &str) -> String {
 impl FromStr for DeviceType {
     type Err = ParseDeviceError;
 
+    /// Reads a number, a name such as `hokuyo`, or an alias such as `laser`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(number) = text.parse() {
             return Ok(Self(number));
         }
         let name = text.to_ascii_lowercase().replace('_', "-");
-        let known = Self::NAMES.iter().find(|(_, known)| *known == name);
+        let known = Self::words().find(|(_, known)| *known == name);
         known
             .map(|(number, _)| *number)
             .ok_or_else(|| ParseDeviceError::Type { name: text.into() })
@@ -141,7 +147,7 @@ impl FromStr for DeviceType {
 impl FromStr for Device {
     type Err = ParseDeviceError;
 
-    /// Reads `hokuyo`, `hokuyo:0` or `4:0`; the id is 0 unless given.
+    /// Reads `hokuyo`, `laser`, `hokuyo:0` or `4:0`; the id is 0 unless given.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (device_type, id) = text.split_once(':').unwrap_or((text, "0"));
         Ok(Self {
@@ -161,6 +167,10 @@ mod tests {
             ("hokuyo", 4, 0, "hokuyo:0"),
             ("Hokuyo:1", 4, 1, "hokuyo:1"),
             ("4:0", 4, 0, "hokuyo:0"),
+            ("laser", 4, 0, "hokuyo:0"),
+            ("Wheels:1", 2, 1, "roboclaw:1"),
+            ("imu", 1, 0, "ninedof:0"),
+            ("servos", 7, 0, "maestro:0"),
             ("77:3", 77, 3, "77:3"),
             ("drive_to_point", 8, 0, "drive-to-point:0"),
             ("-4:2147483647", -4, i32::MAX, "-4:2147483647"),
@@ -179,6 +189,7 @@ mod tests {
                 "hokujo",
                 "unknown device type 'hokujo'; did you mean 'hokuyo'?",
             ),
+            ("lasr", "unknown device type 'lasr'; did you mean 'laser'?"),
             ("spoon", "unknown device type 'spoon'"),
             ("", "unknown device type ''"),
             ("hokuyo:x", "invalid device id 'x': use a number such as 0"),

@@ -136,7 +136,8 @@ impl Human for All {
                 .map_or(&*device.docs, |(first, _)| first);
             let about = about.lines().next().unwrap_or_default();
             let about = about.trim_end_matches('.').to_owned();
-            [device.device_type.to_string(), device.name.clone(), about]
+            let names: Vec<_> = device.names().collect();
+            [device.device_type.to_string(), names.join(", "), about]
         });
         table(["TYPE", "DEVICE", "WHAT IT IS"], &rows.collect::<Vec<_>>())
     }
@@ -198,6 +199,7 @@ service Battery {
             found.into_iter().map(|it| it.name).collect::<Vec<_>>()
         };
         assert_eq!(names(Some("hokuyo:1"), &[]), ["hokuyo"]);
+        assert_eq!(names(Some("laser"), &[]), ["hokuyo"]);
         assert_eq!(names(Some("4"), std::slice::from_ref(&file)), ["hokuyo"]);
         assert_eq!(names(Some("211:3"), std::slice::from_ref(&file)), ["gauge"]);
         assert_eq!(names(None, std::slice::from_ref(&file)), ["gauge"]);

@@ -67,11 +67,13 @@ class Devices(unittest.TestCase):
             ("4:1", (4, 1)),
             ("201", (201, 0)),
             ("drive-to-point", (8, 0)),
+            ("laser", (4, 0)),
+            ("Wheels:1", (2, 1)),
         ]:
             self.assertEqual(Device.parse(text), device)
         self.assertEqual(str(Device(4, 1)), "hokuyo:1")
         self.assertEqual(str(Device(201, 0)), "201:0")
-        for text in ("", "laser", "4:x", "4:1:2"):
+        for text in ("", "lasr", "4:x", "4:1:2"):
             with self.assertRaises(ValueError):
                 Device.parse(text)
 

@@ -155,10 +155,9 @@ fn parts(error: &str) -> (Vec<&str>, Vec<String>) {
         }
     }
     if error.contains("unknown device type ") {
-        let names: Vec<_> = DeviceType::NAMES.iter().map(|(_, name)| *name).collect();
         hints.push(format!(
             "device types are {}; others are numbers, e.g. 77:0",
-            names.join(", ")
+            device_types()
         ));
     }
     if hints.is_empty() {
@@ -168,6 +167,18 @@ fn parts(error: &str) -> (Vec<&str>, Vec<String>) {
         });
     }
     (text, hints)
+}
+
+/// The names of device types, with the second ones.
+fn device_types() -> String {
+    let named = DeviceType::NAMES.map(|(kind, name)| {
+        let alias = DeviceType::ALIASES.iter().find(|(other, _)| *other == kind);
+        match alias {
+            Some((_, alias)) => format!("{name} ({alias})"),
+            None => name.to_owned(),
+        }
+    });
+    named.join(", ")
 }
 
 #[cfg(test)]
@@ -240,10 +251,9 @@ mod tests {
             ),
         ] {
             let error = Cli::try_parse_from(line.split(' ')).err().unwrap();
-            let names = DeviceType::NAMES.map(|(_, name)| name).join(", ");
             assert_eq!(
                 explained(&error.to_string()),
-                expected.replace("NAMES", &names)
+                expected.replace("NAMES", &device_types())
             );
         }
     }

@@ -9,26 +9,29 @@ use amber_schema::Interface;
 /// # Errors
 /// A file does not lie in the package that its name asks for.
 pub(crate) fn rust(interfaces: &[Interface]) -> Result<String, String> {
-    let types: Vec<(i32, &str, &str)> = interfaces
-        .iter()
-        .map(|it| (it.device_type, &*it.name, &*it.docs))
-        .collect();
-
     let mut out = String::from("impl DeviceType {\n");
     let mut names = String::new();
-    for (number, name, docs) in &types {
+    let mut aliases = Vec::new();
+    for interface in interfaces {
+        let (number, name) = (interface.device_type, &interface.name);
         let constant = name.to_uppercase().replace('-', "_");
-        for line in docs.lines().take_while(|line| !line.is_empty()) {
+        for line in interface.docs.lines().take_while(|line| !line.is_empty()) {
             let _ = writeln!(out, "    /// {line}");
         }
         let _ = writeln!(out, "    pub const {constant}: Self = Self({number});");
         let _ = writeln!(names, "        (Self::{constant}, {name:?}),");
+        if let Some(alias) = &interface.alias {
+            aliases.push(format!("        (Self::{constant}, {alias:?}),\n"));
+        }
     }
-    let count = types.len();
+    let (count, second) = (interfaces.len(), aliases.len());
+    let aliases = aliases.concat();
     let _ = write!(
         out,
         "\n    /// The device types that have a name.\n    \
-         pub const NAMES: [(Self, &'static str); {count}] = [\n{names}    ];\n}}\n\n"
+         pub const NAMES: [(Self, &'static str); {count}] = [\n{names}    ];\n\n    \
+         /// The second names of device types, which say what the devices do.\n    \
+         pub const ALIASES: [(Self, &'static str); {second}] = [\n{aliases}    ];\n}}\n\n"
     );
     for interface in interfaces {
         let module = interface.file.trim_end_matches(".proto");

@@ -7,6 +7,9 @@ use serde::Serialize;
 pub struct Interface {
     /// The name for people and command lines, e.g. `drive-to-point`.
     pub name: String,
+    /// A second name that says what the device does, e.g. `laser` for `hokuyo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
     /// The device type.
     #[serde(rename = "type")]
     pub device_type: i32,
@@ -25,6 +28,15 @@ pub struct Interface {
     pub numbers: Vec<u32>,
     /// Requests and streams, in the order of the file.
     pub methods: Vec<Method>,
+}
+
+impl Interface {
+    /// The name, and the second one if there is one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        [Some(&*self.name), self.alias.as_deref()]
+            .into_iter()
+            .flatten()
+    }
 }
 
 /// A request or a stream.

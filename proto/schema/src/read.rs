@@ -120,7 +120,13 @@ impl Service<'_> {
         let number = |name| (device.get_field_by_name(name)).and_then(|value| value.as_i32());
         let device_type = number("type").unwrap_or_default();
         let name = text(&device, "name").unwrap_or_default();
+        let alias = text(&device, "alias");
         self.check_device(device_type, &name)?;
+        if alias.is_some() && !is_ours(&file) {
+            return Err(self
+                .error("only devices of Amber have an alias".to_owned())
+                .hint("choose the one name that says what the device is"));
+        }
 
         let mut methods: Vec<Method> = Vec::new();
         let mut fields = 0;
@@ -153,6 +159,7 @@ impl Service<'_> {
         }
         Ok(Some(Interface {
             name,
+            alias,
             device_type,
             service: self.service.full_name().to_owned(),
             file: file.name().to_owned(),
@@ -182,7 +189,8 @@ impl Service<'_> {
                 .error(format!("device type {device_type} is reserved"))
                 .hint("choose a number from 100 to 199, or from 201 on"));
         }
-        if self.known.iter().any(|it| it.name == name) {
+        let mut known = self.known.iter().flat_map(Interface::names);
+        if known.any(|known| known == name) {
             return Err(self.error(format!("'{name}' is the name of a device of Amber")));
         }
         Ok(())

@@ -6,9 +6,11 @@ use crate::model::{Cardinality, Field, Harmless, Interface, Kind, Method, Settin
 
 /// An interface as plain text, for a terminal.
 pub fn text(interface: &Interface) -> String {
+    let names: Vec<_> = interface.names().collect();
     let mut out = format!(
         "{} (device type {})\n",
-        interface.name, interface.device_type
+        names.join(" or "),
+        interface.device_type
     );
     paragraph(&mut out, "", &interface.docs);
     for method in &interface.methods {
@@ -35,7 +37,9 @@ pub fn markdown(interfaces: &[Interface]) -> String {
         out += "## Numbers\n\n| device type | name | extensions |\n|---|---|---|\n";
         for it in interfaces {
             let numbers = runs(&it.numbers);
-            let _ = writeln!(out, "| {} | {} | {numbers} |", it.device_type, it.name);
+            let names: Vec<_> = it.names().collect();
+            let names = names.join(", ");
+            let _ = writeln!(out, "| {} | {names} | {numbers} |", it.device_type);
         }
         out += "\n";
     }

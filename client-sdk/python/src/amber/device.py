@@ -8,6 +8,7 @@ from .interface import OURS
 
 #: Device types that have a name.
 TYPES = {interface.name.replace("-", "_"): interface.device_type for interface in OURS}
+_ALIASES = {interface.alias: interface.device_type for interface in OURS if interface.alias}
 _NAMES = {number: name for name, number in TYPES.items()}
 
 
@@ -19,15 +20,16 @@ class Device(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | Device) -> Device:
-        """``hokuyo``, ``hokuyo:1`` or ``4:1``. Raises ValueError if the name is invalid."""
+        """``hokuyo``, ``laser``, ``hokuyo:1`` or ``4:1``. Raises ValueError if it is invalid."""
         if isinstance(text, Device):
             return text
         name, _, number = text.partition(":")
-        kind = TYPES.get(name.replace("-", "_").lower())
+        usual = name.replace("-", "_").lower()
+        kind = TYPES.get(usual, _ALIASES.get(usual))
         try:
             return cls(int(name) if kind is None else kind, int(number or 0))
         except ValueError:
-            known = ", ".join(TYPES)
+            known = ", ".join([*TYPES, *_ALIASES])
             raise ValueError(
                 f"unknown device {text!r}; write TYPE or TYPE:ID with a number or one of {known}"
             ) from None

@@ -255,6 +255,8 @@ class Interface:
 
     #: The name for people, such as ``drive-to-point``.
     name: str
+    #: A second name that says what the device does, such as ``laser`` for ``hokuyo``; may be empty.
+    alias: str
     device_type: int
     #: The name of the service, such as ``DriveToPoint``.
     service: str
@@ -300,6 +302,7 @@ class _Service:
         mediator = "amber.mediator_proto"
         return Interface(
             name=device.name,
+            alias=device.alias,
             device_type=device.type,
             service=self.service.name,
             file=self.file,
