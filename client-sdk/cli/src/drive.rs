@@ -1,4 +1,4 @@
-//! `amber drive`: drives with the keyboard, or at given speeds for a given time. IO.
+//! `amber drive`: drives with the keyboard or a gamepad, or at given speeds for a given time. IO.
 //!
 //! The wheels are stopped before the command ends: by a key, Ctrl-C, Ctrl-Z, SIGTERM, SIGHUP
 //! (a closed terminal) or an error. If this process is killed or freezes, the driver stops the
@@ -15,13 +15,15 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
+use self::gamepad::{Gamepad, PadHand};
 pub(crate) use self::held_key::{FASTEST_MM_S, SLOWEST_MM_S};
-use self::held_key::{HeldKey, Key, Wish};
+use self::held_key::{Hand, HeldKey, Key, Wish};
 use self::keyboard::Keyboard;
 use super::end::End;
 use super::lease;
 use super::reason::{self, Complaints};
 
+mod gamepad;
 mod held_key;
 pub(crate) mod keyboard;
 
@@ -32,8 +34,11 @@ Keys:
   q, Esc, Ctrl-C  stop and quit, as does Ctrl-Z
   any other key   stop
 
+With --gamepad, hold the left shoulder button and move the left stick.
+
 Examples:
   amber drive
+  amber drive --gamepad
   amber drive --left 200 --right 200 --for 2s";
 
 /// Options of `amber drive`.
@@ -61,7 +66,18 @@ pub struct Options {
     /// Duration of a drive without the keyboard
     #[arg(long = "for", id = "time", value_name = "SECONDS", requires = "left", value_parser = amber_terminal::seconds)]
     time: Option<Duration>,
-    /// Initial speed with the keyboard
+    /// Drive with the first gamepad that is found, or with that of this file, such as
+    /// /dev/input/event5
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto",
+        conflicts_with = "left"
+    )]
+    gamepad: Option<String>,
+    /// Initial speed with the keyboard, or that of the stick at its end
     #[arg(
         long,
         value_name = "MM_S",
@@ -82,6 +98,8 @@ const NAME: &str = "amber drive";
 const REPEAT: Duration = Duration::from_millis(200);
 /// How long a command holds at the wheels, whatever freezes on the way: two of three may get lost.
 pub(super) const VALIDITY: Duration = Duration::from_millis(500);
+/// The shortest time between two commands that move: a stick reports hundreds of changes per second.
+const LEAST: Duration = Duration::from_millis(30);
 /// The time between requests for the speeds.
 const MEASURE: Duration = Duration::from_millis(250);
 /// If the wheels stand still for longer than this after a command, they do not start.
@@ -105,7 +123,7 @@ impl Options {
             if json {
                 return Err(Failure::wrong("--json needs --left, --right and --for").hint(SCRIPT));
             }
-            if !has_keys() {
+            if self.gamepad.is_none() && !has_keys() {
                 return Err(
                     Failure::wrong("driving with the keyboard needs a terminal").hint(SCRIPT)
                 );
@@ -124,12 +142,15 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     let proxy = client.device(options.device);
     let lease = lease::take(&proxy, NAME, options.force, "amber drive --force").await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
-        let mut hands = Hands::new()?;
-        print(format!("{KEYS}\r\n").as_bytes())?;
+        let mut controls = Controls::open(&options)?;
+        print(format!("{}\r\n", controls.help()).as_bytes())?;
         let mut is_taken = false;
+        // Without a terminal, each change would be a line.
+        let shows = has_keys();
         let driven = tokio::select! {
-            driven = hands.drive(&roboclaw, options.speed, |line| {
-                print_over(fit(line))
+            driven = controls.drive(&roboclaw, options.speed, |line| match shows {
+                true => print_over(fit(line)),
+                false => Ok(()),
             }) => driven,
             failure = lease.lost() => {
                 is_taken = true;
@@ -143,7 +164,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
         } else {
             stop(&roboclaw).await
         };
-        drop(hands);
+        drop(controls);
         // The terminal may be closed.
         let _ = print(b"\n");
         return driven.and(stopped);
@@ -200,6 +221,47 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     show(&driven, json)
 }
 
+/// What a person drives with.
+enum Controls {
+    Keys(Hands),
+    Gamepad(Gamepad),
+}
+
+impl Controls {
+    fn open(options: &Options) -> Result<Self, Failure> {
+        match &options.gamepad {
+            None => Hands::new().map(Self::Keys),
+            Some(which) => gamepad::open(which).map(Self::Gamepad),
+        }
+    }
+
+    /// What to do, for people.
+    fn help(&self) -> String {
+        match self {
+            Self::Keys(_) => KEYS.to_owned(),
+            Self::Gamepad(found) => format!("{}: {}", found.name, gamepad::HELP),
+        }
+    }
+
+    /// Drives until a key ends it, the terminal is closed, the gamepad is gone or the wheels are
+    /// unavailable.
+    async fn drive(
+        &mut self,
+        roboclaw: &Roboclaw,
+        speed_mm_s: i32,
+        show: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Keys(hands) => hands.drive(roboclaw, speed_mm_s, show).await,
+            Self::Gamepad(Gamepad { pad, events, .. }) => {
+                let hand = PadHand::new(pad.clone(), speed_mm_s);
+                steer(roboclaw, events, hand, show).await?;
+                Err(gamepad::gone())
+            }
+        }
+    }
+}
+
 /// The keys, in a line for people.
 pub(super) const KEYS: &str = "arrows or WASD drive, + and - change the speed, q ends";
 
@@ -228,7 +290,7 @@ impl Hands {
         speed_mm_s: i32,
         show: impl FnMut(&str) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        steer(roboclaw, &mut self.keys, speed_mm_s, show).await
+        steer(roboclaw, &mut self.keys, HeldKey::new(speed_mm_s), show).await
     }
 }
 
@@ -287,45 +349,51 @@ async fn measure(roboclaw: &Roboclaw, measured: &Measured) -> Error {
     }
 }
 
-/// Drives with the keys until one of them ends the command.
-async fn steer(
+/// Drives until an input ends the command, or no more can come.
+async fn steer<H: Hand>(
     roboclaw: &Roboclaw,
-    keys: &mut mpsc::Receiver<Key>,
-    speed_mm_s: i32,
+    inputs: &mut mpsc::Receiver<H::Input>,
+    mut hand: H,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut held_key = HeldKey::new(speed_mm_s);
     let measured = Cell::new(None);
     let mut lost = std::pin::pin!(measure(roboclaw, &measured));
     let mut repeat = interval(REPEAT);
     let mut commanded = WheelSpeeds::STOP;
+    let mut sent: Option<Instant> = None;
     let mut stops = 0;
     loop {
-        let released = held_key.next_timeout(now()).map(Instant::from_std);
+        let released = hand.next_timeout(now()).map(Instant::from_std);
+        let next = sent
+            .map(|at| at + LEAST)
+            .filter(|_| hand.speeds(now()) != commanded);
+        let due = [released, next].into_iter().flatten().min();
         let tick = tokio::select! {
-            key = keys.recv() => match key.map(|key| held_key.press(now(), key)) {
+            input = inputs.recv() => match input.map(|input| hand.press(now(), input)) {
                 Some(Wish::GoOn) => false,
                 // The terminal may have been closed.
                 Some(Wish::Quit) | None => return Ok(()),
             },
-            () = sleep_until(released.unwrap_or_else(Instant::now)), if released.is_some() => false,
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => false,
             _ = repeat.tick() => true,
             error = &mut lost => return Err(error.into()),
         };
-        let wanted = held_key.speeds(now());
-        let changed = wanted != commanded;
-        if changed && wanted == WheelSpeeds::STOP {
+        let wanted = hand.speeds(now());
+        let moves = wanted != WheelSpeeds::STOP;
+        // A stop never waits.
+        let is_early = moves && sent.is_some_and(|at| Instant::now() < at + LEAST);
+        let changed = wanted != commanded && !is_early;
+        if changed && !moves {
             stops = STOPS;
         }
         // A stop is repeated only a few times.
-        let moves = wanted != WheelSpeeds::STOP;
         if changed || tick && (moves || stops > 0) {
             roboclaw.drive(wanted).await?;
-            commanded = wanted;
+            (commanded, sent) = (wanted, Some(Instant::now()));
             stops = stops.saturating_sub(1);
         }
         let measured = fresh(&measured, Instant::now()).map(|(speeds, _)| speeds);
-        show(&line(commanded, measured, held_key.speed_mm_s()))?;
+        show(&line(commanded, measured, H::NAME, hand.speed_mm_s()))?;
     }
 }
 
@@ -343,7 +411,12 @@ fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
 
-fn line(commanded: WheelSpeeds, measured: Option<WheelSpeeds>, speed_mm_s: i32) -> String {
+fn line(
+    commanded: WheelSpeeds,
+    measured: Option<WheelSpeeds>,
+    with: &str,
+    speed_mm_s: i32,
+) -> String {
     let (left, right) = (commanded.front_left_mm_s, commanded.front_right_mm_s);
     let [front_left, front_right, rear_left, rear_right] = match measured {
         Some(measured) => wheels(measured).map(|speed| speed.to_string()),
@@ -351,7 +424,7 @@ fn line(commanded: WheelSpeeds, measured: Option<WheelSpeeds>, speed_mm_s: i32) 
     };
     format!(
         "left {left:>5} right {right:>5}  wheels {front_left:>5} {front_right:>5} \
-         {rear_left:>5} {rear_right:>5}  keys {speed_mm_s} mm/s"
+         {rear_left:>5} {rear_right:>5}  {with} {speed_mm_s} mm/s"
     )
 }
 
@@ -429,7 +502,7 @@ mod tests {
                 shown = line.to_owned();
                 Ok(())
             };
-            steer(&roboclaw, &mut keys, 300, show).await
+            steer(&roboclaw, &mut keys, HeldKey::new(300), show).await
         };
         let hands = async {
             press.send(AHEAD).await.unwrap();
@@ -459,7 +532,7 @@ mod tests {
             tokio::spawn(play(fake, Some(answer)));
             let (press, mut keys) = mpsc::channel::<Key>(1);
             let roboclaw = client.roboclaw(0);
-            let drive = steer(&roboclaw, &mut keys, 300, |_| Ok(()));
+            let drive = steer(&roboclaw, &mut keys, HeldKey::new(300), |_| Ok(()));
             if answer == SPEEDS {
                 drop(press);
                 assert_eq!(drive.await, Ok(()));
@@ -507,7 +580,7 @@ mod tests {
         let later = tokio::time::timeout(STALE, measure(&roboclaw, &measured));
         later.await.unwrap_err();
         assert_eq!(fresh(&measured, Instant::now()), None);
-        let shown = line(WheelSpeeds::all(200), None, 200);
+        let shown = line(WheelSpeeds::all(200), None, "keys", 200);
         assert!(shown.contains("wheels     -     -     -     -"), "{shown}");
         drop(roboclaw);
         client.close().await;
@@ -516,7 +589,12 @@ mod tests {
 
     #[test]
     fn the_line_fits_narrow_terminals() {
-        let shown = line(WheelSpeeds::all(-1200), Some(WheelSpeeds::all(-1200)), 1200);
+        let shown = line(
+            WheelSpeeds::all(-1200),
+            Some(WheelSpeeds::all(-1200)),
+            "keys",
+            1200,
+        );
         assert_eq!(cut(&shown, 200), shown);
         for columns in [0, 1, 20, 68] {
             assert_eq!(cut(&shown, columns).len(), columns.saturating_sub(1));
@@ -540,6 +618,17 @@ mod tests {
         assert_eq!((options.left, options.right), (Some(-200), Some(200)));
         assert_eq!(options.time, Some(Duration::from_millis(1500)));
         assert_eq!(read("drive").unwrap().speed, 200);
+        for (line, gamepad) in [
+            ("drive", None),
+            ("drive --gamepad", Some("auto")),
+            ("drive --gamepad 2:0", Some("auto")),
+            (
+                "drive --gamepad=/dev/input/event5",
+                Some("/dev/input/event5"),
+            ),
+        ] {
+            assert_eq!(read(line).unwrap().gamepad.as_deref(), gamepad, "{line}");
+        }
         for line in [
             "drive --left 1",
             "drive --right 1",
@@ -549,6 +638,7 @@ mod tests {
             "drive --left 1 --right 1 --for 1m",
             "drive --left 1 --right 1 --for 1 --speed 300",
             "drive --speed 2000",
+            "drive --gamepad --left 1 --right 1 --for 1",
         ] {
             assert!(read(line).is_err(), "{line}");
         }

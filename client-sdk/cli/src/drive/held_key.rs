@@ -43,6 +43,27 @@ pub(super) enum Wish {
     Quit,
 }
 
+/// What a person drives with.
+pub(super) trait Hand {
+    /// What it reports.
+    type Input;
+
+    /// For people.
+    const NAME: &'static str;
+
+    /// Something was reported.
+    fn press(&mut self, now: Instant, input: Self::Input) -> Wish;
+
+    /// The wanted wheel speeds now.
+    fn speeds(&self, now: Instant) -> WheelSpeeds;
+
+    /// When the wanted speeds change if nothing is reported.
+    fn next_timeout(&self, now: Instant) -> Option<Instant>;
+
+    /// The speed ahead.
+    fn speed_mm_s(&self) -> i32;
+}
+
 /// Tracks which key is held.
 #[derive(Clone, Debug)]
 pub(super) struct HeldKey {
@@ -64,8 +85,19 @@ impl HeldKey {
         }
     }
 
-    /// A key was reported.
-    pub(super) fn press(&mut self, now: Instant, key: Key) -> Wish {
+    fn held(&self, now: Instant) -> Option<Direction> {
+        self.held
+            .filter(|held| now < held.until)
+            .map(|held| held.direction)
+    }
+}
+
+impl Hand for HeldKey {
+    type Input = Key;
+
+    const NAME: &'static str = "keys";
+
+    fn press(&mut self, now: Instant, key: Key) -> Wish {
         let speed = |by: i32| (self.speed_mm_s + by).clamp(SLOWEST_MM_S, FASTEST_MM_S);
         match key {
             Key::Go(direction) => {
@@ -84,8 +116,7 @@ impl HeldKey {
         Wish::GoOn
     }
 
-    /// The wanted wheel speeds now.
-    pub(super) fn speeds(&self, now: Instant) -> WheelSpeeds {
+    fn speeds(&self, now: Instant) -> WheelSpeeds {
         let speed = self.speed_mm_s;
         match self.held(now) {
             Some(Direction::Forward) => WheelSpeeds::all(speed),
@@ -96,21 +127,14 @@ impl HeldKey {
         }
     }
 
-    /// When the wanted speeds change if no key is reported.
-    pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
+    fn next_timeout(&self, now: Instant) -> Option<Instant> {
         self.held
             .map(|held| held.until)
             .filter(|until| *until > now)
     }
 
-    pub(super) fn speed_mm_s(&self) -> i32 {
+    fn speed_mm_s(&self) -> i32 {
         self.speed_mm_s
-    }
-
-    fn held(&self, now: Instant) -> Option<Direction> {
-        self.held
-            .filter(|held| now < held.until)
-            .map(|held| held.direction)
     }
 }
 

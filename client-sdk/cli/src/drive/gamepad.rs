@@ -1,0 +1,32 @@
+//! Drives with a gamepad: hold a button, and move the stick.
+//!
+//! ```text
+//!  /dev/input/event* --> source (IO): which one, its events --> pad: what is held --> hand: speeds
+//! ```
+
+use amber_client::WheelSpeeds;
+use amber_terminal::Failure;
+
+pub(super) use self::hand::PadHand;
+pub(super) use self::source::{Gamepad, open};
+
+mod hand;
+mod pad;
+mod source;
+
+/// What to do, in a line for people.
+pub(super) const HELP: &str = "hold the left shoulder button and move the left stick; with the right \
+                               one it is twice as fast; Ctrl-C ends";
+
+/// Why driving ended: nothing comes from the gamepad any more.
+pub(super) fn gone() -> Failure {
+    Failure::new("the gamepad is gone: it was unplugged, or its battery is empty")
+        .hint("the wheels were stopped")
+}
+
+/// The nearest speeds that are sent: a hand trembles.
+fn rounded(speeds: [f64; 2]) -> WheelSpeeds {
+    const STEP_MM_S: f64 = 5.0;
+    let [left, right] = speeds.map(|mm_s| ((mm_s / STEP_MM_S).round() * STEP_MM_S) as i32);
+    WheelSpeeds::sides(left, right)
+}
