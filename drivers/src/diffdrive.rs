@@ -30,7 +30,7 @@ use self::protocol::{Family, Gains};
 use self::units::{SpeedUnit, Wheels};
 use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, millis, read, serial};
-use crate::wheels::{self, Rules, StopFor};
+use crate::wheels::{self, Rules, StopFor, Wiring};
 
 pub mod encoders;
 #[cfg(feature = "fuzz")]
@@ -185,9 +185,11 @@ impl Options {
             wheels: Wheels {
                 counts_per_mm: counts / (std::f64::consts::PI * diameter_mm),
                 frame_hz: check("pid_rate_hz", self.pid_rate_hz.unwrap_or(30), 1..=1_000)?,
-                swaps_sides: self.swap_sides.unwrap_or(false),
-                reverses_left: self.reverse_left.unwrap_or(false),
-                reverses_right: self.reverse_right.unwrap_or(false),
+                wiring: Wiring {
+                    swaps_sides: self.swap_sides.unwrap_or(false),
+                    reverses_left: self.reverse_left.unwrap_or(false),
+                    reverses_right: self.reverse_right.unwrap_or(false),
+                },
             },
             speed_unit: self.speed_unit,
             gains: self.gains,

@@ -1,4 +1,5 @@
-//! Driver for two RoboClaw motor controllers that share a serial bus and drive four wheels. IO.
+//! Driver for RoboClaw motor controllers: two that share a serial line and drive four wheels, or one
+//! that drives the wheels of both sides. IO.
 //!
 //! ```text
 //!  requests --> driver ----------> logic --packets--> protocol
@@ -12,6 +13,8 @@
 //! - Speeds are truncated towards zero. Without subscribers and requests, nothing is measured.
 //! - If the driver is killed or frozen, the controllers stop by themselves after `watchdog_ms`, and
 //!   the wheels roll out.
+//! - The controllers keep the speed control and the kind of encoders that they have stored, unless an
+//!   option states them.
 //! - The main battery is told as the controllers measured it last, with its time, and published with
 //!   the speeds once a second. While the controllers do not answer, requests for it are refused.
 //! - After a controller has reported a low battery, driving is disabled until the driver is
@@ -29,12 +32,12 @@ use serde::Deserialize;
 
 use self::driver::Setup;
 use self::gpio::Gpio;
-use self::logic::Settings;
-use self::protocol::{Check, Pid};
-use self::units::Wheel;
+use self::logic::{Settings, Tuning};
+use self::protocol::Check;
+use self::units::{Layout, Wheel};
 use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, millis, read, serial};
-use crate::wheels::StopFor;
+use crate::wheels::{StopFor, Wiring};
 
 mod bus;
 pub mod driver;
@@ -57,7 +60,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
-    /// Serial port of both controllers [default: /dev/ttyO3]
+    /// Serial port of the controllers [default: /dev/ttyO3]
     #[arg(long, value_name = "FILE")]
     pub port: Option<PathBuf>,
     /// Bits per second [default: 38400]
@@ -66,6 +69,10 @@ pub struct Options {
     /// Packet format [default: auto]
     #[arg(long, value_enum)]
     pub protocol: Option<Protocol>,
+    /// Address of the only controller, 128 to 135: M1 drives the right side, M2 the left one
+    /// [default: there are two controllers, --front and --rear]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["front", "rear"])]
+    pub address: Option<u8>,
     /// Address of the front controller, 128 to 135 [default: 129]
     #[arg(long, value_name = "ADDRESS")]
     pub front: Option<u8>,
@@ -78,16 +85,29 @@ pub struct Options {
     /// Encoder pulses per turn of a wheel [default: 1865]
     #[arg(long, value_name = "COUNT")]
     pub pulses_per_turn: Option<f64>,
-    /// Pulses per second of a motor at full power [default: 13800]
+    /// Whether the left wheels are connected as the right ones [default: false]
+    #[arg(long, value_name = "BOOL")]
+    pub swap_sides: Option<bool>,
+    /// Whether the left wheels turn and count backwards [default: false]
+    #[arg(long, value_name = "BOOL")]
+    pub reverse_left: Option<bool>,
+    /// Whether the right wheels turn and count backwards [default: false]
+    #[arg(long, value_name = "BOOL")]
+    pub reverse_right: Option<bool>,
+    /// Set the speed control and the encoders as for this robot, at each start [default: none, the
+    /// controllers keep what they have stored]
+    #[arg(long, value_enum)]
+    pub preset: Option<Preset>,
+    /// Pulses per second of a motor at full power, set at each start [default: as stored]
     #[arg(long, value_name = "QPPS")]
     pub max_qpps: Option<u32>,
-    /// Proportional constant, times 65536 [default: 327680]
+    /// Proportional constant, times 65536, set at each start [default: as stored]
     #[arg(long, value_name = "P")]
     pub pid_p: Option<u32>,
-    /// Integral constant, times 65536 [default: 262144]
+    /// Integral constant, times 65536, set at each start [default: as stored]
     #[arg(long, value_name = "I")]
     pub pid_i: Option<u32>,
-    /// Differential constant, times 65536 [default: 0]
+    /// Differential constant, times 65536, set at each start [default: as stored]
     #[arg(long, value_name = "D")]
     pub pid_d: Option<u32>,
     /// Drop commands with a wheel faster than this; 0 for no limit [default: 1200]
@@ -146,6 +166,28 @@ pub struct Options {
     pub led_red: Option<PathBuf>,
 }
 
+/// A robot whose speed control is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The Capo robot: P 327680, I 262144, D 0, 13800 pulses per second, quadrature encoders
+    Capo,
+}
+
+impl Preset {
+    fn tuning(self) -> Tuning {
+        match self {
+            Self::Capo => Tuning {
+                p: Some(327_680),
+                i: Some(262_144),
+                d: Some(0),
+                max_qpps: Some(13_800),
+                quadrature: true,
+            },
+        }
+    }
+}
+
 /// Packet format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -182,15 +224,9 @@ impl Options {
     /// # Errors
     /// A value is invalid.
     pub fn setup(self) -> Result<(Setup, Endpoint), OptionsError> {
+        let layout = self.layout()?;
         let endpoint = serial((self.port, "/dev/ttyO3"), (self.baud, 38_400), 460_800)?;
-        let front = check("front", self.front.unwrap_or(0x81), 0x80..=0x87)?;
-        let rear = check("rear", self.rear.unwrap_or(0x80), 0x80..=0x87)?;
-        if front == rear {
-            return Err(OptionsError::Value {
-                name: "front",
-                problem: format!("is {front}, the same as rear"),
-            });
-        }
+        let preset = self.preset.map(Preset::tuning).unwrap_or_default();
         let watchdog_ms = self.watchdog_ms.unwrap_or(400);
         let watchdog_tenths = match watchdog_ms {
             0 => None,
@@ -203,8 +239,7 @@ impl Options {
             red: self.led_red,
         };
         let settings = Settings {
-            front,
-            rear,
+            layout,
             check: match self.protocol.unwrap_or_default() {
                 Protocol::Auto => None,
                 Protocol::Legacy => Some(Check::Legacy),
@@ -222,12 +257,18 @@ impl Options {
                     self.pulses_per_turn.unwrap_or(1_865.0),
                     1.0..=10_000_000.0,
                 )?,
+                wiring: Wiring {
+                    swaps_sides: self.swap_sides.unwrap_or(false),
+                    reverses_left: self.reverse_left.unwrap_or(false),
+                    reverses_right: self.reverse_right.unwrap_or(false),
+                },
             },
-            pid: Pid {
-                p: self.pid_p.unwrap_or(327_680),
-                i: self.pid_i.unwrap_or(262_144),
-                d: self.pid_d.unwrap_or(0),
-                max_qpps: self.max_qpps.unwrap_or(13_800),
+            tuning: Tuning {
+                p: self.pid_p.or(preset.p),
+                i: self.pid_i.or(preset.i),
+                d: self.pid_d.or(preset.d),
+                max_qpps: self.max_qpps.or(preset.max_qpps),
+                quadrature: preset.quadrature,
             },
             max_speed_mm_s: Some(self.max_speed_mm_s.unwrap_or(1_200)).filter(|max| *max > 0),
             idle_stop: millis(self.idle_stop_ms, 4_000),
@@ -266,9 +307,29 @@ impl Options {
         Ok((setup, endpoint))
     }
 
+    fn layout(&self) -> Result<Layout, OptionsError> {
+        let wrong = |name, problem| OptionsError::Value { name, problem };
+        if let Some(address) = self.address {
+            let address = check("address", address, 0x80..=0x87)?;
+            return match (self.front, self.rear) {
+                (None, None) => Ok(Layout::One { address }),
+                _ => Err(wrong(
+                    "address",
+                    "is for one controller, front and rear are for two".to_owned(),
+                )),
+            };
+        }
+        let front = check("front", self.front.unwrap_or(0x81), 0x80..=0x87)?;
+        let rear = check("rear", self.rear.unwrap_or(0x80), 0x80..=0x87)?;
+        match front == rear {
+            false => Ok(Layout::Pair { front, rear }),
+            true => Err(wrong("front", format!("is {front}, the same as rear"))),
+        }
+    }
+
     fn or(self, file: Self) -> Self {
-        layered!(self over file: port baud protocol front rear wheel_radius_mm pulses_per_turn
-            max_qpps pid_p pid_i pid_d max_speed_mm_s idle_stop_ms idle_reset_ms stop_for
+        layered!(self over file: port baud protocol address front rear wheel_radius_mm pulses_per_turn
+            swap_sides reverse_left reverse_right preset max_qpps pid_p pid_i pid_d max_speed_mm_s idle_stop_ms idle_reset_ms stop_for
             watchdog_ms reply_timeout_ms error_interval_ms battery_interval_ms
             temperature_interval_ms temperature_critical temperature_drop critical_repeats
             speeds_interval_ms reset_gpio reset_delay_ms led_green led_red)
@@ -286,7 +347,12 @@ mod tests {
         let (setup, endpoint) = Options::default().setup().unwrap();
         assert_eq!(endpoint.to_string(), "/dev/ttyO3 at 38400 baud");
         let settings = setup.settings;
-        assert_eq!((settings.front, settings.rear), (0x81, 0x80));
+        let pair = Layout::Pair {
+            front: 0x81,
+            rear: 0x80,
+        };
+        assert_eq!(settings.layout, pair);
+        assert_eq!(settings.tuning, Tuning::default());
         assert_eq!(settings.max_speed_mm_s, Some(1200));
         assert_eq!(settings.idle_stop, Some(Duration::from_secs(4)));
         assert_eq!(settings.wheel.qpps(300), 1484);
@@ -309,7 +375,11 @@ mod tests {
         let (setup, endpoint) = flags.or(file).setup().unwrap();
         assert_eq!(endpoint.to_string(), "/dev/b at 115200 baud");
         assert_eq!(setup.settings.check, Some(Check::LegacyAck));
-        assert_eq!(setup.settings.front, 0x82);
+        let pair = Layout::Pair {
+            front: 0x82,
+            rear: 0x80,
+        };
+        assert_eq!(setup.settings.layout, pair);
 
         fs::write(&path, "max_sped_mm_s = 3\n").unwrap();
         let wrong = Options {
@@ -318,6 +388,21 @@ mod tests {
         };
         let error = wrong.driver().err().unwrap();
         assert_eq!(error.hint(), Some("did you mean `max_speed_mm_s`?"));
+    }
+
+    #[test]
+    fn single_constants_win_over_those_of_a_preset() {
+        let options = Options {
+            preset: Some(Preset::Capo),
+            pid_p: Some(1),
+            ..Options::default()
+        };
+        let (setup, _) = options.setup().unwrap();
+        let expected = Tuning {
+            p: Some(1),
+            ..Preset::Capo.tuning()
+        };
+        assert_eq!(setup.settings.tuning, expected);
     }
 
     #[test]
@@ -330,6 +415,12 @@ mod tests {
         let same = with(|options| options.front = Some(128));
         assert_eq!(same, "front: is 128, the same as rear");
         assert!(with(|options| options.rear = Some(1)).starts_with("rear: 1 is not"));
+        assert!(with(|options| options.address = Some(1)).starts_with("address: 1 is not"));
+        let both = with(|options| (options.address, options.rear) = (Some(0x80), Some(0x81)));
+        assert_eq!(
+            both,
+            "address: is for one controller, front and rear are for two"
+        );
         assert!(with(|options| options.watchdog_ms = Some(100)).starts_with("watchdog_ms"));
         assert!(with(|options| options.wheel_radius_mm = Some(0.0)).contains("wheel_radius_mm"));
         assert!(with(|options| options.temperature_drop = Some(701)).contains("temperature_drop"));

@@ -9,7 +9,7 @@
 //!                                                   who wants the speeds, the outage
 //! ```
 //!
-//! `service`, `motion`, `questions`, `sides` and `note` are pure; `driver` passes on what clients
+//! `service`, `motion`, `questions`, `sides`, `wiring` and `note` are pure; `driver` passes on what clients
 //! want. `stream` runs a [`StreamModel`], whose controllers are at a byte stream.
 //!
 //! Guarantees for clients of every model:
@@ -33,6 +33,7 @@ mod questions;
 mod service;
 mod sides;
 pub(crate) mod stream;
+mod wiring;
 
 pub use self::model::{BatteryReading, Model, StreamAction, StreamModel};
 pub use self::motion::Motion;
@@ -40,3 +41,4 @@ pub use self::note::{Note, Refusal, Special, StopReason};
 pub use self::questions::{Measured, Questions};
 pub use self::service::{Counters, Output, Rules, Service, StopFor};
 pub use self::sides::Sides;
+pub use self::wiring::Wiring;

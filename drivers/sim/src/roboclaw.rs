@@ -1,7 +1,8 @@
-//! Two simulated RoboClaw motor controllers on one serial bus: bytes in, bytes out. PURE.
+//! Simulated RoboClaw motor controllers on one serial line: bytes in, bytes out. PURE.
 //!
 //! The rear controller has address 0x80 and the front one 0x81; on each, M1 is the right wheel and
-//! M2 the left one. Both receive every byte, and answer only packets with their address and a valid
+//! M2 the left one. A single controller has address 0x80, and its motors drive both wheels of a side;
+//! the encoders are those of the rear wheels. All receive every byte, and answer only packets with their address and a valid
 //! checksum.
 //!
 //! Time is a [`Duration`] since the start of the simulation and never decreases. After each
@@ -27,6 +28,7 @@ use self::packet::Form;
 pub use self::packet::{Firmware, crc16, sum7};
 pub use self::twin::{DEVICE, Options};
 use self::unit::Unit;
+use crate::battery::Battery;
 use crate::wheels::{Drive, Reading, Wheel};
 
 /// The address of the rear controller; the front one has the next.
@@ -44,14 +46,6 @@ const WORD_WRITTEN: u8 = 0xAA;
 
 /// How long the controllers ignore the bus after a reset.
 const RESET_MUTE: Duration = Duration::from_millis(250);
-/// The voltage of a full battery.
-const FULL_BATTERY_V: f64 = 12.6;
-/// The voltage drop of an idle battery.
-const IDLE_DRAIN_V_PER_S: f64 = 0.000_05;
-/// The voltage drop per ampere second.
-const DRAIN_V_PER_AS: f64 = 0.000_02;
-/// The resistance between the battery and the controllers.
-const BATTERY_OHM: f64 = 0.05;
 /// The temperature of the room.
 const AMBIENT_C: f64 = 25.0;
 /// The heating of a controller per ampere.
@@ -62,8 +56,10 @@ const HEATING_LAG_S: f64 = 60.0;
 /// The settings of the controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The firmware of both controllers.
+    /// The firmware of all controllers.
     pub firmware: Firmware,
+    /// Whether there is only one controller.
+    pub is_single: bool,
     /// The delay before a reply.
     pub latency: Duration,
     /// The pause after which an incomplete packet is dropped. [`PACKET_PAUSE`] for real
@@ -84,8 +80,7 @@ pub struct Roboclaws {
     mute_until: Duration,
     replies: VecDeque<Reply>,
     spoil_next: Option<Spoil>,
-    battery_v: f64,
-    battery_override_v: Option<f64>,
+    battery: Battery,
     temperatures_c: [f64; 2],
     temperature_override_c: Option<f64>,
     measured: Duration,
@@ -112,6 +107,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             firmware: Firmware::V4_2_4,
+            is_single: false,
             latency: Duration::ZERO,
             packet_pause: PACKET_PAUSE,
         }
@@ -132,13 +128,12 @@ impl Roboclaws {
             mute_until: Duration::ZERO,
             replies: VecDeque::new(),
             spoil_next: None,
-            battery_v: FULL_BATTERY_V,
-            battery_override_v: None,
+            battery: Battery::default(),
             temperatures_c: [AMBIENT_C; 2],
             temperature_override_c: None,
             measured: Duration::ZERO,
         };
-        new.show_surroundings(0.0);
+        new.show_surroundings();
         new
     }
 
@@ -193,8 +188,11 @@ impl Roboclaws {
     /// The commands for the motors, per [`Wheel`].
     #[must_use]
     pub fn drives(&self) -> [Drive; 4] {
-        let [front_right, front_left] = self.front.drives();
         let [rear_right, rear_left] = self.rear.drives();
+        let [front_right, front_left] = match self.config.is_single {
+            false => self.front.drives(),
+            true => [rear_right, rear_left],
+        };
         [front_left, front_right, rear_left, rear_right]
     }
 
@@ -204,18 +202,14 @@ impl Roboclaws {
         let front = [of(Wheel::FrontRight), of(Wheel::FrontLeft)];
         let rear = [of(Wheel::RearRight), of(Wheel::RearLeft)];
         let amperes = [rear, front].map(|pair| pair[0].current_a + pair[1].current_a);
-        let total_a = amperes[0] + amperes[1];
-
         let seconds = now.saturating_sub(self.measured).as_secs_f64();
         self.measured = now;
-        self.battery_v -= seconds * (IDLE_DRAIN_V_PER_S + DRAIN_V_PER_AS * total_a);
-        // The limit lets a simulated robot run for days.
-        self.battery_v = self.battery_v.max(11.5);
+        self.battery.handle_readings(now, readings);
         for (temperature, amperes) in self.temperatures_c.iter_mut().zip(amperes) {
             let target = AMBIENT_C + HEATING_C_PER_A * amperes;
             *temperature += (target - *temperature) * (1.0 - (-seconds / HEATING_LAG_S).exp());
         }
-        self.show_surroundings(total_a);
+        self.show_surroundings();
         self.rear.handle_readings(now, rear);
         self.front.handle_readings(now, front);
     }
@@ -250,14 +244,20 @@ impl Roboclaws {
 
     /// Sets the voltage of the battery; `None` to compute it.
     pub fn set_battery_v(&mut self, volts: Option<f64>) {
-        self.battery_override_v = volts;
-        self.show_surroundings(0.0);
+        self.battery.force_v(volts);
+        self.show_surroundings();
+    }
+
+    /// Sets whether the voltage of the battery dips.
+    pub fn set_battery_sag(&mut self, sags: bool) {
+        self.battery.set_sag(sags);
+        self.show_surroundings();
     }
 
     /// Sets the temperature of both controllers; `None` to compute it.
     pub fn set_temperature_c(&mut self, celsius: Option<f64>) {
         self.temperature_override_c = celsius;
-        self.show_surroundings(0.0);
+        self.show_surroundings();
     }
 
     /// Sets additional faults of both controllers.
@@ -266,9 +266,8 @@ impl Roboclaws {
         self.front.force(faults);
     }
 
-    fn show_surroundings(&mut self, total_a: f64) {
-        let sagging_v = self.battery_v - BATTERY_OHM * total_a;
-        let volts = self.battery_override_v.unwrap_or(sagging_v);
+    fn show_surroundings(&mut self) {
+        let volts = self.battery.volts();
         let [rear_c, front_c] = self.temperatures_c;
         self.rear.set_battery_v(volts);
         self.front.set_battery_v(volts);
@@ -336,7 +335,7 @@ impl Roboclaws {
     fn unit(&mut self, address: u8) -> Option<&mut Unit> {
         match address.checked_sub(REAR_ADDRESS)? {
             0 => Some(&mut self.rear),
-            1 => Some(&mut self.front),
+            1 if !self.config.is_single => Some(&mut self.front),
             _ => None,
         }
     }

@@ -145,6 +145,7 @@ fn steps(from: Reading, to: Reading) -> [i64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wheels::Wiring;
 
     const PERIOD: Duration = Duration::from_millis(50);
 
@@ -153,9 +154,7 @@ mod tests {
         let wheels = Wheels {
             counts_per_mm: 10.0,
             frame_hz: 30,
-            swaps_sides: false,
-            reverses_left: false,
-            reverses_right: false,
+            wiring: Wiring::default(),
         };
         Encoders::new(wheels, 1_000.0)
     }

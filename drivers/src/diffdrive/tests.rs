@@ -45,7 +45,7 @@ fn what_cannot_be_guessed_is_required_and_the_rest_has_defaults() {
     assert_eq!(settings.firmware, Firmware::Andino);
     assert_eq!(settings.unit(Family::Andino), SpeedUnit::Frame);
     assert_eq!(settings.gains, Some("30:20:0:100".parse().unwrap()));
-    assert!(settings.wheels.swaps_sides && !settings.wheels.reverses_left);
+    assert!(settings.wheels.wiring.swaps_sides && !settings.wheels.wiring.reverses_left);
     assert_eq!(settings.rules.max_speed_mm_s, None);
 }
 

@@ -1,7 +1,7 @@
 //! Conversions between mm/s and encoder counts, and how wheels are connected. PURE.
 
 use super::protocol::Command;
-use crate::wheels::Sides;
+use crate::wheels::{Sides, Wiring};
 
 /// The wheels, their encoders, and the speed control of the firmware.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,12 +10,8 @@ pub struct Wheels {
     pub counts_per_mm: f64,
     /// Frames of the speed control per second.
     pub frame_hz: u16,
-    /// Whether the left wheel is connected as the right one.
-    pub swaps_sides: bool,
-    /// Whether the left wheel counts and turns backwards.
-    pub reverses_left: bool,
-    /// Whether the right wheel counts and turns backwards.
-    pub reverses_right: bool,
+    /// How the motors are connected.
+    pub wiring: Wiring,
 }
 
 /// The unit of commanded speeds.
@@ -31,27 +27,15 @@ pub enum SpeedUnit {
 impl Wheels {
     /// The command for these speeds. The firmware knows only whole counts per frame.
     pub fn command(&self, sides: Sides, unit: SpeedUnit) -> Command {
-        let left = self.argument(sides.left_mm_s, self.reverses_left, unit);
-        let right = self.argument(sides.right_mm_s, self.reverses_right, unit);
-        match self.swaps_sides {
-            false => Command::Speeds { left, right },
-            true => Command::Speeds {
-                left: right,
-                right: left,
-            },
-        }
+        let wheels = [sides.left_mm_s, sides.right_mm_s].map(|mm_s| self.argument(mm_s, unit));
+        let [left, right] = self.wiring.motors(wheels);
+        Command::Speeds { left, right }
     }
 
     /// The way of each side in mm, positive forward, for counts of both encoders.
     pub fn ways_mm(&self, counts: [i64; 2]) -> [f64; 2] {
-        let [left, right] = match self.swaps_sides {
-            false => counts,
-            true => [counts[1], counts[0]],
-        };
-        [(left, self.reverses_left), (right, self.reverses_right)].map(|(count, reverses)| {
-            let way_mm = count as f64 / self.counts_per_mm;
-            if reverses { -way_mm } else { way_mm }
-        })
+        let ways_mm = counts.map(|count| count as f64 / self.counts_per_mm);
+        self.wiring.wheels(ways_mm)
     }
 
     /// The difference between two speeds that the firmware tells apart.
@@ -59,7 +43,7 @@ impl Wheels {
         f64::from(self.frame_hz) / self.counts_per_mm
     }
 
-    fn argument(&self, mm_s: i32, reverses: bool, unit: SpeedUnit) -> i16 {
+    fn argument(&self, mm_s: i32, unit: SpeedUnit) -> i16 {
         // The firmware reads 16 bits, and divides a speed per second by its frames.
         let per_frame = match unit {
             SpeedUnit::Frame => 1,
@@ -67,8 +51,7 @@ impl Wheels {
         };
         let limit = f64::from(i16::MAX / per_frame);
         let frames = (f64::from(mm_s) / self.step_mm_s()).round();
-        let count = frames.clamp(-limit, limit) as i16 * per_frame;
-        if reverses { -count } else { count }
+        frames.clamp(-limit, limit) as i16 * per_frame
     }
 }
 
@@ -81,9 +64,11 @@ mod tests {
     const USUAL: Wheels = Wheels {
         counts_per_mm: 3436.0 / (std::f64::consts::PI * 66.0),
         frame_hz: 30,
-        swaps_sides: false,
-        reverses_left: false,
-        reverses_right: false,
+        wiring: Wiring {
+            swaps_sides: false,
+            reverses_left: false,
+            reverses_right: false,
+        },
     };
 
     fn command(wheels: Wheels, unit: SpeedUnit, left_mm_s: i32, right_mm_s: i32) -> (i16, i16) {
@@ -126,8 +111,11 @@ mod tests {
     #[test]
     fn wheels_that_are_connected_in_another_way_turn_and_count_in_the_right_way() {
         let wheels = Wheels {
-            swaps_sides: true,
-            reverses_right: true,
+            wiring: Wiring {
+                swaps_sides: true,
+                reverses_right: true,
+                ..USUAL.wiring
+            },
             ..USUAL
         };
         assert_eq!(command(wheels, Frame, 100, 300), (-166, 55));

@@ -1,4 +1,4 @@
-//! Two minimal controllers for tests: a packet in, a reply out. PURE.
+//! Minimal controllers for tests: a packet in, a reply out. PURE.
 
 use super::protocol::{Check, crc16, sum7};
 use super::units::Unit;
@@ -12,6 +12,8 @@ pub(super) struct FakePair {
     pub(super) status: [u32; 2],
     /// Pulses per second of M1 and M2.
     pub(super) speeds: [[i32; 2]; 2],
+    /// P, I, D and pulses per second at full power, of M1 and M2.
+    pub(super) pid: [[[u32; 4]; 2]; 2],
     pub(super) temperature: i16,
     pub(super) mood: [Mood; 2],
     /// Commands that this firmware does not support.
@@ -37,6 +39,7 @@ impl FakePair {
             status_bytes: if check == Check::Crc16 { 4 } else { 1 },
             status: [0; 2],
             speeds: [[0; 2]; 2],
+            pid: [[[65_536, 32_768, 16_384, 44_000]; 2]; 2],
             temperature: 250,
             mood: [Mood::Well; 2],
             unknown: Vec::new(),
@@ -74,7 +77,7 @@ impl FakePair {
 
     fn understand(&mut self, unit: Unit, packet: &[u8]) -> Vec<u8> {
         let (address, command) = (packet[0], packet[1]);
-        let i = unit as usize;
+        let i = unit.index();
         let answer = match command {
             21 => b"USB Roboclaw 2x30a v4.2.8\n\0".to_vec(),
             18 | 19 => {
@@ -82,6 +85,10 @@ impl FakePair {
                 [&speed.to_be_bytes()[..], &[u8::from(speed < 0)]].concat()
             }
             24 | 25 => vec![0, 0x79],
+            55 | 56 => {
+                let pid = self.pid[i][usize::from(command - 55)];
+                pid.map(u32::to_be_bytes).concat()
+            }
             // The last byte says how the upper limit is found.
             59 => vec![0, 105, 1, 84, 0],
             135 | 136 => vec![0, 0, 1, 244, 0, 0, 0, 0],
@@ -91,11 +98,15 @@ impl FakePair {
                 let (body, check) = packet.split_at(packet.len() - self.check_length());
                 assert_eq!(check, self.tail(body), "{packet:02X?}");
                 let data = body[2..].to_vec();
-                if command == 37 {
-                    let number = |at: usize| {
-                        i32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
-                    };
-                    self.speeds[i] = [number(0), number(4)];
+                let number = |at: usize| [data[at], data[at + 1], data[at + 2], data[at + 3]];
+                match command {
+                    37 => self.speeds[i] = [0, 4].map(|at| i32::from_be_bytes(number(at))),
+                    28 | 29 => {
+                        let [d, p, integral, qpps] =
+                            [0, 4, 8, 12].map(|at| u32::from_be_bytes(number(at)));
+                        self.pid[i][usize::from(command - 28)] = [p, integral, d, qpps];
+                    }
+                    _ => {}
                 }
                 self.heard.push((unit, command, data));
                 return match self.check {

@@ -10,9 +10,9 @@ use amber_sim::roboclaw::{Config, Firmware, Roboclaws, Spoil, crc16, sum7};
 use amber_sim::wheels::{Drive, Reading};
 use amber_values::WheelSpeeds;
 
-use super::Options;
 use super::logic::{ControllerAction, ExchangeError, WheelLogic};
 use super::protocol::{Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth};
+use super::{Options, Preset};
 use crate::fuzz::{Input, Target};
 use crate::wheels::Model as _;
 
@@ -33,7 +33,7 @@ const FIRMWARES: [Firmware; 6] = [
     Firmware::Mcp,
 ];
 
-fn commands(number: i32) -> [Command; 12] {
+fn commands(number: i32) -> [Command; 13] {
     let pid = Pid {
         p: number as u32,
         i: 1,
@@ -45,6 +45,7 @@ fn commands(number: i32) -> [Command; 12] {
         Command::Status,
         Command::Speed(Motor::M1),
         Command::Speed(Motor::M2),
+        Command::Pid(Motor::M1),
         Command::MainBattery,
         Command::LogicBattery,
         Command::Temperature,
@@ -83,9 +84,17 @@ fn reply(data: &[u8]) {
 fn driver(data: &[u8]) {
     let mut input = Input(data);
     let mut now = Instant::now();
-    let setup = Options::default().setup().expect("defaults are good").0;
+    // One byte decides as before, so that the corpus keeps its meaning.
+    let kind = input.byte();
+    let options = Options {
+        address: (kind & 2 != 0).then_some(0x80),
+        preset: (kind & 4 == 0).then_some(Preset::Capo),
+        max_qpps: (kind & 8 != 0).then_some(13_800),
+        ..Options::default()
+    };
+    let setup = options.setup().expect("these are good").0;
     let mut settings = setup.settings;
-    settings.lines.reset = input.flag();
+    settings.lines.reset = kind & 1 == 0;
     settings.check = CHECKS.get(usize::from(input.byte() % 4)).copied();
     let mut logic = WheelLogic::new(settings, now);
     while !input.is_empty() {

@@ -1,4 +1,4 @@
-//! Decides what to do with the two controllers, and when. PURE.
+//! Decides what to do with the controllers, and when. PURE.
 //!
 //! Report each event to [`WheelLogic`] ([`WheelLogic::drive`], [`WheelLogic::ask`], ...), then carry out the steps
 //! of [`WheelLogic::poll_action`] one after the other, report the result of each, and drain
@@ -32,9 +32,9 @@ use self::monitors::{Finding, Monitors};
 pub use self::note::ControllerNote;
 use self::reading::Reading;
 use self::script::{Script, ScriptStep};
-pub use self::settings::{Lines, Settings};
+pub use self::settings::{Lines, Settings, Tuning};
 use self::telling::Telling;
-use super::protocol::{Command, PACKET_GAP, Reply};
+use super::protocol::{Command, Motor, PACKET_GAP, Pid, Reply};
 use super::units::Unit;
 use crate::wheels::{self, BatteryReading, Counters, Model, Refusal, Service, StopReason};
 
@@ -52,7 +52,7 @@ mod watch;
 /// A log message.
 pub type Note = wheels::Note<ControllerNote>;
 
-/// The state of both controllers, with the clients' commands and requests.
+/// The state of the controllers, with the clients' commands and requests.
 #[derive(Debug)]
 pub struct WheelLogic {
     settings: Settings,
@@ -91,7 +91,7 @@ enum Job {
     Speed(Unit, Command),
     Status(Unit),
     Temperature(Unit),
-    Battery(Command),
+    Battery(Unit, Command),
 }
 
 impl WheelLogic {
@@ -106,7 +106,7 @@ impl WheelLogic {
             controllers: Controllers::new(&settings),
             service: Service::new(now, settings.rules()),
             telling: Telling::new(now, &settings),
-            reading: Reading::default(),
+            reading: Reading::of(settings.layout.units()),
             monitors: Monitors::new(now, &settings),
             reset_is_active: false,
             lit: [None; 2],
@@ -251,7 +251,7 @@ impl Model for WheelLogic {
             self.script.push_back(ScriptStep::Set(Line::Reset, false));
         }
         if self.port_is_open {
-            self.script.extend(script::release());
+            self.script.extend(script::release(&self.settings));
         }
         self.phase = Phase::Stopping;
     }
@@ -314,6 +314,10 @@ impl WheelLogic {
         let (unit, _) = job.target();
         self.controllers.answered(unit);
         match (job, reply) {
+            (Job::Script(_, Command::Pid(motor)), Reply::Pid(stored)) => {
+                self.script.pop_front();
+                self.tune(unit, motor, stored);
+            }
             (Job::Script(..), reply) => {
                 self.script.pop_front();
                 self.controllers.learn(unit, reply);
@@ -331,7 +335,7 @@ impl WheelLogic {
                 let findings = self.monitors.temperature_read(now, tenths);
                 self.act_on(findings);
             }
-            (Job::Battery(_), Reply::Number(tenths)) => {
+            (Job::Battery(..), Reply::Number(tenths)) => {
                 let findings = self.monitors.battery_read(now, tenths);
                 self.act_on(findings);
             }
@@ -349,7 +353,7 @@ impl WheelLogic {
                 let note = self.monitors.temperature_failed(now);
                 self.act_on(note.map(Finding::Say));
             }
-            Job::Battery(_) => {
+            Job::Battery(..) => {
                 let note = self.monitors.battery_failed(now);
                 self.act_on(note.map(Finding::Say));
             }
@@ -358,10 +362,19 @@ impl WheelLogic {
             }
             _ if self.controllers.failed(now, unit) => {
                 self.service
-                    .complain(now, format!("the {} controller {problem}", unit.name()));
+                    .complain(now, format!("the {} {problem}", unit.name()));
                 self.let_go();
             }
             _ => {}
+        }
+    }
+
+    /// Completes what is stated of the speed control by what is stored, and sets it if it differs.
+    fn tune(&mut self, unit: Unit, motor: Motor, stored: Pid) {
+        let wanted = self.settings.tuning.over(stored);
+        if wanted != stored {
+            let command = Command::SetPid(motor, wanted);
+            self.script.push_front(ScriptStep::Tell(unit, command));
         }
     }
 
@@ -450,12 +463,12 @@ impl WheelLogic {
         self.script = script::reset(&self.settings);
     }
 
-    /// One controller does not answer: the other one must also stop.
+    /// A controller does not answer: all must stop.
     fn let_go(&mut self) {
         self.phase = Phase::LettingGo;
         self.forget();
         self.service.questions.give_up_reading();
-        self.script = script::stand();
+        self.script = script::stand(&self.settings);
     }
 
     fn wait_for_port(&mut self, now: Instant) {
@@ -474,7 +487,7 @@ impl WheelLogic {
     fn forget(&mut self) {
         self.service.motion.forget();
         self.telling.forget();
-        self.reading = Reading::default();
+        self.reading = Reading::of(self.settings.layout.units());
     }
 
     fn light(&mut self) -> Option<ControllerAction> {
@@ -513,11 +526,10 @@ impl Job {
         match self {
             Self::Script(unit, command)
             | Self::Drive(unit, command, _)
-            | Self::Speed(unit, command) => (unit, command),
+            | Self::Speed(unit, command)
+            | Self::Battery(unit, command) => (unit, command),
             Self::Status(unit) => (unit, Command::Status),
             Self::Temperature(unit) => (unit, Command::Temperature),
-            // Both controllers share the batteries.
-            Self::Battery(command) => (Unit::Front, command),
         }
     }
 }

@@ -76,10 +76,9 @@ fn identity(found: &[(u8, String)]) -> Option<Identity> {
             (text, options, None)
         }
         // A controller on USB answers whatever address it is asked by.
-        [_] | [_, _, _, _, _, _, _, _] => {
-            let why = "the driver needs two controllers with different addresses on one serial line, \
-                       for four wheels; it cannot drive with one";
-            (format!("one controller, {firmware}"), Vec::new(), Some(why))
+        [(address, _)] | [(address, _), _, _, _, _, _, _, _] => {
+            let text = format!("one controller, {firmware}");
+            (text, vec![format!("--address={address}")], None)
         }
         many => {
             let text = format!("controllers, {firmware}, at the addresses {}", listed(many));
@@ -126,11 +125,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_controller_is_not_enough_for_the_driver() {
+    async fn one_controller_drives_two_wheels() {
         let mut pair = FakePair::new(Check::Crc16);
         pair.mood[0] = Mood::Silent;
         let (found, _) = probe(pair.clone()).await;
-        assert!(found.unwrap().unusable.unwrap().contains("needs two"));
+        let found = found.unwrap();
+        assert_eq!(
+            (&*found.options, found.unusable),
+            (&["--address=128".to_owned()][..], None)
+        );
         pair.mood[1] = Mood::Silent;
         assert_eq!(probe(pair).await.0, Err(NoAnswer::Silent));
     }
@@ -145,6 +148,7 @@ mod tests {
         // One controller on USB.
         let all: Vec<_> = ADDRESSES.collect();
         assert_eq!(found(&all).text, "one controller, v4");
+        assert_eq!(found(&all).options, ["--address=128"]);
         assert!(
             found(&[0x80, 0x81, 0x82])
                 .unusable

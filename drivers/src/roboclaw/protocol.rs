@@ -70,7 +70,9 @@ pub enum Command {
     },
     /// 34 with zeros: release both motors.
     Release,
-    /// 28, 29: the speed control of a motor.
+    /// 55, 56: the speed control of a motor, as the controller has it.
+    Pid(Motor),
+    /// 28, 29: the same, to set it.
     SetPid(Motor, Pid),
     /// 92, 93: quadrature encoders.
     SetQuadrature(Motor),
@@ -121,6 +123,8 @@ pub enum Reply {
     Number(i32),
     /// Errors and warnings.
     Status(Status),
+    /// The speed control of a motor.
+    Pid(Pid),
     /// The firmware, and the checksum at the end of the packet.
     Version(String, Check),
 }
@@ -145,6 +149,7 @@ impl Command {
             Self::Version
             | Self::Status
             | Self::Speed(_)
+            | Self::Pid(_)
             | Self::MainBattery
             | Self::LogicBattery
             | Self::Temperature => return packet,
@@ -179,6 +184,7 @@ impl Command {
             Self::Version => Shape::UntilSilence,
             Self::Status => Shape::Bytes(status.bytes() + check_length),
             Self::Speed(_) => Shape::Bytes(5 + check_length),
+            Self::Pid(_) => Shape::Bytes(16 + check_length),
             Self::MainBattery | Self::LogicBattery | Self::Temperature => {
                 Shape::Bytes(2 + check_length)
             }
@@ -212,6 +218,10 @@ impl Command {
                 [a, b, c, d, _direction] => Ok(Reply::Number(i32::from_be_bytes([a, b, c, d]))),
                 _ => Err(BadReply::Check),
             },
+            Self::Pid(_) => {
+                let data = checked(address, self.number(), check, reply)?;
+                Pid::decode(data).map(Reply::Pid)
+            }
             Self::MainBattery | Self::LogicBattery | Self::Temperature => {
                 match *checked(address, self.number(), check, reply)? {
                     [high, low] => Ok(Reply::Number(u16::from_be_bytes([high, low]).into())),
@@ -239,10 +249,26 @@ impl Command {
             Self::SetPid(Motor::M2, _) => 29,
             Self::Release => 34,
             Self::Drive { .. } => 37,
+            Self::Pid(Motor::M1) => 55,
+            Self::Pid(Motor::M2) => 56,
             Self::Temperature => 82,
             Self::Status => 90,
             Self::SetQuadrature(Motor::M1) => 92,
             Self::SetQuadrature(Motor::M2) => 93,
+        }
+    }
+}
+
+impl Pid {
+    /// The order is not that of the command that sets it.
+    fn decode(data: &[u8]) -> Result<Self, BadReply> {
+        let (numbers, rest) = data.as_chunks::<4>();
+        match (numbers, rest) {
+            (&[p, i, d, max_qpps], []) => {
+                let [p, i, d, max_qpps] = [p, i, d, max_qpps].map(u32::from_be_bytes);
+                Ok(Self { p, i, d, max_qpps })
+            }
+            _ => Err(BadReply::Check),
         }
     }
 }

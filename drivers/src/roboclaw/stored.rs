@@ -28,13 +28,13 @@ const LITTLE_CURRENT: u32 = 100;
 pub(crate) async fn read(
     port: Box<dyn Connection>,
     place: String,
-    addresses: [u8; 2],
+    addresses: &[u8],
 ) -> Result<Presence, NoAnswer> {
     let mut bus = Bus::new(port, place, PATIENCE);
     // The controllers forget what they have received before.
     bus.settle().await.map_err(failed)?;
     let mut found = Presence::default();
-    for address in addresses {
+    for &address in addresses {
         match firmware(&mut bus, address).await? {
             None => found.remarks.push(Remark {
                 text: format!("no controller answers at the address {address}"),
@@ -178,7 +178,7 @@ mod tests {
     async fn stored(pair: FakePair) -> Result<Presence, NoAnswer> {
         let pair = Mutex::new(pair);
         let (port, _) = device(move |packet| pair.lock().unwrap().reply(packet));
-        read(port, "the port".into(), [0x80, 0x81]).await
+        read(port, "the port".into(), &[0x80, 0x81]).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -534,3 +534,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_single_controller_drives_both_wheels_of_a_side() {
+    let mut bench = Bench::new(Firmware::V4_2_4);
+    bench.bus = Roboclaws::new(Config {
+        is_single: true,
+        ..Config::default()
+    });
+    let reading = at_speed(-742);
+    let mut bench = bench.wheel(Wheel::RearLeft, reading);
+    // M1 is the right side.
+    let data = [1484_i32.to_be_bytes(), 0_i32.to_be_bytes()].concat();
+    assert_eq!(bench.write(0x80, 37, &data), [0xFF]);
+    for wheel in [Wheel::FrontRight, Wheel::RearRight] {
+        assert_eq!(bench.drive(wheel), speed(1484.0));
+    }
+    for wheel in [Wheel::FrontLeft, Wheel::RearLeft] {
+        assert_eq!(bench.drive(wheel), speed(0.0));
+    }
+    assert_eq!(bench.read(0x80, 19)[..4], (-742_i32).to_be_bytes());
+    // Nobody has the other address.
+    assert_eq!(bench.exchange("81 15"), [0; 0]);
+}

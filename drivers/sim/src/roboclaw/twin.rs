@@ -31,6 +31,9 @@ pub struct Options {
         default_value_t
     )]
     pub firmware: Firmware,
+    /// One motor controller instead of two, at the address 128; each motor drives the wheels of a side
+    #[arg(long)]
+    pub one_roboclaw: bool,
 }
 
 impl Kind for Options {
@@ -39,6 +42,7 @@ impl Kind for Options {
     fn twins(&self, setup: &Setup<'_>) -> Vec<(Device, Box<dyn Twin>)> {
         let controllers = Roboclaws::new(Config {
             firmware: self.firmware,
+            is_single: self.one_roboclaw,
             latency: Duration::ZERO,
             packet_pause: PACKET_PAUSE.mul_f64(setup.speed.max(1.0)),
         });
@@ -69,6 +73,10 @@ impl Twin for Roboclaws {
 
     fn set_battery_v(&mut self, volts: Option<f64>) {
         Roboclaws::set_battery_v(self, volts);
+    }
+
+    fn set_battery_sag(&mut self, sags: bool) {
+        Roboclaws::set_battery_sag(self, sags);
     }
 
     fn drives(&self) -> Option<[Drive; 4]> {

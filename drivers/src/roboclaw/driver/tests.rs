@@ -7,9 +7,9 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
-use crate::roboclaw::Options;
 use crate::roboclaw::fake::{FakePair, Mood};
 use crate::roboclaw::protocol::Check;
+use crate::roboclaw::{Options, Preset};
 use crate::testing::{self, Plug, check_bytes};
 
 /// Controllers with a reply delay.
@@ -39,7 +39,11 @@ async fn check(scenario: impl AsyncFnOnce(&mut Mediator)) -> Plug<Controllers> {
         delay: Duration::ZERO,
     };
     let port = Plug::new(controllers, |port, stream| Box::pin(answer(port, stream)));
-    let (setup, _) = Options::default().setup().unwrap();
+    let options = Options {
+        preset: Some(Preset::Capo),
+        ..Options::default()
+    };
+    let (setup, _) = options.setup().unwrap();
     let theirs = port.clone();
     let driver = roboclaw::driver(driver(setup, move || theirs.connect()));
     testing::run(port.clone(), driver, async move |mediator| {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{ControllerAction, Settings};
 use crate::roboclaw::protocol::{Check, Command, Dialect, Reply, StatusWidth};
-use crate::roboclaw::units::Unit;
+use crate::roboclaw::units::{Layout, Unit};
 
 /// How many replies may fail before a controller counts as gone.
 const MAX_FAILURES: u32 = 3;
@@ -13,10 +13,10 @@ const MAX_FAILURES: u32 = 3;
 /// invalid, but not this many.
 const GONE_AFTER: Duration = Duration::from_millis(300);
 
-/// Both controllers.
+/// All controllers.
 #[derive(Debug)]
 pub(super) struct Controllers {
-    addresses: [u8; 2],
+    layout: Layout,
     /// The configured packet format; `None` to detect it.
     check: Option<Check>,
     units: [Controller; 2],
@@ -32,10 +32,10 @@ struct Controller {
 }
 
 impl Controllers {
-    /// Starts with both formats unknown.
+    /// Starts with all formats unknown.
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            addresses: [settings.front, settings.rear],
+            layout: settings.layout,
             check: settings.check,
             units: Default::default(),
         }
@@ -48,9 +48,15 @@ impl Controllers {
 
     /// Their firmware and packet format, for people.
     pub(super) fn name(&self) -> String {
-        let [front, rear] = Unit::BOTH.map(|unit| &self.unit(unit).version);
-        let check = self.unit(Unit::Front).check();
-        format!("front '{front}', rear '{rear}', {check:?} packets")
+        let check = self.units[0].check();
+        let [first, second] = &self.units;
+        match self.layout {
+            Layout::Pair { .. } => {
+                let (front, rear) = (&first.version, &second.version);
+                format!("front '{front}', rear '{rear}', {check:?} packets")
+            }
+            Layout::One { .. } => format!("'{}', {check:?} packets", first.version),
+        }
     }
 
     /// The exchange that sends a command to a controller.
@@ -61,7 +67,7 @@ impl Controllers {
             _ => None,
         };
         ControllerAction::Exchange {
-            packet: command.encode(self.addresses[unit as usize], controller.check()),
+            packet: command.encode(self.layout.address(unit), controller.check()),
             shape: command.shape(dialect),
         }
     }
@@ -73,21 +79,21 @@ impl Controllers {
         command: Command,
         bytes: &[u8],
     ) -> Result<Reply, String> {
-        let address = self.addresses[unit as usize];
+        let address = self.layout.address(unit);
         let reply = command.decode(address, self.unit(unit).check(), bytes);
         reply.map_err(|error| error.to_string())
     }
 
     /// A controller has answered.
     pub(super) fn answered(&mut self, unit: Unit) {
-        let controller = &mut self.units[unit as usize];
+        let controller = &mut self.units[unit.index()];
         controller.failures = 0;
         controller.failing_since = None;
     }
 
     /// Learns the format of a controller from its reply.
     pub(super) fn learn(&mut self, unit: Unit, reply: Reply) {
-        let controller = &mut self.units[unit as usize];
+        let controller = &mut self.units[unit.index()];
         match reply {
             Reply::Version(version, check) => {
                 controller.version = version;
@@ -100,7 +106,7 @@ impl Controllers {
 
     /// A controller has not answered. Returns whether it counts as gone.
     pub(super) fn failed(&mut self, now: Instant, unit: Unit) -> bool {
-        let controller = &mut self.units[unit as usize];
+        let controller = &mut self.units[unit.index()];
         controller.failures += 1;
         let since = *controller.failing_since.get_or_insert(now);
         let is_long = now.saturating_duration_since(since) >= GONE_AFTER;
@@ -108,7 +114,7 @@ impl Controllers {
     }
 
     fn unit(&self, unit: Unit) -> &Controller {
-        &self.units[unit as usize]
+        &self.units[unit.index()]
     }
 }
 

@@ -13,6 +13,7 @@ use crate::wheels::{BatteryReading, Refusal, StopReason};
 /// Errors, temperature and batteries.
 #[derive(Debug)]
 pub(super) struct Monitors {
+    units: &'static [Unit],
     status: StatusWatch,
     temperature: Watch,
     battery: Watch,
@@ -40,8 +41,10 @@ pub(super) enum Finding {
 
 impl Monitors {
     pub(super) fn new(now: Instant, settings: &Settings) -> Self {
+        let units = settings.layout.units();
         Self {
-            status: StatusWatch::new(now, settings.status_interval(), settings.repeats),
+            units,
+            status: StatusWatch::new(now, units, settings.status_interval(), settings.repeats),
             temperature: Watch::new(now, settings.temperature_interval),
             battery: Watch::new(now, settings.battery_interval),
             main_battery: MainBattery::default(),
@@ -79,11 +82,14 @@ impl Monitors {
             return Some(Job::Status(unit));
         }
         if let Some(index) = self.temperature.next(now) {
-            return Some(Job::Temperature(Unit::BOTH[index]));
+            // Two are read together: without a second controller, twice the same.
+            let unit = self.units.get(index).unwrap_or(&self.units[0]);
+            return Some(Job::Temperature(*unit));
         }
         let commands = [Command::MainBattery, Command::LogicBattery];
         let index = self.battery.next(now)?;
-        Some(Job::Battery(commands[index]))
+        // The controllers share the batteries.
+        Some(Job::Battery(self.units[0], commands[index]))
     }
 
     /// The reason why driving is disabled.

@@ -51,12 +51,12 @@ impl fmt::Display for ControllerNote {
             Self::Fault(unit, fault) => match fault {
                 Fault::BatteryLow => write!(
                     f,
-                    "{} controller: battery low; driving is disabled until the battery is charged and this \
+                    "{}: battery low; driving is disabled until the battery is charged and this \
                      driver is restarted",
                     unit.name()
                 ),
-                Fault::Error(text) => write!(f, "{} controller: {text}", unit.name()),
-                Fault::Warning(text) => write!(f, "{} controller: warning: {text}", unit.name()),
+                Fault::Error(text) => write!(f, "{}: {text}", unit.name()),
+                Fault::Warning(text) => write!(f, "{}: warning: {text}", unit.name()),
             },
             Self::Clean => write!(f, "the controllers report no more errors"),
             Self::ResetForErrors => write!(f, "resetting the controllers"),

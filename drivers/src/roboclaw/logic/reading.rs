@@ -1,25 +1,41 @@
-//! The speeds of the four motors, which are read one after the other. PURE.
+//! The speeds of the motors, which are read one after the other. PURE.
 
 use crate::roboclaw::protocol::Motor;
-use crate::roboclaw::units::{Unit, WHEELS};
+use crate::roboclaw::units::Unit;
 
-/// The speeds read so far, in pulses per second, in the order of [`WHEELS`].
-#[derive(Debug, Default)]
+const MOTORS: [Motor; 2] = [Motor::M1, Motor::M2];
+
+/// The speeds read so far, in pulses per second: M1 and M2 of each controller.
+#[derive(Debug)]
 pub(super) struct Reading {
-    qpps: [i32; 4],
+    units: &'static [Unit],
+    qpps: [[i32; 2]; 2],
     done: usize,
 }
 
 impl Reading {
-    /// The motor to read next.
-    pub(super) fn next(&self) -> (Unit, Motor) {
-        WHEELS[self.done]
+    pub(super) fn of(units: &'static [Unit]) -> Self {
+        Self {
+            units,
+            qpps: [[0; 2]; 2],
+            done: 0,
+        }
     }
 
-    /// Adds the speed of a motor. After the last one, returns all speeds and starts over.
-    pub(super) fn add(&mut self, qpps: i32) -> Option<[i32; 4]> {
-        self.qpps[self.done] = qpps;
-        self.done = (self.done + 1) % WHEELS.len();
-        (self.done == 0).then_some(self.qpps)
+    /// The motor to read next.
+    pub(super) fn next(&self) -> (Unit, Motor) {
+        (self.units[self.done / 2], MOTORS[self.done % 2])
+    }
+
+    /// Adds the speed of a motor. After the last one, returns those at the front and at the rear, and
+    /// starts over. With one controller they are the same.
+    pub(super) fn add(&mut self, qpps: i32) -> Option<[[i32; 2]; 2]> {
+        self.qpps[self.done / 2][self.done % 2] = qpps;
+        self.done = (self.done + 1) % (2 * self.units.len());
+        let [first, second] = self.qpps;
+        (self.done == 0).then_some(match self.units.len() {
+            1 => [first, first],
+            _ => [first, second],
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Line, Settings};
+use super::{Line, Settings, Tuning};
 use crate::roboclaw::protocol::{Command, Motor, PACKET_GAP};
 use crate::roboclaw::units::Unit;
 
@@ -28,7 +28,12 @@ pub(super) type Script = VecDeque<ScriptStep>;
 /// Identifies the controllers and sends the settings.
 pub(super) fn start(settings: &Settings) -> Script {
     let questions = [Command::Version, Command::Status];
-    let ask = |command| Unit::BOTH.map(|unit| ScriptStep::Tell(unit, command));
+    let units = settings.layout.units();
+    let ask = |command| {
+        units
+            .iter()
+            .map(move |unit| ScriptStep::Tell(*unit, command))
+    };
     let mut script: Script = questions.into_iter().flat_map(ask).collect();
     script.extend(set_up(settings));
     script
@@ -47,32 +52,28 @@ pub(super) fn reset(settings: &Settings) -> Script {
 }
 
 /// Stops the wheels of every reachable controller.
-pub(super) fn stand() -> Script {
-    shout(STAND).into()
+pub(super) fn stand(settings: &Settings) -> Script {
+    shout(settings, STAND).collect()
 }
 
 /// Stops the wheels and releases the motors.
-pub(super) fn release() -> Script {
-    [shout(STAND), shout(Command::Release)]
-        .into_iter()
-        .flatten()
+pub(super) fn release(settings: &Settings) -> Script {
+    shout(settings, STAND)
+        .chain(shout(settings, Command::Release))
         .collect()
 }
 
-fn shout(command: Command) -> [ScriptStep; 2] {
-    Unit::BOTH.map(|unit| ScriptStep::Shout(unit, command))
+fn shout(settings: &Settings, command: Command) -> impl Iterator<Item = ScriptStep> + use<> {
+    let units = settings.layout.units().iter();
+    units.map(move |unit| ScriptStep::Shout(*unit, command))
 }
 
 fn set_up(settings: &Settings) -> Script {
-    let pid = settings.pid;
-    let mut script = Script::from(Unit::BOTH.map(|unit| ScriptStep::Tell(unit, STAND)));
-    for unit in Unit::BOTH {
-        let commands = [
-            Command::SetPid(Motor::M1, pid),
-            Command::SetPid(Motor::M2, pid),
-            Command::SetQuadrature(Motor::M1),
-            Command::SetQuadrature(Motor::M2),
-        ];
+    let units = settings.layout.units();
+    let stand = units.iter().map(|unit| ScriptStep::Tell(*unit, STAND));
+    let mut script: Script = stand.collect();
+    for &unit in units {
+        let commands = tuning(settings.tuning).into_iter();
         script.extend(commands.map(|command| ScriptStep::Tell(unit, command)));
         if let Some(tenths) = settings.watchdog_tenths {
             script.push_back(ScriptStep::Try(unit, Command::SetTimeout(tenths)));
@@ -81,4 +82,20 @@ fn set_up(settings: &Settings) -> Script {
         }
     }
     script
+}
+
+/// What to set in a controller. Where only a part of the speed control is stated, the question for the
+/// rest comes first: the answer leads to the command.
+fn tuning(tuning: Tuning) -> Vec<Command> {
+    let motors = [Motor::M1, Motor::M2];
+    let mut commands = Vec::new();
+    match tuning.whole() {
+        Some(pid) => commands.extend(motors.map(|motor| Command::SetPid(motor, pid))),
+        None if tuning.has_pid() => commands.extend(motors.map(Command::Pid)),
+        None => {}
+    }
+    if tuning.quadrature {
+        commands.extend(motors.map(Command::SetQuadrature));
+    }
+    commands
 }

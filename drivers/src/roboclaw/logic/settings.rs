@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::roboclaw::protocol::{Check, Pid};
-use crate::roboclaw::units::Wheel;
+use crate::roboclaw::units::{Layout, Wheel};
 use crate::wheels::{Rules, StopFor};
 
 /// The interval between status requests when no other setting requires more: they show that the
@@ -13,16 +13,14 @@ const HEARTBEAT: Duration = Duration::from_millis(700);
 /// Settings of the robot and the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The address of the front controller.
-    pub front: u8,
-    /// The address of the rear controller.
-    pub rear: u8,
+    /// The controllers.
+    pub layout: Layout,
     /// The packet format; `None` to detect it.
     pub check: Option<Check>,
     /// The wheels.
     pub wheel: Wheel,
-    /// The speed control of all motors.
-    pub pid: Pid,
+    /// What is changed in the controllers.
+    pub tuning: Tuning,
     /// Commands with a faster wheel are dropped, in mm/s; `None` for no limit.
     pub max_speed_mm_s: Option<u32>,
     /// The wheels stop this long after the last command.
@@ -51,6 +49,52 @@ pub struct Settings {
     pub stop_for: StopFor,
     /// The interval between measurements of the speeds for subscribers.
     pub speeds_interval: Duration,
+}
+
+/// What the driver changes in the controllers, for all motors. Everything else stays as the controllers
+/// have it stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// The proportional constant, times 65536.
+    pub p: Option<u32>,
+    /// The integral constant, times 65536.
+    pub i: Option<u32>,
+    /// The differential constant, times 65536.
+    pub d: Option<u32>,
+    /// Pulses per second at full power.
+    pub max_qpps: Option<u32>,
+    /// Whether the encoders are set to quadrature.
+    pub quadrature: bool,
+}
+
+impl Tuning {
+    /// The speed control if all of it is stated.
+    pub(super) fn whole(self) -> Option<Pid> {
+        Some(Pid {
+            p: self.p?,
+            i: self.i?,
+            d: self.d?,
+            max_qpps: self.max_qpps?,
+        })
+    }
+
+    /// Whether a part of the speed control is stated.
+    pub(super) fn has_pid(self) -> bool {
+        let Self {
+            p, i, d, max_qpps, ..
+        } = self;
+        [p, i, d, max_qpps].iter().any(Option::is_some)
+    }
+
+    /// What is stated, and the rest as it is stored.
+    pub(super) fn over(self, stored: Pid) -> Pid {
+        Pid {
+            p: self.p.unwrap_or(stored.p),
+            i: self.i.unwrap_or(stored.i),
+            d: self.d.unwrap_or(stored.d),
+            max_qpps: self.max_qpps.unwrap_or(stored.max_qpps),
+        }
+    }
 }
 
 /// The connected GPIO lines.

@@ -12,8 +12,9 @@ use crate::roboclaw::units::Unit;
 pub(super) struct Telling {
     /// Controllers that have not received the target yet.
     untold: [bool; 2],
-    /// The controller that received the last command.
-    last_told: Unit,
+    units: &'static [Unit],
+    /// How many in the list come before the next controller.
+    told: usize,
     /// Whether drive commands leave room for one other job now.
     yields: bool,
     idle_reset: Option<Duration>,
@@ -25,7 +26,8 @@ impl Telling {
     pub(super) fn new(now: Instant, settings: &Settings) -> Self {
         Self {
             untold: [false; 2],
-            last_told: Unit::Rear,
+            units: settings.layout.units(),
+            told: 0,
             yields: false,
             idle_reset: settings.idle_reset(),
             next_reset: now + settings.idle_reset().unwrap_or_default(),
@@ -34,7 +36,9 @@ impl Telling {
 
     /// The target must be sent. Sending it again does no harm.
     pub(super) fn begin(&mut self) {
-        self.untold = [true; 2];
+        for unit in self.units {
+            self.untold[unit.index()] = true;
+        }
     }
 
     /// The target need not be sent any more.
@@ -42,35 +46,33 @@ impl Telling {
         self.untold = [false; 2];
     }
 
-    /// Whether both controllers have received the target.
+    /// Whether all controllers have received the target.
     pub(super) fn is_told(&self) -> bool {
         self.untold == [false; 2]
     }
 
     /// The controller that receives the target next.
     pub(super) fn next(&self) -> Option<Unit> {
-        // Alternates, so that fast commands do not starve the rear controller.
-        let order = match self.last_told {
-            Unit::Front => [Unit::Rear, Unit::Front],
-            Unit::Rear => Unit::BOTH,
-        };
-        order.into_iter().find(|unit| self.untold[*unit as usize])
+        // Takes turns, so that fast commands do not starve the rear controller.
+        let (told, others) = self.units.split_at(self.told);
+        let mut order = others.iter().chain(told).copied();
+        order.find(|unit| self.untold[unit.index()])
     }
 
-    /// Whether sending the target comes before all other jobs. A stop always does; after both
+    /// Whether sending the target comes before all other jobs. A stop always does; after all
     /// controllers have received another command, one other job may run.
     pub(super) fn comes_first(&mut self, next: Option<Unit>, target: WheelSpeeds) -> bool {
         let is_stop = target == WheelSpeeds::STOP;
         let first = next.is_some() && (is_stop || !self.yields);
-        self.yields = first && next == Some(Unit::Rear);
+        self.yields = first && next.as_ref() == self.units.last();
         first
     }
 
     /// A controller has received these speeds.
     pub(super) fn told(&mut self, unit: Unit, speeds: WheelSpeeds, target: WheelSpeeds) {
-        self.last_told = unit;
+        self.told = unit.index() + 1;
         // If they differ, a newer command has arrived meanwhile.
-        self.untold[unit as usize] &= speeds != target;
+        self.untold[unit.index()] &= speeds != target;
     }
 
     /// When the controllers are reset because no command arrives.

@@ -6,9 +6,9 @@ use amber_driver::ClientId;
 use amber_driver::proto::SynNum;
 
 use super::*;
-use crate::roboclaw::Options;
 use crate::roboclaw::fake::{FakePair, Mood};
 use crate::roboclaw::protocol::{Check, Shape};
+use crate::roboclaw::{Options, Preset};
 use crate::wheels::{Output, StopFor};
 
 const ALICE: ClientId = ClientId(1);
@@ -40,8 +40,7 @@ impl Robot {
     }
 
     fn with(check: Check, change: impl FnOnce(&mut Settings)) -> Self {
-        let (setup, _) = Options::default().setup().unwrap();
-        let mut settings = setup.settings;
+        let mut settings = capo();
         settings.check = Some(check).filter(|check| *check == Check::LegacyAck);
         change(&mut settings);
         let now = Instant::now();
@@ -159,6 +158,18 @@ impl Robot {
     }
 }
 
+/// The robot of the laboratory.
+fn capo() -> Settings {
+    settings(Options {
+        preset: Some(Preset::Capo),
+        ..Options::default()
+    })
+}
+
+fn settings(options: Options) -> Settings {
+    options.setup().unwrap().0.settings
+}
+
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
@@ -171,8 +182,7 @@ fn at_the_start_the_wheels_are_stopped_and_all_settings_are_sent() {
         (Check::Crc16, 2),
         (Check::Crc16, 4),
     ] {
-        let (setup, _) = Options::default().setup().unwrap();
-        let mut settings = setup.settings;
+        let mut settings = capo();
         settings.check = Some(check).filter(|check| *check == Check::LegacyAck);
         let mut robot = Robot::new(check);
         robot.pair = FakePair::new(check);
@@ -191,6 +201,107 @@ fn at_the_start_the_wheels_are_stopped_and_all_settings_are_sent() {
         );
         assert_eq!(robot.warnings(), [""; 0]);
     }
+}
+
+#[test]
+fn a_stranger_keeps_the_speed_control_that_its_controllers_have_stored() {
+    let stored = FakePair::new(Check::Crc16).pid;
+    let start = |options: Options| {
+        let robot = Robot::with(Check::Crc16, |all| *all = settings(options));
+        assert!(robot.logic.is_ready());
+        let heard = robot.pair.heard.iter();
+        let commands: Vec<u8> = heard.map(|(_, command, _)| *command).take(12).collect();
+        (robot.pair.pid, commands)
+    };
+    let (pid, commands) = start(Options::default());
+    assert_eq!(pid, stored);
+    assert_eq!(commands[..8], [21, 21, 90, 90, 37, 37, 14, 14]);
+
+    // What is stated is set, the rest stays.
+    let stated = Options {
+        pid_p: Some(7),
+        max_qpps: Some(13_800),
+        ..Options::default()
+    };
+    let (pid, commands) = start(stated);
+    assert_eq!(pid, [[[7, 32_768, 16_384, 13_800]; 2]; 2]);
+    assert_eq!(commands[4..], [37, 37, 55, 28, 56, 29, 14, 55]);
+    // What is stored already is not written.
+    let same = Options {
+        pid_i: Some(32_768),
+        ..Options::default()
+    };
+    let (_, commands) = start(same);
+    assert_eq!(commands[4..10], [37, 37, 55, 56, 14, 55]);
+}
+
+/// With one controller, at the address of the rear one.
+fn single(change: impl FnOnce(&mut Options)) -> Robot {
+    let mut options = Options {
+        address: Some(0x80),
+        ..Options::default()
+    };
+    change(&mut options);
+    let mut robot = Robot::with(Check::Crc16, |all| *all = settings(options));
+    assert!(robot.logic.is_ready());
+    robot.pair.mood[0] = Mood::Silent;
+    robot.pair.heard.clear();
+    robot
+}
+
+#[test]
+fn one_controller_drives_two_wheels() {
+    let mut robot = single(|_| {});
+    let speeds = WheelSpeeds {
+        front_left_mm_s: -300,
+        rear_left_mm_s: -100,
+        ..AHEAD
+    };
+    robot.drive(ALICE, speeds);
+    assert_eq!(robot.pair.take(37).len(), 1);
+    assert_eq!(robot.pair.speeds, [[0; 2], [1484, -989]]);
+    robot.pair.speeds[1] = [1484, -494];
+    robot.ask(1);
+    let (_, read) = robot.answers.last().unwrap();
+    assert_eq!(*read, WheelSpeeds::sides(-99, 299));
+    robot.advance(seconds(10));
+    assert!(!robot.turns(), "4 s after the last command");
+    assert!(robot.logic.is_ready() && robot.logic.trouble().is_none());
+    robot.drive(ALICE, AHEAD);
+    robot.pair.mood[1] = Mood::Silent;
+    robot.advance(seconds(2));
+    assert_eq!(
+        robot.warnings(),
+        ["the controller does not answer; retrying"]
+    );
+}
+
+#[test]
+fn faults_of_the_only_controller_disable_driving() {
+    let mut robot = single(|_| {});
+    robot.drive(ALICE, AHEAD);
+    robot.pair.status[1] = 1;
+    robot.advance(seconds(3));
+    assert!(!robot.turns());
+    assert_eq!(robot.warnings()[0], "controller: emergency stop");
+    robot.pair.status[1] = 0;
+    robot.advance(seconds(3));
+    robot.pair.temperature = 701;
+    robot.drive(ALICE, AHEAD);
+    assert!(robot.turns());
+    robot.advance(seconds(8));
+    robot.drive(ALICE, AHEAD);
+    assert!(!robot.turns(), "too hot");
+}
+
+#[test]
+fn motors_that_look_to_both_sides_turn_in_opposite_directions() {
+    let mut robot = single(|options| options.reverse_right = Some(true));
+    robot.drive(ALICE, AHEAD);
+    assert_eq!(robot.pair.speeds[1], [-1484, 1484]);
+    robot.ask(1);
+    let (_, read) = robot.answers.last().unwrap();
+    assert_eq!(*read, WheelSpeeds::sides(299, 299));
 }
 
 #[test]

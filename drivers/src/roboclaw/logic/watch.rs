@@ -11,18 +11,19 @@ const REPEAT: Duration = Duration::from_millis(200);
 /// How often a reading may fail before it is skipped until the next turn.
 const MAX_FAILURES: u8 = 3;
 
-/// Errors and warnings of both controllers, bit by bit.
+/// Errors and warnings of all controllers, bit by bit.
 #[derive(Debug)]
 pub(super) struct StatusWatch {
     interval: Duration,
     repeats: u8,
     due: Instant,
-    /// The front controller's status in this round.
-    front: Option<Status>,
-    /// A suspected status, and how many more readings must confirm it.
-    suspected: Option<([Status; 2], u8)>,
-    /// The confirmed status.
-    known: [Option<Status>; 2],
+    units: &'static [Unit],
+    /// The status of the first controllers in this round.
+    seen: Vec<Status>,
+    /// A suspected status of each, and how many more readings must confirm it.
+    suspected: Option<(Vec<Status>, u8)>,
+    /// The confirmed status of each.
+    known: Vec<Option<Status>>,
 }
 
 /// The result of a round.
@@ -37,21 +38,27 @@ pub(super) enum Verdict {
 }
 
 impl StatusWatch {
-    pub(super) fn new(now: Instant, interval: Duration, repeats: u8) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        units: &'static [Unit],
+        interval: Duration,
+        repeats: u8,
+    ) -> Self {
         Self {
             interval,
             repeats,
             due: now,
-            front: None,
+            units,
+            seen: Vec::new(),
             suspected: None,
-            known: [None; 2],
+            known: vec![None; units.len()],
         }
     }
 
     /// Starts over; confirmed faults remain until a reading shows that they are gone.
     pub(super) fn begin(&mut self, now: Instant) {
         self.due = now;
-        self.front = None;
+        self.seen.clear();
         self.suspected = None;
     }
 
@@ -61,55 +68,56 @@ impl StatusWatch {
 
     /// The controller to read now.
     pub(super) fn next(&self, now: Instant) -> Option<Unit> {
-        let unit = match self.front {
-            None => Unit::Front,
-            Some(_) => Unit::Rear,
-        };
-        (now >= self.due).then_some(unit)
+        let unit = self.units.get(self.seen.len()).copied();
+        unit.filter(|_| now >= self.due)
     }
 
     /// A controller has reported its status.
     pub(super) fn read(&mut self, now: Instant, unit: Unit, status: Status) -> Verdict {
-        let Some(front) = self.front.take() else {
-            if unit == Unit::Front {
-                self.front = Some(status);
-            }
+        if self.units.get(self.seen.len()) == Some(&unit) {
+            self.seen.push(status);
+        }
+        if self.seen.len() < self.units.len() {
             return Verdict::Nothing;
-        };
-        self.round(now, [front, status])
+        }
+        let seen = std::mem::take(&mut self.seen);
+        self.round(now, seen)
     }
 
     /// A fault that disables driving.
     pub(super) fn error(&self) -> Option<(Unit, Fault)> {
-        let known = Unit::BOTH.into_iter().zip(self.known);
+        let known = self.units.iter().zip(&self.known);
         known
             .flat_map(|(unit, status)| {
-                let faults = status.into_iter().flat_map(|status| status.faults());
-                faults.map(move |fault| (unit, fault))
+                let faults = status.iter().flat_map(|status| status.faults());
+                faults.map(move |fault| (*unit, fault))
             })
             .find(|(_, fault)| matches!(fault, Fault::Error(_)))
     }
 
     /// Forgets all confirmed faults.
     pub(super) fn forget(&mut self) {
-        self.known = [None; 2];
+        self.known.fill(None);
         self.suspected = None;
     }
 
-    fn round(&mut self, now: Instant, seen: [Status; 2]) -> Verdict {
+    fn round(&mut self, now: Instant, seen: Vec<Status>) -> Verdict {
         self.due = now + self.interval;
         let had_any = self.known.iter().flatten().any(|known| !known.is_clean());
-        for (known, seen) in self.known.iter_mut().zip(seen) {
-            *known = known.map(|known| known.and(seen));
+        for (known, seen) in self.known.iter_mut().zip(&seen) {
+            *known = known.map(|known| known.and(*seen));
         }
         let (seen, left) = match self.suspected.take() {
             None => (seen, self.repeats),
             Some((before, left)) => {
-                let [front, rear] = seen;
-                ([before[0].and(front), before[1].and(rear)], left - 1)
+                let both = before.into_iter().zip(seen);
+                (
+                    both.map(|(before, seen)| before.and(seen)).collect(),
+                    left - 1,
+                )
             }
         };
-        let new = self.new_faults(seen);
+        let new = self.new_faults(&seen);
         if new.is_empty() {
             let has_any = self.known.iter().flatten().any(|known| !known.is_clean());
             return match had_any && !has_any {
@@ -132,12 +140,12 @@ impl StatusWatch {
         Verdict::New(new)
     }
 
-    fn new_faults(&self, seen: [Status; 2]) -> Vec<(Unit, Fault)> {
+    fn new_faults(&self, seen: &[Status]) -> Vec<(Unit, Fault)> {
         let mut new = Vec::new();
-        for ((unit, seen), known) in Unit::BOTH.into_iter().zip(seen).zip(self.known) {
+        for ((unit, seen), known) in self.units.iter().zip(seen).zip(&self.known) {
             let bits = seen.bits & !known.map_or(0, |known| known.bits);
-            let status = Status { bits, ..seen };
-            new.extend(status.faults().map(|fault| (unit, fault)));
+            let status = Status { bits, ..*seen };
+            new.extend(status.faults().map(|fault| (*unit, fault)));
         }
         new
     }
