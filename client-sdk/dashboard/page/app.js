@@ -75,6 +75,7 @@ on("lost", (reason) => {
   chip($("link"), "bad", "disconnected");
   banner(reason ?? "Connection to the dashboard lost. Reconnecting …");
   $("seat").hidden = true;
+  $("battery").hidden = true;
   settle();
 });
 on("drivers", (drivers) => {
@@ -125,6 +126,11 @@ on("imu", ({ accel_mg, gyro_deg_s }) => {
 on("servos", ({ servos, deg }) => {
   plots.servos.name(servos.map((servo) => `#${servo}`));
   if (deg.length) plots.servos.add(deg);
+});
+on("battery", ({ v, percent, is_well }) => {
+  $("battery").hidden = v === null;
+  const charge = percent === null ? "" : ` · ${percent} %`;
+  if (v !== null) chip($("battery"), is_well ? "good" : "bad", `${v.toFixed(1)} V${charge}`);
 });
 on("event", takeEvent);
 on("notice", (message) => notice(message.text));

@@ -210,6 +210,10 @@ impl App {
                 let shown = frames::text(&frames::servos(&angles));
                 self.hub.show(Subject::Servos, shown);
             }
+            Measured::Battery(state) => {
+                let shown = frames::text(&frames::battery(state.as_deref()));
+                self.hub.show(Subject::Battery, shown);
+            }
         }
     }
 

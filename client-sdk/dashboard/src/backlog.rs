@@ -38,6 +38,7 @@ pub enum Subject {
     Imu,
     /// The angles of the servos.
     Servos,
+    Battery,
     /// The description and the driver of a device that has a panel.
     About(PanelKey),
     /// A value in the panel of a device, by the name of its method.

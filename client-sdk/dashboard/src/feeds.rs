@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use amber_client::sources::{watch_scans, watch_wheels};
 use amber_client::{
-    Client, DriveToPoint, Hokuyo, LocationService, Maestro, MappingService, NineDof, Roboclaw,
+    Battery, Client, DriveToPoint, Hokuyo, LocationService, Maestro, MappingService, NineDof,
+    Roboclaw,
 };
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::{Event, event::Kind};
@@ -31,7 +32,7 @@ const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
 const WHEELS: Duration = Duration::from_millis(50);
 const IMU: Duration = Duration::from_millis(50);
-/// The driver of maps tells its state once a second, and more often while a map grows.
+/// The drivers of maps and of the battery tell their state at least once a second.
 const SILENCE: Duration = Duration::from_secs(4);
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(700);
@@ -216,7 +217,29 @@ pub(crate) async fn watch_robot(
             }
         }
     };
-    tokio::join!(on_map, scans, drive, speeds, motion, servos, mapping);
+    let battery = async {
+        let Some(device) = parts.battery else {
+            return send(Measured::Battery(None)).await;
+        };
+        let battery = Battery::new(client.device(device));
+        loop {
+            if let Ok(mut states) = battery.state_updates().await {
+                loop {
+                    let state = match timeout(SILENCE, states.next()).await {
+                        Ok(Some(update)) => Some(Box::new(update.message)),
+                        Ok(None) => break,
+                        // The driver publishes nothing while the state is unknown.
+                        Err(_) => None,
+                    };
+                    send(Measured::Battery(state)).await;
+                }
+            }
+            sleep(RETRY).await;
+        }
+    };
+    tokio::join!(
+        on_map, scans, drive, speeds, motion, servos, mapping, battery
+    );
 }
 
 /// No robot device says where the laser is.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use amber_client::{ImuReading, MappingService, WheelSpeeds};
 use amber_map::ros_map;
+use amber_proto::battery_state::{BatteryState, battery_state::Health};
 use amber_proto::mapping::Progress;
 use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
@@ -179,6 +180,21 @@ pub fn servos(angles: &[(u32, i32)]) -> Value {
     let (servos, degrees): (Vec<_>, Vec<_>) = angles.iter().copied().unzip();
     json!({ "t": "servos", "servos": servos, "deg": degrees })
 }
+
+/// The battery, in steps that do not change all the time; without a voltage if its state is unknown.
+pub fn battery(state: Option<&BatteryState>) -> Value {
+    let volts = state
+        .and_then(|state| state.voltage)
+        .map(|mv| (f64::from(mv) / 100.0).round() / 10.0);
+    let percent = state.and_then(|state| state.charge).map(f64::round);
+    let is_well = state.is_some_and(|state| {
+        matches!(state.health, None | Some(GOOD)) && state.present != Some(false)
+    });
+    json!({ "t": "battery", "v": volts, "percent": percent, "is_well": is_well })
+}
+
+/// A [`Health`].
+const GOOD: i32 = Health::Good as i32;
 
 /// An event of the mediator.
 pub fn event(event: &Event) -> Value {
@@ -389,6 +405,24 @@ mod tests {
             (&json!("shape"), &json!(0.4))
         );
         assert_eq!(shown["width_m"], Value::Null);
+    }
+
+    #[test]
+    fn the_battery_is_told_in_steps() {
+        let unknown = json!({ "t": "battery", "v": null, "percent": null, "is_well": false });
+        assert_eq!(battery(None), unknown);
+        let state = BatteryState {
+            voltage: Some(12_349),
+            charge: Some(79.6),
+            ..BatteryState::default()
+        };
+        let shown = json!({ "t": "battery", "v": 12.3, "percent": 80.0, "is_well": true });
+        assert_eq!(battery(Some(&state)), shown);
+        let low = BatteryState {
+            health: Some(Health::Low.into()),
+            ..state
+        };
+        assert_eq!(battery(Some(&low))["is_well"], json!(false));
     }
 
     #[test]

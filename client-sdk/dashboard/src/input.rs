@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
 use amber_proto::Device;
+use amber_proto::battery_state::BatteryState;
 use amber_proto::location::Particle;
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
@@ -61,6 +62,8 @@ pub(crate) enum Measured {
     Imu(ImuReading),
     /// The last angle in degrees sent to each servo.
     Servos(Vec<(u32, i32)>),
+    /// The battery; `None` if its state is unknown.
+    Battery(Option<Box<BatteryState>>),
     /// The shape of the robot; `None` if no robot device says it.
     Shape(Option<Box<Shape>>),
     /// The state of the map that is being made, and the map for pages if it has changed.

@@ -21,6 +21,7 @@ pub struct Parts {
     pub servos: Option<Device>,
     /// Makes maps.
     pub mapping: Option<Device>,
+    pub battery: Option<Device>,
 }
 
 /// The same as text, for the page.
@@ -54,6 +55,7 @@ impl Parts {
             targets: first(DeviceType::DRIVE_TO_POINT),
             servos: first(DeviceType::MAESTRO),
             mapping: first(DeviceType::MAPPING),
+            battery: first(DeviceType::BATTERY),
         }
     }
 
