@@ -1,34 +1,47 @@
-//! Driver that serves the battery of the robot, whatever measures it. IO.
+//! Driver that serves the battery of the robot as another device measures it. IO.
 //!
 //! ```text
-//!  roboclaw: voltage --once a second--> logic (PURE): low? how full? --> answers, state-updates
+//!  roboclaw: voltage --once a second--> gauge (PURE): low? how full? --> answers, state-updates
 //! ```
 //!
-//! Guarantees for clients:
-//!
-//! - A state says only what is measured or configured. Without the cells and their chemistry, nobody
-//!   is told how full the battery is.
-//! - While the other device reports no voltage, requests are refused with the reason, and nothing is
-//!   published.
-//! - A low battery is reported as a problem of this driver: `amber status battery` shows it, and
-//!   `amber events` when it began.
+//! `gauge` has what all drivers of the battery share, and says what they guarantee.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use amber_driver::Driver;
-use amber_driver::devices::battery_state;
+use amber_driver::client::proxy::Roboclaw;
+use amber_driver::devices::battery_state::{self, BatteryLink};
+use amber_proto::battery_state::BatteryState;
 use amber_proto::{Device, DeviceType};
 use serde::Deserialize;
 
-use self::charge::Cells;
-pub use self::charge::Chemistry;
-use self::driver::BatteryDriver;
-use self::logic::Settings;
-use crate::options::{OptionsError, check, layered, read};
+pub use crate::gauge::cells::Chemistry;
+use crate::gauge::cells::Pack;
+use crate::gauge::driver::{GaugeDriver, Source};
+use crate::gauge::logic::Pace;
+use crate::options::{OptionsError, layered, read};
 
-mod charge;
-mod driver;
-mod logic;
+/// Controllers of wheels measure the battery only every 10 s, so a dip lasts as long for us.
+const PACE: Pace = Pace {
+    period: Duration::from_secs(1),
+    low_for: Duration::from_secs(10),
+    max_age: Duration::from_secs(5),
+};
+/// Later answers are ignored.
+const DEADLINE: Duration = Duration::from_millis(800);
+
+/// The device that measures the battery.
+struct Other(Device);
+
+impl Source for Other {
+    async fn measure(&mut self, link: &BatteryLink) -> Result<BatteryState, String> {
+        let device = self.0;
+        let wheels = Roboclaw::new(link.devices().device(device)).with_deadline(DEADLINE);
+        let measured = wheels.battery().await;
+        measured.map_err(|error| format!("no voltage from {device}: {error}"))
+    }
+}
 
 /// Options of the driver. The command line overrides the file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -61,35 +74,24 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
         let file: Self = read(self.config.as_deref())?;
-        let (settings, device) = self.or(file).settings()?;
-        Ok(battery_state::driver(BatteryDriver::new(settings, device)))
+        let (pack, device) = self.or(file).settings()?;
+        let driver = GaugeDriver::new(pack, PACE, Other(device));
+        Ok(battery_state::driver(driver))
     }
 
-    fn settings(self) -> Result<(Settings, Device), OptionsError> {
-        let invalid = |name, problem: String| OptionsError::Value { name, problem };
+    fn settings(self) -> Result<(Pack, Device), OptionsError> {
+        let invalid = |problem| OptionsError::Value {
+            name: "of",
+            problem,
+        };
         let text = self.of.as_deref().unwrap_or("roboclaw:0");
-        let device: Device = text
-            .parse()
-            .map_err(|error| invalid("of", format!("{error}")))?;
+        let device: Device = text.parse().map_err(|error| invalid(format!("{error}")))?;
         if device.device_type != DeviceType::ROBOCLAW {
             let problem = format!("{device} measures no battery: use a roboclaw");
-            return Err(invalid("of", problem));
+            return Err(invalid(problem));
         }
-        let cells = match (self.cells, self.chemistry) {
-            (Some(number), Some(chemistry)) => Some(Cells {
-                number: check("cells", number, 1..=50)?,
-                chemistry,
-            }),
-            (None, None) => None,
-            (Some(_), None) => return Err(invalid("chemistry", "must be given with cells".into())),
-            (None, Some(_)) => return Err(invalid("cells", "must be given with chemistry".into())),
-        };
-        let low_mv = self.low_mv.map(|mv| check("low_mv", mv, 500..=200_000));
-        let settings = Settings {
-            low_mv: low_mv.transpose()?.or(cells.map(|cells| cells.low_mv())),
-            cells,
-        };
-        Ok((settings, device))
+        let pack = Pack::of(self.cells, self.chemistry, self.low_mv)?;
+        Ok((pack, device))
     }
 
     fn or(self, file: Self) -> Self {
@@ -101,7 +103,7 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn settings(text: &str) -> Result<(Settings, Device), String> {
+    fn settings(text: &str) -> Result<(Pack, Device), String> {
         let options: Options = toml::from_str(text).unwrap();
         options.settings().map_err(|error| error.to_string())
     }

@@ -217,6 +217,22 @@ pub(crate) async fn until(instant: Option<Instant>) {
     }
 }
 
+/// Runs a blocking function on a thread, which takes a value and returns it.
+pub(crate) async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
+    mut thing: T,
+    work: impl FnOnce(&mut T) -> R + Send + 'static,
+) -> (T, R) {
+    let blocking = spawn_blocking(move || {
+        let result = work(&mut thing);
+        (thing, result)
+    });
+    match blocking.await {
+        Ok(done) => done,
+        // A panic has already ended the process, and nothing aborts the thread.
+        Err(_) => pending().await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

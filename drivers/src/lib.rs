@@ -6,8 +6,9 @@
 //! Hardware drivers share `connection` (the connection to a device), `outage` (when to retry a
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
-//! recognizes their devices). Laser scanners share `scanner`, motion sensors `motion_sensor`, and
-//! wheels `wheels`. Drivers that move the robot by other drivers share `moving`.
+//! recognizes their devices). Laser scanners share `scanner`, motion sensors `motion_sensor`, wheels
+//! `wheels`, servos `servos`, and drivers of the battery `gauge`. Chips on an I2C bus share `i2c`.
+//! Drivers that move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
 //! `robot_file` (the same in a file), `described` (the robot device says the rest),
@@ -26,6 +27,7 @@ use clap::Subcommand;
 use self::options::{OptionsError, rejected};
 
 pub mod battery;
+pub mod bno055;
 pub mod collision_avoidance;
 pub mod connection;
 mod described;
@@ -36,10 +38,15 @@ pub mod drive_to_point;
 pub mod dummy;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+pub mod gauge;
 mod geometry_log;
 pub mod hokuyo;
+pub mod i2c;
+pub mod icm20948;
+pub mod ina2xx;
 pub mod ldrobot;
 pub mod location;
+pub mod lsm6dsox;
 pub mod maestro;
 pub mod mapping;
 pub mod motion_sensor;
@@ -48,6 +55,7 @@ pub mod mpu;
 pub mod ninedof;
 pub mod options;
 mod outage;
+pub mod pca9685;
 pub mod pid_follow_trajectory;
 pub mod presence;
 pub mod probe;
@@ -58,11 +66,13 @@ mod robot_file;
 pub mod robot_options;
 pub mod rplidar;
 pub mod scanner;
+pub mod servos;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]
 mod testing;
 pub mod wheels;
+pub mod ydlidar;
 
 /// Defines [`BuiltIn`] from the line of each driver in the list, its name, and its module, which has
 /// a struct `Options`. `+ fuzz` says that the module has fuzz targets.
@@ -93,6 +103,8 @@ macro_rules! built_in {
 built_in! {
     /// The battery, as another device measures it (device type 13)
     Battery: battery,
+    /// Motion sensor BNO055 with its own attitude (device type 1)
+    Bno055: bno055 + fuzz,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
     /// Two wheels on an Arduino: ros_arduino_bridge, Andino
@@ -105,10 +117,16 @@ built_in! {
     Dummy: dummy,
     /// A Hokuyo laser scanner
     Hokuyo: hokuyo + fuzz,
+    /// Motion sensor ICM-20948 (device type 1)
+    Icm20948: icm20948 + fuzz,
+    /// Battery sensor INA219, INA226 or INA260 (device type 13)
+    Ina2xx: ina2xx + fuzz,
     /// LDROBOT laser scanner, such as LD19 (device type 4)
     Ldrobot: ldrobot + fuzz,
     /// The pose of the robot on a map, from scans and wheel speeds
     Location: location,
+    /// Motion sensor LSM6DSOX, with LIS3MDL (device type 1)
+    Lsm6dsox: lsm6dsox + fuzz,
     /// Hobby servos on a Pololu Maestro
     Maestro: maestro,
     /// Makes a map while the robot drives (device type 12)
@@ -117,9 +135,12 @@ built_in! {
     Mpu: mpu + fuzz,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
+    /// Hobby servos on a PCA9685 (device type 7)
+    #[command(name = "pca9685")]
+    Pca9685: pca9685 + fuzz,
     /// Follows a trajectory on a map (device type 10)
     PidFollowTrajectory: pid_follow_trajectory,
-    /// Two RoboClaw motor controllers with four wheels
+    /// Wheels on one or two RoboClaws
     Roboclaw: roboclaw + fuzz,
     /// The shape of the robot, from `robot.toml` (device type 11)
     Robot: robot,
@@ -127,6 +148,8 @@ built_in! {
     Rplidar: rplidar + fuzz,
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer: stargazer + fuzz,
+    /// YDLIDAR laser scanner, such as X4 (device type 4)
+    Ydlidar: ydlidar + fuzz,
 }
 
 fn serve<D: Driver>(driver: Result<D, OptionsError>) -> ExitCode {

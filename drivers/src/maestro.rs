@@ -1,16 +1,11 @@
 //! Driver for a Pololu Maestro with hobby servos, over USB or a serial port. IO.
 //!
-//! `protocol`, `servos` and `logic` are pure; `driver` carries out the outputs of `logic`.
+//! `servos` has what all servo controllers share, and says what they guarantee. `protocol` and
+//! `logic` are pure; `driver` carries out the outputs of `logic`.
 //!
-//! Guarantees for clients:
-//!
-//! - Angles are whole degrees. By default 0 is a pulse of 2400 us, 90 of 1500 and 180 of 600; the
-//!   file can describe a servo differently.
-//! - A command that cannot be carried out completely is dropped and logged. Commands have no reply;
-//!   clients can ask for the last angle of each servo.
-//! - Servos hold their position when a client leaves and when the driver ends.
-//! - The driver reads the device's errors once a second and reports them to the mediator as trouble
-//!   until the device reports none.
+//! The driver reads the device's errors once a second and reports them to the mediator as trouble
+//! until the device reports none. Servos hold their position when the driver is killed; what a
+//! continuous servo turns then goes on.
 
 use std::path::PathBuf;
 
@@ -18,18 +13,19 @@ use amber_driver::Driver;
 use amber_driver::devices::maestro;
 use serde::Deserialize;
 
-use self::driver::Maestro;
 use self::logic::Settings;
 use self::protocol::Framing;
-use self::servos::{MAX_SERVOS, ServoOptions, Servos};
 use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
+use crate::servos::{ServoOptions, Servos};
 
-pub mod driver;
+mod driver;
 pub mod logic;
 pub(crate) mod probe;
 pub mod protocol;
-pub mod servos;
+
+/// The maximum number of servos on a Maestro.
+pub const MAX_SERVOS: u8 = 24;
 
 /// Options of the driver. The command line overrides the file; the defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -71,7 +67,7 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
         let (settings, servos, endpoint) = self.complete()?.settings()?;
-        Ok(maestro::driver(Maestro::new(settings, servos, endpoint)))
+        Ok(maestro::driver(driver::driver(settings, servos, endpoint)))
     }
 
     /// These options over those of the file.

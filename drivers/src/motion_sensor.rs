@@ -7,8 +7,11 @@
 //! driver (IO)  requests, threads --->  logic   (PURE)  requests, subscribers, times
 //!    |                                   | service, calibration, attitude, units (PURE)
 //!    +--- board (PURE)  the chips of the model, each on its own
-//!           +--- bus (IO)  /dev/i2c-N, or the bus of a simulated robot
+//!           +--- i2c (IO)  /dev/i2c-N, or the bus of a simulated robot
 //! ```
+//!
+//! Models are made of `options` (what all boards are told), `found` (which address a sensor has),
+//! `setting` (registers that must keep a value) and `inertia` (ranges and digits).
 //!
 //! Guarantees for clients of every model:
 //!
@@ -27,17 +30,22 @@
 
 pub mod attitude;
 pub mod board;
-pub mod bus;
 pub mod calibration;
 pub mod chip;
 pub mod driver;
 #[cfg(test)]
 pub(crate) mod fake;
+pub(crate) mod found;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
+pub mod inertia;
 pub mod logic;
 mod model;
 pub mod mount;
+pub mod options;
 pub mod sensors;
 pub mod service;
+pub(crate) mod setting;
 mod store;
 pub mod units;
 

@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use self::registers::{Gain, Raw};
 use self::units::{Numbers, sensor_data};
+use crate::i2c::BusLocation;
 use crate::motion_sensor::Model;
-use crate::motion_sensor::bus::BusLocation;
 use crate::motion_sensor::calibration::Calibration;
 use crate::motion_sensor::chip::Chip;
 use crate::motion_sensor::driver::{MotionDriver, Setup};

@@ -6,11 +6,11 @@
 
 use crate::BuiltIn;
 use crate::connection::{Connect, Connection, Endpoint};
-use crate::motion_sensor::bus::BusLocation;
+use crate::i2c::{Bus, BusLocation};
 use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
-use crate::{diffdrive, hokuyo, ldrobot, maestro, roboclaw, rplidar, stargazer};
+use crate::{diffdrive, hokuyo, ldrobot, maestro, pca9685, roboclaw, rplidar, stargazer, ydlidar};
 
 /// What a device has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,14 @@ impl BuiltIn {
                 let port = port.map(|(_, port)| port);
                 (Kind::Rplidar, on_line(port, rplidar::probe::ask))
             }
+            Self::Ydlidar(options) => {
+                let setup = options.complete().and_then(|it| it.settings());
+                let answer = setup.map_err(wrong).and_then(|(settings, endpoint)| {
+                    let ask = |port| ydlidar::probe::ask(port, settings.product);
+                    open(endpoint, ask).map(Into::into)
+                });
+                (Kind::Ydlidar, answer)
+            }
             Self::Maestro(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());
                 let endpoint = endpoint.map(|(.., endpoint)| endpoint);
@@ -91,23 +99,39 @@ impl BuiltIn {
             Self::Roboclaw(options) => {
                 let setup = options.complete().and_then(|it| it.setup());
                 let answer = setup.map_err(wrong).and_then(|(setup, endpoint)| {
-                    let addresses = [setup.settings.rear, setup.settings.front];
+                    let layout = setup.settings.layout;
+                    let units = layout.units().iter().rev();
+                    let addresses: Vec<u8> = units.map(|unit| layout.address(*unit)).collect();
                     let place = endpoint.to_string();
-                    let ask = |port| roboclaw::stored::read(port, place, addresses);
+                    let ask = |port| roboclaw::stored::read(port, place, &addresses);
                     open(endpoint, ask)
                 });
                 (Kind::Roboclaw, answer)
             }
             Self::Ninedof(options) => {
-                let setup = options.complete().and_then(|it| it.setup());
-                (
-                    Kind::Ninedof,
-                    on_bus(Kind::Ninedof, setup.map(|(_, bus)| bus)),
-                )
+                on_bus(Kind::Ninedof, options.complete().and_then(|it| it.setup()))
             }
-            Self::Mpu(options) => {
-                let setup = options.complete().and_then(|it| it.setup());
-                (Kind::Mpu, on_bus(Kind::Mpu, setup.map(|(_, bus)| bus)))
+            Self::Mpu(options) => on_bus(Kind::Mpu, options.complete().and_then(|it| it.setup())),
+            Self::Lsm6dsox(options) => {
+                on_bus(Kind::Lsm6dsox, options.complete().and_then(|it| it.setup()))
+            }
+            Self::Icm20948(options) => {
+                on_bus(Kind::Icm20948, options.complete().and_then(|it| it.setup()))
+            }
+            Self::Bno055(options) => {
+                on_bus(Kind::Bno055, options.complete().and_then(|it| it.setup()))
+            }
+            Self::Pca9685(options) => {
+                let settings = options.complete().and_then(|it| it.settings());
+                let answer = settings.map_err(wrong).and_then(|(settings, _, bus)| {
+                    let ask = |bus: &mut dyn Bus| pca9685::probe::ask_at(bus, &[settings.address]);
+                    probe::on_bus(&bus, ask).map(Into::into)
+                });
+                (Kind::Pca9685, answer)
+            }
+            Self::Ina2xx(options) => {
+                let settings = options.complete().and_then(|it| it.settings());
+                on_bus(Kind::Ina2xx, settings.map(|(.., bus)| ((), bus)))
             }
             _ => return None,
         };
@@ -123,8 +147,13 @@ fn on_line<F: Future<Output = Result<Identity, NoAnswer>>>(
     open(endpoint.map_err(wrong)?, ask).map(Into::into)
 }
 
-fn on_bus(kind: Kind, bus: Result<BusLocation, OptionsError>) -> Result<Presence, NoAnswer> {
-    probe::i2c(kind, &bus.map_err(wrong)?).map(Into::into)
+fn on_bus<S>(
+    kind: Kind,
+    setup: Result<(S, BusLocation), OptionsError>,
+) -> (Kind, Result<Presence, NoAnswer>) {
+    let bus = setup.map_err(wrong);
+    let answer = bus.and_then(|(_, bus)| probe::i2c(kind, &bus));
+    (kind, answer.map(Into::into))
 }
 
 fn wrong(error: OptionsError) -> NoAnswer {

@@ -13,10 +13,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::connection::{Connect, Connection, Endpoint, in_words};
-use crate::motion_sensor::bus::{Bus, BusError, BusLocation};
+use crate::i2c::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
-use crate::{diffdrive, hokuyo, ldrobot, maestro, mpu, ninedof, roboclaw, rplidar, stargazer};
+use crate::{
+    bno055, diffdrive, hokuyo, icm20948, ina2xx, ldrobot, lsm6dsox, maestro, mpu, ninedof, pca9685,
+    roboclaw, rplidar, stargazer, ydlidar,
+};
 
 /// A device that has a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +42,18 @@ pub enum Kind {
     Diffdrive,
     /// A laser scanner that says which one it is.
     Rplidar,
+    /// A servo controller of one chip.
+    Pca9685,
+    /// A laser scanner that may say which one it is.
+    Ydlidar,
+    /// A sensor for the voltage and the current of the battery.
+    Ina2xx,
+    /// A motion sensor, with a magnetometer beside it.
+    Lsm6dsox,
+    /// A motion sensor with a magnetometer behind it.
+    Icm20948,
+    /// A motion sensor that computes its attitude.
+    Bno055,
 }
 
 /// How a device is recognized.
@@ -61,7 +76,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 9] = [
+pub static PROBES: [Probe; 15] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -80,7 +95,7 @@ pub static PROBES: [Probe; 9] = [
         is_safe: "it only reads, and a RoboClaw answers it without a change of its motors; a port is \
                   asked only if USB says that it is a RoboClaw, or you do",
         if_silent: "a controller needs its main battery, and in Motion Studio: Packet Serial, 38400 \
-                    baud, and the address 128 for one and 129 for the other",
+                    baud, and the address 128; with two, 129 for the one of the front wheels",
     },
     Probe {
         kind: Kind::Maestro,
@@ -154,6 +169,72 @@ pub static PROBES: [Probe; 9] = [
                   port is opened only if you say that it is such a scanner",
         if_silent: "check its 5 V, which must give 1.5 A, and whether TX and RX are exchanged",
     },
+    Probe {
+        kind: Kind::Pca9685,
+        driver: "pca9685",
+        device: "maestro",
+        about: "servo controller PCA9685",
+        sends: "I2C reads of the registers 02 to 05 at the addresses 40 to 47 and 60",
+        is_safe: "a read of a register changes no setting of this chip, nor of the sensors of current and \
+                  of temperature that have the same addresses",
+        if_silent: "the board needs 3.3 V or 5 V at VCC beside the supply of the servos, and the wires SDA \
+                    and SCL; its address is 40 without solder",
+    },
+    Probe {
+        kind: Kind::Ydlidar,
+        driver: "ydlidar",
+        device: "hokuyo",
+        about: "YDLIDAR laser scanner",
+        sends: "A5 00 and A5 65 to end a scan, and A5 90, the question for its model, at 115200, 128000 \
+                and 230400 baud until it answers or sends packets by itself",
+        is_safe: "it only reads; the motor of some models turns while a program has the port open; a \
+                  port is opened only if you say that it is such a scanner",
+        if_silent: "check its 5 V, which must give 1 A, and its wires. One that takes no commands must \
+                    turn",
+    },
+    Probe {
+        kind: Kind::Ina2xx,
+        driver: "ina2xx",
+        device: "battery",
+        about: "battery sensor",
+        sends: "I2C reads of the register 00 at the addresses 40 to 4f, and, where a chip answers, of fe, \
+                ff and 01 to 05",
+        is_safe: "a read of these registers changes no setting of the chips that have these addresses: \
+                  servo controllers, thermometers, converters",
+        if_silent: "the sensor needs 3.3 V, even if the battery is connected to it, and the wires SDA and \
+                    SCL",
+    },
+    Probe {
+        kind: Kind::Lsm6dsox,
+        driver: "lsm6dsox",
+        device: "ninedof",
+        about: "motion sensor LSM6DSOX or a relative",
+        sends: "I2C reads of the register 0f at the addresses 6a and 6b",
+        is_safe: "a read of this register changes no setting of the sensors, nor of the gyroscopes that \
+                  have the same address",
+        if_silent: "the sensor needs power, and the wires SDA and SCL",
+    },
+    Probe {
+        kind: Kind::Icm20948,
+        driver: "icm20948",
+        device: "ninedof",
+        about: "motion sensor ICM-20948",
+        sends: "I2C reads of the registers 00 and 06 at the addresses 69 and 68",
+        is_safe: "a read of these registers changes no setting of the sensor, nor of the sensors and clocks \
+                  that have the same address",
+        if_silent: "the sensor needs power, and the wires SDA and SCL; if another program has used it, \
+                    switch its power off and on",
+    },
+    Probe {
+        kind: Kind::Bno055,
+        driver: "bno055",
+        device: "ninedof",
+        about: "motion sensor BNO055",
+        sends: "I2C reads of the registers 00 to 05 at the addresses 28 and 29",
+        is_safe: "a read of these registers changes no setting of the sensor, nor of the range finders that \
+                  have the same address",
+        if_silent: "the sensor needs power, and a second to start; check the wires SDA and SCL",
+    },
 ];
 
 /// What a probe has found.
@@ -209,23 +290,23 @@ impl Kind {
     /// Its row in the table.
     #[must_use]
     pub fn probe(self) -> &'static Probe {
-        match self {
-            Self::Hokuyo => &PROBES[0],
-            Self::Roboclaw => &PROBES[1],
-            Self::Maestro => &PROBES[2],
-            Self::Stargazer => &PROBES[3],
-            Self::Ninedof => &PROBES[4],
-            Self::Ldrobot => &PROBES[5],
-            Self::Mpu => &PROBES[6],
-            Self::Diffdrive => &PROBES[7],
-            Self::Rplidar => &PROBES[8],
-        }
+        // In the same order: a test compares them.
+        &PROBES[self as usize]
     }
 
     /// Whether it is on an I2C bus, and not at a serial port.
     #[must_use]
     pub fn is_on_i2c(self) -> bool {
-        matches!(self, Self::Ninedof | Self::Mpu)
+        matches!(
+            self,
+            Self::Ninedof
+                | Self::Mpu
+                | Self::Pca9685
+                | Self::Ina2xx
+                | Self::Lsm6dsox
+                | Self::Icm20948
+                | Self::Bno055
+        )
     }
 
     /// The port as the driver opens it unless it is configured otherwise; `None` for a bus, and if the
@@ -278,7 +359,15 @@ impl Kind {
                 };
                 options.settings()?.1
             }
-            Self::Rplidar | Self::Ninedof | Self::Mpu => return Ok(None),
+            Self::Rplidar
+            | Self::Ydlidar
+            | Self::Ninedof
+            | Self::Mpu
+            | Self::Pca9685
+            | Self::Ina2xx
+            | Self::Lsm6dsox
+            | Self::Icm20948
+            | Self::Bno055 => return Ok(None),
         }))
     }
 }
@@ -288,6 +377,9 @@ impl Kind {
 /// # Errors
 /// It is not, or the port cannot be used.
 pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
+    if kind == Kind::Ydlidar {
+        return ydlidar::probe::find(path);
+    }
     if kind == Kind::Rplidar {
         let port = Some(path.to_owned());
         let options = rplidar::Options {
@@ -311,7 +403,8 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Stargazer => stargazer::probe::listen(port).await,
         Kind::Ldrobot => ldrobot::probe::listen(port).await,
         Kind::Diffdrive => diffdrive::probe::ask(port).await,
-        Kind::Rplidar | Kind::Ninedof | Kind::Mpu => Err(NoAnswer::Silent),
+        // Buses, and those above that try several speeds.
+        _ => Err(NoAnswer::Silent),
     })
 }
 
@@ -336,13 +429,26 @@ pub(crate) fn open<T, F: Future<Output = Result<T, NoAnswer>>>(
 /// # Errors
 /// It is not, or the bus cannot be used.
 pub fn i2c(kind: Kind, bus: &BusLocation) -> Result<Identity, NoAnswer> {
+    on_bus(bus, |bus| match kind {
+        Kind::Ninedof => ninedof::probe::ask(bus),
+        Kind::Mpu => mpu::probe::ask(bus),
+        Kind::Pca9685 => pca9685::probe::ask(bus),
+        Kind::Ina2xx => ina2xx::probe::ask(bus),
+        Kind::Lsm6dsox => lsm6dsox::probe::ask(bus),
+        Kind::Icm20948 => icm20948::probe::ask(bus),
+        Kind::Bno055 => bno055::probe::ask(bus),
+        _ => Err(NoAnswer::Silent),
+    })
+}
+
+/// Opens a bus and asks there. Blocks.
+pub(crate) fn on_bus(
+    bus: &BusLocation,
+    ask: impl FnOnce(&mut dyn Bus) -> Result<Identity, NoAnswer>,
+) -> Result<Identity, NoAnswer> {
     let opened = bus.try_open();
     let mut opened = opened.map_err(|error| NoAnswer::of(&error, &bus.to_string()))?;
-    match kind {
-        Kind::Ninedof => ninedof::probe::ask(&mut *opened),
-        Kind::Mpu => mpu::probe::ask(&mut *opened),
-        _ => Err(NoAnswer::Silent),
-    }
+    ask(&mut *opened)
 }
 
 /// Reads a register and those behind it; `None` without a chip.
@@ -445,7 +551,11 @@ pub(crate) mod tests {
     #[test]
     fn every_kind_has_its_row() {
         for probe in &PROBES {
-            assert_eq!(probe.kind.probe().driver, probe.driver);
+            assert_eq!(
+                probe.kind.probe().driver,
+                probe.driver,
+                "the order of the kinds"
+            );
             assert!(!probe.is_safe.is_empty() && !probe.sends.is_empty());
         }
     }

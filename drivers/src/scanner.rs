@@ -9,7 +9,8 @@
 //!                                               Turns: samples --> Layout: points of a scan
 //! ```
 //!
-//! `service`, `note`, `turns`, `layout` and `filter` are pure; `driver` runs a model over its port.
+//! `service`, `note`, `turns`, `clock`, `layout` and `filter` are pure; `driver` runs a model over its
+//! port, and `options` has the options of models that the user must say.
 //! Scanners that send whole scans, such as those of Hokuyo, need no `turns` and no `layout`.
 //!
 //! Guarantees for clients of every model:
@@ -22,12 +23,16 @@
 //! - All subscribers get the same message, at most one per `publish_ms`.
 //! - The driver describes the scanner: limits, angles and times. While no scanner works, it refuses.
 
+pub mod clock;
 pub mod driver;
 pub mod filter;
 pub mod layout;
 mod model;
 mod note;
+pub mod options;
 mod service;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod turns;
 
 pub use self::model::Model;

@@ -78,6 +78,8 @@ enum FaultKind {
     Corrupt,
     /// The battery is almost empty
     LowBattery,
+    /// A current of 10 A makes the battery dip by 0.8 V
+    SaggingBattery,
     /// A wheel does not turn
     StuckWheel,
     /// Clear all faults
@@ -368,6 +370,9 @@ fn people(state: &SimulationState) -> String {
         markers(&state.markers),
         servos(&state.servos),
     );
+    if !state.i2c_servos.is_empty() {
+        text.push_str(&format!("i2c servos {}\n", servos(&state.i2c_servos)));
+    }
     for fault in &state.faults {
         text.push_str(&format!("fault      {fault}\n"));
     }

@@ -29,7 +29,7 @@ pub enum Request {
     State,
     /// Starts a fault.
     Fault {
-        /// The kind: unplug, stall, corrupt, low-battery, stuck-wheel.
+        /// The kind: unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel.
         fault: String,
         /// The device or wheel.
         about: Option<String>,
@@ -62,7 +62,7 @@ pub enum Request {
 pub enum Answer {
     /// The request was carried out.
     Done,
-    State(SimulationState),
+    State(Box<SimulationState>),
     /// The request failed, and why.
     Error(String),
 }
@@ -101,6 +101,9 @@ pub struct SimulationState {
     pub markers: Vec<u32>,
     /// The servos, from channel 0.
     pub servos: Vec<Servo>,
+    /// The servos on a PCA9685, from channel 0, if there is one.
+    #[serde(default)]
+    pub i2c_servos: Vec<Servo>,
     /// The active faults, as on the command line.
     pub faults: Vec<String>,
 }

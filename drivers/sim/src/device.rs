@@ -99,6 +99,51 @@ macro_rules! devices {
 }
 pub(crate) use devices;
 
+/// Defines `DEVICE` and `Options` of a kind of which some robots have one: it is added by an option
+/// of its name, whose value is the model. The name is also that of its driver. Commands that show what
+/// it does may follow.
+macro_rules! extra {
+    (
+        $(#[$about:meta])*
+        $name:literal by $connection:ident: $model:ty => |$given:pat_param, $setup:pat_param| $twin:expr
+        $(; $command:literal: $shows:literal)*
+    ) => {
+        /// The device.
+        pub const DEVICE: $crate::device::Device = $crate::device::Device {
+            name: $name,
+            connection: $crate::device::Connection::$connection,
+            is_extra: true,
+            driver: $name,
+            options: &[],
+            files: &[],
+            demonstrations: &[$(($command, $shows)),*],
+        };
+
+        /// Its variants.
+        #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[group(skip)]
+        pub struct Options {
+            $(#[$about])*
+            #[arg(id = $name, long, value_name = "MODEL", value_enum)]
+            pub model: Option<$model>,
+        }
+
+        impl $crate::device::Kind for Options {
+            const DEVICES: &'static [$crate::device::Device] = &[DEVICE];
+
+            fn twins(
+                &self,
+                $setup: &$crate::twin::Setup<'_>,
+            ) -> Vec<($crate::device::Device, Box<dyn $crate::twin::Twin>)> {
+                let twin = |$given| Box::new($twin) as Box<dyn $crate::twin::Twin>;
+                let twins = self.model.map(twin).into_iter();
+                twins.map(|twin| (DEVICE, twin)).collect()
+            }
+        }
+    };
+}
+pub(crate) use extra;
+
 impl Device {
     /// All devices.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -124,6 +169,12 @@ impl Device {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.name
+    }
+
+    /// The name of its driver.
+    #[must_use]
+    pub fn driver_name(self) -> &'static str {
+        self.driver
     }
 
     /// How programs connect to it.
@@ -211,8 +262,25 @@ mod tests {
             rplidar: crate::rplidar::Options {
                 model: Some(crate::rplidar::Model::A1),
             },
+            ydlidar: crate::ydlidar::Options {
+                model: Some(crate::ydlidar::Model::X4),
+            },
             mpu: crate::mpu::Options {
                 model: Some(crate::mpu::Model::Mpu9250),
+            },
+            ina2xx: crate::ina2xx::Options {
+                model: Some(crate::ina2xx::Model::Ina219),
+                ..Default::default()
+            },
+            pca9685: crate::pca9685::Options { is_fitted: true },
+            lsm6dsox: crate::lsm6dsox::Options {
+                model: Some(crate::lsm6dsox::Model::Lsm6dsox),
+            },
+            icm20948: crate::icm20948::Options {
+                model: Some(crate::icm20948::Model::Icm20948),
+            },
+            bno055: crate::bno055::Options {
+                model: Some(crate::bno055::Model::Bno055),
             },
             ..Devices::default()
         };
@@ -223,7 +291,13 @@ mod tests {
             crate::diffdrive::DEVICE,
             crate::ldrobot::DEVICE,
             crate::rplidar::DEVICE,
+            crate::ydlidar::DEVICE,
             crate::mpu::DEVICE,
+            crate::ina2xx::DEVICE,
+            crate::pca9685::DEVICE,
+            crate::lsm6dsox::DEVICE,
+            crate::icm20948::DEVICE,
+            crate::bno055::DEVICE,
         ] {
             assert!(!usual.contains(&extra));
         }

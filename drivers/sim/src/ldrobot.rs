@@ -21,11 +21,8 @@ pub use self::model::Model;
 use self::model::Motor;
 pub use self::packet::{POINTS, Packet, command, packet};
 pub use self::twin::{DEVICE, Options};
-use crate::wheels::gaussian;
+use crate::scanner::{measured_mm, seen_m};
 
-/// The errors of distances in mm: their standard deviation, and the largest.
-const SIGMA_MM: f64 = 5.0;
-const MAX_ERROR_MM: f64 = 15.0;
 /// How often a point is a ghost, and what it looks like.
 const GHOST_ONE_IN: u32 = 3_000;
 const GHOST_MM: std::ops::RangeInclusive<u16> = 18..=79;
@@ -37,9 +34,6 @@ const STAMP_END_MS: u128 = 30_000;
 /// Older packets than this are not made after a pause of the simulation: the world has forgotten
 /// where the robot was.
 const MEMORY: Duration = Duration::from_millis(500);
-/// Refining the direction of a triangulated point so often is exact enough.
-const ROUNDS: usize = 6;
-
 /// A laser scanner.
 #[derive(Clone, Debug)]
 pub struct Ldrobot {
@@ -172,23 +166,11 @@ impl Ldrobot {
         let times: [Duration; POINTS] = std::array::from_fn(|point| time(point as u32));
         for (point, time) in made.points.iter_mut().zip(times) {
             let head_deg = motor.turned_deg(time);
-            let seen_m = self.seen_m(head_deg, |angle_deg| distance_m(time, angle_deg));
+            let (shift, at) = (|mm| self.model.behind_deg(mm), |deg| distance_m(time, deg));
+            let seen_m = seen_m(&mut self.behind_deg, head_deg, shift, at);
             *point = self.reported(seen_m, random);
         }
         packet(&made).to_vec()
-    }
-
-    /// The distance of what the scanner sees. A triangulating one looks sideways, the more so the
-    /// farther it sees.
-    fn seen_m(&mut self, head_deg: f64, mut at: impl FnMut(f64) -> Option<f64>) -> Option<f64> {
-        let mut seen_m = at(head_deg - self.behind_deg)?;
-        if self.model == Model::Ld14p {
-            for _ in 0..ROUNDS {
-                self.behind_deg = self.model.behind_deg(seen_m * 1000.0);
-                seen_m = at(head_deg - self.behind_deg)?;
-            }
-        }
-        Some(seen_m)
     }
 
     /// The distance in mm and the strength of its echo, as reported.
@@ -196,13 +178,7 @@ impl Ldrobot {
         if self.model.has_ghosts() && random.u32(..GHOST_ONE_IN) == 0 {
             return (random.u16(GHOST_MM), random.u8(GHOST_STRENGTH));
         }
-        let error_mm = (gaussian(random) * SIGMA_MM).clamp(-MAX_ERROR_MM, MAX_ERROR_MM);
-        let (min_mm, max_mm) = self.model.range_mm();
-        match seen_m.map(|seen_m| (seen_m * 1000.0, seen_m * 1000.0 + error_mm)) {
-            Some((true_mm, mm)) if (min_mm..=max_mm).contains(&true_mm) => {
-                (mm.round().max(1.0) as u16, STRENGTH)
-            }
-            _ => (0, 0),
-        }
+        let mm = measured_mm(seen_m, self.model.range_mm(), random);
+        mm.map_or((0, 0), |mm| (mm.round().max(1.0) as u16, STRENGTH))
     }
 }

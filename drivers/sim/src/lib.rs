@@ -16,9 +16,9 @@
 //! ```
 //!
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
-//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT or
-//! Slamtec, a motion sensor MPU, and an Arduino (`diffdrive`) that drives its wheels instead of the
-//! RoboClaws.
+//! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
+//! Slamtec or YDLIDAR, one more motion sensor (`motion_sensor`), servos on a PCA9685, a sensor INA2xx
+//! of its battery, and an Arduino (`diffdrive`) that drives its wheels instead of the RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -31,6 +31,8 @@
 //! The first lines of each module say PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code talks to the outside.
 
+mod battery;
+pub mod bno055;
 pub mod ceiling;
 pub mod cli;
 mod clock;
@@ -43,16 +45,22 @@ mod folder;
 pub mod hokuyo;
 pub mod i2c;
 mod i2c_port;
+pub mod icm20948;
+pub mod ina2xx;
 pub mod ldrobot;
+pub mod lsm6dsox;
 pub mod maestro;
+pub mod motion_sensor;
 pub mod mpu;
 pub mod ninedof;
+pub mod pca9685;
 pub mod pty;
 mod ptys;
 mod reset_line;
 pub mod roboclaw;
 pub mod robot;
 pub mod rplidar;
+mod scanner;
 pub mod simulator;
 pub mod stargazer;
 pub mod tcp;
@@ -60,6 +68,7 @@ pub mod twin;
 mod unix_server;
 pub mod wheels;
 pub mod world;
+pub mod ydlidar;
 
 // The devices of the robot, in the order of lists: see `device`.
 device::devices! {
@@ -68,8 +77,14 @@ device::devices! {
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
     rplidar: rplidar::Options,
+    ydlidar: ydlidar::Options,
     ninedof: ninedof::Options,
     mpu: mpu::Options,
+    ina2xx: ina2xx::Options,
+    lsm6dsox: lsm6dsox::Options,
+    icm20948: icm20948::Options,
+    bno055: bno055::Options,
     stargazer: stargazer::Options,
     maestro: maestro::Config,
+    pca9685: pca9685::Options,
 }

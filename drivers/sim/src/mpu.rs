@@ -12,8 +12,8 @@ use self::compass::Compass;
 use self::inertial::Inertial;
 pub use self::model::Model;
 pub use self::twin::{DEVICE, Options};
-use crate::i2c::{Reply, Transfer};
-use crate::ninedof::{Axes, Chip, Errors, Noise, Truth, carry_out};
+use crate::motion_sensor::{Board, Chips, Senses};
+use crate::ninedof::{Chip, Noise};
 
 mod compass;
 mod inertial;
@@ -27,83 +27,60 @@ pub const ADDRESS: u8 = 0x68;
 /// The address of the magnetometer.
 pub const COMPASS_ADDRESS: u8 = 0x0C;
 
-/// The noise of the sensor: 400 ug/sqrt(Hz) and 0.005 deg/s/sqrt(Hz) over 44 Hz, and 0.5 uT. On a driving
-/// robot it vibrates as the other board does.
-const NOISE: Noise = Noise {
-    accel_g: 0.003,
-    gyro_deg_s: 0.035,
-    magnet_gauss: 0.005,
-    ..Noise::USUAL
-};
-/// The errors are not those of the other board.
-const OTHER_SEED: u64 = 0x6D_70_75;
-
 /// The sensor.
+pub type Mpu = Board<MpuChips>;
+
+/// Its chips.
 #[derive(Clone, Debug)]
-pub struct Mpu {
+pub struct MpuChips {
     model: Model,
     inertial: Inertial,
     compass: Compass,
-    errors: Errors,
 }
 
-impl Mpu {
-    /// Creates a sensor that was just powered on.
-    #[must_use]
-    pub fn new(model: Model, errors: Errors, now: Duration) -> Self {
+impl Chips for MpuChips {
+    type Model = Model;
+    /// 400 ug/sqrt(Hz) and 0.005 deg/s/sqrt(Hz) over 44 Hz, and 0.5 uT. On a driving robot it vibrates as
+    /// the other board does.
+    const NOISE: Noise = Noise {
+        accel_g: 0.003,
+        gyro_deg_s: 0.035,
+        magnet_gauss: 0.005,
+        ..Noise::USUAL
+    };
+    const SEED: u64 = 0x6D_70_75;
+
+    fn most_bias_deg_s(model: Model) -> f64 {
+        model.most_bias_deg_s()
+    }
+
+    fn new(model: Model, now: Duration) -> Self {
         Self {
             model,
             inertial: Inertial::new(model, now),
             compass: Compass::default(),
-            errors,
         }
     }
 
-    /// Creates a sensor with the errors of a seed.
-    #[must_use]
-    pub fn of_seed(model: Model, seed: u64) -> Self {
-        let errors = Errors::drawn(seed ^ OTHER_SEED, NOISE, model.most_bias_deg_s());
-        Self::new(model, errors, Duration::ZERO)
-    }
-
-    /// A power cycle: the settings are lost.
-    pub fn restart(&mut self, now: Duration) {
-        *self = Self::new(self.model, self.errors.clone(), now);
-    }
-
-    /// The measurement errors.
-    #[must_use]
-    pub fn errors(&self) -> &Errors {
-        &self.errors
-    }
-
-    /// Carries out a transfer.
-    pub fn transfer(&mut self, now: Duration, transfer: &Transfer, truth: Truth) -> Reply {
-        self.errors.drift(now);
-        let errors = &mut self.errors;
-        let chip: &mut dyn Chip = match transfer.address {
+    fn chip(
+        &mut self,
+        now: Duration,
+        address: u8,
+        senses: &mut Senses<'_>,
+    ) -> Option<&mut dyn Chip> {
+        match address {
             ADDRESS => {
-                self.inertial.measure(now, &mut |time| {
-                    let motion = truth(time);
-                    (errors.accel(motion), errors.gyro(motion))
-                });
-                &mut self.inertial
+                (self.inertial).measure(now, &mut |time| senses.inertia(time));
+                Some(&mut self.inertial)
             }
             COMPASS_ADDRESS if self.model.has_compass() && self.inertial.lets_compass_through() => {
                 self.compass.measure(now, &mut |time| {
-                    let [right, ahead, up] = errors.magnet(truth(time));
+                    let [right, ahead, up] = senses.field_gauss(time);
                     [ahead, right, -up]
                 });
-                &mut self.compass
+                Some(&mut self.compass)
             }
-            _ => return Reply::Nak,
-        };
-        carry_out(chip, now, transfer)
+            _ => None,
+        }
     }
-}
-
-/// A value as digits, limited to the range.
-fn digits(axes: Axes, per_unit: f64) -> [i16; 3] {
-    // The conversion limits.
-    axes.map(|value| (value * per_unit).round() as i16)
 }

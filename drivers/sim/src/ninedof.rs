@@ -221,10 +221,12 @@ pub(crate) fn carry_out(chip: &mut dyn Chip, now: Duration, transfer: &Transfer)
 }
 
 /// A chip with registers.
-pub(crate) trait Chip {
+pub trait Chip {
     /// Selects the register of the next byte.
     fn point(&mut self, register: u8);
+    /// Writes it.
     fn write(&mut self, now: Duration, value: u8);
+    /// Reads it.
     fn read(&mut self) -> u8;
 }
 

@@ -227,6 +227,7 @@ impl RobotTwin {
         self.faults.push((fault, length.map(|length| now + length)));
         match fault {
             Fault::LowBattery => self.set_battery_v(Some(LOW_BATTERY_V)),
+            Fault::SaggingBattery => self.set_battery_sag(true),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, true),
             Fault::Unplug(device) => self.handle_hang_up(device),
             Fault::Stall(_) | Fault::Corrupt(_) => {}
@@ -273,6 +274,7 @@ impl RobotTwin {
         let now = self.world.now();
         match fault {
             Fault::LowBattery => self.set_battery_v(None),
+            Fault::SaggingBattery => self.set_battery_sag(false),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
             Fault::Unplug(device) => {
                 if let Some(twin) = self.twin_of(device) {
@@ -286,6 +288,12 @@ impl RobotTwin {
     fn set_battery_v(&mut self, volts: Option<f64>) {
         for (_, twin) in &mut self.twins {
             twin.set_battery_v(volts);
+        }
+    }
+
+    fn set_battery_sag(&mut self, sags: bool) {
+        for (_, twin) in &mut self.twins {
+            twin.set_battery_sag(sags);
         }
     }
 

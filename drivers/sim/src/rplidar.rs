@@ -22,11 +22,8 @@ pub use self::model::Model;
 use self::model::{Mode, Starter};
 pub use self::packet::{Format, Sample, answer, capsule, node, stream};
 pub use self::twin::{DEVICE, Options};
-use crate::wheels::gaussian;
+use crate::scanner::{measured_mm, seen_m};
 
-/// The errors of distances in mm: their standard deviation, and the largest.
-const SIGMA_MM: f64 = 5.0;
-const MAX_ERROR_MM: f64 = 15.0;
 /// The motor gets up to its speed in this time.
 const SPINS_UP: Duration = Duration::from_millis(500);
 /// After a restart, it is deaf for this time, and in its middle sends a text.
@@ -35,9 +32,6 @@ const TEXT: &[u8] = b"RP LIDAR System.\r\nFirmware Ver 1.29 - rtm, HW Ver 7\r\nM
 /// Older points than this are not measured after a pause of the simulation: the world has forgotten
 /// where the robot was.
 const MEMORY: Duration = Duration::from_millis(500);
-/// The direction of a triangulated point is refined until it is exact, but at edges only so often.
-const EXACT_DEG: f64 = 0.01;
-const ROUNDS: u32 = 4;
 const USUAL_PWM: u16 = 660;
 const USUAL_RPM: u16 = 600;
 /// What it says after it was blocked: an error, and its code.
@@ -310,30 +304,14 @@ impl Rplidar {
         head_deg: f64,
         format: Format,
         random: &mut fastrand::Rng,
-        mut at: impl FnMut(f64) -> Option<f64>,
+        at: impl FnMut(f64) -> Option<f64>,
     ) -> Sample {
-        let mut seen_m = at(head_deg - self.behind_deg);
-        if self.model.looks_sideways() {
-            for round in 1.. {
-                let Some(mm) = seen_m.map(|seen_m| seen_m * 1_000.0) else {
-                    break;
-                };
-                let wanted_deg = format.behind_deg(behind_deg(mm));
-                if (wanted_deg - self.behind_deg).abs() < EXACT_DEG {
-                    break;
-                }
-                // At an edge, it sees neither what is near nor what is behind it.
-                self.behind_deg = wanted_deg;
-                let is_enough = round > ROUNDS;
-                seen_m = at(head_deg - wanted_deg).filter(|_| !is_enough);
-            }
-        }
-        let error_mm = (gaussian(random) * SIGMA_MM).clamp(-MAX_ERROR_MM, MAX_ERROR_MM);
-        let (min_mm, max_mm) = self.model.range_mm();
-        let mm = match seen_m.map(|seen_m| seen_m * 1_000.0) {
-            Some(mm) if (min_mm..=max_mm).contains(&mm) => mm + error_mm,
-            _ => 0.0,
+        let shift = |mm| match self.model.looks_sideways() {
+            true => format.behind_deg(behind_deg(mm)),
+            false => 0.0,
         };
+        let seen_m = seen_m(&mut self.behind_deg, head_deg, shift, at);
+        let mm = measured_mm(seen_m, self.model.range_mm(), random).unwrap_or(0.0);
         Sample {
             head_deg,
             behind_deg: self.behind_deg,

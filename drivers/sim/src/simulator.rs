@@ -309,7 +309,7 @@ impl Simulator {
 
     fn obey(&mut self, now: Duration, request: Request) -> Answer {
         let result: Result<(), String> = match request {
-            Request::State => return Answer::State(self.state(now)),
+            Request::State => return Answer::State(Box::new(self.state(now))),
             Request::Clear => {
                 self.robot.clear();
                 Ok(())

@@ -76,6 +76,9 @@ pub trait Twin: Any + Debug + Send {
     /// From now on the main battery has this voltage; `None` for its own.
     fn set_battery_v(&mut self, _volts: Option<f64>) {}
 
+    /// Whether something draws a large current from the main battery.
+    fn set_battery_sag(&mut self, _sags: bool) {}
+
     /// What it wants of the wheels, if it drives them.
     fn drives(&self) -> Option<[Drive; 4]> {
         None

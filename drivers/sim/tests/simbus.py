@@ -9,7 +9,7 @@ import typing
 # Parts of Adafruit's firmware that the packages import; most are only type names.
 for module, names in {
     "micropython": {"const": lambda value: value},
-    "busio": {"I2C": object, "SPI": object},
+    "busio": {"I2C": object, "SPI": object, "UART": object},
     "digitalio": {"DigitalInOut": object},
     "circuitpython_typing": {"ReadableBuffer": bytes, "WriteableBuffer": bytearray},
     "circuitpython_typing.device_drivers": {"I2CDeviceDriver": object},

@@ -16,9 +16,8 @@ use amber_proto::hokuyo::Scanner;
 
 use super::Settings;
 use super::packet::{LENGTH, POINTS, Packet, Parser, STAMP_END_MS, START, STOP};
-use crate::scanner::filter::mark_lonely;
-use crate::scanner::turns::{Echo, Sample, Turn, Turns};
-use crate::scanner::{Measured, Model, Output, Service};
+use crate::scanner::turns::{Echo, Sample, Turn, Turns, USUAL_MM};
+use crate::scanner::{Model, Output, Service};
 
 /// How long a scanner may be silent that was just switched on.
 const WAKES: Duration = Duration::from_secs(2);
@@ -183,22 +182,14 @@ impl Model for LdrobotLogic {
             ref layout,
             ..
         } = self.settings;
-        let span = layout.points.span();
         // To a millisecond, which is how exactly the scanner tells the time.
-        let turn_ms = (self.turns.turn_time()).map(|time| (time.as_secs_f64() * 1_000.0).round());
-        let point_ns = turn_ms.map(|ms| ms * 1e6 * span.step_deg / 360.0);
+        let to_ms = |time: Duration| {
+            let ms = (time.as_secs_f64() * 1_000.0).round();
+            Duration::from_secs_f64(ms / 1_000.0)
+        };
         Ok(Scanner {
             model: Some(product.name().to_owned()),
-            firmware: None,
-            serial_number: None,
-            min_distance: Some(layout.min_mm.into()),
-            max_distance: Some(layout.max_mm.into()),
-            first_angle: Some(span.first_deg),
-            last_angle: Some(span.last_deg),
-            angle_step: Some(span.step_deg),
-            turn_time: turn_ms.map(|ms| (ms * 1_000.0) as u32),
-            point_time: point_ns.map(|ns| ns as u32),
-            turns_right: Some(!mount.is_mirrored),
+            ..layout.describe(mount, self.turns.turn_time().map(to_ms))
         })
     }
 }
@@ -238,6 +229,7 @@ impl LdrobotLogic {
     fn samples(&mut self, last: Duration, packet: &Packet) -> [Sample; POINTS] {
         let product = self.settings.product;
         let point_time = product.point_time(packet);
+        let usual_deg = product.behind_deg(USUAL_MM);
         std::array::from_fn(|k| {
             let (mm, intensity) = packet.points[k];
             let head_deg = packet.angle_deg(k);
@@ -247,7 +239,7 @@ impl LdrobotLogic {
             }
             let before_last = (POINTS - 1 - k) as u32;
             Sample {
-                head_deg,
+                head_deg: head_deg - usual_deg,
                 angle_deg: head_deg - self.behind_deg,
                 echo: match mm {
                     0 => Echo::Nothing,
@@ -259,24 +251,20 @@ impl LdrobotLogic {
         })
     }
 
-    fn handle_turn(&mut self, now: Instant, timestamp_ms: i64, mut turn: Turn) {
+    fn handle_turn(&mut self, now: Instant, timestamp_ms: i64, turn: Turn) {
         self.turned = now;
-        self.service.counters.scans += 1;
-        if self.settings.filters {
-            mark_lonely(&mut turn.samples);
-        }
-        let measured = Measured {
-            scan: self.settings.layout.scan(&turn.samples),
-            timestamp_ms,
-        };
         if self.phase == Phase::Waking {
             self.phase = Phase::Ready;
             let (product, points) = (self.settings.product, self.settings.layout.points);
             let name = || format!("{}, {} points", product.name(), points.count());
             self.service.works(now, name);
         }
-        self.service.answer(now, &measured);
-        self.service.publish(now, measured);
+        let Settings {
+            ref layout,
+            filters,
+            ..
+        } = self.settings;
+        self.service.give(now, timestamp_ms, turn, layout, filters);
     }
 
     fn silent_at(&self) -> Instant {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::logic::LdrobotLogic;
 use super::packet::{POINTS, Packet};
 use crate::scanner::layout::NoEcho;
+use crate::scanner::options;
 
 /// A laser scanner of LDROBOT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
@@ -41,52 +43,6 @@ impl Product {
             Self::Stl27l => "STL-27L",
             Self::Ld14p => "LD14P",
         }
-    }
-
-    /// Bits per second.
-    #[must_use]
-    pub fn baud(self) -> u32 {
-        match self {
-            Self::Ld06 | Self::Ld19 | Self::Ld14p => 230_400,
-            Self::Stl27l => 921_600,
-        }
-    }
-
-    /// The points of a scan: a little fewer than its measurements in a turn, so that each point has
-    /// one.
-    #[must_use]
-    pub fn points(self) -> u16 {
-        match self {
-            Self::Ld06 | Self::Ld19 => 400,
-            Self::Stl27l => 972,
-            // There are two variants; the other one measures 383 times.
-            Self::Ld14p => 340,
-        }
-    }
-
-    /// The limits of its distances in mm.
-    #[must_use]
-    pub fn range_mm(self) -> (u16, u16) {
-        match self {
-            Self::Ld06 | Self::Ld19 => (20, 12_000),
-            Self::Stl27l => (30, 25_000),
-            Self::Ld14p => (100, 8_000),
-        }
-    }
-
-    /// What a missing echo means. A scanner that triangulates has none from near objects, either.
-    #[must_use]
-    pub fn no_echo(self) -> NoEcho {
-        match self {
-            Self::Ld06 | Self::Ld19 | Self::Stl27l => NoEcho::Free,
-            Self::Ld14p => NoEcho::Unknown,
-        }
-    }
-
-    /// Whether it measures single points in the air.
-    #[must_use]
-    pub fn has_ghosts(self) -> bool {
-        matches!(self, Self::Ld06 | Self::Ld19)
     }
 
     /// Whether a program can start and stop it.
@@ -134,6 +90,48 @@ impl Product {
     pub fn point_time(self, packet: &Packet) -> Duration {
         let step_deg = packet.span_deg() / (POINTS - 1) as f64;
         Duration::from_secs_f64(step_deg / f64::from(packet.speed_deg_s.max(1)))
+    }
+}
+
+impl options::Product for Product {
+    type Logic = LdrobotLogic;
+
+    const HELP: &'static str = "The scanner, which does not say itself what it is [default: ld19]";
+
+    fn baud(self) -> u32 {
+        match self {
+            Self::Ld06 | Self::Ld19 | Self::Ld14p => 230_400,
+            Self::Stl27l => 921_600,
+        }
+    }
+
+    fn points(self) -> u16 {
+        match self {
+            Self::Ld06 | Self::Ld19 => 400,
+            Self::Stl27l => 972,
+            // There are two variants; the other one measures 383 times.
+            Self::Ld14p => 340,
+        }
+    }
+
+    fn range_mm(self) -> (u16, u16) {
+        match self {
+            Self::Ld06 | Self::Ld19 => (20, 12_000),
+            Self::Stl27l => (30, 25_000),
+            Self::Ld14p => (100, 8_000),
+        }
+    }
+
+    fn no_echo(self) -> NoEcho {
+        match self {
+            Self::Ld06 | Self::Ld19 | Self::Stl27l => NoEcho::Free,
+            // It triangulates, so near objects give none, either.
+            Self::Ld14p => NoEcho::Unknown,
+        }
+    }
+
+    fn has_ghosts(self) -> bool {
+        matches!(self, Self::Ld06 | Self::Ld19)
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::*;
+use crate::scanner::layout::{NoEcho, Points};
 use crate::testing::{self, Plug};
 
 #[test]

@@ -4,16 +4,14 @@
 //! each output. Call [`ServoLogic::handle_timeout`] at [`ServoLogic::wake_at`].
 //!
 //! A Maestro never sends anything unasked, so the driver reads its errors: at the start, which
-//! shows that it is connected, and then once a second. Commands are sent immediately. While the
-//! device is disconnected they are dropped: a command carried out seconds later does more harm than
-//! good. Speed limits are sent again after a reconnect, since without them servos turn at full
-//! speed.
+//! shows that it is connected, and then once a second. Commands are sent immediately. Speed limits
+//! are sent again after a reconnect, since without them servos turn at full speed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::protocol::{Command, Framing, errors};
-use crate::outage::Outage;
+use crate::servos::{Model, Order, Service};
 
 /// The interval between two requests for errors.
 const POLL: Duration = Duration::from_secs(1);
@@ -23,9 +21,6 @@ const ANSWER: Duration = Duration::from_millis(300);
 
 /// How often a request is sent before the device counts as disconnected.
 const MAX_TRIES: u8 = 3;
-
-/// How many different rejections are logged.
-const MAX_REFUSALS: usize = 32;
 
 /// How to communicate with the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,53 +40,18 @@ pub enum Output {
     Close,
     /// Send this to the device.
     Write(Vec<u8>),
-    /// A log message.
-    Say(Note),
     /// Nothing is left to do.
     End,
 }
 
-/// A log message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// The device answers.
-    Ready,
-    /// The device works again after an outage of this length.
-    Back(Duration),
-    /// The device does not answer, or reports errors.
-    Trouble(String),
-    /// A request was rejected.
-    Refused(String),
-}
-
-/// Event counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commands sent.
-    pub sent: u64,
-    /// Commands dropped because the device was disconnected.
-    pub dropped: u64,
-    /// Rejected requests.
-    pub refused: u64,
-    /// Replies of the device that report errors.
-    pub errors: u64,
-}
-
-/// The state of the device and of its servos.
+/// The logic of the driver.
 #[derive(Debug)]
 pub struct ServoLogic {
     settings: Settings,
     phase: Phase,
-    speeds: BTreeMap<u8, u16>,
-    /// The last angle sent to each servo.
-    angles: BTreeMap<u8, i32>,
+    pub(super) service: Service,
     answer: Vec<u8>,
-    /// The last logged state is that the device works.
-    is_ready: bool,
-    refusals: Vec<String>,
-    outage: Outage,
     outputs: VecDeque<Output>,
-    counters: Counters,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,58 +63,40 @@ enum Phase {
     Ended,
 }
 
+impl Model for ServoLogic {
+    fn service(&mut self) -> &mut Service {
+        &mut self.service
+    }
+
+    fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Asked { .. } | Phase::Idle { .. })
+    }
+
+    fn carry_out(&mut self, _now: Instant, orders: &[Order]) {
+        let commands = orders.iter().map(|order| match *order {
+            Order::Turn { servo, us, .. } => Command::SetTarget {
+                servo,
+                quarters_us: (us * 4.0).round() as u16,
+            },
+            Order::Speed { servo, speed } => Command::SetSpeed { servo, speed },
+            Order::Release { servo } => Command::SetTarget {
+                servo,
+                quarters_us: 0,
+            },
+        });
+        self.send(commands.collect());
+    }
+}
+
 impl ServoLogic {
-    /// Starts without a connection.
-    pub fn new(settings: Settings) -> Self {
+    /// Starts without a connection. The given servos turn on and on, as motors do.
+    pub fn new(settings: Settings, continuous: BTreeSet<u8>) -> Self {
         Self {
             settings,
             phase: Phase::Opening,
-            speeds: BTreeMap::new(),
-            angles: BTreeMap::new(),
+            service: Service::new(continuous),
             answer: Vec::new(),
-            is_ready: false,
-            refusals: Vec::new(),
-            outage: Outage::default(),
             outputs: VecDeque::from([Output::Open]),
-            counters: Counters::default(),
-        }
-    }
-
-    /// Sends these commands together, which turn servos to these angles. Returns whether they are
-    /// sent.
-    pub fn command(&mut self, commands: &[Command], angles: &[(u8, i32)]) -> bool {
-        for command in commands {
-            if let Command::SetSpeed { servo, speed } = *command {
-                self.speeds.insert(servo, speed);
-            }
-        }
-        let count = commands.len() as u64;
-        match self.phase {
-            Phase::Asked { .. } | Phase::Idle { .. } => {
-                self.counters.sent += count;
-                self.angles.extend(angles.iter().copied());
-                self.send(commands);
-                true
-            }
-            Phase::Absent { .. } | Phase::Opening | Phase::Ended => {
-                self.counters.dropped += count;
-                false
-            }
-        }
-    }
-
-    /// The last angle sent to each servo.
-    pub fn angles(&self) -> impl Iterator<Item = (u32, i32)> {
-        let angles = self.angles.iter();
-        angles.map(|(servo, angle)| (u32::from(*servo), *angle))
-    }
-
-    /// Rejects a request. Each reason is logged once.
-    pub fn refuse(&mut self, why: String) {
-        self.counters.refused += 1;
-        if self.refusals.len() < MAX_REFUSALS && !self.refusals.contains(&why) {
-            self.refusals.push(why.clone());
-            self.outputs.push_back(Output::Say(Note::Refused(why)));
         }
     }
 
@@ -163,12 +105,10 @@ impl ServoLogic {
         if self.settings.detect_baud {
             self.outputs.push_back(Output::Write(vec![0xAA]));
         }
-        let speed = |(servo, speed): (&u8, &u16)| Command::SetSpeed {
-            servo: *servo,
-            speed: *speed,
-        };
-        let speeds: Vec<_> = self.speeds.iter().map(speed).collect();
-        self.send(&speeds);
+        let speeds = self.service.speeds();
+        self.carry_out(now, &speeds);
+        // It may have had power all the time.
+        self.stop(now);
         self.ask(now, 1);
     }
 
@@ -192,13 +132,14 @@ impl ServoLogic {
             None => {}
             Some(errors) if errors.is_empty() => {
                 self.phase = Phase::Idle { until: now + POLL };
-                self.is_well(now);
+                self.service.is_well(now, "Maestro");
             }
             Some(errors) => {
                 self.phase = Phase::Idle { until: now + POLL };
-                self.counters.errors += 1;
+                self.service.counters.errors += 1;
                 let errors = errors.join(", ");
-                self.complain(now, format!("the Maestro reports errors: {errors}"));
+                let trouble = format!("the Maestro reports errors: {errors}");
+                self.service.complain(now, trouble);
             }
         }
     }
@@ -226,8 +167,11 @@ impl ServoLogic {
         }
     }
 
-    /// Shuts down. Servos stay where they are, as when a client leaves.
-    pub fn shut_down(&mut self) {
+    /// Shuts down. Servos stay where they are, except for those that turn like motors.
+    pub fn shut_down(&mut self, now: Instant) {
+        if self.is_connected() {
+            self.stop(now);
+        }
         self.phase = Phase::Ended;
         self.outputs.push_back(Output::End);
     }
@@ -247,17 +191,14 @@ impl ServoLogic {
         }
     }
 
-    /// Event counters.
-    pub fn counters(&self) -> Counters {
-        self.counters
+    /// Stops the servos that turn like motors.
+    fn stop(&mut self, now: Instant) {
+        let stops = self.service.stops();
+        self.service.take(&[], &stops, true);
+        self.carry_out(now, &stops);
     }
 
-    /// The problem of the device, if any.
-    pub fn trouble(&self) -> Option<&str> {
-        self.outage.trouble()
-    }
-
-    fn send(&mut self, commands: &[Command]) {
+    fn send(&mut self, commands: Vec<Command>) {
         let framing = self.settings.framing;
         let bytes = commands.iter().flat_map(|command| command.bytes(framing));
         let bytes: Vec<_> = bytes.collect();
@@ -268,27 +209,9 @@ impl ServoLogic {
 
     fn ask(&mut self, now: Instant, tries: u8) {
         self.answer.clear();
-        self.send(&[Command::GetErrors]);
+        self.send(vec![Command::GetErrors]);
         let until = now + ANSWER;
         self.phase = Phase::Asked { until, tries };
-    }
-
-    fn is_well(&mut self, now: Instant) {
-        let was_well = std::mem::replace(&mut self.is_ready, true);
-        let note = match self.outage.over(now) {
-            Some(after) => Note::Back(after),
-            None => Note::Ready,
-        };
-        if !was_well {
-            self.outputs.push_back(Output::Say(note));
-        }
-    }
-
-    fn complain(&mut self, now: Instant, trouble: String) {
-        self.is_ready = false;
-        if self.outage.complain(now, &trouble) {
-            (self.outputs).push_back(Output::Say(Note::Trouble(trouble)));
-        }
     }
 
     /// Starts over.
@@ -296,29 +219,9 @@ impl ServoLogic {
         if self.phase == Phase::Ended {
             return;
         }
-        self.complain(now, trouble);
+        let until = self.service.complain(now, trouble);
         self.outputs.push_back(Output::Close);
-        self.phase = Phase::Absent {
-            until: self.outage.try_again_at(now),
-        };
-    }
-}
-
-impl Note {
-    /// Whether to log it as a warning.
-    pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Trouble(_) | Self::Refused(_))
-    }
-}
-
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ready => f.write_str("ready: Maestro"),
-            Self::Back(after) => write!(f, "works again after {:.1} s", after.as_secs_f64()),
-            Self::Trouble(text) => f.write_str(text),
-            Self::Refused(text) => write!(f, "rejected: {text} (logged once)"),
-        }
+        self.phase = Phase::Absent { until };
     }
 }
 

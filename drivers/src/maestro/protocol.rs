@@ -34,9 +34,6 @@ pub enum Command {
     GetPosition { servo: u8 },
 }
 
-/// The largest number that fits into two bytes.
-pub const MAX_NUMBER: u16 = (1 << 14) - 1;
-
 impl Command {
     /// Encodes the command.
     pub fn bytes(self, framing: Framing) -> Vec<u8> {
@@ -95,6 +92,7 @@ fn crc7(bytes: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servos::MAX_SPEED;
 
     const COMPACT: Framing = Framing {
         device: None,
@@ -137,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_number_never_looks_like_a_command() {
-        for number in [0, 127, 128, MAX_NUMBER, u16::MAX] {
+        for number in [0, 127, 128, MAX_SPEED, u16::MAX] {
             let bytes = target(0xFF, number).bytes(COMPACT);
             assert!(
                 bytes[1..].iter().all(|byte| byte & 0x80 == 0),

@@ -13,9 +13,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::bus::Bus;
-use super::chip::{Chip, Digits, Problem, Sample, SetUp};
+use super::chip::{Chip, Digits, Sample, SetUp};
 use super::sensors::Sensors;
+use crate::i2c::Bus;
+use crate::i2c::registers::Problem;
 use crate::outage::Outage;
 
 /// A chip without a new sample for this time has stopped measuring; chips take hundreds of samples

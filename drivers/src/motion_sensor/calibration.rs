@@ -14,6 +14,7 @@ use super::units::{Axes, Measured};
 pub struct Calibration {
     gyro: Option<Gyro>,
     magnet: Option<Magnet>,
+    bno055: Option<Bno055>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,8 +29,52 @@ struct Magnet {
     hard_iron_mgauss: Axes,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bno055 {
+    profile: Profile,
+}
+
+/// What a BNO055 has learned of its errors, as its registers have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Profile([u8; 22]);
+
+impl Profile {
+    pub(crate) fn new(bytes: [u8; 22]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(self) -> [u8; 22] {
+        self.0
+    }
+}
+
+impl From<Profile> for String {
+    fn from(profile: Profile) -> Self {
+        profile.0.map(|byte| format!("{byte:02x}")).concat()
+    }
+}
+
+impl TryFrom<String> for Profile {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let digits: Option<Vec<_>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+        let bytes = digits.unwrap_or_default();
+        let bytes: Vec<_> = bytes
+            .chunks_exact(2)
+            .map(|it| (it[0] << 4 | it[1]) as u8)
+            .collect();
+        match (text.len(), bytes.try_into()) {
+            (44, Ok(bytes)) => Ok(Self(bytes)),
+            _ => Err("the profile must have 44 hexadecimal digits"),
+        }
+    }
+}
+
 const HEAD: &str = "\
-# Written by `amber driver ninedof` or `amber driver mpu`; remove a section to forget it.
+# Written by a driver of motion sensors; remove a section to forget it.
 # Numbers are for x to the right, y ahead, z up.
 
 ";
@@ -40,7 +85,20 @@ impl Calibration {
         Self {
             gyro: bias_deg_s.map(|bias_deg_s| Gyro { bias_deg_s }),
             magnet: hard_iron_mgauss.map(|hard_iron_mgauss| Magnet { hard_iron_mgauss }),
+            bno055: None,
         }
+    }
+
+    /// What a BNO055 has learned.
+    pub fn profile(&self) -> Option<Profile> {
+        self.bno055.map(|bno055| bno055.profile)
+    }
+
+    /// Returns the calibration with another profile.
+    #[must_use]
+    pub fn with_profile(mut self, profile: Profile) -> Self {
+        self.bno055 = Some(Bno055 { profile });
+        self
     }
 
     /// The gyroscope bias in degrees per second; 0 if unknown.

@@ -1,17 +1,11 @@
-//! A chip as the [`Board`](super::board) sees it, and transfers that fail. PURE, except for the
-//! [`Bus`].
+//! A chip as the [`Board`](super::board) sees it. PURE, except for the [`Bus`].
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::bus::{Bus, BusError};
 use super::sensors::Sensors;
-
-/// How often a transfer is tried before a chip counts as missing. Noise on the wires is short.
-const MAX_TRIES: usize = 2;
-
-/// The problem of a chip that is not there.
-pub(crate) const NO_ANSWER: &str = "no answer";
+use crate::i2c::Bus;
+use crate::i2c::registers::Problem;
 
 /// What the chips of a board have measured, as their model counts it.
 pub trait Digits: Copy + Debug + Default + PartialEq + Send + 'static {
@@ -103,15 +97,6 @@ pub struct Change {
     pub found: u8,
 }
 
-/// The reason why a chip cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// This chip has a problem.
-    Chip(String),
-    /// The whole bus does not work.
-    Bus(String),
-}
-
 impl<D> Sample<D> {
     /// The same sample with other digits.
     pub fn map<E>(self, with: impl FnOnce(D) -> E) -> Sample<E> {
@@ -140,48 +125,27 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// Reads a register and those behind it.
-pub(crate) fn read<const N: usize>(
-    bus: &mut dyn Bus,
-    address: u8,
-    register: u8,
-) -> Result<[u8; N], Problem> {
-    let mut bytes = [0; N];
-    transfer(bus, address, &[register], &mut bytes)?;
-    Ok(bytes)
-}
+/// The last digits of a chip with a bit for new samples, which another program that reads the chip
+/// clears.
+#[derive(Debug, Default)]
+pub(crate) struct Latest<D>(D);
 
-/// Writes bytes, then reads bytes.
-pub(crate) fn transfer(
-    bus: &mut dyn Bus,
-    address: u8,
-    written: &[u8],
-    read: &mut [u8],
-) -> Result<(), Problem> {
-    let mut tries = 1;
-    loop {
-        match bus.transfer(address, written, read) {
-            Ok(()) => return Ok(()),
-            Err(BusError::Nak) if tries < MAX_TRIES => tries += 1,
-            Err(BusError::Nak) => return Err(Problem::Chip(NO_ANSWER.into())),
-            Err(BusError::Broken(text)) => return Err(Problem::Bus(text)),
+impl<D: Copy + Default + PartialEq> Latest<D> {
+    /// Other digits are new ones, whatever the bit says. Zeros on all axes are none: some copies
+    /// answer, but measure nothing, and all others feel gravity or the field of the Earth.
+    pub(crate) fn judge(&mut self, sample: Sample<D>) -> Sample<D> {
+        match sample {
+            Sample::Fresh(digits) | Sample::Old(digits) if digits == D::default() => {
+                Sample::Old(self.0)
+            }
+            Sample::Fresh(digits) => self.renew(digits),
+            Sample::Old(digits) if digits != self.0 => self.renew(digits),
+            sample => sample,
         }
     }
-}
 
-/// Checks that a register has kept its value; `mask` has the bits that matter.
-pub(crate) fn verify(
-    bus: &mut dyn Bus,
-    address: u8,
-    register: u8,
-    value: u8,
-    mask: u8,
-) -> Result<(), Problem> {
-    let [kept] = read(bus, address, register)?;
-    match (kept ^ value) & mask {
-        0 => Ok(()),
-        _ => Err(Problem::Chip(format!(
-            "register {register:#04x} reads {kept:#04x}, not {value:#04x}"
-        ))),
+    fn renew(&mut self, digits: D) -> Sample<D> {
+        self.0 = digits;
+        Sample::Fresh(digits)
     }
 }

@@ -5,27 +5,24 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::future::pending;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_driver::devices::ninedof::{
-    DataRequest, DriverMsg, NineDofDriver, NineDofLink, SensorData, ServiceReport, ServiceRequest,
-    SubscribeAction,
-};
-use amber_driver::{ClientId, Origin, Reply, StreamRequest, now};
-use tokio::task::spawn_blocking;
-
 use super::board::Board;
-use super::bus::{Bus, OpenBus};
 use super::calibration::Calibration;
 use super::logic::{ImuAction, ImuLogic, Output};
 use super::model::Model;
 use super::sensors::Sensors;
 use super::service::ServiceKind;
 use super::store;
-use crate::device_task::{DeviceTask, Next, Owner, until};
+use crate::device_task::{DeviceTask, Next, Owner, on_a_thread, until};
+use crate::i2c::{Bus, OpenBus};
 use crate::stream::{complain, say};
+use amber_driver::devices::ninedof::{
+    DataRequest, DriverMsg, NineDofDriver, NineDofLink, SensorData, ServiceReport, ServiceRequest,
+    SubscribeAction,
+};
+use amber_driver::{ClientId, Origin, Reply, StreamRequest, now};
 
 /// The publishing period for clients that send SUBSCRIBE, which does not state a period.
 const USUAL_PERIOD: Duration = Duration::from_millis(100);
@@ -80,7 +77,8 @@ impl<M: Model, B: OpenBus> NineDofDriver for MotionDriver<M, B> {
     async fn start(&mut self, link: NineDofLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((setup, place)) = self.setup.take() {
             let calibration = load(setup.calibration.clone()).await;
-            let settings = setup.settings;
+            let mut settings = setup.settings;
+            settings.recall(&calibration);
             let sensors = Chips {
                 hardware: Some(Hardware {
                     board: Board::of(settings.chips(), now()),
@@ -290,22 +288,6 @@ async fn store(path: Option<PathBuf>, calibration: Calibration) -> Option<Result
         Ok(()) => Ok(format!("saved in {path}")),
         Err(error) => Err(format!("cannot save it in {path}: {error}")),
     })
-}
-
-/// Runs a blocking function that takes a value and returns it.
-async fn on_a_thread<T: Send + 'static, R: Send + 'static>(
-    mut thing: T,
-    work: impl FnOnce(&mut T) -> R + Send + 'static,
-) -> (T, R) {
-    let blocking = spawn_blocking(move || {
-        let result = work(&mut thing);
-        (thing, result)
-    });
-    match blocking.await {
-        Ok(done) => done,
-        // A panic has already ended the process, and nothing aborts the thread.
-        Err(_) => pending().await,
-    }
 }
 
 fn tell<M: Model>(logic: &mut ImuLogic<M>, link: &NineDofLink) {

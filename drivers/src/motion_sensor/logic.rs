@@ -18,7 +18,6 @@ use amber_driver::{ClientId, Origin, Periodic};
 use amber_proto::DeviceMessage;
 use amber_proto::ninedof::{DataRequest, DriverMsg, SensorData, SubscribeAction};
 
-use super::attitude::attitude;
 use super::board::Reading;
 use super::calibration::Calibration;
 use super::model::Model;
@@ -92,7 +91,7 @@ struct Wanted {
 
 /// The driver of a model without its bus.
 #[derive(Debug)]
-pub struct ImuLogic<M> {
+pub struct ImuLogic<M: Model> {
     model: M,
     calibration: Calibration,
     began: Instant,
@@ -114,6 +113,8 @@ pub struct ImuLogic<M> {
     board_trouble: Option<String>,
     /// The sensors that this board does not have.
     lacking: Sensors,
+    /// The last reading.
+    latest: M::Raw,
     has_warned_of_motion: bool,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -156,6 +157,7 @@ impl<M: Model> ImuLogic<M> {
             outage: Outage::default(),
             board_trouble: None,
             lacking: Sensors::default(),
+            latest: M::Raw::default(),
             has_warned_of_motion: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -310,6 +312,8 @@ impl<M: Model> ImuLogic<M> {
         };
         self.board_trouble = trouble;
         self.lacking = reading.lacking;
+        self.latest = reading.raw;
+        self.keep_learned(reading.raw);
         let measured = self.model.measured(reading.raw, &self.calibration);
         self.answer(now, reading, measured);
         for (origin, wanted) in self.subscribers.take_due(self.reads_at) {
@@ -384,7 +388,7 @@ impl<M: Model> ImuLogic<M> {
             data.gyro_milli = gyro_milli(measured).filter(|_| wanted.sensors.gyro);
             let both = wanted.sensors.accel && wanted.sensors.magnet;
             data.attitude = both
-                .then(|| attitude(measured, &self.calibration))
+                .then(|| self.model.attitude(raw, measured, &self.calibration))
                 .flatten();
         }
         Some(DriverMsg {

@@ -1,16 +1,21 @@
 //! What the shared logic needs to know of a model of motion sensors. PURE.
 
-use amber_proto::ninedof::SensorData;
+use amber_proto::ninedof::{Attitude, SensorData};
 
+use super::attitude::attitude;
 use super::calibration::Calibration;
 use super::chip::{Chip, Digits};
 use super::sensors::Sensors;
+use super::service::ServiceKind;
 use super::units::Measured;
 
 /// The settings of the driver of one model.
 pub trait Model: Send + 'static {
     /// What its chips measure.
     type Raw: Digits;
+
+    /// Takes what it needs of what was stored, before it makes its chips.
+    fn recall(&mut self, _calibration: &Calibration) {}
 
     /// Its chips, in the order in which they are read.
     fn chips(&self) -> Vec<Box<dyn Chip<Self::Raw>>>;
@@ -24,6 +29,31 @@ pub trait Model: Send + 'static {
     /// The requested groups that were measured, as messages have them.
     fn sensor_data(&self, sensors: Sensors, _raw: Self::Raw, measured: Measured) -> SensorData {
         measured.data(sensors)
+    }
+
+    /// Heading and tilt; `None` if they are not known.
+    fn attitude(
+        &self,
+        _raw: Self::Raw,
+        measured: Measured,
+        calibration: &Calibration,
+    ) -> Option<Attitude> {
+        attitude(measured, calibration)
+    }
+
+    /// What is to be stored from now on, if a sensor that calibrates itself has told something new.
+    fn learned(&self, _raw: Self::Raw, _calibration: &Calibration) -> Option<Calibration> {
+        None
+    }
+
+    /// How far the calibration of a sensor is that calibrates itself: well, or what to do. `None` if the
+    /// driver measures it.
+    fn own_calibration(
+        &self,
+        _kind: ServiceKind,
+        _raw: Self::Raw,
+    ) -> Option<Result<String, String>> {
+        None
     }
 
     /// Whether messages have a time, which those of the original lack.

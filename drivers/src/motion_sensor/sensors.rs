@@ -59,6 +59,19 @@ impl Sensors {
         magnet: true,
     };
 
+    /// Accelerometer and gyroscope, which often are one chip.
+    pub(crate) const INERTIAL: Self = Self {
+        accel: true,
+        gyro: true,
+        magnet: false,
+    };
+    /// The magnetometer.
+    pub(crate) const MAGNET: Self = Self {
+        accel: false,
+        gyro: false,
+        magnet: true,
+    };
+
     /// The set of one sensor.
     pub fn only(sensor: Sensor) -> Self {
         Self {

@@ -174,6 +174,17 @@ pub(super) fn calibration_report(
     }
 }
 
+/// The report of a sensor that calibrates itself.
+pub(super) fn own_report(kind: ServiceKind, found: Result<String, String>) -> ServiceReport {
+    let about = match kind {
+        ServiceKind::Magnet => "magnet",
+        ServiceKind::Gyro | ServiceKind::SelfTest => "gyro",
+    };
+    ServiceReport {
+        findings: vec![finding(about, found)],
+    }
+}
+
 /// The report of a service that was not started.
 pub(super) fn refusal(why: &str) -> ServiceReport {
     ServiceReport {

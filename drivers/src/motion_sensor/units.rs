@@ -32,6 +32,14 @@ impl Digits for Measured {
 }
 
 impl Measured {
+    /// Only this field, in milligauss.
+    pub(crate) fn field(magnet_mgauss: Axes) -> Self {
+        Self {
+            magnet_mgauss: Some(magnet_mgauss),
+            ..Self::default()
+        }
+    }
+
     /// Subtracts the known errors.
     #[must_use]
     pub fn minus(self, calibration: &Calibration) -> Self {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::part;
-use crate::motion_sensor::bus::Bus;
-use crate::motion_sensor::chip::{Chip, Problem, Sample, SetUp, read, transfer, verify};
-use crate::motion_sensor::mount::Mount;
+use crate::i2c::Bus;
+use crate::i2c::registers::{Problem, read, transfer, verify};
+use crate::motion_sensor::chip::{Chip, Latest, Sample, SetUp};
+use crate::motion_sensor::options::Placement;
 use crate::motion_sensor::sensors::Sensors;
 use crate::motion_sensor::units::{Axes, Measured};
 
@@ -40,21 +41,19 @@ const MGAUSS_PER_DIGIT: f64 = 49_120.0 / 32_760.0;
 
 #[derive(Debug)]
 pub(super) struct Compass {
-    /// Of the first chip, as the options say.
-    address: Option<u8>,
-    mount: Mount,
+    /// Of the first chip.
+    placement: Placement,
     /// The factor of each axis, once it was read.
     adjustment: Option<Axes>,
-    last: [i16; 3],
+    latest: Latest<[i16; 3]>,
 }
 
 impl Compass {
-    pub(super) fn new(address: Option<u8>, mount: Mount) -> Self {
+    pub(super) fn new(placement: Placement) -> Self {
         Self {
-            address,
-            mount,
+            placement,
             adjustment: None,
-            last: [0; 3],
+            latest: Latest::default(),
         }
     }
 
@@ -64,7 +63,7 @@ impl Compass {
 
     /// Whether it is there; an error if it must be and is not.
     fn is_there(&self, bus: &mut dyn Bus) -> Result<bool, Problem> {
-        let (_, part) = part::find(bus, self.address)?;
+        let (_, part) = part::find(bus, self.placement.address)?;
         if part.has_compass == Some(false) {
             return Ok(false);
         }
@@ -90,10 +89,7 @@ impl Compass {
 
 impl Chip<Measured> for Compass {
     fn sensors(&self) -> Sensors {
-        Sensors {
-            magnet: true,
-            ..Sensors::default()
-        }
+        Sensors::MAGNET
     }
 
     fn name(&self) -> &'static str {
@@ -108,7 +104,7 @@ impl Chip<Measured> for Compass {
         match step {
             0 if !self.is_there(bus)? => Ok(SetUp::Lacking),
             0 => {
-                self.last = [0; 3];
+                self.latest = Latest::default();
                 let [mode] = read(bus, ADDRESS, CNTL1)?;
                 if mode == CONTINUOUS && self.adjustment.is_some() {
                     return Ok(Self::done());
@@ -139,22 +135,10 @@ impl Chip<Measured> for Compass {
     }
 
     fn sample(&mut self, bus: &mut dyn Bus) -> Result<Sample<Measured>, Problem> {
-        let sample = match decoded(read(bus, ADDRESS, ST1)?) {
-            // Another program that reads the sensor clears the bit for new samples.
-            Sample::Old(digits) if digits != self.last => Sample::Fresh(digits),
-            sample => sample,
-        };
-        if let Sample::Fresh(digits) = sample {
-            self.last = digits;
-        }
+        let sample = self.latest.judge(decoded(read(bus, ADDRESS, ST1)?));
         let factors = self.adjustment.unwrap_or([1.0; 3]);
-        Ok(sample.map(|digits| {
-            let measured = Measured {
-                magnet_mgauss: Some(field_mgauss(digits, factors)),
-                ..Measured::default()
-            };
-            self.mount.turned(measured)
-        }))
+        let field = |digits| Measured::field(field_mgauss(digits, factors));
+        Ok(sample.map(|digits| self.placement.mount.turned(field(digits))))
     }
 
     fn forget(&mut self) {

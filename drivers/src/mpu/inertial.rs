@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::part::{self, Part};
-use super::registers::{
-    AWAKE, INT_PIN_CFG, Inertia, PWR_MGMT_1, RESET, SMPLRT_DIV, Scale, Setting, inertia,
-};
-use crate::motion_sensor::bus::Bus;
-use crate::motion_sensor::chip::{Change, Chip, Problem, Sample, SetUp, read, transfer, verify};
-use crate::motion_sensor::mount::Mount;
+use super::registers::{AWAKE, INT_PIN_CFG, PWR_MGMT_1, RESET, SMPLRT_DIV, Scale, inertia};
+use crate::i2c::Bus;
+use crate::i2c::registers::{Problem, read, transfer, verify};
+use crate::motion_sensor::chip::{Change, Chip, Latest, Sample, SetUp};
+use crate::motion_sensor::inertia::Inertia;
+use crate::motion_sensor::options::Placement;
 use crate::motion_sensor::sensors::Sensors;
+use crate::motion_sensor::setting::{Setting, verify_all, write};
 use crate::motion_sensor::units::Measured;
 
 /// After a reset, the registers can be written.
@@ -21,29 +22,25 @@ const FILTERED: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Inertial {
-    /// As the options say.
-    address: Option<u8>,
+    placement: Placement,
     scale: Scale,
-    mount: Mount,
     /// Where it was found.
     at: u8,
     /// Whether it is still there, as far as is known.
     is_known: bool,
     settings: Vec<Setting>,
-    /// The last sample with values.
-    last: Inertia,
+    latest: Latest<Inertia>,
 }
 
 impl Inertial {
-    pub(super) fn new(address: Option<u8>, scale: Scale, mount: Mount) -> Self {
+    pub(super) fn new(placement: Placement, scale: Scale) -> Self {
         Self {
-            address,
+            placement,
             scale,
-            mount,
             at: part::ADDRESSES[0],
             is_known: false,
             settings: Vec::new(),
-            last: Inertia::default(),
+            latest: Latest::default(),
         }
     }
 
@@ -56,17 +53,13 @@ impl Inertial {
 
     fn verify(&self, bus: &mut dyn Bus) -> Result<(), Problem> {
         verify(bus, self.at, PWR_MGMT_1, AWAKE, 0xFF)?;
-        let mut settings = self.settings.iter();
-        settings.try_for_each(|it| verify(bus, self.at, it.register, it.value, it.mask))
+        verify_all(bus, self.at, &self.settings)
     }
 }
 
 impl Chip<Measured> for Inertial {
     fn sensors(&self) -> Sensors {
-        Sensors {
-            magnet: false,
-            ..Sensors::ALL
-        }
+        Sensors::INERTIAL
     }
 
     fn name(&self) -> &'static str {
@@ -76,13 +69,13 @@ impl Chip<Measured> for Inertial {
     /// A reset also removes what other programs have left, such as offsets.
     fn set_up(&mut self, step: usize, bus: &mut dyn Bus) -> Result<SetUp, Problem> {
         let known = self.is_known.then_some(self.at);
-        let (at, part) = part::find(bus, self.address.or(known))?;
+        let (at, part) = part::find(bus, self.placement.address.or(known))?;
         match step {
             0 => {
                 self.at = at;
                 self.is_known = true;
                 self.settings = self.scale.settings(part);
-                self.last = Inertia::default();
+                self.latest = Latest::default();
                 // A driver with the same settings may use it at the same time.
                 match self.verify(bus) {
                     Ok(()) => return Ok(Self::done(part, at, Duration::ZERO)),
@@ -97,9 +90,7 @@ impl Chip<Measured> for Inertial {
                 Ok(SetUp::Continues(AFTER_WAKING))
             }
             _ => {
-                for setting in &self.settings {
-                    transfer(bus, at, &[setting.register, setting.value], &mut [])?;
-                }
+                write(bus, at, &self.settings)?;
                 self.verify(bus)?;
                 Ok(Self::done(part, at, FILTERED))
             }
@@ -110,31 +101,19 @@ impl Chip<Measured> for Inertial {
         let burst = read(bus, self.at, INT_PIN_CFG)?;
         // After the data, so that they were measured with these settings.
         let configs = read(bus, self.at, SMPLRT_DIV)?;
-        let sample = match inertia(&self.settings, burst, configs) {
-            // Another program that reads the sensor clears the bit for new samples.
-            Sample::Old(digits) if digits != self.last => Sample::Fresh(digits),
-            sample => sample,
-        };
-        let sample = match sample {
-            // Some copies answer, but measure nothing. All others feel gravity.
-            Sample::Fresh(digits) if digits == Inertia::default() => Sample::Old(self.last),
-            sample => sample,
-        };
-        match sample {
-            Sample::Fresh(digits) => self.last = digits,
-            Sample::Old(_) => {
-                let [found] = read(bus, self.at, PWR_MGMT_1)?;
-                if found != AWAKE {
-                    return Ok(Sample::Changed(Change {
-                        register: PWR_MGMT_1,
-                        set: AWAKE,
-                        found,
-                    }));
-                }
+        let sample = self.latest.judge(inertia(&self.settings, burst, configs));
+        if let Sample::Old(_) = sample {
+            let [found] = read(bus, self.at, PWR_MGMT_1)?;
+            if found != AWAKE {
+                return Ok(Sample::Changed(Change {
+                    register: PWR_MGMT_1,
+                    set: AWAKE,
+                    found,
+                }));
             }
-            _ => {}
         }
-        Ok(sample.map(|digits| self.mount.turned(self.scale.measured(&digits))))
+        let mount = self.placement.mount;
+        Ok(sample.map(|digits| mount.turned(self.scale.measured(&digits))))
     }
 
     fn forget(&mut self) {

@@ -1,8 +1,9 @@
 //! The sensors by their identity, and where one is. PURE, except for the [`Bus`].
 
 use super::registers::{PWR_MGMT_1, WHO_AM_I};
-use crate::motion_sensor::bus::Bus;
-use crate::motion_sensor::chip::{NO_ANSWER, Problem, read};
+use crate::i2c::Bus;
+use crate::i2c::registers::{Problem, read};
+use crate::motion_sensor::found::{self, unexpected};
 
 /// The addresses: with the pin AD0 low, and high.
 pub(super) const ADDRESSES: [u8; 2] = [0x68, 0x69];
@@ -61,33 +62,15 @@ pub(super) fn named(who_am_i: u8) -> Option<&'static Part> {
 
 /// Finds the sensor: at this address, or at the first of both.
 pub(super) fn find(bus: &mut dyn Bus, address: Option<u8>) -> Result<(u8, &'static Part), Problem> {
-    let mut unexpected = None;
-    let both = ADDRESSES.into_iter();
-    for at in both.filter(|at| address.is_none_or(|address| address == *at)) {
-        match identity(bus, at, address.is_some()) {
-            Ok(part) => return Ok((at, part)),
-            Err(Problem::Chip(text)) if text == NO_ANSWER => {}
-            Err(Problem::Chip(text)) => unexpected = unexpected.or(Some(text)),
-            Err(problem) => return Err(problem),
-        }
-    }
-    let places = match address {
-        Some(address) => format!("{address:#04x}"),
-        None => "0x68 and 0x69".to_owned(),
-    };
-    let text = unexpected.unwrap_or_else(|| {
-        format!("{NO_ANSWER} at {places}: check its power, the wires SDA and SCL, and --bus")
-    });
-    Err(Problem::Chip(text))
+    found::find(bus, &ADDRESSES, address, |bus, at| {
+        identity(bus, at, address.is_some())
+    })
 }
 
 /// What is at an address; an error if it is something else. Only reads.
 pub(super) fn identity(bus: &mut dyn Bus, at: u8, is_sure: bool) -> Result<&'static Part, Problem> {
     let [who_am_i] = read(bus, at, WHO_AM_I)?;
-    let part = named(who_am_i).ok_or_else(|| {
-        let text = format!("unexpected chip at {at:#04x}, with identity {who_am_i:#04x}");
-        Problem::Chip(text)
-    })?;
+    let part = named(who_am_i).ok_or_else(|| unexpected(at, who_am_i))?;
     let [power] = read(bus, at, PWR_MGMT_1)?;
     match is_sure || PLAUSIBLE_POWER.contains(&power) {
         true => Ok(part),

@@ -1,8 +1,8 @@
 //! Recognizes the sensor by its identity register. PURE, except for the [`Bus`].
 
 use super::part::{ADDRESSES, identity};
-use crate::motion_sensor::bus::Bus;
-use crate::motion_sensor::chip::Problem;
+use crate::i2c::Bus;
+use crate::motion_sensor::found;
 use crate::probe::{Identity, NoAnswer};
 
 /// Reads the identity at both addresses.
@@ -10,24 +10,11 @@ use crate::probe::{Identity, NoAnswer};
 /// # Errors
 /// No sensor is on the bus, or the bus does not work.
 pub(crate) fn ask(bus: &mut dyn Bus) -> Result<Identity, NoAnswer> {
-    let mut found = Vec::new();
-    for address in ADDRESSES {
-        match identity(bus, address, false) {
-            Ok(part) => found.push((address, part.name)),
-            Err(Problem::Chip(_)) => {}
-            Err(Problem::Bus(text)) => return Err(NoAnswer::Failed(text)),
-        }
-    }
-    let Some((first, _)) = found.first() else {
-        return Err(NoAnswer::Silent);
-    };
-    let names = found
-        .iter()
-        .map(|(at, name)| format!("{name} at {at:#04x}"));
-    Ok(Identity {
-        options: vec![format!("--address={first:#04x}")],
-        ..Identity::usable(names.collect::<Vec<_>>().join(", "))
-    })
+    found::ask(
+        bus,
+        &ADDRESSES,
+        |bus, at| Ok(identity(bus, at, false)?.name),
+    )
 }
 
 #[cfg(test)]
@@ -38,7 +25,7 @@ mod tests {
     use amber_sim::ninedof::Errors;
 
     use super::*;
-    use crate::motion_sensor::fake::Fake;
+    use crate::i2c::fake::Fake;
 
     #[test]
     fn each_sensor_is_recognized_and_no_setting_is_written() {
@@ -67,7 +54,7 @@ mod tests {
             _: u8,
             written: &[u8],
             read: &mut [u8],
-        ) -> Result<(), crate::motion_sensor::bus::BusError> {
+        ) -> Result<(), crate::i2c::BusError> {
             let [who_am_i, power] = self.0;
             read.fill(if written == [0x75] { who_am_i } else { power });
             Ok(())

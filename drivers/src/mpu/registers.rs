@@ -1,8 +1,10 @@
 //! The registers of the sensors, and their settings and scales. PURE.
 
 use super::part::Part;
-use crate::motion_sensor::chip::{Change, Sample};
-use crate::motion_sensor::units::{Axes, Measured};
+use crate::motion_sensor::chip::Sample;
+use crate::motion_sensor::inertia::{Inertia, Ranges, place};
+use crate::motion_sensor::setting::{Setting, changed};
+use crate::motion_sensor::units::Measured;
 
 pub(super) const SMPLRT_DIV: u8 = 0x19;
 pub(super) const CONFIG: u8 = 0x1A;
@@ -36,26 +38,17 @@ pub(super) type Burst = [u8; 18];
 /// The registers from SMPLRT_DIV to ACCEL_CONFIG_2.
 pub(super) type Configs = [u8; 5];
 
-/// A register, and the value that it must keep in the bits of the mask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    pub(super) register: u8,
-    pub(super) value: u8,
-    pub(super) mask: u8,
-}
-
 /// The ranges and the filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Places in the tables below, which are what registers have.
-    accel: u8,
-    gyro: u8,
+    ranges: Ranges,
+    /// The place in the table below, which is what the registers have.
     low_pass: u8,
 }
 
-const ACCEL_G: [u16; 4] = [2, 4, 8, 16];
+/// What registers have for the ranges, and digits per unit.
+const CODES: [u8; 4] = [0, 1, 2, 3];
 const PER_G: [f64; 4] = [16_384.0, 8_192.0, 4_096.0, 2_048.0];
-const GYRO_DEG_S: [u16; 4] = [250, 500, 1_000, 2_000];
 const PER_DEG_S: [f64; 4] = [131.0, 65.5, 32.8, 16.4];
 /// From 1 on. With 0, the rate of the samples would be another one.
 const LOW_PASS_HZ: [u16; 6] = [184, 94, 44, 21, 10, 5];
@@ -63,31 +56,18 @@ const LOW_PASS_HZ: [u16; 6] = [184, 94, 44, 21, 10, 5];
 impl Default for Scale {
     /// 4 g, 500 degrees per second, 44 Hz.
     fn default() -> Self {
-        Self {
-            accel: 1,
-            gyro: 1,
-            low_pass: 3,
-        }
+        Self::with(Ranges::default())
     }
 }
 
 impl Scale {
-    /// Another range of the accelerometer.
-    ///
-    /// # Errors
-    /// The sensors do not have it.
-    pub fn with_accel_g(self, accel_g: u16) -> Result<Self, String> {
-        let accel = place(&ACCEL_G, accel_g)?;
-        Ok(Self { accel, ..self })
-    }
-
-    /// Another range of the gyroscope.
-    ///
-    /// # Errors
-    /// The sensors do not have it.
-    pub fn with_gyro_deg_s(self, gyro_deg_s: u16) -> Result<Self, String> {
-        let gyro = place(&GYRO_DEG_S, gyro_deg_s)?;
-        Ok(Self { gyro, ..self })
+    /// With these ranges, and 44 Hz.
+    #[must_use]
+    pub fn with(ranges: Ranges) -> Self {
+        Self {
+            ranges,
+            low_pass: 3,
+        }
     }
 
     /// Another filter.
@@ -112,45 +92,18 @@ impl Scale {
             Some((CONFIG, self.low_pass, 0x7F)),
             filter,
             Some((SMPLRT_DIV, DIVIDER, 0xFF)),
-            Some((GYRO_CONFIG, self.gyro << 3, 0xFB)),
-            Some((ACCEL_CONFIG, self.accel << 3, 0xF8)),
+            Some((GYRO_CONFIG, self.ranges.gyro(CODES) << 3, 0xFB)),
+            Some((ACCEL_CONFIG, self.ranges.accel(CODES) << 3, 0xF8)),
         ];
-        let setting = |(register, value, mask)| Setting {
-            register,
-            value,
-            mask,
-        };
+        let setting = |(register, value, mask)| Setting::masked(register, value, mask);
         all.into_iter().flatten().map(setting).collect()
     }
 
     /// The quantities of a sample, on the axes of the board.
     pub(super) fn measured(self, digits: &Inertia) -> Measured {
-        let scaled = |digits: [i16; 3], per_unit: f64| -> Axes {
-            digits.map(|digits| f64::from(digits) / per_unit)
-        };
-        let per_mg = PER_G[usize::from(self.accel)] / 1000.0;
-        Measured {
-            accel_mg: Some(scaled(digits.accel, per_mg)),
-            gyro_deg_s: Some(scaled(digits.gyro, PER_DEG_S[usize::from(self.gyro)])),
-            magnet_mgauss: None,
-        }
+        let mg = 1000.0 / self.ranges.accel(PER_G);
+        digits.measured(mg, 1.0 / self.ranges.gyro(PER_DEG_S))
     }
-}
-
-/// The place of a value in a table.
-fn place(table: &[u16], value: u16) -> Result<u8, String> {
-    let found = (0..).zip(table).find(|(_, it)| **it == value);
-    found.map(|(place, _)| place).ok_or_else(|| {
-        let all: Vec<_> = table.iter().map(u16::to_string).collect();
-        format!("{value} is none of {}", all.join(", "))
-    })
-}
-
-/// The digits of a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inertia {
-    pub(super) accel: [i16; 3],
-    pub(super) gyro: [i16; 3],
 }
 
 /// Decodes a burst, and compares all settings that were read with it.
@@ -159,21 +112,9 @@ pub(super) fn inertia(settings: &[Setting], burst: Burst, configs: Configs) -> S
     if (pins, interrupts) == (0, 0) {
         return Sample::Lost("it has lost its settings: it was reset, or its power failed");
     }
-    for setting in settings {
-        let place = setting.register.wrapping_sub(SMPLRT_DIV);
-        let found = match setting.register {
-            INT_PIN_CFG => Some(pins),
-            INT_ENABLE => Some(interrupts),
-            _ => configs.get(usize::from(place)).copied(),
-        };
-        let wrong = found.filter(|found| (found ^ setting.value) & setting.mask != 0);
-        if let Some(found) = wrong {
-            return Sample::Changed(Change {
-                register: setting.register,
-                set: setting.value,
-                found,
-            });
-        }
+    let change = changed(settings, INT_PIN_CFG, &[pins, interrupts]);
+    if let Some(change) = change.or_else(|| changed(settings, SMPLRT_DIV, &configs)) {
+        return Sample::Changed(change);
     }
     let word = |k: usize| i16::from_be_bytes([data[2 * k], data[2 * k + 1]]);
     let digits = Inertia {
@@ -201,9 +142,13 @@ mod tests {
         [&head[..], &DATA].concat().try_into().unwrap()
     }
 
+    fn scale(accel_g: u16, gyro_deg_s: u16) -> Scale {
+        let ranges = Ranges::default().with_accel_g(accel_g).unwrap();
+        Scale::with(ranges.with_gyro_deg_s(gyro_deg_s).unwrap())
+    }
+
     fn settings(who_am_i: u8) -> Vec<Setting> {
-        let scale = Scale::default().with_accel_g(2).unwrap();
-        scale.settings(part::named(who_am_i).unwrap())
+        scale(2, 500).settings(part::named(who_am_i).unwrap())
     }
 
     #[test]
@@ -243,9 +188,7 @@ mod tests {
         let old = inertia(&settings(0x71), burst([0x02, 0x01, 0xFF, 0xFE]), configs);
         assert_eq!(old, Sample::Old(digits));
         for (accel_g, gyro_deg_s, times) in [(2, 500, 1.0), (16, 2_000, 8.0)] {
-            let scale = Scale::default().with_accel_g(accel_g).unwrap();
-            let scale = scale.with_gyro_deg_s(gyro_deg_s).unwrap();
-            let measured = scale.measured(&digits);
+            let measured = scale(accel_g, gyro_deg_s).measured(&digits);
             let expected = [-125.0, 62.5, 1000.0].map(|mg| mg * times);
             assert_eq!(measured.accel_mg, Some(expected));
             let [x, y, z] = measured.gyro_deg_s.unwrap();
@@ -282,13 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn other_ranges_and_filters_are_refused() {
+    fn other_filters_are_refused() {
         let scale = Scale::default();
-        assert_eq!(
-            scale.with_accel_g(3),
-            Err("3 is none of 2, 4, 8, 16".into())
-        );
-        assert!(scale.with_gyro_deg_s(2).is_err() && scale.with_low_pass_hz(260).is_err());
+        assert!(scale.with_low_pass_hz(260).is_err());
         assert_eq!(scale.with_low_pass_hz(5).unwrap().low_pass, 6);
         assert_eq!(scale.with_low_pass_hz(184).unwrap().low_pass, 1);
     }

@@ -1,96 +1,31 @@
 //! Tests of the chips on a fake bus, with a simulated time, and of the options.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use amber_driver::{ClientId, Origin};
 use amber_proto::SynNum;
 use amber_proto::ninedof::DataRequest;
-use amber_sim::mpu::Model as Product;
-use amber_sim::ninedof::Errors;
+use amber_sim::mpu::{Model as Product, MpuChips};
 
 use super::*;
-use crate::motion_sensor::board::{Board, Reading};
-use crate::motion_sensor::bus::{Bus, BusError};
-use crate::motion_sensor::fake::{Fake, RESTING};
+use crate::i2c::Bus;
+use crate::i2c::fake::RESTING;
+use crate::motion_sensor::board::Board;
+use crate::motion_sensor::fake::{self, MS, check_strangers, near};
+use crate::motion_sensor::inertia::Ranges;
 use crate::motion_sensor::logic::{ImuAction, ImuLogic, Output};
 use crate::motion_sensor::sensors::Sensors;
 use crate::motion_sensor::service::ServiceKind;
 
-const MS: Duration = Duration::from_millis(1);
+type Bench = fake::Bench<Settings, MpuChips>;
 
-/// A sensor on a fake bus, and a time for both.
-struct Bench {
-    board: Board<Measured>,
-    bus: Fake<amber_sim::mpu::Mpu>,
-    now: Instant,
+fn new(product: Product) -> Bench {
+    Bench::new(Settings::default(), product)
 }
 
-impl Bench {
-    fn with(product: Product, settings: &Settings) -> Self {
-        let now = Instant::now();
-        let chips = amber_sim::mpu::Mpu::new(product, Errors::none(), Duration::ZERO);
-        Self {
-            board: Board::of(settings.chips(), now),
-            bus: Fake::of(chips),
-            now,
-        }
-    }
-
-    fn new(product: Product) -> Self {
-        Self::with(product, &Settings::default())
-    }
-
-    /// A sensor that already measures.
-    fn ready(product: Product) -> Self {
-        let mut bench = Self::new(product);
-        bench.read_for(500 * MS);
-        assert_eq!(bench.board.trouble(), None);
-        bench.notes();
-        bench
-    }
-
-    fn read(&mut self) -> Reading<Measured> {
-        self.board
-            .read(self.now, &mut self.bus, Sensors::ALL)
-            .unwrap()
-    }
-
-    /// Reads every 10 ms; returns the last reading.
-    fn read_for(&mut self, time: Duration) -> Reading<Measured> {
-        let end = self.now + time;
-        loop {
-            let reading = self.read();
-            if self.now >= end {
-                return reading;
-            }
-            self.now += 10 * MS;
-            self.bus.pass(10 * MS);
-        }
-    }
-
-    fn notes(&mut self) -> Vec<String> {
-        let notes = std::iter::from_fn(|| self.board.poll_note());
-        notes.map(|note| note.to_string()).collect()
-    }
-
-    /// What was written to an address, without the registers that were read.
-    fn written(&self, to: u8) -> Vec<Vec<u8>> {
-        let state = self.bus.state();
-        let written = state.written.iter();
-        let written = written.filter(|(address, bytes)| *address == to && bytes.len() > 1);
-        written.map(|(_, bytes)| bytes.clone()).collect()
-    }
-}
-
-/// Each axis within one digit.
-#[track_caller]
-fn near(found: Option<[f64; 3]>, expected: [f64; 3], digit: f64) {
-    let found = found.unwrap();
-    let is_near = found
-        .iter()
-        .zip(expected)
-        .all(|(a, b)| (a - b).abs() <= digit);
-    assert!(is_near, "{found:?} is not {expected:?}");
+/// A sensor that already measures.
+fn ready(product: Product) -> Bench {
+    Bench::ready(Settings::default(), product)
 }
 
 #[test]
@@ -102,7 +37,7 @@ fn each_sensor_is_set_up_and_read() {
         (Product::Mpu9255, "MPU-9255", true),
         (Product::Copy, "ICM-20689", false),
     ] {
-        let mut bench = Bench::new(product);
+        let mut bench = new(product);
         let first = bench.read();
         assert_eq!(first.raw, Measured::default());
         assert!(first.settling.accel && first.settling.gyro);
@@ -125,7 +60,7 @@ fn each_sensor_is_set_up_and_read() {
 
 #[test]
 fn the_set_up_is_that_of_the_hardware_sheet() {
-    let mut bench = Bench::new(Product::Mpu9250);
+    let mut bench = new(Product::Mpu9250);
     bench.read_for(400 * MS);
     let written = bench.written(0x68);
     assert_eq!(written[..2], [vec![0x6B, 0x80], vec![0x6B, 0x01]]);
@@ -142,14 +77,10 @@ fn the_set_up_is_that_of_the_hardware_sheet() {
 
 #[test]
 fn ranges_and_mount_are_used() {
-    let options = Options {
-        axes: Some("-y,x,z".into()),
-        accel_g: Some(16),
-        gyro_deg_s: Some(2_000),
-        ..Options::default()
-    };
+    let text = "axes = \"-y,x,z\"\naccel_g = 16\ngyro_deg_s = 2000\n";
+    let options: Options = toml::from_str(text).unwrap();
     let settings = options.setup().unwrap().0.settings;
-    let mut bench = Bench::with(Product::Mpu9250, &settings);
+    let mut bench = Bench::new(settings, Product::Mpu9250);
     bench.bus.state().truth.specific_force_g = [1.0, 12.0, 3.0];
     bench.bus.state().truth.turn_deg_s = [100.0, 1_500.0, 0.0];
     let reading = bench.read_for(400 * MS).raw;
@@ -160,36 +91,15 @@ fn ranges_and_mount_are_used() {
 
 #[test]
 fn the_heading_rises_as_the_robot_turns_to_the_right() {
-    use crate::motion_sensor::attitude::attitude;
-
-    let mut bench = Bench::ready(Product::Mpu9250);
-    for heading_deg in [0.0_f64, 45.0, 90.0, 200.0, 330.0] {
-        let (sin, cos) = heading_deg.to_radians().sin_cos();
-        bench.bus.state().truth.field_gauss = [-0.2 * sin, 0.2 * cos, -0.45];
-        let reading = bench.read_for(30 * MS).raw;
-        let attitude = attitude(reading, &Calibration::default()).unwrap();
-        let off = f64::from(attitude.heading_deg()) - heading_deg;
-        let off = (off + 180.0).rem_euclid(360.0) - 180.0;
-        assert!(off.abs() < 0.5, "{heading_deg}: {attitude:?}");
-    }
+    ready(Product::Mpu9250).check_headings();
 }
 
 #[test]
 fn a_sensor_that_was_reset_or_put_to_sleep_is_set_up_again_and_logged() {
-    let restart = |bench: &mut Bench| {
-        let mut state = bench.bus.state();
-        let now = state.now;
-        state.chips.restart(now);
-    };
-    let write = |register, value| {
-        move |bench: &mut Bench| {
-            let written = bench.bus.transfer(0x68, &[register, value], &mut []);
-            written.unwrap();
-        }
-    };
+    let write = |register, value| move |bench: &mut Bench| bench.write(0x68, &[register, value]);
     type Fault<'a> = &'a dyn Fn(&mut Bench);
     let faults: [(Fault<'_>, &str); 5] = [
-        (&restart, "it has lost its settings: "),
+        (&Bench::restart, "it has lost its settings: "),
         (&write(0x6B, 0x80), "it has lost its settings: "),
         (
             &write(0x6B, 0x41),
@@ -206,19 +116,8 @@ fn a_sensor_that_was_reset_or_put_to_sleep_is_set_up_again_and_logged() {
     ];
     for product in [Product::Mpu6050, Product::Mpu9250] {
         for (fault, text) in faults {
-            let mut bench = Bench::ready(product);
-            bench.bus.state().truth.turn_deg_s = [0.0, 0.0, 90.0];
-            bench.read_for(50 * MS);
-            fault(&mut bench);
-            // At no time is there another value.
-            for _ in 0..40 {
-                let reading = bench.read_for(10 * MS).raw;
-                if reading.gyro_deg_s.is_some() {
-                    near(reading.gyro_deg_s, [0.0, 0.0, 90.0], 0.016);
-                    near(reading.accel_mg, [0.0, 0.0, 1000.0], 0.13);
-                }
-            }
-            assert!(bench.read().raw.gyro_deg_s.is_some(), "{text}");
+            let mut bench = ready(product);
+            bench.check_recovery(fault);
             assert_eq!(
                 bench.read().raw.magnet_mgauss.is_some(),
                 product == Product::Mpu9250
@@ -235,15 +134,14 @@ fn a_sensor_that_was_reset_or_put_to_sleep_is_set_up_again_and_logged() {
 
 #[test]
 fn a_missing_sensor_is_one_problem_that_says_what_to_check() {
-    let mut bench = Bench::ready(Product::Mpu9250);
+    let mut bench = ready(Product::Mpu9250);
     bench.bus.state().missing = vec![0x68, 0x0C];
     assert_eq!(bench.read_for(5_000 * MS).raw, Measured::default());
     let trouble = "accelerometer and gyroscope: no answer at 0x68 and 0x69: check its power, the \
                    wires SDA and SCL, and --bus";
     assert_eq!(bench.board.trouble().as_deref(), Some(trouble));
     assert_eq!(bench.notes().len(), 2);
-    let now = bench.bus.state().now;
-    bench.bus.state().chips.restart(now);
+    bench.restart();
     bench.bus.state().missing.clear();
     let reading = bench.read_for(5_000 * MS).raw;
     assert!(reading.accel_mg.is_some() && reading.magnet_mgauss.is_some());
@@ -257,7 +155,7 @@ fn a_missing_sensor_is_one_problem_that_says_what_to_check() {
 
 #[test]
 fn a_missing_magnetometer_is_a_problem_only_of_sensors_that_have_one() {
-    let mut bench = Bench::ready(Product::Mpu9255);
+    let mut bench = ready(Product::Mpu9255);
     bench.bus.state().missing = vec![0x0C];
     let reading = bench.read_for(1_000 * MS);
     assert!(reading.raw.accel_mg.is_some() && reading.raw.magnet_mgauss.is_none());
@@ -272,7 +170,7 @@ fn a_missing_magnetometer_is_a_problem_only_of_sensors_that_have_one() {
 
 #[test]
 fn a_field_beyond_the_range_is_not_a_reading() {
-    let mut bench = Bench::ready(Product::Mpu9250);
+    let mut bench = ready(Product::Mpu9250);
     bench.bus.state().truth.field_gauss = [0.0, 50.0, 0.0];
     assert_eq!(bench.read_for(100 * MS).raw.magnet_mgauss, None);
     assert_eq!(
@@ -285,7 +183,7 @@ fn a_field_beyond_the_range_is_not_a_reading() {
 
 #[test]
 fn a_copy_that_measures_nothing_is_not_a_sensor() {
-    let mut bench = Bench::new(Product::Copy);
+    let mut bench = new(Product::Copy);
     bench.bus.state().truth.specific_force_g = [0.0; 3];
     for _ in 0..300 {
         assert_eq!(bench.read_for(10 * MS).raw, Measured::default());
@@ -297,14 +195,13 @@ fn a_copy_that_measures_nothing_is_not_a_sensor() {
 /// Another program that reads the sensor clears its bit for new samples.
 #[test]
 fn two_programs_can_read_the_sensor() {
-    let mut bench = Bench::ready(Product::Mpu9250);
+    let mut bench = ready(Product::Mpu9250);
     for step in 0..100 {
         // Real values always change.
         let noise = f64::from(step % 2) * 0.01;
         bench.bus.state().truth.specific_force_g = [0.0, noise, 1.0];
         bench.bus.state().truth.field_gauss = [0.0, 0.2 + noise, -0.45];
-        bench.now += 10 * MS;
-        bench.bus.pass(10 * MS);
+        bench.pass(10 * MS);
         let mut byte = [0];
         bench.bus.transfer(0x68, &[0x3A], &mut byte).unwrap();
         bench.bus.transfer(0x0C, &[0x09], &mut byte).unwrap();
@@ -341,8 +238,7 @@ fn answers(
                 answers.push(message);
             }
         }
-        bench.now += 5 * MS;
-        bench.bus.pass(5 * MS);
+        bench.pass(5 * MS);
     }
     answers
 }
@@ -350,7 +246,7 @@ fn answers(
 #[test]
 fn what_a_sensor_lacks_is_missing_and_not_a_fault() {
     for (product, has_compass) in [(Product::Mpu6050, false), (Product::Mpu9250, true)] {
-        let mut bench = Bench::new(product);
+        let mut bench = new(product);
         let settings = Settings::default();
         let mut logic = ImuLogic::new(settings, Calibration::default(), bench.now);
         let origin = Origin {
@@ -394,34 +290,12 @@ fn what_a_sensor_lacks_is_missing_and_not_a_fault() {
     }
 }
 
-/// Answers all registers of a chip with the same byte.
-struct Stranger(u8);
-
-impl Bus for Stranger {
-    fn transfer(&mut self, _: u8, _: &[u8], read: &mut [u8]) -> Result<(), BusError> {
-        read.fill(self.0);
-        Ok(())
-    }
-}
-
 #[test]
 fn other_chips_and_garbage_are_not_sensors() {
     for address in [None, Some(0x69)] {
-        let settings = Settings {
-            address,
-            ..Settings::default()
-        };
-        for byte in 0..=255 {
-            let start = Instant::now();
-            let mut board = Board::of(settings.chips(), start);
-            for time in 0..300 {
-                let now = start + time * 10 * MS;
-                let reading = board.read(now, &mut Stranger(byte), Sensors::ALL);
-                assert_eq!(reading.unwrap().raw, Measured::default(), "{byte:#x}");
-            }
-            let notes = std::iter::from_fn(|| board.poll_note());
-            assert_eq!(notes.count(), 1, "{byte:#x}");
-        }
+        let mut settings = Settings::default();
+        settings.placement.address = address;
+        check_strangers(&settings, 1);
     }
 }
 
@@ -441,65 +315,20 @@ fn the_defaults_are_those_of_a_raspberry_pi() {
 fn the_command_line_wins_over_the_file_and_wrong_values_are_refused() {
     let text = "bus = \"sim:/tmp/x\"\naddress = \"0x68\"\naccel_g = 8\nmeasure_bias = false\n";
     let file: Options = toml::from_str(text).unwrap();
-    let flags = Options {
-        address: Some("69".into()),
-        ..Options::default()
-    };
+    let mut flags = Options::default();
+    flags.board.address = Some("69".into());
     let (setup, location) = flags.or(file).setup().unwrap();
     assert_eq!(location, BusLocation::Simulated("/tmp/x".into()));
-    assert_eq!(setup.settings.address, Some(0x69));
-    assert_eq!(
-        setup.settings.scale,
-        Scale::default().with_accel_g(8).unwrap()
-    );
+    assert_eq!(setup.settings.placement.address, Some(0x69));
+    let ranges = Ranges::default().with_accel_g(8).unwrap();
+    assert_eq!(setup.settings.scale, Scale::with(ranges));
     assert!(!setup.settings.measures_bias);
-    for (text, error) in [
-        ("bus = \"\"", "bus: the path is missing"),
-        (
-            "address = \"0x6b\"",
-            "address: \"0x6b\" is neither 0x68 nor 0x69",
-        ),
-        (
-            "axes = \"x,y,-z\"",
-            "axes: no board can be mounted as \"x,y,-z\"",
-        ),
-        ("accel_g = 3", "accel_g: 3 is none of 2, 4, 8, 16"),
-        (
-            "gyro_deg_s = 0",
-            "gyro_deg_s: 0 is none of 250, 500, 1000, 2000",
-        ),
-        ("low_pass_hz = 260", "low_pass_hz: 260 is none of 184, "),
-    ] {
-        let options: Options = toml::from_str(text).unwrap();
-        let said = options.setup().unwrap_err().to_string();
-        assert!(said.starts_with(error), "{said}");
-    }
-}
-
-#[test]
-fn a_bus_that_cannot_be_opened_says_what_to_do() {
-    let system = BusLocation::System("/dev/i2c-1".into());
-    let simulated = BusLocation::Simulated("/tmp/x".into());
-    for (kind, location, expected) in [
-        (
-            io::ErrorKind::NotFound,
-            &system,
-            "/dev/i2c-1 does not exist: is I2C enabled?",
-        ),
-        (
-            io::ErrorKind::NotFound,
-            &simulated,
-            "sim:/tmp/x does not exist",
-        ),
-        (
-            io::ErrorKind::PermissionDenied,
-            &system,
-            "no permission to open /dev/i2c-1; ",
-        ),
-    ] {
-        let text = unopened(&kind.into(), location);
-        assert!(text.starts_with(expected), "{text}");
-    }
-    let denied = unopened(&io::ErrorKind::PermissionDenied.into(), &system);
-    assert!(denied.contains("usermod -aG i2c"), "{denied}");
+    let wrong: Options = toml::from_str("low_pass_hz = 260").unwrap();
+    let said = wrong.setup().unwrap_err().to_string();
+    assert!(
+        said.starts_with("low_pass_hz: 260 is none of 184, "),
+        "{said}"
+    );
+    let unknown = toml::from_str::<Options>("low_pass = 44").unwrap_err();
+    assert!(unknown.to_string().contains("low_pass"), "{unknown}");
 }

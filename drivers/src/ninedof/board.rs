@@ -7,9 +7,10 @@ use super::registers::{
     MAGNET_ID, MAGNET_SETTINGS, MAGNET_STATUS, Raw, Setting, WHO_AM_I, gyro_name, inertial_sample,
     magnet_sample, magnet_settings,
 };
+use crate::i2c::Bus;
+use crate::i2c::registers::{Problem, read, transfer, verify};
 use crate::motion_sensor::board;
-use crate::motion_sensor::bus::Bus;
-use crate::motion_sensor::chip::{self, Problem, Sample, SetUp, read, transfer, verify};
+use crate::motion_sensor::chip::{self, Sample, SetUp};
 use crate::motion_sensor::sensors::{Sensor, Sensors};
 
 /// The board of these chips.

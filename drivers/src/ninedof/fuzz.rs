@@ -14,7 +14,7 @@ use super::board::Board;
 use super::units::Numbers;
 use super::{ImuLogic, Settings};
 use crate::fuzz::{Input, Target};
-use crate::motion_sensor::bus::{Bus, BusError};
+use crate::i2c::{Bus, BusError};
 use crate::motion_sensor::calibration::Calibration;
 use crate::motion_sensor::logic::{ImuAction, Output};
 

@@ -4,7 +4,7 @@
 use super::registers::{
     ACCEL_ADDRESS, GYRO_ADDRESSES, MAGNET_ADDRESS, MAGNET_ID, WHO_AM_I, gyro_name,
 };
-use crate::motion_sensor::bus::Bus;
+use crate::i2c::Bus;
 use crate::probe::{Identity, NoAnswer, read_registers};
 
 /// The identity of the accelerometer.
@@ -48,7 +48,7 @@ mod tests {
     use amber_sim::ninedof::Errors;
 
     use super::*;
-    use crate::motion_sensor::fake::Fake;
+    use crate::i2c::fake::Fake;
 
     #[test]
     fn the_chips_are_recognized_and_no_setting_is_written() {

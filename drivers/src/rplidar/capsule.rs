@@ -81,6 +81,16 @@ impl Format {
         }
     }
 
+    /// How far most points are behind the head, in degrees: scanners that triangulate send these
+    /// formats. The angles of nodes are corrected.
+    #[must_use]
+    pub fn usual_behind_deg(self) -> f64 {
+        match self {
+            Self::Express | Self::Ultra => 7.3,
+            Self::Nodes | Self::Dense | Self::UltraDense => 0.0,
+        }
+    }
+
     /// Where a capsule has the angle of its first point.
     fn angle_at(self) -> usize {
         match self {

@@ -19,10 +19,10 @@ use super::Settings;
 use super::stream::Stream;
 use super::survey::{Plan, Survey};
 use super::wire::{self, RESET, STOP};
-use crate::scanner::filter::mark_lonely;
+use crate::scanner::clock::PointClock;
 use crate::scanner::layout::{Layout, Points};
 use crate::scanner::turns::{Echo, Sample, Turn, Turns};
-use crate::scanner::{Measured, Model, Output, Service};
+use crate::scanner::{Model, Output, Service};
 
 /// A stopped scanner is silent for this time.
 const QUIET: Duration = Duration::from_millis(30);
@@ -44,12 +44,6 @@ const STANDS: Duration = Duration::from_secs(3);
 const STOPS: Duration = Duration::from_millis(20);
 /// More received bytes do not wait for the rest of an answer.
 const MAX_BYTES: usize = 4_096;
-/// If points arrive so late, others before them were lost. Smaller differences are corrected
-/// slowly: by this part.
-const LOST: Duration = Duration::from_millis(50);
-const SLOWLY: u32 = 16;
-/// So old are the first points: times are never negative.
-const BEFORE: Duration = Duration::from_secs(60);
 
 const SILENT: &str = "the scanner does not answer: check its supply of 5 V, whether TX and RX are exchanged, and --baud";
 const FOREIGN: &str =
@@ -70,8 +64,7 @@ pub struct RplidarLogic {
     survey: Survey,
     scan: Option<Scan>,
     turns: Turns,
-    /// The connection was opened here, which is [`BEFORE`] in the times of points.
-    opened: Instant,
+    clock: PointClock,
     /// When bytes and a complete turn last arrived, or should have started to.
     heard: Instant,
     turned: Instant,
@@ -105,31 +98,6 @@ struct Scan {
     layout: Layout,
     /// `None` until its head has arrived.
     stream: Option<Stream>,
-    clock: PointClock,
-}
-
-/// Gives points their times. They are measured at equal intervals, but arrive in pieces, and some
-/// pieces are late.
-#[derive(Clone, Copy, Debug, Default)]
-struct PointClock {
-    last: Option<Duration>,
-}
-
-impl PointClock {
-    /// The time of the last one of further points, which arrives at this time; never an earlier one
-    /// than before.
-    fn time(&mut self, count: usize, step: Duration, arrives: Duration) -> Duration {
-        let expected = self.last.map(|last| last + step.mul_f64(count as f64));
-        let time = match expected {
-            Some(expected) if expected < arrives && arrives - expected < LOST => {
-                expected + (arrives - expected) / SLOWLY
-            }
-            // Nothing arrives before it was measured.
-            _ => arrives,
-        };
-        self.last = Some(time);
-        time
-    }
 }
 
 impl Model for RplidarLogic {
@@ -144,7 +112,7 @@ impl Model for RplidarLogic {
             phase: Phase::Absent { until: now },
             bytes: Vec::new(),
             scan: None,
-            opened: now,
+            clock: PointClock::new(now),
             heard: now,
             turned: now,
             garbled: None,
@@ -164,7 +132,7 @@ impl Model for RplidarLogic {
     }
 
     fn opened(&mut self, now: Instant) {
-        self.opened = now;
+        self.clock = PointClock::new(now);
         self.was_reset = false;
         self.calm(now);
     }
@@ -246,20 +214,11 @@ impl Model for RplidarLogic {
         let (Phase::Ready, Some(Scan { plan, layout, .. })) = (self.phase, &self.scan) else {
             return Err(self.trouble().unwrap_or("the scanner is still starting"));
         };
-        let span = layout.points.span();
-        let turn_s = self.turns.turn_time().map(|time| time.as_secs_f64());
         Ok(Scanner {
             model: Some(format!("RPLIDAR {}", plan.name)),
             firmware: Some(plan.firmware.clone()),
             serial_number: Some(plan.serial.clone()),
-            min_distance: Some(layout.min_mm.into()),
-            max_distance: Some(layout.max_mm.into()),
-            first_angle: Some(span.first_deg),
-            last_angle: Some(span.last_deg),
-            angle_step: Some(span.step_deg),
-            turn_time: turn_s.map(|turn_s| (turn_s * 1e6) as u32),
-            point_time: turn_s.map(|turn_s| (turn_s * 1e9 * span.step_deg / 360.0) as u32),
-            turns_right: Some(!self.settings.mount.is_mirrored),
+            ..layout.describe(self.settings.mount, self.turns.turn_time())
         })
     }
 }
@@ -333,7 +292,6 @@ impl RplidarLogic {
             layout: self.settings.layout(&plan),
             plan,
             stream: None,
-            clock: PointClock::default(),
         });
         self.phase = Phase::SpinningUp { until };
         self.handle_timeout(now);
@@ -346,6 +304,7 @@ impl RplidarLogic {
         self.service.push(Output::Write(scan.plan.start.clone()));
         self.bytes.clear();
         self.turns.clear();
+        self.clock.clear();
         (self.heard, self.turned, self.garbled) = (now, now, None);
         self.phase = Phase::Starting;
     }
@@ -379,22 +338,20 @@ impl RplidarLogic {
         }
         self.garbled = None;
         // The newest byte has just arrived. The points before it are older.
-        let arrived = BEFORE + now.saturating_duration_since(self.opened);
+        let arrived = self.clock.at(now);
         let step = scan.plan.sample_time;
-        let before = scan.clock.last.unwrap_or_default();
         let arrives = arrived.saturating_sub(step.mul_f64(format.delay() as f64));
-        let last = scan.clock.time(points.len(), step, arrives);
-        for (index, point) in points.iter().enumerate() {
-            let later = (points.len() - 1 - index) as f64;
+        let times = self.clock.times(points.len(), step, arrives);
+        for (point, time) in points.iter().zip(times) {
             let turn = self.turns.push(Sample {
-                head_deg: point.head_deg,
+                head_deg: point.head_deg - format.usual_behind_deg(),
                 angle_deg: point.angle_deg,
                 echo: match point.mm {
                     0 => Echo::Nothing,
                     mm => Echo::At(mm),
                 },
                 intensity: point.quality,
-                time: last.saturating_sub(step.mul_f64(later)).max(before),
+                time,
             });
             if let Some(turn) = turn {
                 let age = arrived.saturating_sub(turn.ended).as_millis();
@@ -404,20 +361,12 @@ impl RplidarLogic {
         }
     }
 
-    fn handle_turn(&mut self, now: Instant, timestamp_ms: i64, mut turn: Turn) {
+    fn handle_turn(&mut self, now: Instant, timestamp_ms: i64, turn: Turn) {
         let Some(Scan { plan, layout, .. }) = &self.scan else {
             return;
         };
         self.turned = now;
         self.incomplete = self.turns.incomplete();
-        self.service.counters.scans += 1;
-        if self.settings.filters {
-            mark_lonely(&mut turn.samples);
-        }
-        let measured = Measured {
-            scan: layout.scan(&turn.samples),
-            timestamp_ms,
-        };
         if self.phase == Phase::Starting {
             self.phase = Phase::Ready;
             let points = layout.points.count();
@@ -432,8 +381,8 @@ impl RplidarLogic {
             };
             self.service.works(now, name);
         }
-        self.service.answer(now, &measured);
-        self.service.publish(now, measured);
+        let filters = self.settings.filters;
+        self.service.give(now, timestamp_ms, turn, layout, filters);
     }
 
     fn has_begun(&self) -> bool {

@@ -96,11 +96,7 @@ impl Question {
             _ => CONFIGURATION_ANSWER,
         };
         let setting = self.setting().map(|(setting, _)| setting.to_le_bytes());
-        heads(bytes).find_map(|(at, length, found)| {
-            if found != kind || length > LONGEST {
-                return None;
-            }
-            let data = bytes.get(at..at + length)?;
+        answers(bytes, kind).find_map(|data| {
             let value = match setting {
                 Some(setting) => data.strip_prefix(&setting),
                 None => Some(data),
@@ -108,6 +104,15 @@ impl Question {
             value.map(<[u8]>::to_vec)
         })
     }
+}
+
+/// The data of what looks like answers of this type in the received bytes. Scanners of YDLIDAR answer
+/// in the same way.
+pub(crate) fn answers(bytes: &[u8], kind: u8) -> impl Iterator<Item = &[u8]> {
+    heads(bytes).filter_map(move |(at, length, found)| {
+        let is_one = found == kind && length <= LONGEST;
+        is_one.then(|| bytes.get(at..at + length))?
+    })
 }
 
 /// Where the stream of this type begins in the received bytes.

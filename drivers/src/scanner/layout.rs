@@ -5,11 +5,12 @@
 //! gives one point: the nearest object in it, at its own angle.
 
 use std::str::FromStr;
+use std::time::Duration;
 
-use amber_proto::hokuyo::Scan;
+use amber_proto::hokuyo::{Scan, Scanner};
 use serde::Deserialize;
 
-use super::turns::{Echo, Sample};
+use super::turns::{Echo, Mount, Sample};
 
 /// The smallest distance: messages use smaller numbers as codes.
 pub const MIN_MM: u16 = 20;
@@ -190,6 +191,24 @@ impl Points {
 }
 
 impl Layout {
+    /// What the scans of a scanner are, without its name.
+    #[must_use]
+    pub fn describe(&self, mount: Mount, turn_time: Option<Duration>) -> Scanner {
+        let span = self.points.span();
+        let turn_s = turn_time.map(|time| time.as_secs_f64());
+        Scanner {
+            min_distance: Some(self.min_mm.into()),
+            max_distance: Some(self.max_mm.into()),
+            first_angle: Some(span.first_deg),
+            last_angle: Some(span.last_deg),
+            angle_step: Some(span.step_deg),
+            turn_time: turn_s.map(|turn_s| (turn_s * 1e6).round() as u32),
+            point_time: turn_s.map(|turn_s| (turn_s * 1e9 * span.step_deg / 360.0) as u32),
+            turns_right: Some(!mount.is_mirrored),
+            ..Scanner::default()
+        }
+    }
+
     /// The scan of a turn. The angles of its samples are on the robot.
     #[must_use]
     pub fn scan(&self, samples: &[Sample]) -> Scan {
@@ -280,8 +299,6 @@ fn rank_of(value: i32) -> (u8, i32) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;

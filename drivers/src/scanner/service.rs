@@ -7,6 +7,9 @@ use amber_driver::Origin;
 use amber_proto::hokuyo::Scan;
 
 use super::Note;
+use super::filter::mark_lonely;
+use super::layout::Layout;
+use super::turns::Turn;
 use crate::outage::{CLIENT_PATIENCE, Outage};
 
 /// Maximum number of requests that wait for a scan.
@@ -153,6 +156,28 @@ impl Service {
         let next = due + self.publish;
         self.publish_at = Some(if next < now { now + self.publish } else { next });
         self.outputs.push_back(Output::Publish(measured));
+    }
+
+    /// Makes a scan of a turn, answers all requests with it, and publishes it. The turn ended at
+    /// `timestamp_ms` since 1970. `filters` says that lonely points are invalid.
+    pub fn give(
+        &mut self,
+        now: Instant,
+        timestamp_ms: i64,
+        mut turn: Turn,
+        layout: &Layout,
+        filters: bool,
+    ) {
+        self.counters.scans += 1;
+        if filters {
+            mark_lonely(&mut turn.samples);
+        }
+        let measured = Measured {
+            scan: layout.scan(&turn.samples),
+            timestamp_ms,
+        };
+        self.answer(now, &measured);
+        self.publish(now, measured);
     }
 
     /// The scanner works.

@@ -24,11 +24,15 @@ const SLOWEST: Duration = Duration::from_secs(1);
 /// The maximum number of samples in a turn.
 const MAX_SAMPLES: usize = 8_192;
 
+/// A scanner that looks sideways looks farther to the side the farther it sees. Turns are cut as if
+/// all were at this distance.
+pub const USUAL_MM: u16 = 2_000;
+
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Where the head of the scanner points, in degrees clockwise from its front mark. It grows all
-    /// the time.
+    /// Where the scanner looks, in degrees clockwise from its front mark: that of its head, or what it
+    /// would see from there at [`USUAL_MM`]. It grows all the time.
     pub head_deg: f64,
     /// The direction of what was measured, in degrees. Some scanners look slightly sideways.
     pub angle_deg: f64,

@@ -3,8 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
+mod bno055_drive;
 mod common;
 mod dummy;
+mod icm20948_drive;
+mod ina2xx_drive;
+mod lsm6dsox_drive;
 mod motion_drive;
 mod mpu_drive;
 mod ninedof_drive;

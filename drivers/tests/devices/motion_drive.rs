@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use amber_driver::{ClientId, Origin};
+use amber_drivers::i2c::{Bus, BusError};
 use amber_drivers::motion_sensor::Model;
 use amber_drivers::motion_sensor::board::Board;
-use amber_drivers::motion_sensor::bus::{Bus, BusError};
 use amber_drivers::motion_sensor::calibration::Calibration;
 use amber_drivers::motion_sensor::logic::{ImuAction, ImuLogic, Output};
+use amber_drivers::motion_sensor::service::ServiceKind;
 use amber_map::Map;
 use amber_proto::SynNum;
 use amber_proto::ninedof::{SensorData, SubscribeAction};
@@ -132,6 +133,58 @@ impl<M: Model> Drive<M> {
     /// True heading in degrees, counter-clockwise, not wrapped.
     pub(crate) fn heading(&self) -> f64 {
         self.robot.world().pose().heading.to_degrees()
+    }
+}
+
+/// Turn rates and gravity are true within 2 percent.
+#[track_caller]
+pub(crate) fn check_turns<M: Model>(drive: &mut Drive<M>) {
+    for (left, right) in [(1000, -1000), (-300, 300)] {
+        drive.drive(left, right);
+        // Reach the speed.
+        drive.run(1_000 * MS, |_, _| ());
+        let before = drive.heading();
+        let (mut turned, mut gravity, mut count) = (0.0, 0.0, 0.0);
+        drive.run(1_000 * MS, |_, data| {
+            turned += f64::from(data.gyro_milli.unwrap().z_axis) / 1000.0;
+            gravity += f64::from(data.accel.unwrap().z_axis) / 1000.0;
+            count += 1.0;
+        });
+        let truth = drive.heading() - before;
+        let (turned, gravity) = (turned / count, gravity / count);
+        let error = (turned / truth - 1.0).abs();
+        assert!(error < 0.02, "{turned} of {truth} deg/s");
+        assert!((gravity - 1.0).abs() < 0.02, "{gravity} g");
+    }
+}
+
+/// Lets the robot turn while its magnetometer is calibrated.
+pub(crate) fn calibrate_magnet<M: Model>(drive: &mut Drive<M>) {
+    drive.drive(-600, 600);
+    let now = drive.start + drive.now;
+    (drive.logic).serve(now, origin(Some(1)), ServiceKind::Magnet, Some(30_000 * MS));
+    drive.run(31_000 * MS, |_, _| ());
+}
+
+/// Turns to the right raise the heading by as much, within 3 degrees.
+#[track_caller]
+pub(crate) fn check_headings<M: Model>(drive: &mut Drive<M>) {
+    for _ in 0..4 {
+        drive.drive(300, -300);
+        drive.run(2_500 * MS, |_, _| ());
+        drive.drive(0, 0);
+        drive.run(1_000 * MS, |_, _| ());
+        let (mut sin, mut cos) = (0.0, 0.0);
+        drive.run(500 * MS, |_, data| {
+            let heading = f64::from(data.attitude.unwrap().heading_deg()).to_radians();
+            sin += heading.sin();
+            cos += heading.cos();
+        });
+        let seen = sin.atan2(cos).to_degrees();
+        // North is up on the map, and the true heading is counted counter-clockwise.
+        let truth = 90.0 - drive.heading();
+        let error = (seen - truth + 180.0).rem_euclid(360.0) - 180.0;
+        assert!(error.abs() < 3.0, "{seen} of {truth} degrees");
     }
 }
 

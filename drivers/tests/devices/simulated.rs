@@ -39,6 +39,14 @@ impl Simulation {
     }
 
     fn start_with(firmware: Firmware, quirks: Quirks) -> Self {
+        let controllers = amber_sim::roboclaw::Options {
+            firmware,
+            ..amber_sim::roboclaw::Options::default()
+        };
+        Self::of(controllers, quirks)
+    }
+
+    fn of(roboclaw: amber_sim::roboclaw::Options, quirks: Quirks) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = Config {
             map: Map::flat(),
@@ -47,7 +55,7 @@ impl Simulation {
             seed: 1,
             speed: 1.0,
             devices: Devices {
-                roboclaw: amber_sim::roboclaw::Options { firmware },
+                roboclaw,
                 hokuyo: amber_sim::hokuyo::Options {
                     tcp: Some((Ipv4Addr::LOCALHOST, 0).into()),
                     quirks,
@@ -86,7 +94,7 @@ impl Simulation {
 
     fn state(&self) -> SimulationState {
         match self.ask(&Request::State) {
-            Answer::State(state) => state,
+            Answer::State(state) => *state,
             other => panic!("{other:?}"),
         }
     }
@@ -311,6 +319,43 @@ async fn wheels_turn_as_commanded_whatever_the_firmware() {
             .until("the wheels stand", |simulation| simulation.fastest() == 0.0)
             .await;
     }
+}
+
+#[tokio::test]
+async fn one_controller_drives_the_robot() {
+    let controllers = amber_sim::roboclaw::Options {
+        one_roboclaw: true,
+        ..amber_sim::roboclaw::Options::default()
+    };
+    let simulation = Simulation::of(controllers, Quirks::default());
+    let options = roboclaw::Options {
+        port: Some(simulation.folder.path().join("roboclaw")),
+        address: Some(0x80),
+        ..roboclaw::Options::default()
+    };
+    serve(options.driver().unwrap(), async |mediator| {
+        mediator.speeds().await;
+        let before = simulation.state();
+        // Ahead and to the left. In maps, angles are clockwise.
+        mediator.drive(100, 200).await;
+        simulation
+            .until("it drives a curve to the left", |simulation| {
+                let state = simulation.state();
+                let wheels = state.wheels_mm_per_s;
+                wheels.front_left.min(wheels.rear_left) > 80.0
+                    && wheels.front_right.min(wheels.rear_right) > 180.0
+                    && before.heading_deg - state.heading_deg > 5.0
+            })
+            .await;
+        let speeds = mediator.speeds().await;
+        assert_eq!(speeds.front_left_speed, speeds.rear_left_speed);
+        assert_eq!(speeds.front_right_speed, speeds.rear_right_speed);
+        assert!(speeds.front_right_speed > speeds.front_left_speed);
+    })
+    .await;
+    simulation
+        .until("the wheels stand", |simulation| simulation.fastest() == 0.0)
+        .await;
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ pub const DEVICE: Device = Device {
         "1000",
     ],
     files: &[],
-    demonstrations: &[],
+    demonstrations: &[("call wheels speeds", "wheel speeds")],
 };
 
 /// The variants of the board.

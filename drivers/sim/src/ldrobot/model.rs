@@ -44,11 +44,6 @@ impl Model {
         }
     }
 
-    /// The limit of its distances in metres.
-    pub(super) fn max_m(self) -> f64 {
-        self.range_mm().1 / 1000.0
-    }
-
     pub(super) fn has_ghosts(self) -> bool {
         matches!(self, Self::Ld06 | Self::Ld19)
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::ninedof::{Axes, Chip, Clock};
+use crate::motion_sensor::latch::Latch;
+use crate::ninedof::{Axes, Chip};
 
 const WIA: u8 = 0x00;
 const INFO: u8 = 0x01;
@@ -27,47 +28,29 @@ const FUSE_ROM: u8 = 0xF;
 /// In CNTL1 and ST2: digits of 16 bits, not 14.
 const BITS_16: u8 = 0x10;
 
-/// A sum of all axes that is beyond the range.
-const OVERFLOW_GAUSS: f64 = 49.12;
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compass {
     control: u8,
     pointer: u8,
-    clock: Option<Clock>,
-    output: [i16; 3],
-    has_overflown: bool,
-    is_fresh: bool,
-    is_overrun: bool,
-    /// Data were read, but not ST2: they do not change.
-    is_held: bool,
+    latch: Latch,
 }
 
 impl Compass {
     /// Takes the latest sample, if there is a new one. The field is in gauss, on the own axes.
     pub(super) fn measure(&mut self, now: Duration, sample: &mut dyn FnMut(Duration) -> Axes) {
-        let Some((more, time)) = self.clock.as_mut().and_then(|clock| clock.tick(now)) else {
-            return;
-        };
-        self.is_overrun = self.is_fresh || self.is_held || more > 1;
-        if self.is_held {
-            return;
-        }
-        let field_gauss = sample(time);
         let per_gauss = match self.control & BITS_16 {
             0 => 8_190.0 / 49.12,
             _ => 32_760.0 / 49.12,
         };
-        for (axis, digits) in self.output.iter_mut().enumerate() {
-            let factor = (f64::from(ADJUSTMENT[axis]) - 128.0) / 256.0 + 1.0;
-            *digits = (field_gauss[axis] / factor * per_gauss).round() as i16;
-        }
-        let sum: f64 = field_gauss.iter().map(|axis| axis.abs()).sum();
-        self.has_overflown = sum >= OVERFLOW_GAUSS;
-        self.is_fresh = true;
-        if self.mode() == SINGLE {
+        let digits = |field_gauss: Axes| {
+            [0, 1, 2].map(|axis| {
+                let factor = (f64::from(ADJUSTMENT[axis]) - 128.0) / 256.0 + 1.0;
+                (field_gauss[axis] / factor * per_gauss).round() as i16
+            })
+        };
+        if self.latch.measure(now, sample, digits) && self.mode() == SINGLE {
             self.control &= BITS_16;
-            self.clock = None;
+            self.latch.set_rate(now, None);
         }
     }
 
@@ -87,7 +70,7 @@ impl Compass {
             CONTINUOUS_100_HZ | SINGLE => Some(100.0),
             _ => None,
         };
-        self.clock = rate_hz.map(|rate_hz| Clock::new(now, rate_hz));
+        self.latch.set_rate(now, rate_hz);
     }
 }
 
@@ -111,19 +94,9 @@ impl Chip for Compass {
         match register {
             WIA => 0x48,
             INFO => 0x9A,
-            ST1 => u8::from(self.is_overrun) << 1 | u8::from(self.is_fresh),
-            HXL..=HZH => {
-                self.is_held = self.mode() != POWER_DOWN;
-                self.is_fresh = false;
-                let place = usize::from(register - HXL);
-                self.output[place / 2].to_le_bytes()[place % 2]
-            }
-            ST2 => {
-                self.is_held = false;
-                self.is_fresh = false;
-                self.is_overrun = false;
-                u8::from(self.has_overflown) << 3 | self.control & BITS_16
-            }
+            ST1 => self.latch.st1(),
+            HXL..=HZH => self.latch.data(register - HXL),
+            ST2 => self.latch.st2() | self.control & BITS_16,
             CNTL1 => self.control,
             ASAX..=ASAZ if self.mode() == FUSE_ROM => ADJUSTMENT[usize::from(register - ASAX)],
             _ => 0,

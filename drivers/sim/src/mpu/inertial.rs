@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use super::{Model, digits};
+use super::Model;
+use crate::motion_sensor::digits;
 use crate::ninedof::{Axes, Chip, Clock, TEMPERATURE_C};
 
 const SMPLRT_DIV: u8 = 0x19;

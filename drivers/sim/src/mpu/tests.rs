@@ -1,77 +1,32 @@
 //! Tests of the sensors through their registers, with a simulated time.
 
 use super::*;
-use crate::ninedof::Motion;
+use crate::i2c::Reply;
+use crate::motion_sensor::testing::{self, MS};
 
-const MS: Duration = Duration::from_millis(1);
+type Bench = testing::Bench<MpuChips>;
 
 /// The field of the hardware sheet is 20, -10 and -40 uT on the axes of the magnetometer.
-const TRUTH: Motion = Motion {
-    specific_force_g: [-0.125, 0.0625, 1.0],
-    turn_deg_s: [10.0, -10.0, 100.0],
-    field_gauss: [-0.1, 0.2, 0.4],
-    speed_m_s: 0.0,
-};
+const FIELD_GAUSS: [f64; 3] = [-0.1, 0.2, 0.4];
 
-/// A perfect sensor with constant true motion, and a time that advances.
-struct Bench {
-    sensor: Mpu,
-    truth: Motion,
-    now: Duration,
-}
-
-impl Bench {
-    fn new(model: Model) -> Self {
-        Self {
-            sensor: Mpu::new(model, Errors::none(), Duration::ZERO),
-            truth: TRUTH,
-            now: Duration::ZERO,
-        }
+/// With the settings of the hardware sheet, and a sample.
+fn ready(model: Model) -> Bench {
+    let mut bench = Bench::new(model);
+    bench.truth.field_gauss = FIELD_GAUSS;
+    bench.write(0x68, &[0x6B, 0x01]);
+    for setting in [
+        [0x6A, 0x00],
+        [0x37, 0x02],
+        [0x1A, 0x03],
+        [0x1D, 0x03],
+        [0x19, 0x04],
+        [0x1B, 0x08],
+        [0x1C, 0x00],
+    ] {
+        bench.write(0x68, &setting);
     }
-
-    /// With the settings of the hardware sheet, and a sample.
-    fn ready(model: Model) -> Self {
-        let mut bench = Self::new(model);
-        bench.write(0x68, &[0x6B, 0x01]);
-        for setting in [
-            [0x6A, 0x00],
-            [0x37, 0x02],
-            [0x1A, 0x03],
-            [0x1D, 0x03],
-            [0x19, 0x04],
-            [0x1B, 0x08],
-            [0x1C, 0x00],
-        ] {
-            bench.write(0x68, &setting);
-        }
-        bench.wait(40 * MS);
-        bench
-    }
-
-    fn transfer(&mut self, address: u8, written: &[u8], read: u8) -> Reply {
-        let transfer = Transfer {
-            address,
-            written: written.to_vec(),
-            read,
-        };
-        let truth = self.truth;
-        self.sensor.transfer(self.now, &transfer, &|_| truth)
-    }
-
-    fn write(&mut self, address: u8, bytes: &[u8]) {
-        assert_eq!(self.transfer(address, bytes, 0), Reply::Ack(vec![]));
-    }
-
-    fn read(&mut self, address: u8, register: u8, count: u8) -> Vec<u8> {
-        match self.transfer(address, &[register], count) {
-            Reply::Ack(bytes) => bytes,
-            Reply::Nak => panic!("no chip at {address:#x}"),
-        }
-    }
-
-    fn wait(&mut self, time: Duration) {
-        self.now += time;
-    }
+    bench.wait(40 * MS);
+    bench
 }
 
 #[test]
@@ -98,13 +53,13 @@ fn a_host_reads_the_bytes_of_the_hardware_sheet() {
         (Model::Mpu6050, [0xF4, 0xAC]),
         (Model::Mpu9250, [0x09, 0x21]),
     ] {
-        let mut bench = Bench::ready(model);
+        let mut bench = ready(model);
         let bytes = bench.read(0x68, 0x3B, 14);
         assert_eq!(bytes[..6], [0xF8, 0x00, 0x04, 0x00, 0x40, 0x00]);
         assert_eq!(bytes[6..8], temperature);
         assert_eq!(bytes[8..], [0x02, 0x8F, 0xFD, 0x71, 0x19, 0x96]);
     }
-    let mut bench = Bench::ready(Model::Mpu9250);
+    let mut bench = ready(Model::Mpu9250);
     bench.write(0x0C, &[0x0A, 0x16]);
     bench.wait(10 * MS);
     let bytes = bench.read(0x0C, 0x02, 8);
@@ -113,7 +68,7 @@ fn a_host_reads_the_bytes_of_the_hardware_sheet() {
 
 #[test]
 fn an_asleep_sensor_does_not_measure() {
-    let mut bench = Bench::ready(Model::Mpu6050);
+    let mut bench = ready(Model::Mpu6050);
     assert_eq!(bench.read(0x68, 0x3A, 1), [0x01]);
     assert_eq!(bench.read(0x68, 0x3A, 1), [0x00], "reading clears it");
     bench.wait(5 * MS);
@@ -130,7 +85,7 @@ fn an_asleep_sensor_does_not_measure() {
 
 #[test]
 fn after_a_reset_the_settings_are_gone() {
-    let mut bench = Bench::ready(Model::Mpu6050);
+    let mut bench = ready(Model::Mpu6050);
     bench.write(0x68, &[0x6B, 0x80]);
     assert_eq!(bench.read(0x68, 0x6B, 1), [0xC0]);
     bench.write(0x68, &[0x6B, 0x01]);
@@ -146,7 +101,7 @@ fn after_a_reset_the_settings_are_gone() {
 
 #[test]
 fn the_magnetometer_is_behind_the_sensor() {
-    let mut bench = Bench::ready(Model::Mpu9255);
+    let mut bench = ready(Model::Mpu9255);
     assert_eq!(bench.read(0x0C, 0x00, 1), [0x48]);
     for hides in [[0x37, 0x00], [0x6A, 0x20]] {
         bench.write(0x68, &hides);
@@ -154,13 +109,13 @@ fn the_magnetometer_is_behind_the_sensor() {
         bench.write(0x68, &[0x37, 0x02]);
         bench.write(0x68, &[0x6A, 0x00]);
     }
-    let mut without = Bench::ready(Model::Mpu6500);
+    let mut without = ready(Model::Mpu6500);
     assert_eq!(without.transfer(0x0C, &[0x00], 1), Reply::Nak);
 }
 
 #[test]
 fn the_magnetometer_changes_its_mode_only_from_power_down() {
-    let mut bench = Bench::ready(Model::Mpu9250);
+    let mut bench = ready(Model::Mpu9250);
     assert_eq!(bench.read(0x0C, 0x10, 3), [0; 3]);
     bench.write(0x0C, &[0x0A, 0x0F]);
     assert_eq!(bench.read(0x0C, 0x10, 3), [0xB3, 0xB4, 0xA9]);
@@ -182,7 +137,7 @@ fn the_magnetometer_changes_its_mode_only_from_power_down() {
 
 #[test]
 fn the_field_stays_until_the_last_status_was_read() {
-    let mut bench = Bench::ready(Model::Mpu9250);
+    let mut bench = ready(Model::Mpu9250);
     bench.write(0x0C, &[0x0A, 0x16]);
     bench.wait(10 * MS);
     let first = bench.read(0x0C, 0x03, 6);

@@ -15,6 +15,8 @@ pub enum Fault {
     Corrupt(Device),
     /// The main battery is almost empty.
     LowBattery,
+    /// A large current makes the voltage of the main battery dip.
+    SaggingBattery,
     /// A wheel does not turn.
     StuckWheel(Wheel),
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Fault {
             Self::Stall(device) => write!(f, "stall {device}"),
             Self::Corrupt(device) => write!(f, "corrupt {device}"),
             Self::LowBattery => f.write_str("low-battery"),
+            Self::SaggingBattery => f.write_str("sagging-battery"),
             Self::StuckWheel(wheel) => write!(f, "stuck-wheel {wheel}"),
         }
     }
@@ -36,7 +39,9 @@ impl fmt::Display for Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownFault {
     /// There is no such fault.
-    #[error("no such fault (unplug, stall, corrupt, low-battery, stuck-wheel): {0:?}")]
+    #[error(
+        "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel): {0:?}"
+    )]
     Name(String),
     /// There is no such device.
     #[error(transparent)]
@@ -65,6 +70,7 @@ impl Fault {
             "stall" => Self::Stall(device("stall")?),
             "corrupt" => Self::Corrupt(device("corrupt")?),
             "low-battery" => Self::LowBattery,
+            "sagging-battery" => Self::SaggingBattery,
             "stuck-wheel" => {
                 let missing = UnknownFault::Missing("stuck-wheel", "wheel");
                 Self::StuckWheel(about.ok_or(missing)?.parse()?)

@@ -261,6 +261,7 @@ fn faults_have_names() {
     for (name, about, fault) in [
         ("unplug", Some("hokuyo"), Fault::Unplug(hokuyo::DEVICE)),
         ("low-battery", None, Fault::LowBattery),
+        ("sagging-battery", None, Fault::SaggingBattery),
         (
             "stuck-wheel",
             Some("front-left"),
@@ -273,7 +274,8 @@ fn faults_have_names() {
         (
             "melt",
             None,
-            "no such fault (unplug, stall, corrupt, low-battery, stuck-wheel): \"melt\"",
+            "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel): \
+             \"melt\"",
         ),
         ("stall", None, "stall needs the name of a device"),
     ] {

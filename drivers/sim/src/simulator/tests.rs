@@ -74,7 +74,7 @@ impl Running {
 
     fn state(&self) -> SimulationState {
         match ask(self.folder.path(), &Request::State).unwrap() {
-            Answer::State(state) => state,
+            Answer::State(state) => *state,
             other => panic!("{other:?}"),
         }
     }

@@ -17,7 +17,10 @@ use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
-use amber_sim::{Devices, diffdrive, ldrobot, mpu, ninedof, roboclaw, rplidar};
+use amber_sim::{
+    Devices, bno055, diffdrive, icm20948, ina2xx, ldrobot, lsm6dsox, mpu, ninedof, pca9685,
+    roboclaw, rplidar, ydlidar,
+};
 use tokio::sync::oneshot;
 
 #[test]
@@ -112,6 +115,24 @@ fn pyrplidar_and_lds2d_read_an_rplidar() {
 }
 
 #[test]
+fn lds2d_reads_the_scanners_of_ydlidar() {
+    for (model, name) in [
+        (ydlidar::Model::X2, "x2"),
+        (ydlidar::Model::X4, "x4"),
+        (ydlidar::Model::X4Pro, "x4-pro"),
+        (ydlidar::Model::G4, "g4"),
+    ] {
+        let twins = Devices {
+            ydlidar: ydlidar::Options { model: Some(model) },
+            ..Devices::default()
+        };
+        check("lds2d, serial", "foreign_ydlidar.py", twins, |devices| {
+            among_walls(of(devices, ydlidar::DEVICE), name)
+        });
+    }
+}
+
+#[test]
 fn adafruits_libraries_read_the_chips() {
     check(
         "adafruit_bus_device, adafruit_register",
@@ -143,9 +164,86 @@ fn libraries_read_the_motion_sensors() {
     }
 }
 
+#[test]
+fn adafruits_libraries_turn_the_servos() {
+    let twins = Devices {
+        pca9685: pca9685::Options { is_fitted: true },
+        ..Devices::default()
+    };
+    let package = "simbus, adafruit_pca9685, adafruit_motor.servo";
+    check(package, "foreign_pca9685.py", twins, |devices| {
+        vec![of(devices, pca9685::DEVICE)]
+    });
+}
+
+#[test]
+fn adafruits_library_reads_the_sensor_of_the_battery() {
+    let twins = Devices {
+        ina2xx: ina2xx::Options {
+            model: Some(ina2xx::Model::Ina219),
+            // The current flows into the battery.
+            fixed: Some((12.104, -0.32)),
+        },
+        ..Devices::default()
+    };
+    // It needs the module of the bus to be imported first.
+    let package = "simbus, adafruit_ina219";
+    check(package, "foreign_ina219.py", twins, |devices| {
+        vec![of(devices, ina2xx::DEVICE)]
+    });
+}
+
+#[test]
+fn adafruits_libraries_read_an_lsm6dsox_and_its_relatives() {
+    use lsm6dsox::Model::{Alone, Lsm6ds33, Lsm6dsox};
+    for (model, name) in [
+        (Lsm6dsox, "lsm6dsox"),
+        (Lsm6ds33, "lsm6ds33"),
+        (Alone, "alone"),
+    ] {
+        let twins = Devices {
+            lsm6dsox: lsm6dsox::Options { model: Some(model) },
+            ..Devices::default()
+        };
+        let package = "simbus, adafruit_lsm6ds, adafruit_lis3mdl";
+        check(package, "foreign_lsm6dsox.py", twins, |devices| {
+            vec![of(devices, lsm6dsox::DEVICE), name.to_owned()]
+        });
+    }
+}
+
+#[test]
+fn adafruits_library_reads_an_icm_20948() {
+    let model = Some(icm20948::Model::Icm20948);
+    let twins = Devices {
+        icm20948: icm20948::Options { model },
+        ..Devices::default()
+    };
+    let package = "simbus, adafruit_icm20x";
+    check(package, "foreign_icm20948.py", twins, |devices| {
+        vec![of(devices, icm20948::DEVICE)]
+    });
+}
+
+#[test]
+fn adafruits_library_reads_a_bno055() {
+    let model = Some(bno055::Model::Bno055);
+    let twins = Devices {
+        bno055: bno055::Options { model },
+        ..Devices::default()
+    };
+    let package = "simbus, adafruit_bno055";
+    check(package, "foreign_bno055.py", twins, |devices| {
+        vec![of(devices, bno055::DEVICE)]
+    });
+}
+
 fn with_firmware(firmware: Firmware) -> Devices {
     Devices {
-        roboclaw: roboclaw::Options { firmware },
+        roboclaw: roboclaw::Options {
+            firmware,
+            ..roboclaw::Options::default()
+        },
         ..Devices::default()
     }
 }

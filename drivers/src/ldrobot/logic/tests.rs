@@ -1,79 +1,19 @@
 //! Tests of the rules with a simulated clock and the simulated scanner.
 
-use amber_proto::hokuyo::Scan;
 use amber_sim::ldrobot as sim;
 use proptest::prelude::*;
 
 use super::*;
 use crate::ldrobot::{Options, Product};
 use crate::scanner::layout::Points;
+use crate::scanner::testing::{self, BEGIN_MS, check};
 
-/// The logic, a scanner and a clock. Each distance tells the direction: in the scanner's world, what
-/// is at `angle` degrees clockwise from its front mark is `1000 + 5 * angle` mm away.
-struct Bench {
-    logic: LdrobotLogic,
-    scanner: sim::Ldrobot,
-    random: fastrand::Rng,
-    begin: Instant,
-    time: Duration,
-    /// Changes what the scanner sends.
-    spoil: fn(&mut [u8], &mut fastrand::Rng),
-    written: Vec<Vec<u8>>,
-    published: Vec<(Duration, Measured)>,
-}
-
-/// 1970 in the tests.
-const BEGIN_MS: i64 = 1_448_000_000_000;
+type Bench = testing::Bench<LdrobotLogic, sim::Ldrobot>;
 
 impl Bench {
     fn new(options: Options, model: sim::Model) -> Self {
         let (settings, _) = options.settings().unwrap();
-        let begin = Instant::now();
-        let mut logic = LdrobotLogic::new(settings, begin);
-        logic.handle_listeners(begin, 1);
-        Self {
-            logic,
-            scanner: sim::Ldrobot::new(model, Duration::ZERO),
-            random: fastrand::Rng::with_seed(1),
-            begin,
-            time: Duration::ZERO,
-            spoil: |_, _| {},
-            written: Vec::new(),
-            published: Vec::new(),
-        }
-    }
-
-    /// Advances by this time, in which the scanner's bytes arrive once per `piece_ms`.
-    fn advance(&mut self, seconds: u64, piece_ms: u64) {
-        let end = self.time + Duration::from_secs(seconds);
-        while self.time < end {
-            self.time += Duration::from_millis(piece_ms);
-            let (time, now) = (self.time, self.begin + self.time);
-            (self.scanner).measure(time, &mut self.random, |_, angle_deg| {
-                Some(1.0 + 0.005 * angle_deg.rem_euclid(360.0))
-            });
-            let mut bytes = Vec::new();
-            while let Some(packet) = self.scanner.poll_output() {
-                bytes.extend(packet);
-            }
-            (self.spoil)(&mut bytes, &mut self.random);
-            if !bytes.is_empty() {
-                let timestamp_ms = BEGIN_MS + time.as_millis() as i64;
-                self.logic.handle_bytes(now, timestamp_ms, &bytes);
-            }
-            self.logic.handle_timeout(now);
-            while let Some(output) = self.logic.poll_output() {
-                match output {
-                    Output::Open => self.logic.opened(now),
-                    Output::Write(bytes) => {
-                        self.scanner.handle_bytes(time, &bytes);
-                        self.written.push(bytes);
-                    }
-                    Output::Publish(measured) => self.published.push((time, measured)),
-                    Output::Close | Output::Answer(..) | Output::Say(_) | Output::End => {}
-                }
-            }
-        }
+        Self::of(settings, sim::Ldrobot::new(model, Duration::ZERO))
     }
 }
 
@@ -82,28 +22,6 @@ fn options(model: Product) -> Options {
         model: Some(model),
         ..Options::default()
     }
-}
-
-/// Checks that each distance is the one of its angle, and returns how many there are.
-#[track_caller]
-fn check(scan: &Scan, mount_deg: f64, is_mirrored: bool, within_mm: f64) -> usize {
-    assert!(scan.angles.is_sorted_by(|a, b| a < b));
-    let points = scan.angles.iter().zip(&scan.distances);
-    let mut measured = 0;
-    for (angle_deg, mm) in points.filter(|(_, mm)| **mm >= 20) {
-        let turned = angle_deg - mount_deg;
-        let scanner_deg = if is_mirrored { -turned } else { turned };
-        let truth_mm = 1000.0 + 5.0 * scanner_deg.rem_euclid(360.0);
-        let off_mm = f64::from(*mm) - truth_mm;
-        // Beside the front mark, the distance jumps from 2800 to 1000 mm.
-        let off_mm = (off_mm + 900.0).rem_euclid(1800.0) - 900.0;
-        assert!(
-            off_mm.abs() <= within_mm,
-            "{angle_deg} deg: {mm} mm, {truth_mm} mm"
-        );
-        measured += 1;
-    }
-    measured
 }
 
 #[test]
@@ -185,6 +103,17 @@ fn a_scan_has_the_time_of_its_last_point_however_its_bytes_arrive() {
             assert!((-2.0..late_ms).contains(&off_ms), "{piece_ms}: {off_ms} ms");
             assert!(arrived.as_millis() as i64 >= ended_ms);
         }
+    }
+}
+
+#[test]
+fn a_scan_of_a_turning_robot_can_be_straightened() {
+    let mut bench = Bench::new(options(Product::Ld14p), sim::Model::Ld14p);
+    // In the time of a turn, 20 degrees: 100 mm.
+    bench.turn_deg_s = 120.0;
+    bench.advance(6, 5);
+    for (_, measured) in bench.last(10) {
+        bench.check_straightened(measured, 25.0);
     }
 }
 

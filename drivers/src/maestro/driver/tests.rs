@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use amber_driver::devices::maestro;
+use amber_driver::devices::maestro::{
+    self, ServoAngles, SetDifferentAnglesCommand, SetSameAngleCommand,
+};
 use amber_proto::DeviceMessage;
 use amber_sim::maestro as sim;
 use prost::Message;
@@ -50,7 +52,7 @@ async fn check_with(
     port.plug(plugged);
     let (settings, servos, _) = options.settings().unwrap();
     let theirs = port.clone();
-    let driver = maestro::driver(Maestro::new(settings, servos, move || theirs.connect()));
+    let driver = maestro::driver(driver(settings, servos, move || theirs.connect()));
     testing::run(port, driver, scenario).await;
 }
 

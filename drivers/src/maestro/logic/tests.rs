@@ -1,15 +1,18 @@
 //! Tests of the rules with a simulated clock and device.
 
+use amber_driver::ClientId;
 use amber_proto::maestro::DriverMsg;
 use amber_sim::maestro as sim;
 use prost::Message;
 
 use super::*;
 use crate::maestro::Options;
-use crate::maestro::servos::Servos;
+use crate::servos::{Note, Servos};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
+
+const CLIENT: ClientId = ClientId(7);
 
 /// The logic, a device and a clock.
 struct Bench {
@@ -31,7 +34,7 @@ impl Bench {
         let options: Options = toml::from_str(options).unwrap();
         let (settings, servos, _) = options.settings().unwrap();
         let mut bench = Self {
-            logic: ServoLogic::new(settings),
+            logic: ServoLogic::new(settings, servos.continuous().clone()),
             servos,
             device: sim::Maestro::new(config, Duration::ZERO),
             begin: Instant::now(),
@@ -63,7 +66,7 @@ impl Bench {
                 self.logic.failed(now, "unplugged");
             }
             let Some(output) = self.logic.poll_output() else {
-                return;
+                break;
             };
             match output {
                 Output::Open if self.is_plugged => {
@@ -73,9 +76,11 @@ impl Bench {
                 Output::Open => self.logic.failed(now, "unplugged"),
                 Output::Close => self.is_open = false,
                 Output::Write(bytes) => self.device.handle_bytes(&bytes),
-                Output::Say(note) => self.notes.push(note),
                 Output::End => self.ended = true,
             }
+        }
+        while let Some(note) = self.logic.service.poll_note() {
+            self.notes.push(note);
         }
     }
 
@@ -95,8 +100,14 @@ impl Bench {
     /// A message from a client.
     fn tell(&mut self, message: &[u8]) {
         match self.servos.read(&DriverMsg::decode(message).unwrap()) {
-            Ok(commands) => drop(self.logic.command(&commands, &[])),
-            Err(refusal) => self.logic.refuse(refusal.to_string()),
+            Ok(orders) => {
+                let is_connected = self.logic.is_connected();
+                self.logic.service.take(&[CLIENT], &orders, is_connected);
+                if is_connected {
+                    self.logic.carry_out(self.begin + self.now, &orders);
+                }
+            }
+            Err(refusal) => self.logic.service.refuse(refusal.to_string()),
         }
         self.settle();
     }
@@ -130,7 +141,7 @@ fn all_four_requests_turn_servos_in_all_protocols() {
             ..sim::Config::default()
         };
         let mut bench = Bench::new(options, config);
-        assert_eq!(bench.notes, [Note::Ready], "{options}");
+        assert_eq!(bench.notes, [Note::Ready("Maestro".into())], "{options}");
         bench.tell(TWO_TO_0);
         bench.tell(BOTH_TO_45);
         bench.advance(SECOND);
@@ -143,8 +154,8 @@ fn all_four_requests_turn_servos_in_all_protocols() {
         bench.check_angles(&[(0, 45.0), (1, 135.0), (2, 50.0)]);
         bench.advance(SECOND);
         bench.check_angles(&[(2, 90.0)]);
-        assert_eq!(bench.logic.trouble(), None);
-        assert_eq!(bench.logic.counters().sent, 7);
+        assert_eq!(bench.logic.service.trouble(), None);
+        assert_eq!(bench.logic.service.counters.sent, 7);
     }
 }
 
@@ -167,14 +178,14 @@ fn errors_of_the_device_are_reported_until_they_are_cleared() {
     bench.device.handle_bytes(&[0x00]);
     bench.advance(1_100 * MS);
     let trouble = "the Maestro reports errors: serial protocol";
-    assert_eq!(bench.logic.trouble(), Some(trouble));
+    assert_eq!(bench.logic.service.trouble(), Some(trouble));
     bench.advance(SECOND);
-    assert_eq!(bench.logic.trouble(), None);
+    assert_eq!(bench.logic.service.trouble(), None);
     assert!(matches!(
         &bench.notes[..],
-        [Note::Ready, Note::Trouble(text), Note::Back(_)] if text == trouble
+        [Note::Ready(_), Note::Trouble(text), Note::Back(_)] if text == trouble
     ));
-    assert_eq!(bench.logic.counters().errors, 1);
+    assert_eq!(bench.logic.service.counters.errors, 1);
 }
 
 #[test]
@@ -182,7 +193,7 @@ fn the_device_reports_an_error_for_a_missing_servo() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.tell(b"\x10\x01\xb2\x04\x04\x08\x17\x10\x5a");
     bench.advance(1_100 * MS);
-    assert!(bench.logic.trouble().is_some());
+    assert!(bench.logic.service.trouble().is_some());
 }
 
 #[test]
@@ -198,17 +209,17 @@ fn impossible_requests_are_logged_once_and_have_no_effect() {
     assert_eq!(
         refused,
         [
-            "rejected: not a request for the Maestro (logged once)",
+            "rejected: not a request for servos (logged once)",
             "rejected: servo 6 does not exist, the last one is 5 (logged once)",
         ]
     );
-    assert_eq!(bench.logic.counters().refused, 200);
-    assert_eq!(bench.logic.trouble(), None);
+    assert_eq!(bench.logic.service.counters.refused, 200);
+    assert_eq!(bench.logic.service.trouble(), None);
     for angle in 0..100 {
-        bench.logic.refuse(angle.to_string());
+        bench.logic.service.refuse(angle.to_string());
     }
     bench.settle();
-    assert_eq!(bench.notes.len(), 1 + MAX_REFUSALS);
+    assert_eq!(bench.notes.len(), 1 + 32);
 }
 
 #[test]
@@ -219,23 +230,23 @@ fn an_outage_drops_commands_but_keeps_speeds() {
     bench.is_plugged = false;
     bench.device.restart(bench.now);
     bench.advance(SECOND);
-    assert_eq!(bench.logic.trouble(), Some("unplugged"));
+    assert_eq!(bench.logic.service.trouble(), Some("unplugged"));
     bench.tell(TWO_AT_SPEED_20);
     bench.tell(TWO_TO_90);
     bench.advance(10 * SECOND);
     bench.is_plugged = true;
     bench.advance(5 * SECOND);
-    assert_eq!(bench.logic.trouble(), None);
+    assert_eq!(bench.logic.service.trouble(), None);
     assert_eq!(bench.device.servos()[2].target_us(), 0.0);
     // It gets pulses again and turns slowly from there.
     bench.tell(TWO_TO_0);
     bench.tell(TWO_TO_90);
     bench.advance(SECOND);
     bench.check_angles(&[(2, 50.0)]);
-    assert_eq!(bench.logic.counters().dropped, 2);
+    assert_eq!(bench.logic.service.counters.dropped, 2);
     let notes = &bench.notes[..];
     assert!(
-        matches!(notes, [Note::Ready, Note::Trouble(_), Note::Back(_)]),
+        matches!(notes, [Note::Ready(_), Note::Trouble(_), Note::Back(_)]),
         "{notes:?}"
     );
 }
@@ -245,17 +256,20 @@ fn silence_and_invalid_replies_are_reported() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.is_silent = true;
     bench.advance(3 * SECOND);
-    assert_eq!(bench.logic.trouble(), Some("the Maestro does not answer"));
+    assert_eq!(
+        bench.logic.service.trouble(),
+        Some("the Maestro does not answer")
+    );
     bench.is_silent = false;
     bench.garbles = true;
     bench.advance(10 * SECOND);
     assert_eq!(
-        bench.logic.trouble(),
+        bench.logic.service.trouble(),
         Some("the Maestro sends invalid replies")
     );
     bench.garbles = false;
     bench.advance(5 * SECOND);
-    assert_eq!(bench.logic.trouble(), None);
+    assert_eq!(bench.logic.service.trouble(), None);
     bench.tell(TWO_TO_0);
     bench.advance(SECOND);
     bench.check_angles(&[(2, 0.0)]);
@@ -265,8 +279,32 @@ fn silence_and_invalid_replies_are_reported() {
 fn servos_hold_after_shutdown() {
     let mut bench = Bench::new("", sim::Config::default());
     bench.tell(TWO_TO_0);
-    bench.logic.shut_down();
+    bench.logic.shut_down(bench.begin + bench.now);
     bench.advance(SECOND);
     bench.check_angles(&[(2, 0.0)]);
     assert!(bench.ended && bench.device.servos()[2].pulse_us() == 2400.0);
+}
+
+#[test]
+fn what_turns_like_a_motor_stops_with_the_driver_and_after_an_outage() {
+    let mut bench = Bench::new(
+        "[[servo]]\nid = 2\ncontinuous = true",
+        sim::Config::default(),
+    );
+    bench.tell(TWO_TO_0);
+    bench.tell(BOTH_TO_45);
+    bench.advance(SECOND);
+    // The cable is unplugged, and the device keeps its power.
+    bench.is_plugged = false;
+    bench.advance(SECOND);
+    assert_eq!(bench.device.servos()[2].pulse_us(), 2400.0);
+    bench.is_plugged = true;
+    bench.advance(5 * SECOND);
+    assert_eq!(bench.device.servos()[2].pulse_us(), 0.0);
+    bench.tell(TWO_TO_0);
+    assert_eq!(bench.device.servos()[2].pulse_us(), 2400.0);
+    bench.logic.shut_down(bench.begin + bench.now);
+    bench.advance(SECOND);
+    assert_eq!(bench.device.servos()[2].pulse_us(), 0.0);
+    assert_eq!(bench.device.servos()[0].pulse_us(), 1950.0);
 }

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio_util::codec::Decoder;
 
-use super::super::fake::{Fake, RESTING};
+use crate::i2c::fake::{Fake, RESTING};
 use crate::ninedof::units::Numbers;
 use crate::ninedof::{NineDof, Settings};
 use crate::testing::check_bytes;
@@ -61,7 +61,7 @@ impl Bus for Timed {
         address: u8,
         written: &[u8],
         read: &mut [u8],
-    ) -> Result<(), super::super::bus::BusError> {
+    ) -> Result<(), crate::i2c::BusError> {
         self.0.state().now = Instant::now() - self.1;
         self.0.transfer(address, written, read)
     }

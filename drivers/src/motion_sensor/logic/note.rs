@@ -16,6 +16,9 @@ pub enum Note {
     Bias(Axes),
     /// The reason why the gyroscope bias was not measured.
     NoBias(String),
+    /// The sensor has calibrated itself, and its calibration was saved (with the name of the file) or could
+    /// not be saved (with the reason). `None` if there is no file.
+    Learned(Option<Result<String, String>>),
     /// A subscription was rejected.
     TooMany,
 }
@@ -23,7 +26,10 @@ pub enum Note {
 impl Note {
     /// Whether to log it as a warning.
     pub fn is_warning(&self) -> bool {
-        !matches!(self, Self::Back(_) | Self::Bias(_))
+        !matches!(
+            self,
+            Self::Back(_) | Self::Bias(_) | Self::Learned(None | Some(Ok(_)))
+        )
     }
 }
 
@@ -40,6 +46,12 @@ impl fmt::Display for Note {
             ),
             Self::NoBias(why) => {
                 write!(f, "cannot measure the gyroscope bias: {why}; retrying")
+            }
+            Self::Learned(None) => f.write_str(
+                "the sensor has calibrated itself; without --calibration it must do so again after a loss of power",
+            ),
+            Self::Learned(Some(Ok(text) | Err(text))) => {
+                write!(f, "the sensor has calibrated itself: {text}")
             }
             Self::TooMany => {
                 f.write_str("too many subscribers; a new one was rejected (logged once)")

@@ -19,10 +19,16 @@ const START_PAUSE: Duration = Duration::from_secs(10);
 /// A calibration that is being saved.
 #[derive(Debug)]
 pub(super) struct Storing {
-    kind: ServiceKind,
-    origin: Origin,
-    found: Axes,
+    by: Cause,
     pub(super) is_begun: bool,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// A client has asked for it.
+    Service(ServiceKind, Origin, Axes),
+    /// The sensor has calibrated itself.
+    Sensor,
 }
 
 impl<M: Model> ImuLogic<M> {
@@ -43,6 +49,9 @@ impl<M: Model> ImuLogic<M> {
             let report = service::refusal("this sensor has no magnetometer");
             return self.report(&origin, report);
         }
+        if let Some(found) = self.model.own_calibration(kind, self.latest) {
+            return self.report(&origin, service::own_report(kind, found));
+        }
         if self.service.is_some() {
             // The driver's own measurement resumes later, if still needed.
             self.measure_bias_at = Some(now + START_PAUSE);
@@ -62,8 +71,24 @@ impl<M: Model> ImuLogic<M> {
         let Some(storing) = self.storing.take() else {
             return;
         };
-        let report = service::calibration_report(storing.kind, Ok(storing.found), stored);
-        self.report(&storing.origin, report);
+        match storing.by {
+            Cause::Service(kind, origin, found) => {
+                let report = service::calibration_report(kind, Ok(found), stored);
+                self.report(&origin, report);
+            }
+            Cause::Sensor => self.outputs.push_back(Output::Say(Note::Learned(stored))),
+        }
+    }
+
+    /// Stores what a sensor that calibrates itself has learned.
+    pub(super) fn keep_learned(&mut self, raw: M::Raw) {
+        if let Some(calibration) = self.model.learned(raw, &self.calibration) {
+            self.calibration = calibration;
+            self.storing = Some(Storing {
+                by: Cause::Sensor,
+                is_begun: false,
+            });
+        }
     }
 
     pub(super) fn proceed_with_service(&mut self, now: Instant) {
@@ -98,9 +123,7 @@ impl<M: Model> ImuLogic<M> {
                     None => self.outputs.push_back(Output::Say(Note::Bias(found))),
                     Some(origin) => {
                         self.storing = Some(Storing {
-                            kind,
-                            origin,
-                            found,
+                            by: Cause::Service(kind, origin, found),
                             is_begun: false,
                         });
                     }

@@ -2,9 +2,9 @@ use amber_proto::SynNum;
 use amber_proto::ninedof::{AxisData, ServiceReport};
 use amber_sim::ninedof::{Errors, Motion};
 
-use super::super::fake::{Fake, RESTING};
 use super::super::service::ServiceKind;
 use super::*;
+use crate::i2c::fake::{Fake, RESTING};
 use crate::ninedof::board::Board;
 use crate::ninedof::units::Numbers;
 use crate::ninedof::{ImuLogic, Settings};

@@ -1,8 +1,8 @@
 use amber_sim::ninedof::Errors;
 
 use super::*;
-use crate::motion_sensor::bus::BusError;
-use crate::motion_sensor::fake::{Fake, RESTING};
+use crate::i2c::BusError;
+use crate::i2c::fake::{Fake, RESTING};
 
 type Reading = board::Reading<Raw>;
 
