@@ -65,6 +65,11 @@ pub fn demo() -> (Mediator, TempDir) {
     start_demo(&[])
 }
 
+/// The same with another robot.
+pub fn demo_of(robot: &str) -> (Mediator, TempDir) {
+    start_demo(&["--robot", robot])
+}
+
 /// The same with one more driver that can import the Python package.
 pub fn demo_with(driver: &str) -> (Mediator, TempDir) {
     start_demo(&["--driver", driver])

@@ -1,5 +1,6 @@
 //! Tests that `amber demo` shows commands, and that they work.
 
+use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -8,18 +9,58 @@ use amber_sim::robot::Device;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::common::{AMBER, Mediator, demo, root, signal, wait_for};
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, demo, demo_of, root, signal, wait_for};
 
 #[test]
 fn every_command_that_the_demo_shows_works() {
-    let (mut demo, folder) = demo();
     let simulated = Device::built_in().map(|device| format!("{device}:0"));
-    for device in
-        simulated.chain(["dummy:0", "dummy:1", "location:0", "drive-to-point:0"].map(String::from))
-    {
+    all_work(demo(), &simulated.collect::<Vec<_>>(), 16);
+}
+
+#[test]
+fn every_command_that_the_demo_of_the_turtle_shows_works() {
+    let turtle = ["roboclaw:0", "hokuyo:0", "ninedof:0"].map(str::to_owned);
+    all_work(demo_of("turtle"), &turtle, 13);
+}
+
+#[test]
+fn the_robot_of_the_page_about_hardware_has_its_parts() {
+    let page = fs::read_to_string(root().join("docs/hardware.md")).unwrap();
+    let (_, page) = page.split_once("# my-robot.toml\n").unwrap();
+    let (text, _) = page.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my-robot.toml");
+    fs::write(&file, text).unwrap();
+    let (demo, _devices) = demo_of(file.to_str().unwrap());
+    for device in ["roboclaw:0", "hokuyo:0", "ninedof:0", "maestro:0"] {
+        demo.wait_for_line_with(&["INFO ready: ", &format!(" driver={device}")]);
+    }
+    let said = output(&mut demo.amber(&["call", "laser", "scanner", "--json"]));
+    assert!(said.contains("RPLIDAR"), "{said}");
+    let said = output(&mut demo.amber(&["call", "robot", "shape", "--json"]));
+    assert!(said.contains("\"mine\""), "{said}");
+}
+
+/// What a command prints.
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Types all commands that a demo with these simulated devices shows.
+#[track_caller]
+fn all_work((mut demo, folder): (Mediator, TempDir), simulated: &[String], expected: usize) {
+    let others = ["dummy:0", "dummy:1", "location:0", "drive-to-point:0"].map(str::to_owned);
+    for device in simulated.iter().chain(&others) {
         demo.wait_for_line(&format!("up driver={device}"));
     }
-    demo.wait_until_ready();
+    for device in simulated {
+        demo.wait_for_line_with(&["INFO ready: ", &format!(" driver={device}")]);
+    }
     let lines = demo.output();
     let mut tried = 0;
     // Each remark stands beside its command, or on the line before it.
@@ -65,7 +106,7 @@ fn every_command_that_the_demo_shows_works() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 16, "{lines:?}");
+    assert_eq!(tried, expected, "{lines:?}");
     signal(demo.pid(), Signal::SIGINT);
     assert!(demo.wait().success());
 }

@@ -22,16 +22,17 @@ use amber_sim::clock_file;
 use amber_sim::robot::Device;
 use amber_terminal::{Failure, note};
 
+use self::parts::{Part, Robot};
 use super::{failed, mediator};
 
 #[cfg(feature = "web")]
 mod dashboard;
 mod layout;
+mod parts;
 
-/// The shape of the simulated robot: that of a Capo. Its scanner is above the centre between the
-/// wheels.
-const ROBOT: &str = "\
-name = \"demo\"
+/// The shape of the simulated robots, behind the name: that of a Capo. The scanner is above the centre
+/// between the wheels.
+const SHAPE: &str = "\
 laser = \"hokuyo:0\"
 wheels = \"roboclaw:0\"
 imu = \"ninedof:0\"
@@ -58,6 +59,7 @@ const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 #[command(after_help = "\
 Examples:
   amber demo
+  amber demo --robot turtle
   amber demo --gateways
   amber demo --driver '201:0=python3 my_driver.py'
   amber demo --proto lamp.proto --driver 'lamp:0=python3 lamp_driver.py'
@@ -73,6 +75,10 @@ pub(crate) struct Options {
     /// maze
     #[arg(long, value_name = "FILE", default_value = "flat")]
     map: PathBuf,
+    /// Robot: capo, the robot of the laboratory; turtle, with parts that many people own; or a TOML
+    /// file that lists the parts of yours
+    #[arg(long, value_name = "ROBOT", default_value = "capo")]
+    robot: String,
     /// Folder for the simulated devices; a second demo needs its own, and --port 0
     #[arg(long, value_name = "FOLDER", env = "AMBER_SIM_DIR", default_value_os_t = default_folder(), hide_default_value = true)]
     dir: PathBuf,
@@ -96,15 +102,17 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn run(self, options: &amber_cli::Options) -> Result<(), Failure> {
-        let robot = SimProcess::start(&self.map, &self.dir)?;
+        let model = Robot::read(&self.robot)?;
+        let parts = model.parts();
+        let robot = SimProcess::start(&model, &self.map, &self.dir)?;
         let python = python_driver();
         let second = match &python {
             Ok(script) => format!("python3 -u {}", quoted(&script.to_string_lossy())),
             Err(_) => "amber driver dummy".to_owned(),
         };
-        let simulated = Device::built_in().map(|device| {
-            let command = shell_words::join(device.driver(robot.at(device)));
-            format!("{device}:0={command}")
+        let simulated = parts.iter().map(|part| {
+            let command = shell_words::join(part.driver(robot.at(part.simulated)));
+            format!("{}={command}", part.device)
         });
         let map = quoted(&robot.map.to_string_lossy());
         let shape = quoted(&robot.shape.to_string_lossy());
@@ -153,6 +161,8 @@ impl Options {
             let introduction = Introduction {
                 addresses,
                 page,
+                robot: &model,
+                parts: &parts,
                 drivers: &drivers,
                 gateways,
                 goto: &robot.goto,
@@ -181,11 +191,12 @@ struct SimProcess {
 }
 
 impl SimProcess {
-    fn start(map_file: &Path, folder: &Path) -> Result<Self, Failure> {
+    fn start(model: &Robot, map_file: &Path, folder: &Path) -> Result<Self, Failure> {
+        let parts = model.parts();
         let amber = this_program().map_err(|error| failed("cannot find this program", &error))?;
         let mut command = Command::new(amber);
         command.args(["sim", "--until-eof", "--dir"]).arg(folder);
-        command.arg("--map").arg(map_file);
+        command.arg("--map").arg(map_file).args(model.options());
         // Ctrl-C is for the mediator: it stops the drivers. Then the end of stdin stops the
         // robot.
         command.process_group(0);
@@ -204,7 +215,8 @@ impl SimProcess {
             if let Some((device, place)) = line.split_once(' ') {
                 places.insert(device.to_owned(), place.to_owned());
             }
-            if Device::built_in().all(|device| places.contains_key(device.name())) {
+            let is_there = |part: &Part| places.contains_key(part.simulated.name());
+            if parts.iter().all(is_there) {
                 let map = amber_sim::cli::map(map_file).map_err(super::simulation_failed)?;
                 if let Some(doubt) = map.doubt() {
                     note(format_args!("warning: {doubt}"));
@@ -217,7 +229,7 @@ impl SimProcess {
                     shape: folder.join(ROBOT_FILE),
                     goto: String::new(),
                 };
-                robot.copy(&map, folder)?;
+                robot.copy(model, &map, folder)?;
                 robot.goto = goto(map).unwrap_or_default();
                 return Ok(robot);
             }
@@ -232,12 +244,14 @@ impl SimProcess {
     }
 
     /// Writes the copy of the map, and the description of the robot.
-    fn copy(&mut self, map: &MapFile, folder: &Path) -> Result<(), Failure> {
+    fn copy(&mut self, model: &Robot, map: &MapFile, folder: &Path) -> Result<(), Failure> {
         let write = |path: &Path, content: &[u8]| {
             fs::write(path, content)
                 .map_err(|error| failed(&format!("cannot write {}", path.display()), &error))
         };
-        write(&self.shape, ROBOT.as_bytes())?;
+        // Written like a string of Rust, which TOML reads.
+        let shape = format!("name = {:?}\n{SHAPE}", model.name);
+        write(&self.shape, shape.as_bytes())?;
         match map {
             MapFile::Roson { text, .. } => write(&self.map, text.as_bytes()),
             MapFile::Grid { grid, .. } => {
@@ -249,7 +263,7 @@ impl SimProcess {
         }
     }
 
-    /// The path of a device that every robot has.
+    /// The path of a device.
     fn at(&self, device: Device) -> &str {
         self.places.get(device.name()).map_or("", String::as_str)
     }
@@ -302,6 +316,8 @@ struct Introduction<'a> {
     addresses: &'a [SocketAddr],
     /// The line about the dashboard.
     page: Option<&'a str>,
+    robot: &'a Robot,
+    parts: &'a [Part],
     drivers: &'a [String],
     gateways: &'a [Demonstration],
     /// The command that drives to another place; empty if there is none.
@@ -319,6 +335,8 @@ impl Introduction<'_> {
         let Self {
             addresses,
             page,
+            robot,
+            parts,
             drivers,
             gateways,
             goto,
@@ -342,10 +360,14 @@ impl Introduction<'_> {
             true => "sim state".to_owned(),
             false => format!("sim state --dir {}", quoted(&folder.to_string_lossy())),
         };
-        let robot = "A simulated robot with four wheels, a laser scanner, motion sensors, a camera for \
-                     markers on the ceiling and six servos stands on its map. These drivers run, each in \
-                     its own process:";
-        write!(out, "\n{}", layout::wrapped(robot, "", columns))?;
+        let with = match robot.about.as_str() {
+            "" => String::new(),
+            about => format!(" with {about}"),
+        };
+        let robot = format!(
+            "A simulated robot{with} stands on its map. These drivers run, each in its own process:"
+        );
+        write!(out, "\n{}", layout::wrapped(&robot, "", columns))?;
         for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
             let line = format!("  {device:23} {command}");
             write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
@@ -373,7 +395,9 @@ impl Introduction<'_> {
                 "drive for two seconds, in mm/s",
             ),
         ];
-        let shown = Device::built_in().flat_map(Device::demonstrations);
+        let shown = parts
+            .iter()
+            .flat_map(|part| part.simulated.demonstrations());
         commands.extend(shown.map(|&(command, what)| (command, what)));
         commands.extend([
             ("call location pose", "position by the laser and the map"),
