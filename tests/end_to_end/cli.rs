@@ -392,7 +392,7 @@ fn the_description_of_a_device_is_a_proto_file() {
 fn devices_are_described_without_a_mediator() {
     let (code, out, err) = run(Command::new(AMBER).args(["describe", "hokuyo"]));
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.contains("hokuyo (device type 4)"), "{out}");
+    assert!(out.contains("hokuyo or laser (device type 4)"), "{out}");
     let (code, out, _) = run(Command::new(AMBER).args(["describe", "maestro", "--json"]));
     assert_eq!(code, 0);
     let json: Value = serde_json::from_str(&out).unwrap();

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::common::{AMBER, Mediator, root, wait_for};
 
 /// The USB devices of the machine: port, ids, name, and the simulated device behind it.
-const USB: [(&str, [&str; 2], &str, &str); 7] = [
+const USB: [(&str, [&str; 2], &str, &str); 8] = [
     (
         "ttyACM0",
         ["15d1", "0000"],
@@ -46,6 +46,7 @@ const USB: [(&str, [&str; 2], &str, &str); 7] = [
     ("ttyUSB1", ["10c4", "ea60"], "CP2102 USB to UART", "ldrobot"),
     ("ttyUSB2", ["1a86", "7523"], "USB Serial", "diffdrive"),
     ("ttyUSB3", ["10c4", "ea60"], "CP2102 USB to UART", "rplidar"),
+    ("ttyUSB4", ["10c4", "ea60"], "CP2102 USB to UART", "ydlidar"),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.
@@ -300,6 +301,24 @@ fn a_scanner_that_says_what_it_is_is_named_and_asked() {
     doctor.arg(machine.home().join("amber.toml"));
     let told = Ended::of(doctor.output().unwrap());
     assert!(told.out.contains("is there: C1M"), "{told:?}");
+}
+
+#[test]
+fn a_scanner_is_configured_with_the_model_that_it_says() {
+    let machine = Machine::simulated(&["ydlidar"], &["--ydlidar", "t-mini"]);
+    let port = machine.by_id("ydlidar").display().to_string();
+    let ended = machine.init(&["--yes", "--at", &format!("ydlidar={port}")]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for text in [
+        "hokuyo:0      YDLIDAR laser scanner: T-mini, firmware 1.1",
+        "works         hokuyo:0: a scan of 360 points, ",
+    ] {
+        assert!(ended.out.contains(text), "{text}: {ended:?}");
+    }
+    let file = machine.file("amber.toml");
+    for text in ["\"ydlidar\", \"--port\"", "\"--model\", \"t-mini\""] {
+        assert!(file.contains(text), "{text}: {file}");
+    }
 }
 
 #[test]

@@ -254,8 +254,54 @@ fn each_format_of_an_rplidar_shows_the_walls() {
 }
 
 #[test]
+fn an_x4_shows_the_walls_although_bytes_are_damaged_and_plugs_pulled() {
+    let robot = Robot::with("ydlidar", "x4");
+    let mediator = Mediator::start(&[&robot.driver("--model x4")]);
+    mediator.wait_for_line("INFO ready: YDLIDAR X4, firmware 1.5, 640 points");
+    let peer = Peer::of(&mediator);
+    for _ in 0..3 {
+        let scan = peer.next_scan();
+        assert_eq!(scan.points().len(), 640);
+        let measured = check_walls(&scan, 120, 10.0);
+        assert!(measured > 600, "{measured}");
+    }
+    let scanner = peer.runtime.block_on(peer.laser.scanner()).unwrap();
+    assert_eq!(scanner.model(), "YDLIDAR X4");
+    assert_eq!(scanner.serial_number(), "2018102000004019");
+
+    // A quarter of all packets has a wrong bit: they are left out.
+    robot.fault("corrupt");
+    for _ in 0..3 {
+        let measured = check_walls(&peer.next_scan(), 120, 10.0);
+        assert!(measured > 300, "{measured}");
+    }
+    robot.mend();
+
+    check_outages(&robot, &mediator, &peer);
+    assert!(check_walls(&peer.next_scan(), 120, 10.0) > 600);
+}
+
+#[test]
+fn each_model_of_ydlidar_shows_the_walls() {
+    for (model, ready, points) in [
+        ("x2", "X2", 380),
+        ("x4-pro", "X4 Pro", 640),
+        ("g2", "G2, firmware 1.2", 640),
+        ("g4", "G4, firmware 2.0", 1_150),
+        ("t-mini", "T-mini, firmware 1.1", 360),
+    ] {
+        let robot = Robot::with("ydlidar", model);
+        let mediator = Mediator::start(&[&robot.driver(&format!("--model {model}"))]);
+        mediator.wait_for_line(&format!("INFO ready: YDLIDAR {ready}, {points} points"));
+        let peer = Peer::of(&mediator);
+        let measured = check_walls(&peer.next_scan(), 30, 16.0);
+        assert!(measured * 100 > points * 90, "{model}: {measured}");
+    }
+}
+
+#[test]
 fn the_drivers_follow_the_protocol_with_and_without_their_scanners() {
-    for (driver, model) in [("ldrobot", "ld06"), ("rplidar", "c1")] {
+    for (driver, model) in [("ldrobot", "ld06"), ("rplidar", "c1"), ("ydlidar", "x4")] {
         let robot = Robot::with(driver, model);
         for (port, notes) in [(robot.port(), 0), ("/nowhere/port".to_owned(), 1)] {
             let mut check = Command::new(AMBER);

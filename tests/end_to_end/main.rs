@@ -7,6 +7,7 @@
 
 mod common;
 
+mod batteries;
 mod bench;
 mod chaos;
 mod cli;
@@ -31,10 +32,12 @@ mod follow_wall;
 mod foreign_robots;
 #[cfg(feature = "web")]
 mod foxglove;
+mod gamepad;
 mod gateway_programs;
 mod gateway_protocols;
 mod gateways;
 mod geometry;
+mod i2c_servos;
 mod init;
 mod kit;
 mod languages;

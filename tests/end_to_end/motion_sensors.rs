@@ -12,38 +12,51 @@ use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, wait_for};
 
-/// A simulated robot with one more motion sensor. It ends with this.
-struct Robot {
-    folder: TempDir,
+/// A simulated robot with one more device on an I2C bus. It ends with this.
+pub(crate) struct Robot {
+    pub(crate) folder: TempDir,
+    device: &'static str,
     process: Child,
 }
 
 impl Robot {
     fn with(model: &str) -> Self {
+        Self::with_device("mpu", model)
+    }
+
+    pub(crate) fn with_device(device: &'static str, model: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(AMBER);
-        command.args(["sim", "--until-eof", "--mpu", model, "--dir"]);
-        command.arg(folder.path().join("sim"));
+        command
+            .args(["sim", "--until-eof"])
+            .arg(format!("--{device}"));
+        command
+            .args([model, "--dir"])
+            .arg(folder.path().join("sim"));
         let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
         let process = process.unwrap();
-        let robot = Self { folder, process };
-        wait_for("the simulated sensor", || {
+        let robot = Self {
+            folder,
+            device,
+            process,
+        };
+        wait_for("the simulated device", || {
             Path::new(&robot.socket()).exists().then_some(())
         });
         robot
     }
 
-    fn socket(&self) -> String {
-        let socket = self.folder.path().join("sim/mpu");
+    pub(crate) fn socket(&self) -> String {
+        let socket = self.folder.path().join("sim").join(self.device);
         socket.to_str().unwrap().to_owned()
     }
 
     fn driver(&self, options: &str) -> String {
-        let bus = self.socket();
-        format!("ninedof:0=amber driver mpu --bus sim:{bus} {options}")
+        let (bus, device) = (self.socket(), self.device);
+        format!("ninedof:0=amber driver {device} --bus sim:{bus} {options}")
     }
 
-    fn fault(&self, words: &[&str]) {
+    pub(crate) fn fault(&self, words: &[&str]) {
         let mut command = Command::new(AMBER);
         command.args(["sim", "fault"]).args(words);
         command.env("AMBER_SIM_DIR", self.folder.path().join("sim"));
@@ -170,6 +183,78 @@ fn the_driver_follows_the_protocol_with_and_without_its_sensor() {
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(output.status.success(), "{report}");
         assert_eq!(report["notes"], notes, "{report}");
+    }
+}
+
+/// The sensors of other families, with a magnetometer each.
+const FAMILIES: [(&str, &str, &str); 3] = [
+    ("lsm6dsox", "lsm6dsox", "LSM6DSOX at 0x6a"),
+    ("icm20948", "icm20948", "ICM-20948 at 0x69"),
+    ("bno055", "bno055", "BNO055 (program 3.11) at 0x28"),
+];
+
+#[test]
+fn the_other_families_measure_and_recover() {
+    for (family, model, name) in FAMILIES {
+        let robot = Robot::with_device(family, model);
+        let mediator = Mediator::start(&[&robot.driver("")]);
+        mediator.wait_for_line(name);
+        let client = Client::connect(mediator.address).unwrap();
+        let all_values = || {
+            wait_for("all values", || {
+                let reading = client.ninedof(0).data(Sensors::ALL).ok()?;
+                reading.attitude.and(reading.acceleration_mg)
+            })
+        };
+        let accel = all_values();
+        assert!((accel.z - 1000.0).abs() < 30.0, "{family}: {accel:?}");
+        robot.fault(&["unplug", family]);
+        wait_for("its trouble", || {
+            let troubles = mediator.describe("ninedof:0").troubles;
+            let mut troubles = troubles.into_iter();
+            troubles.find(|told| told.text.contains("no answer at 0x"))
+        });
+        let answer = call(&mediator, "data");
+        assert_eq!(answer.status.code(), Some(1), "never old values");
+        robot.fault(&["clear"]);
+        all_values();
+        client.close();
+    }
+}
+
+#[test]
+fn amber_init_finds_the_other_families() {
+    for (family, model, name) in FAMILIES {
+        let robot = Robot::with_device(family, model);
+        let root = robot.folder.path().join("root");
+        let folder = root.join("sys/bus/i2c/devices/i2c-1");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("name"), "bcm2835 (i2c@7e804000)\n").unwrap();
+        fs::create_dir_all(root.join("dev")).unwrap();
+        std::os::unix::fs::symlink(robot.socket(), root.join("dev/i2c-1")).unwrap();
+        let init = |more: &[&str]| {
+            let mut init = Command::new(AMBER);
+            init.arg("init").arg(robot.folder.path().join("home"));
+            init.args(["--yes", "--root"]).arg(&root).args(more);
+            init.output().unwrap()
+        };
+        // A BNO055 needs a second after it was switched on.
+        wait_for("the sensor has started", || {
+            init(&["--dry-run"]).status.success().then_some(())
+        });
+        let output = init(&[]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains(name), "{text}");
+        assert!(
+            text.contains("works         ninedof:0: acceleration "),
+            "{text}"
+        );
+        let written = fs::read_to_string(robot.folder.path().join("home/amber.toml")).unwrap();
+        assert!(
+            written.contains(&format!("\"{family}\", \"--bus\"")),
+            "{written}"
+        );
     }
 }
 

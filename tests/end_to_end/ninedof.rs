@@ -210,7 +210,7 @@ fn the_driver_follows_the_protocol() {
 fn state(folder: &TempDir) -> SimulationState {
     let socket = folder.path().join("sim");
     match amber_sim::control::ask(&socket, &amber_sim::control::Request::State) {
-        Ok(amber_sim::control::Answer::State(state)) => state,
+        Ok(amber_sim::control::Answer::State(state)) => *state,
         other => panic!("{other:?}"),
     }
 }

@@ -231,7 +231,7 @@ impl Robot {
     /// machine, that would take a part of the times that are measured.
     pub fn state(&self) -> SimulationState {
         match control::ask(&self.folder.path().join("sim"), &Request::State) {
-            Ok(Answer::State(state)) => state,
+            Ok(Answer::State(state)) => *state,
             other => panic!("{other:?}"),
         }
     }

@@ -77,7 +77,7 @@ impl Base {
 
     fn state(&self) -> SimulationState {
         match control::ask(&self.folder.path().join("sim"), &Request::State) {
-            Ok(Answer::State(state)) => state,
+            Ok(Answer::State(state)) => *state,
             other => panic!("{other:?}"),
         }
     }

@@ -44,9 +44,11 @@ fn the_numbers_of_devices_are_those_of_the_code() {
     let document = document("devices.md");
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     for (kind, name) in DeviceType::NAMES {
-        let row = document
-            .lines()
-            .find(|line| line.starts_with(&format!("| {} | {name} | ", kind.0)));
+        let mut names = vec![name];
+        let second = DeviceType::ALIASES.iter().find(|(other, _)| *other == kind);
+        names.extend(second.map(|(_, alias)| alias));
+        let start = format!("| {} | {} | ", kind.0, names.join(", "));
+        let row = document.lines().find(|line| line.starts_with(&start));
         let row = row.unwrap_or_else(|| panic!("{name} is missing"));
         let numbers = row.rsplit(" | ").next().unwrap().trim_end_matches(" |");
         let said: Vec<u32> = numbers

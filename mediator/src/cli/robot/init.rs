@@ -100,7 +100,8 @@ impl Options {
             }
             return Err(nothing_found(&looked));
         }
-        let wheels = looked.first_of(WHEELS).map(|(kind, _)| kind);
+        let wheels = looked.first_of(WHEELS);
+        let wheels = wheels.map(|(finding, kind, _)| (kind, &*finding.options));
         let robot = questions.robot(&looked, Robot::new(hostname(&self.root), wheels))?;
         let maps = match self.is_for_service() {
             true => PathBuf::from("/var/lib/amber"),

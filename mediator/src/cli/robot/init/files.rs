@@ -6,7 +6,7 @@ use std::path::Path;
 use amber_drivers::probe::Kind;
 use amber_proto::printable_line;
 
-use super::look::{Finding, LASER, Looked, MOTION_SENSOR, State, WHEELS};
+use super::look::{BATTERY, Finding, LASER, Looked, MOTION_SENSOR, State, WHEELS};
 
 /// What the machine cannot know about the robot. The defaults fit the Capo robot.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,11 +26,17 @@ pub(super) struct Robot {
 }
 
 impl Robot {
-    /// A robot with this name, and the usual numbers for its wheels: those of the Capo robot with a
-    /// RoboClaw, and those of a small kit with an Arduino.
-    pub(super) fn new(name: String, wheels: Option<Kind>) -> Self {
+    /// A robot with this name, and the usual numbers for its wheels and the options of their driver:
+    /// those of the Capo robot with RoboClaws, and those of a small kit with an Arduino.
+    pub(super) fn new(name: String, wheels: Option<(Kind, &[String])>) -> Self {
+        let is_single = |option: &String| option.starts_with("--address=");
         match wheels {
-            Some(Kind::Diffdrive) => Self::small(name),
+            Some((Kind::Diffdrive, _)) => Self::small(name),
+            // One controller usually has two wheels, which do not skid.
+            Some((Kind::Roboclaw, options)) if options.iter().any(is_single) => Self {
+                track_per_width: 1.0,
+                ..Self::capo(name)
+            },
             _ => Self::capo(name),
         }
     }
@@ -119,7 +125,6 @@ pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<Strin
                 format!("--wheel-radius-mm={}", robot.wheel_radius_mm),
                 format!("--pulses-per-turn={}", robot.pulses_per_turn),
             ]);
-            command.extend(robot.max_qpps.map(|it| format!("--max-qpps={it}")));
         }
         Kind::Diffdrive => command.extend([
             format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
@@ -156,8 +161,9 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # Wrong numbers make the wheels turn at wrong speeds. Check them with the wheels off the ground:
 # `amber drive --left 200 --right 200 --for 2`, while `amber watch roboclaw` shows the speeds.
 #   pulses-per-turn: pulses of the encoder per turn of the motor, times 4, times the gear
-#   max-qpps: pulses per second of a motor at full power
-# The control loops are those of the Capo robot: --pid-p, --pid-i, --pid-d.
+#   if a wheel turns the wrong way: --reverse-left true, --reverse-right true, --swap-sides true
+# The controllers keep the speed control that Motion Studio has stored in them. To set that of the
+# Capo robot at each start: --preset=capo.
 ";
         }
         if kind == Kind::Diffdrive {
@@ -173,6 +179,13 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # It does not tell which one it is. `--model`: ld19 (also STL-19P; without the option), ld06, ld14p.
 ";
         }
+        if kind == Kind::Ina2xx {
+            out += "\
+# `--shunt-mohm`: what is printed on its shunt; R100 is 100, as without the option, and R010 is 10.
+# If the current is positive while the battery is used: --invert-current true.
+# With --cells and --chemistry, it also says how full the battery is: docs/robot.md
+";
+        }
         driver(&mut out, device, &command(finding, kind, robot));
     }
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -186,8 +199,10 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
         "robot:0",
         &words("amber driver robot --config robot.toml"),
     );
-    // An Arduino does not measure the battery.
-    if let Some((Kind::Roboclaw, wheels)) = looked.first_of(WHEELS) {
+    // An Arduino does not measure the battery, and a sensor measures it better.
+    if let (None, Some((_, Kind::Roboclaw, wheels))) =
+        (looked.first(BATTERY), looked.first_of(WHEELS))
+    {
         comment(
             &mut out,
             "The battery. With --cells and --chemistry, it also says how full it is: docs/robot.md",
@@ -443,7 +458,7 @@ mod tests {
     #[test]
     fn a_base_with_two_wheels_has_no_battery_and_another_track() {
         let found = finding(Kind::Diffdrive, "roboclaw:0", "/dev/ttyUSB0");
-        let robot = Robot::new("bea".into(), Some(Kind::Diffdrive));
+        let robot = Robot::new("bea".into(), Some((Kind::Diffdrive, &[])));
         let files = write(&looked(vec![found]), &robot, Path::new("maps"));
         let command = "[\"amber\", \"driver\", \"diffdrive\", \"--port\", \"/dev/ttyUSB0\", \
                        \"--wheel-diameter-mm=65\", \"--counts-per-turn=1320\", \
@@ -458,6 +473,34 @@ mod tests {
         ] {
             assert!(files.robot.contains(key), "{key}:\n{}", files.robot);
         }
+    }
+
+    #[test]
+    fn one_roboclaw_has_two_wheels_and_keeps_its_tuning() {
+        let mut found = finding(Kind::Roboclaw, "roboclaw:0", "/dev/ttyACM0");
+        found.options = vec!["--address=128".to_owned()];
+        let robot = Robot::new("cleo".into(), Some((Kind::Roboclaw, &found.options)));
+        let files = write(&looked(vec![found]), &robot, Path::new("maps"));
+        let command = "[\"amber\", \"driver\", \"roboclaw\", \"--port\", \"/dev/ttyACM0\", \
+                       \"--address=128\", \"--wheel-radius-mm=60\", \"--pulses-per-turn=1865\", \
+                       \"--max-speed-mm-s=1200\"]";
+        assert!(files.amber.contains(command), "{}", files.amber);
+        assert!(files.robot.contains("track_mm = 330"), "{}", files.robot);
+    }
+
+    #[test]
+    fn a_sensor_of_the_battery_is_the_battery_and_not_the_controllers() {
+        let sensor = Finding {
+            options: vec!["--address=0x40".into(), "--chip=ina219".into()],
+            ..finding(Kind::Ina2xx, "battery:0", "/dev/i2c-1")
+        };
+        let wheels = finding(Kind::Roboclaw, "roboclaw:0", "/dev/ttyACM1");
+        let (files, config) = written(vec![wheels, sensor]);
+        assert_eq!(devices(&config), ["roboclaw:0", "battery:0", "robot:0"]);
+        let command = config.drivers[1].command.join(" ");
+        let expected = "amber driver ina2xx --bus /dev/i2c-1 --address=0x40 --chip=ina219";
+        assert_eq!(command, expected);
+        assert!(files.amber.contains("--shunt-mohm"), "{}", files.amber);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use amber_drivers::motion_sensor::bus::BusLocation;
+use amber_drivers::i2c::BusLocation;
 
 /// What is plugged in.
 #[derive(Clone, Debug, Default)]

@@ -16,6 +16,7 @@ use crate::cli::robot::doctor::facts::holder;
 pub(super) const LASER: &str = "hokuyo";
 pub(super) const WHEELS: &str = "roboclaw";
 pub(super) const MOTION_SENSOR: &str = "ninedof";
+pub(super) const BATTERY: &str = "battery";
 
 /// The user says that this device is at this port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,13 +165,13 @@ impl Looked {
 
     /// The first device of a type, such as [`LASER`].
     pub(super) fn first(&self, device_type: &str) -> Option<&str> {
-        self.first_of(device_type).map(|(_, device)| device)
+        self.first_of(device_type).map(|(_, _, device)| device)
     }
 
-    /// The same, and which one it is.
-    pub(super) fn first_of(&self, device_type: &str) -> Option<(Kind, &str)> {
-        let mut named = self.configured().map(|(_, kind, device)| (kind, device));
-        named.find(|(kind, _)| kind.probe().device == device_type)
+    /// The same, and how it was found.
+    pub(super) fn first_of(&self, device_type: &str) -> Option<(&Finding, Kind, &str)> {
+        let mut configured = self.configured();
+        configured.find(|(_, kind, _)| kind.probe().device == device_type)
     }
 }
 

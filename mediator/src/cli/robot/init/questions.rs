@@ -266,6 +266,7 @@ mod tests {
             "stargazer=",
             "ninedof=/dev/i2c-1",
             "mpu=/dev/i2c-1",
+            "ina2xx=/dev/i2c-1",
             "lidar=/dev/x",
         ] {
             assert!(at(wrong).is_err(), "{wrong}");

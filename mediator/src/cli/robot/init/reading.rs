@@ -36,7 +36,9 @@ pub(super) struct Reading {
 /// Takes a reading of each device that has answered. `folder` is that of the files.
 pub(super) fn all(looked: &Looked, robot: &Robot, folder: &Path) -> Vec<Reading> {
     let ready = looked.configured();
-    let ready: Vec<_> = ready.filter(|(it, ..)| it.state == State::Ready).collect();
+    let ready: Vec<_> = ready
+        .filter(|(it, kind, _)| it.state == State::Ready && !releases_at_start(*kind))
+        .collect();
     let drivers = ready.iter().map(|(finding, kind, device)| {
         let command = files::command(finding, *kind, robot);
         format!("{device}={}", shell_words::join(command))
@@ -74,6 +76,12 @@ pub(super) fn all(looked: &Looked, robot: &Robot, folder: &Path) -> Vec<Reading>
     readings
 }
 
+/// Whether the start of its driver is more than a question: this one ends all pulses, and an arm that
+/// other programs hold would fall.
+fn releases_at_start(kind: Kind) -> bool {
+    kind == Kind::Pca9685
+}
+
 /// The first reading, or the reason why there is none.
 fn patiently(client: &Client, kind: Kind, device: &str) -> Result<String, String> {
     let device: Device = device.parse().map_err(|error| format!("{error}"))?;
@@ -105,7 +113,7 @@ fn trouble(driver: &Driver, device: Device) -> Option<String> {
 /// One reading, for people.
 fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String> {
     Ok(match kind {
-        Kind::Hokuyo | Kind::Ldrobot | Kind::Rplidar => {
+        Kind::Hokuyo | Kind::Ldrobot | Kind::Rplidar | Kind::Ydlidar => {
             let scan = client.hokuyo(id).scan()?;
             let nearest = scan.valid_points().map(|point| point.distance_mm).min();
             let nearest = match nearest {
@@ -129,7 +137,7 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
                 speeds.rear_right_mm_s
             )
         }
-        Kind::Ninedof | Kind::Mpu => {
+        Kind::Ninedof | Kind::Mpu | Kind::Lsm6dsox | Kind::Icm20948 | Kind::Bno055 => {
             let reading = client.ninedof(id).data(Sensors::ALL)?;
             let vector = |name: &str, unit: &str, it: Option<amber_client::values::Vector>| match it
             {
@@ -143,7 +151,15 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
             ]
             .join(", ")
         }
-        Kind::Maestro => {
+        Kind::Ina2xx => {
+            let state = client.battery(id).state()?;
+            let volts = f64::from(state.voltage()) / 1000.0;
+            match state.current {
+                Some(ma) => format!("{volts:.2} V, {:.2} A", f64::from(ma) / 1000.0),
+                None => format!("{volts:.2} V"),
+            }
+        }
+        Kind::Maestro | Kind::Pca9685 => {
             client.maestro(id).angles()?;
             "it answers; no servo has moved".to_owned()
         }

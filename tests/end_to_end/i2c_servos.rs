@@ -1,0 +1,201 @@
+//! Servos on a PCA9685: the real driver and the simulated chip. What turns like a motor stops when the
+//! driver is killed, although the chip has no watchdog; also when it is the mediator that kills it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use amber_client::blocking::Client;
+use amber_sim::control::{Servo, SimulationState};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{AMBER, Mediator, is_running, signal, wait_for};
+
+/// A simulated robot with a PCA9685. It ends with this.
+struct Robot {
+    folder: TempDir,
+    process: Child,
+}
+
+impl Robot {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(AMBER);
+        command.args(["sim", "--until-eof", "--pca9685", "--dir"]);
+        command.arg(folder.path().join("sim"));
+        let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let process = process.unwrap();
+        let robot = Self { folder, process };
+        wait_for("the simulated chip", || {
+            Path::new(&robot.socket()).exists().then_some(())
+        });
+        robot
+    }
+
+    fn socket(&self) -> String {
+        let socket = self.folder.path().join("sim/pca9685");
+        socket.to_str().unwrap().to_owned()
+    }
+
+    /// A mediator with the driver, which is not started again. Servo 5 turns like a motor.
+    fn mediator(&self) -> (Mediator, TempDir) {
+        let file = self.folder.path().join("servos.toml");
+        fs::write(&file, "[[servo]]\nid = 5\ncontinuous = true\n").unwrap();
+        let (bus, file) = (self.socket(), file.display());
+        Mediator::configured(&format!(
+            "[[driver]]\ndevice = 'maestro:0'\nrestart = 'never'\ngrace_ms = 100\n\
+             command = ['amber', 'driver', 'pca9685', '--bus', 'sim:{bus}', '--config', '{file}']\n"
+        ))
+    }
+
+    fn sim(&self, words: &[&str]) -> String {
+        let mut command = Command::new(AMBER);
+        command.arg("sim").args(words);
+        command.env("AMBER_SIM_DIR", self.folder.path().join("sim"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn servos(&self) -> Vec<Servo> {
+        let text = self.sim(&["state", "--json"]);
+        let state: SimulationState = serde_json::from_str(&text).unwrap();
+        state.i2c_servos
+    }
+
+    #[track_caller]
+    fn wait_for_pulse(&self, servo: usize, us: f64) {
+        wait_for("the pulse of a servo", || {
+            let found = self.servos()[servo].pulse_us;
+            ((found - us).abs() < 2.5).then_some(())
+        });
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Turns servo 2 to 90 degrees, and lets servo 5 turn as long as the client exists.
+fn turn(robot: &Robot, mediator: &Mediator) -> Client {
+    mediator.wait_for_line("INFO ready: PCA9685, 50.0 Hz");
+    let client = Client::connect(mediator.address).unwrap();
+    let servos = client.maestro(0);
+    servos.set_angle(2, 90).unwrap();
+    servos.set_angle(5, 45).unwrap();
+    robot.wait_for_pulse(2, 1500.0);
+    robot.wait_for_pulse(5, 1950.0);
+    client
+}
+
+#[test]
+fn a_killed_driver_leaves_nothing_turning() {
+    let robot = Robot::start();
+    let (mediator, _folder) = robot.mediator();
+    let client = turn(&robot, &mediator);
+    signal(mediator.describe("maestro:0").pid(), Signal::SIGKILL);
+    robot.wait_for_pulse(5, 0.0);
+    // A position is held.
+    robot.wait_for_pulse(2, 1500.0);
+    client.close();
+}
+
+#[test]
+fn the_mediator_kills_a_driver_that_hangs_but_not_its_guard() {
+    let robot = Robot::start();
+    let (mediator, _folder) = robot.mediator();
+    let client = turn(&robot, &mediator);
+    let pid = mediator.describe("maestro:0").pid();
+    signal(pid, Signal::SIGSTOP);
+    let stopped = mediator.amber(&["stop", "maestro:0"]).output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    wait_for("the end of the driver", || (!is_running(pid)).then_some(()));
+    robot.wait_for_pulse(5, 0.0);
+    robot.wait_for_pulse(2, 1500.0);
+    client.close();
+}
+
+#[test]
+fn what_turns_like_a_motor_stops_with_its_client() {
+    let robot = Robot::start();
+    let (mediator, _folder) = robot.mediator();
+    let client = turn(&robot, &mediator);
+    client.close();
+    robot.wait_for_pulse(5, 0.0);
+    robot.wait_for_pulse(2, 1500.0);
+}
+
+#[test]
+fn an_outage_is_reported_and_ends() {
+    let robot = Robot::start();
+    let (mediator, _folder) = robot.mediator();
+    let client = turn(&robot, &mediator);
+    for (fault, trouble) in [("unplug", "no "), ("stall", "the bus is stuck")] {
+        robot.sim(&["fault", fault, "pca9685"]);
+        wait_for("its trouble", || {
+            let troubles = mediator.describe("maestro:0").troubles;
+            troubles
+                .into_iter()
+                .find(|told| told.text.starts_with(trouble))
+        });
+        robot.sim(&["fault", "clear"]);
+        wait_for("no trouble", || {
+            let troubles = mediator.describe("maestro:0").troubles;
+            troubles.is_empty().then_some(())
+        });
+    }
+    client.maestro(0).set_angle(2, 0).unwrap();
+    robot.wait_for_pulse(2, 2400.0);
+    client.close();
+}
+
+#[test]
+fn the_driver_follows_the_protocol_with_and_without_its_chip() {
+    let robot = Robot::start();
+    for bus in [robot.socket(), "/nowhere/bus".to_owned()] {
+        let bus = format!("sim:{bus}");
+        let mut check = Command::new(AMBER);
+        check.args([
+            "check",
+            "--json",
+            "--as",
+            "maestro",
+            "--timeout",
+            "10",
+            "--",
+        ]);
+        check.args(["amber", "driver", "pca9685", "--bus", &bus]);
+        let output = check.output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(output.status.success(), "{report}");
+        assert_eq!(report["notes"], 0, "{report}");
+    }
+}
+
+/// It is found, and nothing is written to it: not even its driver is started.
+#[test]
+fn amber_init_finds_it() {
+    let robot = Robot::start();
+    let root = robot.folder.path().join("root");
+    let folder = root.join("sys/bus/i2c/devices/i2c-1");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("name"), "bcm2835 (i2c@7e804000)\n").unwrap();
+    fs::create_dir_all(root.join("dev")).unwrap();
+    std::os::unix::fs::symlink(robot.socket(), root.join("dev/i2c-1")).unwrap();
+    let mut init = Command::new(AMBER);
+    init.arg("init").arg(robot.folder.path().join("home"));
+    init.args(["--yes", "--root"]).arg(&root);
+    let output = init.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let line = "maestro:0     servo controller PCA9685: PCA9685 at 0x40";
+    assert!(text.contains(line), "{text}");
+    let written = fs::read_to_string(robot.folder.path().join("home/amber.toml")).unwrap();
+    assert!(written.contains("\"pca9685\", \"--bus\""), "{written}");
+}
