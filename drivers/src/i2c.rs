@@ -1,7 +1,7 @@
 //! An I2C bus: one transfer after the other. IO.
 //!
 //! A transfer blocks for about a millisecond, or for a second if the bus is stuck, so transfers run
-//! on their own thread ([`on_a_thread`](crate::device_task::on_a_thread)).
+//! on their own thread (`on_a_thread` of `device_task`).
 
 use std::fmt;
 use std::io;

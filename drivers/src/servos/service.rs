@@ -24,7 +24,7 @@ pub struct Counters {
     pub errors: u64,
 }
 
-/// See the [module](self).
+/// The last orders, the refusals and the outage of a servo controller, whatever its model is.
 #[derive(Debug)]
 pub struct Service {
     continuous: BTreeSet<u8>,
