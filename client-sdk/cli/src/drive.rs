@@ -16,14 +16,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use self::gamepad::{Gamepad, PadHand};
-pub(crate) use self::held_key::{FASTEST_MM_S, SLOWEST_MM_S};
-use self::held_key::{Hand, HeldKey, Key, Wish};
+pub(crate) use self::hand::{FASTEST_MM_S, SLOWEST_MM_S};
+use self::hand::{Hand, Wish};
+use self::held_key::{HeldKey, Key};
 use self::keyboard::Keyboard;
 use super::end::End;
 use super::lease;
 use super::reason::{self, Complaints};
 
 mod gamepad;
+mod hand;
 mod held_key;
 pub(crate) mod keyboard;
 

@@ -4,7 +4,6 @@
 //!  /dev/input/event* --> source (IO): which one, its events --> pad: what is held --> hand: speeds
 //! ```
 
-use amber_client::WheelSpeeds;
 use amber_terminal::Failure;
 
 pub(super) use self::hand::PadHand;
@@ -22,11 +21,4 @@ pub(super) const HELP: &str = "hold the left shoulder button and move the left s
 pub(super) fn gone() -> Failure {
     Failure::new("the gamepad is gone: it was unplugged, or its battery is empty")
         .hint("the wheels were stopped")
-}
-
-/// The nearest speeds that are sent: a hand trembles.
-fn rounded(speeds: [f64; 2]) -> WheelSpeeds {
-    const STEP_MM_S: f64 = 5.0;
-    let [left, right] = speeds.map(|mm_s| ((mm_s / STEP_MM_S).round() * STEP_MM_S) as i32);
-    WheelSpeeds::sides(left, right)
 }

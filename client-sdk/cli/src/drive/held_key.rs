@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use amber_client::WheelSpeeds;
 
+use super::hand::{FASTEST_MM_S, Hand, SLOWEST_MM_S, Wish};
+
 /// How long a key counts as held after its first report: keyboards wait before they
 /// repeat.
 pub(super) const HELD_ONCE: Duration = Duration::from_millis(500);
 /// How long a key counts as held after a repetition.
 pub(super) const HELD: Duration = Duration::from_millis(300);
-pub(crate) const SLOWEST_MM_S: i32 = 50;
-/// Drivers refuse more than 1200 mm/s by default.
-pub(crate) const FASTEST_MM_S: i32 = 1200;
 const STEP_MM_S: i32 = 50;
 
 /// The meaning of a key.
@@ -34,34 +33,6 @@ pub(super) enum Direction {
     Back,
     Left,
     Right,
-}
-
-/// Whether to continue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    GoOn,
-    Quit,
-}
-
-/// What a person drives with.
-pub(super) trait Hand {
-    /// What it reports.
-    type Input;
-
-    /// For people.
-    const NAME: &'static str;
-
-    /// Something was reported.
-    fn press(&mut self, now: Instant, input: Self::Input) -> Wish;
-
-    /// The wanted wheel speeds now.
-    fn speeds(&self, now: Instant) -> WheelSpeeds;
-
-    /// When the wanted speeds change if nothing is reported.
-    fn next_timeout(&self, now: Instant) -> Option<Instant>;
-
-    /// The speed ahead.
-    fn speed_mm_s(&self) -> i32;
 }
 
 /// Tracks which key is held.

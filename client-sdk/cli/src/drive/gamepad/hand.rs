@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use amber_client::WheelSpeeds;
 
-use super::super::held_key::{FASTEST_MM_S, Hand, Wish};
 use super::pad::{Event, Pad};
-use super::rounded;
+use crate::drive::hand::{FASTEST_MM_S, Hand, Wish};
 
 /// A gamepad without wires may be out of reach without a word. The stick in a hand trembles, so after
 /// this time without an event, the button must be pressed again.
@@ -14,14 +13,14 @@ const SILENT: Duration = Duration::from_secs(10);
 
 /// A person with a gamepad.
 #[derive(Clone, Debug)]
-pub(in super::super) struct PadHand {
+pub(in crate::drive) struct PadHand {
     pad: Pad,
     speed_mm_s: i32,
     heard: Option<Instant>,
 }
 
 impl PadHand {
-    pub(in super::super) fn new(pad: Pad, speed_mm_s: i32) -> Self {
+    pub(in crate::drive) fn new(pad: Pad, speed_mm_s: i32) -> Self {
         Self {
             pad,
             speed_mm_s,
@@ -83,10 +82,17 @@ impl Hand for PadHand {
     }
 }
 
+/// The nearest speeds that are sent: a hand trembles.
+fn rounded(speeds: [f64; 2]) -> WheelSpeeds {
+    const STEP_MM_S: f64 = 5.0;
+    let [left, right] = speeds.map(|mm_s| ((mm_s / STEP_MM_S).round() * STEP_MM_S) as i32);
+    WheelSpeeds::sides(left, right)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::pad::{ABS, Axis, KEY, LEFT_SHOULDER, X, Y};
     use super::*;
+    use crate::drive::gamepad::pad::{ABS, Axis, KEY, LEFT_SHOULDER, X, Y};
 
     const FAST: u16 = 0x137;
 

@@ -9,17 +9,17 @@ use tokio::sync::mpsc;
 use super::pad::{Event, Pad};
 
 /// A gamepad, and what comes from it: the events of one moment at a time. They end with it.
-pub(in super::super) struct Gamepad {
-    pub(in super::super) name: String,
-    pub(in super::super) pad: Pad,
-    pub(in super::super) events: mpsc::Receiver<Vec<Event>>,
+pub(in crate::drive) struct Gamepad {
+    pub(in crate::drive) name: String,
+    pub(in crate::drive) pad: Pad,
+    pub(in crate::drive) events: mpsc::Receiver<Vec<Event>>,
 }
 
 /// Opens a gamepad: its file, `sim:PATH`, or `auto` for the first one.
 ///
 /// # Errors
 /// There is none, or it may not be read.
-pub(in super::super) fn open(which: &str) -> Result<Gamepad, Failure> {
+pub(in crate::drive) fn open(which: &str) -> Result<Gamepad, Failure> {
     #[cfg(unix)]
     if let Some(path) = which.strip_prefix("sim:") {
         return simulated::open(path)
@@ -60,8 +60,8 @@ mod simulated {
 
     use serde::Deserialize;
 
-    use super::super::pad::{Axis, Event, Pad, REPORT, SYN};
     use super::{Gamepad, events};
+    use crate::drive::gamepad::pad::{Axis, Event, Pad, REPORT, SYN};
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -104,8 +104,8 @@ mod linux {
     use amber_terminal::Failure;
     use evdev::{AbsoluteAxisCode, Device, KeyCode, PropType};
 
-    use super::super::pad::{Axis, Event, LEFT_SHOULDER, Pad, SOUTH, X, Y};
     use super::{Gamepad, events};
+    use crate::drive::gamepad::pad::{Axis, Event, LEFT_SHOULDER, Pad, SOUTH, X, Y};
 
     const FOLDER: &str = "/dev/input";
 
