@@ -26,6 +26,8 @@
 pub mod clock;
 pub mod driver;
 pub mod filter;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 pub mod layout;
 mod model;
 mod note;

@@ -4,15 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use amber_driver::Origin;
-use amber_proto::{ClientId, SynNum};
 use amber_sim::hokuyo::{Hokuyo, Model, Scan, Transport};
 
 use super::Options;
 use super::logic::ScannerLogic;
 use super::scip::{Geometry, Parser};
 use crate::fuzz::{Input, Target};
-use crate::scanner::{Model as _, Output};
+use crate::scanner::{self, Model as _};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
@@ -55,54 +53,20 @@ fn scip(data: &[u8]) {
 
 /// The driver's logic, with a device that says anything at any time.
 fn driver(data: &[u8]) {
-    let mut input = Input(data);
-    let mut now = Instant::now();
+    let now = Instant::now();
     let (settings, _) = Options::default().settings().expect("defaults are good");
-    let mut logic = ScannerLogic::new(settings, now);
-    let mut opened = false;
-    while !input.is_empty() {
-        match input.byte() % 8 {
-            0 => now += Duration::from_millis(input.number().into()),
-            1 => logic.ask(now, origin(input.byte())),
-            2 => logic.handle_listeners(now, usize::from(input.byte() % 3)),
-            3 if opened => logic.failed(now, "unplugged"),
-            4 => logic.handle_timeout(now),
-            // The reply that it waits for, but for its status and data.
-            5 if opened => {
-                let mut reply = input.piece().to_vec();
-                for line in [input.piece(), input.piece()] {
-                    reply.push(b'\n');
-                    reply.extend_from_slice(line);
-                    reply.push(amber_sim::hokuyo::sum(line));
-                }
-                reply.extend_from_slice(b"\n\n");
-                logic.handle_bytes(now, 0, &reply);
-            }
-            6 if input.byte() == 0 => logic.shut_down(now),
-            _ if opened => logic.handle_bytes(now, 0, input.piece()),
-            _ => {}
+    let logic = ScannerLogic::new(settings, now);
+    // The reply that it waits for, but for its status and data.
+    scanner::fuzz::driver(Input(data), now, logic, |input, _| {
+        let mut reply = input.piece().to_vec();
+        for line in [input.piece(), input.piece()] {
+            reply.push(b'\n');
+            reply.extend_from_slice(line);
+            reply.push(amber_sim::hokuyo::sum(line));
         }
-        let mut outputs = 0;
-        while let Some(output) = logic.poll_output() {
-            outputs += 1;
-            assert!(outputs < 1_000, "it never comes to rest: {output:?}");
-            match output {
-                Output::Open => {
-                    opened = input.flag();
-                    match opened {
-                        true => logic.opened(now),
-                        false => logic.failed(now, "not there"),
-                    }
-                }
-                Output::Close => opened = false,
-                Output::Answer(_, measured) | Output::Publish(measured) => {
-                    let scan = &measured.scan;
-                    assert_eq!(scan.angles.len(), scan.distances.len());
-                }
-                Output::Write(_) | Output::Say(_) | Output::End => {}
-            }
-        }
-    }
+        reply.extend_from_slice(b"\n\n");
+        reply
+    });
 }
 
 /// A simulated scanner, which takes whatever is said to it.
@@ -137,13 +101,5 @@ fn device(data: &[u8]) {
         }
         assert!(bytes < 16 << 20, "{bytes} bytes at once");
         assert!(scanner.next_timeout().is_none_or(|due| due > now));
-    }
-}
-
-fn origin(number: u8) -> Origin {
-    Origin {
-        clients: vec![ClientId(number.into())],
-        syn: Some(SynNum(number.into())),
-        ..Origin::default()
     }
 }

@@ -4,7 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use amber_driver::Origin;
 use amber_sim::rplidar as sim;
 
 use super::Options;
@@ -12,7 +11,7 @@ use super::capsule::Format;
 use super::logic::RplidarLogic;
 use super::stream::Stream;
 use crate::fuzz::{Input, Target};
-use crate::scanner::{Model as _, Output};
+use crate::scanner::{self, Model as _};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
@@ -44,60 +43,28 @@ fn points(data: &[u8]) {
 
 /// The driver's logic, with a device that sends anything at any time.
 fn driver(data: &[u8]) {
-    let mut input = Input(data);
-    let mut now = Instant::now();
+    let now = Instant::now();
     let (settings, _) = Options::default().settings().expect("defaults are good");
-    let mut logic = RplidarLogic::new(settings, now);
-    let mut opened = false;
-    while !input.is_empty() {
-        match input.byte() % 10 {
-            0 => now += Duration::from_millis(input.number().into()),
-            1 => logic.ask(now, Origin::default()),
-            2 => logic.handle_listeners(now, usize::from(input.byte() % 3)),
-            3 if opened => logic.failed(now, "unplugged"),
-            4 => logic.handle_timeout(now),
-            5 if opened => {
+    let logic = RplidarLogic::new(settings, now);
+    scanner::fuzz::driver(Input(data), now, logic, |input, now| {
+        match input.byte() % 3 {
+            0 => {
                 let kind = input.byte();
-                logic.handle_bytes(now, 0, &sim::answer(kind, input.piece()));
+                sim::answer(kind, input.piece())
             }
-            6 if opened => logic.handle_bytes(now, 0, &sim::stream(sim::Format::Dense)),
-            7 if opened => {
+            1 => sim::stream(sim::Format::Dense).to_vec(),
+            _ => {
                 let head_deg = f64::from(input.number()) / 64.0;
                 let sample = sim::Sample {
                     head_deg,
                     behind_deg: 0.0,
                     mm: f64::from(input.number()),
                 };
-                let bytes = sim::capsule(sim::Format::Dense, &[sample; 40], sample, input.flag());
-                now += Duration::from_millis(8);
-                logic.handle_bytes(now, 0, &bytes);
-            }
-            8 if input.byte() == 0 => logic.shut_down(now),
-            _ if opened => logic.handle_bytes(now, 0, input.piece()),
-            _ => {}
-        }
-        let mut outputs = 0;
-        while let Some(output) = logic.poll_output() {
-            outputs += 1;
-            assert!(outputs < 1_000, "it never comes to rest: {output:?}");
-            match output {
-                Output::Open => {
-                    opened = input.flag();
-                    match opened {
-                        true => logic.opened(now),
-                        false => logic.failed(now, "not there"),
-                    }
-                }
-                Output::Close => opened = false,
-                Output::Answer(_, measured) | Output::Publish(measured) => {
-                    let scan = &measured.scan;
-                    assert_eq!(scan.angles.len(), scan.distances.len());
-                    assert!(scan.angles.is_sorted_by(|a, b| a < b));
-                }
-                Output::Write(_) | Output::Say(_) | Output::End => {}
+                *now += Duration::from_millis(8);
+                sim::capsule(sim::Format::Dense, &[sample; 40], sample, input.flag())
             }
         }
-    }
+    });
 }
 
 /// A simulated scanner, which takes whatever is said to it.

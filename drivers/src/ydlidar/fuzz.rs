@@ -4,14 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use amber_driver::Origin;
 use amber_sim::ydlidar as sim;
 
 use super::logic::YdlidarLogic;
 use super::packet::{HEAD, Parser};
 use super::{Options, Product};
 use crate::fuzz::{Input, Target};
-use crate::scanner::{Model as _, Output};
+use crate::scanner::{self, Model as _};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
@@ -48,7 +47,7 @@ fn packets(data: &[u8]) {
 /// The driver's logic, with a device that sends anything at any time.
 fn driver(data: &[u8]) {
     let mut input = Input(data);
-    let mut now = Instant::now();
+    let now = Instant::now();
     let options = Options {
         model: Some(PRODUCTS[usize::from(input.byte() % 4)]),
         ..Options::default()
@@ -58,53 +57,18 @@ fn driver(data: &[u8]) {
         Product::TMini | Product::G2 => sim::Form::Strength,
         _ => sim::Form::Plain,
     };
-    let mut logic = YdlidarLogic::new(settings, now);
-    let mut opened = false;
-    while !input.is_empty() {
-        match input.byte() % 9 {
-            0 => now += Duration::from_millis(input.number().into()),
-            1 => logic.ask(now, Origin::default()),
-            2 => logic.handle_listeners(now, usize::from(input.byte() % 3)),
-            3 if opened => logic.failed(now, "unplugged"),
-            4 => logic.handle_timeout(now),
-            5 if opened => {
-                let kind = input.byte();
-                logic.handle_bytes(now, 0, &amber_sim::rplidar::answer(kind, input.piece()));
-            }
-            6 if opened => {
-                let degrees = [input.number(), input.number()].map(|it| f64::from(it) / 64.0);
-                let mm = [f64::from(input.number() >> 2); 40];
-                let count = usize::from(input.byte() % 40) + 1;
-                let bytes = sim::packet(form, input.byte(), degrees, &mm[..count]);
-                now += Duration::from_millis(8);
-                logic.handle_bytes(now, 0, &bytes);
-            }
-            7 if input.byte() == 0 => logic.shut_down(now),
-            _ if opened => logic.handle_bytes(now, 0, input.piece()),
-            _ => {}
+    let logic = YdlidarLogic::new(settings, now);
+    scanner::fuzz::driver(input, now, logic, |input, now| {
+        if input.flag() {
+            let kind = input.byte();
+            return amber_sim::rplidar::answer(kind, input.piece());
         }
-        let mut outputs = 0;
-        while let Some(output) = logic.poll_output() {
-            outputs += 1;
-            assert!(outputs < 1_000, "it never comes to rest: {output:?}");
-            match output {
-                Output::Open => {
-                    opened = input.flag();
-                    match opened {
-                        true => logic.opened(now),
-                        false => logic.failed(now, "not there"),
-                    }
-                }
-                Output::Close => opened = false,
-                Output::Answer(_, measured) | Output::Publish(measured) => {
-                    let scan = &measured.scan;
-                    assert_eq!(scan.angles.len(), scan.distances.len());
-                    assert!(scan.angles.is_sorted_by(|a, b| a < b));
-                }
-                Output::Write(_) | Output::Say(_) | Output::End => {}
-            }
-        }
-    }
+        let degrees = [input.number(), input.number()].map(|it| f64::from(it) / 64.0);
+        let mm = [f64::from(input.number() >> 2); 40];
+        let count = usize::from(input.byte() % 40) + 1;
+        *now += Duration::from_millis(8);
+        sim::packet(form, input.byte(), degrees, &mm[..count])
+    });
 }
 
 /// A simulated scanner, which takes whatever is said to it.
