@@ -23,12 +23,13 @@
 //! - **Retreat.** Where these margins leave no motion, one that leads away from the nearest surface
 //!   and brings no other one nearer passes slowly, see `retreat`. So a robot in a narrow place can get
 //!   out.
-//! - **Unseen.** Backwards, the robot drives only where it has looked or has been, see `looked`: the
-//!   laser does not look there. It may leave an obstacle slowly, and where it has no room for a turn.
+//! - **Unseen.** Backwards, the robot drives only where it has looked or has been, see `looked`: most
+//!   lasers do not look there. It may leave an obstacle slowly, and where it has no room for a turn.
 //! - **Momentum.** The same law for the *measured* motion with hard braking: if a new command would
 //!   be free but the old motion ends in an obstacle, the wheels stop first.
 //! - **Sources.** Old scans slow the robot down and then stop it; so do old commands, and a laser that
-//!   sees nothing although it should, see [`crate::sight`].
+//!   sees nothing although it should, see [`crate::sight`]. With a slow scanner, what is old is older,
+//!   and the robot keeps more distance, see `rhythm`.
 //! - **Stuck and bump.** See [`Watch`].
 //!
 //! Call the `handle_*` functions when data arrives, and [`Monitor::step`] at each command and at
@@ -40,10 +41,11 @@ mod decision;
 mod looked;
 mod obstacles;
 mod retreat;
+mod rhythm;
 mod rules;
 mod watch;
 
-use std::f64::consts::PI;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::time::Duration;
 
 use amber_map::{Outline, Point, Pose};
@@ -57,9 +59,10 @@ pub use self::watch::{Imu, Trouble, Watch, WatchConfig};
 use self::looked::Looked;
 use self::obstacles::Obstacles;
 use self::retreat::{Kind, Margins, Surroundings};
+use self::rhythm::Rhythm;
 use crate::kinematics::{Twist, Wheels};
 use crate::odometry::Odometry;
-use crate::scan::{Echo, Scan};
+use crate::scan::{Beam, Echo, Scan};
 use crate::sight::{Pace, Sight, View};
 
 /// The speed of the fastest wheel while the robot leaves a narrow place. Slower than what has
@@ -69,6 +72,8 @@ const RETREAT_M_S: f64 = 0.045;
 const WHEELS_TIMEOUT: Duration = Duration::from_millis(300);
 /// A scan with fewer valid beams than this share is useless, e.g. of a covered scanner.
 const MIN_USEFUL_BEAMS: f64 = 0.3;
+/// The robot looks behind it if this share of the beams there is valid: no part of it is in the way.
+const MIN_REAR_BEAMS: f64 = 0.95;
 
 /// Counters of ignored input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +96,9 @@ pub struct Monitor {
     obstacles: Obstacles,
     looked: Looked,
     sight: Sight,
+    rhythm: Rhythm,
+    /// Whether the last scan shows what is behind the robot.
+    sees_behind: bool,
     scanned: Option<Duration>,
     /// When the last scan was measured, blind ones included.
     heard: Option<Duration>,
@@ -112,6 +120,8 @@ impl Monitor {
             obstacles: Obstacles::default(),
             looked: Looked::default(),
             sight: Sight::new(config.large_rooms),
+            rhythm: Rhythm::default(),
+            sees_behind: false,
             scanned: None,
             heard: None,
             command: None,
@@ -139,13 +149,16 @@ impl Monitor {
             return;
         }
         self.heard = Some(scan.end());
+        self.rhythm.handle_scan(scan);
         if view == View::Blind {
             self.counters.blind_scans += 1;
             return;
         }
         let Config { laser, memory, .. } = self.config;
+        self.sees_behind = scan.is_round() && shows_rear(scan, laser);
+        let steady = self.rhythm.steady();
         self.obstacles
-            .handle_scan(scan, laser, &self.odometry, memory);
+            .handle_scan(scan, laser, &self.odometry, memory, steady);
         if !self.config.reverses_blindly {
             self.looked.handle_scan(scan, laser, &self.odometry);
         }
@@ -408,6 +421,16 @@ impl Monitor {
             half_width_m,
         }
     }
+}
+
+/// Whether the beams to the rear are valid.
+fn shows_rear(scan: &Scan, laser: Pose) -> bool {
+    let is_behind = |beam: &&Beam| (beam.angle_rad + laser.heading).cos() < -FRAC_1_SQRT_2;
+    let behind = scan.beams.iter().filter(is_behind);
+    let (valid, count) = behind.fold((0, 0), |(valid, count), beam| {
+        (valid + u32::from(beam.echo != Echo::Invalid), count + 1)
+    });
+    f64::from(valid) >= MIN_REAR_BEAMS * f64::from(count)
 }
 
 #[cfg(test)]

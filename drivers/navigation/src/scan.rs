@@ -3,7 +3,11 @@
 //! The messages of the scanner have degrees to the right, and millimetres with error codes below 20.
 //! Here are radians to the left, metres, and a name for each kind of reading.
 
+use std::f64::consts::TAU;
 use std::time::Duration;
+
+/// A scan with fewer beams does not look all around.
+const MIN_ROUND_BEAMS: usize = 32;
 
 /// How a scanner measures, and which way up it is mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +75,32 @@ impl Scan {
     pub fn middle(&self) -> Duration {
         self.start + (self.end() - self.start) / 2
     }
+
+    /// The mean angle between two neighbouring beams, in radians; `None` with less than two beams.
+    #[must_use]
+    pub fn spacing_rad(&self) -> Option<f64> {
+        let (first, last) = (self.beams.first()?, self.beams.last()?);
+        let steps = self.beams.len() - 1;
+        (steps > 0).then(|| (last.angle_rad - first.angle_rad).abs() / steps as f64)
+    }
+
+    /// Whether the scanner looks all around: the first beam is beside the last one.
+    #[must_use]
+    pub fn is_round(&self) -> bool {
+        let spacing_rad = self.spacing_rad().unwrap_or_default();
+        let count = self.beams.len();
+        // Between the last beam and the first one there may be half a step more than elsewhere.
+        count >= MIN_ROUND_BEAMS && spacing_rad * (count as f64 + 0.5) >= TAU
+    }
+
+    /// The time of a whole turn; zero if it is unknown.
+    #[must_use]
+    pub fn turn_time(&self) -> Duration {
+        match self.spacing_rad() {
+            Some(spacing_rad) if spacing_rad > 0.0 => self.beam_time.mul_f64(TAU / spacing_rad),
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 impl Beam {
@@ -80,6 +110,42 @@ impl Beam {
         match self.echo {
             Echo::At(distance_m) => Some(distance_m),
             Echo::Nothing | Echo::TooNear | Echo::Invalid => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many beams, this many degrees apart, each measured after a millisecond.
+    fn scan(count: u32, apart_deg: f64) -> Scan {
+        let beams = (0..count).map(|index| Beam {
+            angle_rad: (180.0 - apart_deg * f64::from(index)).to_radians(),
+            echo: Echo::Nothing,
+        });
+        Scan {
+            start: Duration::ZERO,
+            beam_time: Duration::from_millis(1),
+            beams: beams.collect(),
+        }
+    }
+
+    #[test]
+    fn the_beams_tell_the_time_of_a_turn_and_whether_they_are_all_around() {
+        for (count, apart_deg, is_round, turn_ms) in [
+            (360, 1.0, true, 360.0),
+            (450, 0.8, true, 450.0),
+            // A sector of 2 degrees is left out.
+            (358, 1.0, false, 360.0),
+            (682, 360.0 / 1024.0, false, 1024.0),
+            (1, 1.0, false, 0.0),
+            (0, 1.0, false, 0.0),
+        ] {
+            let scan = scan(count, apart_deg);
+            assert_eq!(scan.is_round(), is_round, "{count} {apart_deg}");
+            let found_ms = scan.turn_time().as_secs_f64() * 1_000.0;
+            assert!((found_ms - turn_ms).abs() < 0.01, "{count}: {found_ms} ms");
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Config {
     /// The braking that the robot certainly has, in m/s².
     pub braking_m_s2: f64,
     /// The time from a change in the world to braking wheels: the age of a scan, its period, and
-    /// the lag of the motors. In seconds.
+    /// the lag of the motors. In seconds, for ten scans per second; fewer scans make it longer.
     pub reaction_s: f64,
     /// Obstacles within this distance limit the speed, in metres; 0 switches the limit off.
     pub limit_zone_m: f64,
@@ -33,7 +33,7 @@ pub struct Config {
     pub limit_forward_m_s: f64,
     /// The limit of turns in that zone, in rad/s.
     pub limit_turn_rad_s: f64,
-    /// The speed limit backwards, where the laser does not look, in m/s.
+    /// The speed limit backwards, in m/s, if the laser does not look there.
     pub limit_reverse_m_s: f64,
     /// Whether the robot also drives backwards to places that the laser has never seen.
     pub reverses_blindly: bool,
@@ -42,9 +42,9 @@ pub struct Config {
     pub large_rooms: bool,
     /// The limit of the sideways acceleration in curves, in m/s².
     pub lateral_m_s2: f64,
-    /// Up to this age a scan allows full speed.
+    /// Up to this age a scan allows full speed. Of a slow scanner, one scan may be lost.
     pub scan_fresh: Duration,
-    /// From this age on, the wheels stop.
+    /// From this age on, the wheels stop. Longer for slow scanners.
     pub scan_timeout: Duration,
     /// From this age on, a command no longer counts.
     pub command_timeout: Duration,

@@ -1,6 +1,6 @@
 //! The area that the robot has seen: the known free space behind it. PURE.
 //!
-//! The laser does not cover the area behind the robot. A point there is known to be free if a beam
+//! Most lasers do not cover the area behind the robot. A point there is known to be free if a beam
 //! of an earlier scan went through it, or if the robot has been there. All other points are unknown
 //! and may contain an obstacle.
 //!
@@ -51,6 +51,8 @@ struct Look {
     last: Pose,
     first_rad: f64,
     spread_rad: f64,
+    /// Whether the first beam is beside the last one.
+    is_round: bool,
     /// How far each beam has found nothing.
     free_m: Vec<f32>,
     /// The motion of the robot until then.
@@ -87,6 +89,7 @@ impl Looked {
             last: eye(robot),
             first_rad: beams[0].angle_rad,
             spread_rad: beams[beams.len() - 1].angle_rad - beams[0].angle_rad,
+            is_round: scan.is_round(),
             free_m: free_m(&beams.iter().map(|beam| beam.echo).collect::<Vec<_>>()),
             way_m,
             turned_rad,
@@ -118,7 +121,9 @@ impl Look {
             let local = self.eye(part).local(at);
             let angle_rad = local.y.atan2(local.x);
             part = (angle_rad - self.first_rad) / self.spread_rad;
-            if !(0.0..=1.0).contains(&part) {
+            if self.is_round {
+                part = part.clamp(0.0, 1.0);
+            } else if !(0.0..=1.0).contains(&part) {
                 return false;
             }
         }
@@ -210,6 +215,26 @@ mod tests {
                 is_free,
                 "{x} {y}"
             );
+        }
+    }
+
+    #[test]
+    fn a_whole_turn_shows_what_is_exactly_behind() {
+        let beams = (0..360).map(|index| Beam {
+            angle_rad: (179.5 - f64::from(index)).to_radians(),
+            echo: Echo::At(1.0),
+        });
+        let scan = Scan {
+            start: Duration::ZERO,
+            beam_time: Duration::ZERO,
+            beams: beams.collect(),
+        };
+        let mut looked = Looked::default();
+        let odometry = Odometry::new(SkidSteer::default());
+        looked.handle_scan(&scan, Pose::default(), &odometry);
+        for y in [-0.01, 0.0, 0.01] {
+            assert!(looked.is_free(Point::new(-0.9, y), OUTLINE), "{y}");
+            assert!(!looked.is_free(Point::new(-1.1, y), OUTLINE), "{y}");
         }
     }
 

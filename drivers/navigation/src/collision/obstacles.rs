@@ -20,8 +20,18 @@ use crate::scan::{Beam, Echo, Scan};
 
 /// A beam counts only if two of its three neighbours on either side are as far: one or two beams
 /// may be errors. A post of 30 mm fills eight beams at 0.5 m.
-const NEIGHBOURS: usize = 3;
+const NEIGHBOURS: isize = 3;
 const SUPPORTERS: usize = 2;
+/// With a coarse scanner, something that is this thin...
+const THIN_M: f64 = 0.02;
+/// ...fills less beams from some distance on, which is near if they are farther apart than this. There, a
+/// beam is also supported by each of the last scans...
+const COARSE_RAD: f64 = 0.5 * PI / 180.0;
+const LAST_SCANS: usize = 2;
+/// ...that is not older than this...
+const LAST_TIME: Duration = Duration::from_millis(1_000);
+/// ...and has measured something at this place.
+const SAME_PLACE_M: f64 = 0.06;
 /// Neighbouring beams on one object differ at most by this part of the distance...
 const SAME_OBJECT: f64 = 0.12;
 /// ...or by this.
@@ -48,12 +58,10 @@ const MAX_REMEMBERED: usize = 2_000;
 const MAX_BEAMS: usize = 4_096;
 /// Points up to this distance are averaged with those of the scans before...
 const STEADY_RANGE_M: f64 = 1.0;
-/// ...of this time...
-const STEADY_TIME: Duration = Duration::from_millis(450);
 /// ...if they are this close: three standard deviations of the noise of a URG-04LX. What moves
 /// faster is not averaged.
 const STEADY_M: f64 = 0.025;
-/// The maximum number of scans for an average: a UTM-30LX sends 18 in this time.
+/// The maximum number of scans for an average: a UTM-30LX sends 18 in 450 ms.
 const MAX_STEADY: usize = 8;
 /// The directions in which points of different scans are compared: those of a URG-04LX are 0.0061
 /// rad apart.
@@ -61,6 +69,9 @@ const STEADY_STEPS: usize = 1_024;
 /// With no echo, an object is remembered only this long: dark walls give none, but neither does a
 /// free view.
 const NO_ECHO_MEMORY: Duration = Duration::from_secs(1);
+/// One that was this near is remembered as if it were hidden: many scanners have no echo from what is
+/// nearer than 0.1 to 0.2 m.
+const TOO_NEAR_FOR_ECHO_M: f64 = 0.25;
 
 /// Points that the robot may touch.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +80,8 @@ pub(super) struct Obstacles {
     seen_at: Duration,
     /// The near points of earlier scans, as they were measured.
     earlier: VecDeque<(Duration, Vec<Point>)>,
+    /// All points of the last coarse scans that are not far away.
+    last: VecDeque<(Duration, Vec<Point>)>,
     remembered: VecDeque<(Duration, Point)>,
     known: Vec<Point>,
 }
@@ -81,8 +94,9 @@ impl Obstacles {
         laser: Pose,
         odometry: &Odometry,
         memory: Duration,
+        steady: Duration,
     ) {
-        let beams = &scan.beams[..scan.beams.len().min(MAX_BEAMS)];
+        let fan = Fan::new(scan);
         let now = scan.end();
         let robot = odometry.pose_at(now);
         let eye = Pose {
@@ -98,9 +112,10 @@ impl Obstacles {
         for (time, point) in old {
             let age = now.saturating_sub(time);
             let near = point.minus(robot.at).length() <= MEMORY_RANGE_M;
-            let keeps = match view(beams, eye.local(point)) {
-                View::Hidden => age <= memory,
-                View::NoEcho => age <= memory.min(NO_ECHO_MEMORY),
+            let is_beside_eye = point.minus(eye.at).length() <= TOO_NEAR_FOR_ECHO_M;
+            let keeps = match fan.view(eye.local(point)) {
+                View::NoEcho if !is_beside_eye => age <= memory.min(NO_ECHO_MEMORY),
+                View::Hidden | View::NoEcho => age <= memory,
                 View::Seen => false,
             };
             let cell = |length_m: f64| (length_m / MEMORY_CELL_M).floor() as i64;
@@ -113,24 +128,46 @@ impl Obstacles {
             }
         }
         self.seen_at = now;
-        let seen = beams.iter().enumerate().filter_map(|(index, beam)| {
-            let distance_m = supported(beams, index)?;
+        let ends = fan.beams.iter().enumerate().filter_map(|(index, beam)| {
+            let distance_m = distance_m(beam)?;
             let robot = odometry.pose_at(scan.time_of(index));
             Some((index, end_of(*beam, distance_m, robot, laser)))
         });
-        let mut seen: Vec<(usize, Point)> = seen.collect();
-        self.steady(now, eye, &mut seen);
-        self.seen = filled(seen.into_iter(), beams, eye.at);
+        let ends: Vec<(usize, Point)> = ends.collect();
+        let mut seen = ends.clone();
+        seen.retain(|(index, point)| {
+            let supporters = fan.supporters(*index);
+            supporters >= SUPPORTERS
+                || fan.may_be_thin(*index)
+                    && supporters + self.measured_at(now, *point) >= SUPPORTERS
+        });
+        if fan.thin_from_m.is_finite() {
+            let is_near = |point: &Point| point.minus(eye.at).length() <= MEMORY_RANGE_M;
+            let near = ends.into_iter().map(|(_, point)| point).filter(is_near);
+            self.last.truncate(LAST_SCANS - 1);
+            self.last.push_front((now, near.collect()));
+        }
+        self.steady(now, eye, &mut seen, steady);
+        self.seen = fan.filled(&seen, eye.at);
     }
 
-    /// Replaces each near point by the mean of what this scan and earlier ones have measured in its
-    /// direction.
-    fn steady(&mut self, now: Duration, eye: Pose, seen: &mut [(usize, Point)]) {
+    /// How many of the last scans have measured something at a place.
+    fn measured_at(&self, now: Duration, place: Point) -> usize {
+        let is_same = |point: &Point| point.minus(place).length() <= SAME_PLACE_M;
+        let recent = |(time, points): &&(Duration, Vec<Point>)| {
+            now.saturating_sub(*time) <= LAST_TIME && points.iter().any(is_same)
+        };
+        self.last.iter().filter(recent).count()
+    }
+
+    /// Replaces each near point by the mean of what this scan and earlier ones of this time have
+    /// measured in its direction.
+    fn steady(&mut self, now: Duration, eye: Pose, seen: &mut [(usize, Point)], steady: Duration) {
         let is_near = |point: &Point| point.minus(eye.at).length() <= STEADY_RANGE_M;
         let measured = seen.iter().map(|(_, point)| *point).filter(is_near);
         let measured: Vec<Point> = measured.collect();
         self.earlier
-            .retain(|(time, _)| now.saturating_sub(*time) <= STEADY_TIME);
+            .retain(|(time, _)| now.saturating_sub(*time) <= steady);
         self.earlier.truncate(MAX_STEADY);
         let views: Vec<Vec<f32>> = (self.earlier.iter())
             .map(|(_, points)| distances(eye, points))
@@ -161,6 +198,7 @@ impl Obstacles {
     pub(super) fn clear(&mut self) {
         self.seen.clear();
         self.earlier.clear();
+        self.last.clear();
         self.remembered.clear();
         self.known.clear();
     }
@@ -208,30 +246,115 @@ fn step_of(way: Point) -> usize {
     ((turn * STEADY_STEPS as f64) as usize).min(STEADY_STEPS - 1)
 }
 
-/// The points, and more between two of them where no beam in between has an echo and the robot
-/// would not fit through: such a place is dark or shiny rather than free. The same for a narrow gap
-/// beside a near object.
-fn filled(points: impl Iterator<Item = (usize, Point)>, beams: &[Beam], eye: Point) -> Vec<Point> {
-    let mut all = Vec::new();
-    let mut last: Option<(usize, Point)> = None;
-    for (index, point) in points {
-        if let Some((before, from)) = last {
-            let blind = beams[before + 1..index]
-                .iter()
-                .all(|beam| beam.distance_m().is_none());
-            if blind && index > before + 1 {
-                all.extend(
-                    between(from, point)
-                        .or_else(|| beside(eye, from, point))
-                        .into_iter()
-                        .flatten(),
-                );
-            }
+/// The beams of a scan, sorted by their directions, in either order.
+#[derive(Clone, Copy, Debug)]
+struct Fan<'a> {
+    beams: &'a [Beam],
+    /// Whether the first beam is beside the last one.
+    is_round: bool,
+    /// From this distance on, something thin fills less beams than an object must.
+    thin_from_m: f64,
+}
+
+impl<'a> Fan<'a> {
+    fn new(scan: &'a Scan) -> Self {
+        Self {
+            beams: &scan.beams[..scan.beams.len().min(MAX_BEAMS)],
+            is_round: scan.is_round() && scan.beams.len() <= MAX_BEAMS,
+            thin_from_m: match scan.spacing_rad() {
+                Some(spacing_rad) if spacing_rad > COARSE_RAD => {
+                    THIN_M / (spacing_rad * (SUPPORTERS + 1) as f64)
+                }
+                _ => f64::INFINITY,
+            },
         }
-        all.push(point);
-        last = Some((index, point));
     }
-    all
+
+    /// Whether a beam may have hit something thin, which fills no other ones.
+    fn may_be_thin(&self, index: usize) -> bool {
+        distance_m(&self.beams[index]).is_some_and(|it| it >= self.thin_from_m)
+    }
+
+    /// The beam so many places after another one.
+    fn beside(&self, index: usize, offset: isize) -> Option<&'a Beam> {
+        match index.checked_add_signed(offset) {
+            Some(index) if index < self.beams.len() => Some(&self.beams[index]),
+            _ if !self.is_round => None,
+            Some(index) => self.beams.get(index - self.beams.len()),
+            None => (self.beams.len() + index)
+                .checked_add_signed(offset)
+                .and_then(|index| self.beams.get(index)),
+        }
+    }
+
+    /// How many neighbouring beams see the same object as this one.
+    fn supporters(&self, index: usize) -> usize {
+        let Some(own_m) = distance_m(&self.beams[index]) else {
+            return 0;
+        };
+        let tolerance_m = SAME_OBJECT_M.max(SAME_OBJECT * own_m);
+        let beside = (-NEIGHBOURS..=NEIGHBOURS)
+            .filter(|offset| *offset != 0)
+            .filter_map(|offset| self.beside(index, offset))
+            .filter_map(distance_m);
+        let same = beside.filter(|other_m| (other_m - own_m).abs() <= tolerance_m);
+        same.count()
+    }
+
+    /// The information about a position.
+    fn view(&self, point: Point) -> View {
+        let angle = point.y.atan2(point.x);
+        let (Some(first), Some(last)) = (self.beams.first(), self.beams.last()) else {
+            return View::Hidden;
+        };
+        let (low, high) = (
+            first.angle_rad.min(last.angle_rad),
+            first.angle_rad.max(last.angle_rad),
+        );
+        if !self.is_round && (angle < low || angle > high) {
+            return View::Hidden;
+        }
+        let part = (angle.clamp(low, high) - first.angle_rad) / (last.angle_rad - first.angle_rad);
+        let index = (part * (self.beams.len() - 1) as f64).round() as usize;
+        match self.beams.get(index).map(|beam| beam.echo) {
+            Some(Echo::At(_)) => View::Seen,
+            Some(Echo::Nothing) => View::NoEcho,
+            Some(Echo::TooNear | Echo::Invalid) | None => View::Hidden,
+        }
+    }
+
+    /// The points, and more between two of them where no beam in between has an echo and the robot
+    /// would not fit through: such a place is dark or shiny rather than free. The same for a narrow
+    /// gap beside a near object.
+    fn filled(&self, points: &[(usize, Point)], eye: Point) -> Vec<Point> {
+        let is_blind = |beams: &[Beam]| beams.iter().all(|beam| beam.distance_m().is_none());
+        let fill = |from: Point, to: Point| {
+            let more = between(from, to).or_else(|| beside(eye, from, to));
+            more.into_iter().flatten()
+        };
+        let mut all = Vec::new();
+        let mut last: Option<(usize, Point)> = None;
+        for &(index, point) in points {
+            if let Some((before, from)) = last
+                && index > before + 1
+                && is_blind(&self.beams[before + 1..index])
+            {
+                all.extend(fill(from, point));
+            }
+            all.push(point);
+            last = Some((index, point));
+        }
+        // A gap at the rear, where the scan begins and ends.
+        if let (Some(&(first, to)), Some((last, from))) = (points.first(), last)
+            && self.is_round
+            && first + self.beams.len() > last + 1
+            && is_blind(&self.beams[..first])
+            && is_blind(&self.beams[last + 1..])
+        {
+            all.extend(fill(from, to));
+        }
+        all
+    }
 }
 
 /// Points between two points that are not far apart.
@@ -269,44 +392,13 @@ enum View {
     Hidden,
 }
 
-fn view(beams: &[Beam], point: Point) -> View {
-    let angle = point.y.atan2(point.x);
-    // The beams are sorted, in either direction.
-    let (Some(first), Some(last)) = (beams.first(), beams.last()) else {
-        return View::Hidden;
-    };
-    let (low, high) = (
-        first.angle_rad.min(last.angle_rad),
-        first.angle_rad.max(last.angle_rad),
-    );
-    if angle < low || angle > high {
-        return View::Hidden;
-    }
-    let part = (angle - first.angle_rad) / (last.angle_rad - first.angle_rad);
-    let index = (part * (beams.len() - 1) as f64).round() as usize;
-    match beams.get(index).map(|beam| beam.echo) {
-        Some(Echo::At(_)) => View::Seen,
-        Some(Echo::Nothing) => View::NoEcho,
-        Some(Echo::TooNear | Echo::Invalid) | None => View::Hidden,
-    }
-}
-
-/// The distance of a beam if a neighbouring beam sees the same object.
-fn supported(beams: &[Beam], index: usize) -> Option<f64> {
-    let distance = |beam: &Beam| match beam.echo {
+/// The distance of a beam; near things have one, too.
+fn distance_m(beam: &Beam) -> Option<f64> {
+    match beam.echo {
         Echo::At(distance_m) => distance_m.is_finite().then_some(distance_m),
         Echo::TooNear => Some(TOO_NEAR_M),
         Echo::Nothing | Echo::Invalid => None,
-    };
-    let distance_m = distance(&beams[index])?;
-    let tolerance_m = SAME_OBJECT_M.max(SAME_OBJECT * distance_m);
-    let first = index.saturating_sub(NEIGHBOURS);
-    let last = (index + NEIGHBOURS).min(beams.len() - 1);
-    let supporters = (first..=last)
-        .filter(|other| *other != index)
-        .filter_map(|other| distance(&beams[other]))
-        .filter(|other_m| (other_m - distance_m).abs() <= tolerance_m);
-    (supporters.count() >= SUPPORTERS).then_some(distance_m)
+    }
 }
 
 #[cfg(test)]
@@ -345,7 +437,7 @@ mod tests {
     }
 
     fn handle(obstacles: &mut Obstacles, odometry: &Odometry, scan: &Scan) {
-        obstacles.handle_scan(scan, Pose::default(), odometry, ms(3000));
+        obstacles.handle_scan(scan, Pose::default(), odometry, ms(3000), ms(450));
     }
 
     #[test]
@@ -391,6 +483,95 @@ mod tests {
         }
         handle(&mut obstacles, &odometry, &Scan::default());
         assert_eq!(obstacles.points().count(), 0);
+    }
+
+    #[test]
+    fn a_thin_post_counts_when_some_coarse_scans_have_seen_it() {
+        let odometry = Odometry::new(SkidSteer::default());
+        for (echoes, counts) in [
+            (vec![Echo::At(0.8)], [0, 0, 1]),
+            (vec![Echo::At(0.8); 2], [0, 2, 2]),
+            (vec![Echo::At(0.8); 3], [3, 3, 3]),
+        ] {
+            let mut obstacles = Obstacles::default();
+            for (index, count) in counts.into_iter().enumerate() {
+                let time = ms(180 * index as u64);
+                handle(&mut obstacles, &odometry, &scan(time, &echoes));
+                assert_eq!(obstacles.seen().count(), count, "{echoes:?} {index}");
+            }
+        }
+        // Errors are elsewhere each time.
+        let mut obstacles = Obstacles::default();
+        for index in 0..20_u32 {
+            let distance_m = 0.5 + 0.1 * f64::from(index % 7);
+            let echoes = [Echo::At(distance_m)];
+            handle(
+                &mut obstacles,
+                &odometry,
+                &scan(ms(180 * u64::from(index)), &echoes),
+            );
+            assert_eq!(obstacles.seen().count(), 0, "{index}");
+        }
+    }
+
+    /// A turn of a scanner that looks all around, clockwise, from the rear to the rear.
+    fn turn(taken: Duration, echo: impl Fn(f64) -> Echo) -> Scan {
+        let beams = (0..360).map(|index| {
+            let degrees = 179.5 - f64::from(index);
+            Beam {
+                angle_rad: degrees.to_radians(),
+                echo: echo(degrees),
+            }
+        });
+        Scan {
+            start: taken,
+            beam_time: Duration::ZERO,
+            beams: beams.collect(),
+        }
+    }
+
+    #[test]
+    fn a_scan_of_a_whole_turn_has_no_gap_at_the_rear() {
+        let odometry = Odometry::new(SkidSteer::default());
+        let rear = |near: Echo, degrees: f64| {
+            turn(ms(0), |it| match it.abs() > degrees {
+                true => near,
+                false => Echo::At(2.0),
+            })
+        };
+        // A post of four beams, two on either side.
+        let mut obstacles = Obstacles::default();
+        handle(&mut obstacles, &odometry, &rear(Echo::At(0.5), 178.0));
+        let near = obstacles.seen().filter(|point| point.length() < 1.0);
+        assert_eq!(near.count(), 4);
+        // Exactly behind the robot, what has gone is forgotten at once.
+        handle(&mut obstacles, &odometry, &turn(ms(100), |_| Echo::At(2.0)));
+        assert!(obstacles.points().all(|point| point.length() > 1.0));
+        // A dark post behind the robot, between two that are not.
+        let dark = turn(ms(0), |it| match it.abs() {
+            179.0.. => Echo::Nothing,
+            175.0.. => Echo::At(0.5),
+            _ => Echo::At(2.0),
+        });
+        let mut obstacles = Obstacles::default();
+        handle(&mut obstacles, &odometry, &dark);
+        let behind = |point: &Point| point.x < -0.4 && point.y.abs() < 0.003;
+        assert!(obstacles.seen().any(|point| behind(&point)));
+    }
+
+    #[test]
+    fn an_object_that_is_too_near_for_an_echo_is_remembered() {
+        let odometry = Odometry::new(SkidSteer::default());
+        for (distance_m, kept_ms) in [(0.2, 3000), (0.4, 1000)] {
+            let mut obstacles = Obstacles::default();
+            let echoes = [Echo::At(distance_m); 5];
+            handle(&mut obstacles, &odometry, &scan(ms(0), &echoes));
+            for time in (100..4000).step_by(100) {
+                handle(&mut obstacles, &odometry, &scan(ms(time), &[]));
+                let is_kept = obstacles.points().count() > 0;
+                assert_eq!(is_kept, time <= kept_ms, "{distance_m} {time}");
+            }
+        }
     }
 
     #[test]

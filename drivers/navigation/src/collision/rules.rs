@@ -38,7 +38,7 @@ impl Monitor {
             .fastest_m_s()
             .max(speed_m_s);
         let stopping_m =
-            moving_m_s * self.config.reaction_s + moving_m_s * moving_m_s / (2.0 * braking_m_s2);
+            moving_m_s * self.reaction_s() + moving_m_s * moving_m_s / (2.0 * braking_m_s2);
         let margin_m = self.config.stop_ahead_m.max(self.config.limit_zone_m);
         self.config.outline.radius_m() + margin_m + stopping_m + 0.1
     }
@@ -125,7 +125,7 @@ impl Monitor {
         let safe_m_s = safe_speed_m_s(
             contact_s * speed_m_s,
             self.config.braking_m_s2,
-            self.config.reaction_s,
+            self.reaction_s(),
         );
         if safe_m_s < CREEP_M_S {
             (0.0, Reason::Blocked)
@@ -145,7 +145,7 @@ impl Monitor {
             return false;
         }
         // Twice the braking that is certain, and half the reaction: no scan has to arrive.
-        let stopping_m = speed_m_s * self.config.reaction_s / 2.0
+        let stopping_m = speed_m_s * self.reaction_s() / 2.0
             + speed_m_s * speed_m_s / (4.0 * self.config.braking_m_s2);
         let footprint = self.footprint();
         near.iter()
@@ -164,18 +164,17 @@ impl Monitor {
     }
 
     pub(super) fn scan_factor(&self, now: Duration) -> f64 {
-        let Config {
-            scan_fresh,
-            scan_timeout,
-            ..
-        } = self.config;
+        let (fresh, timeout) = (
+            self.rhythm.fresh(&self.config),
+            self.rhythm.timeout(&self.config),
+        );
         let age = now.saturating_sub(self.heard.or(self.scanned).unwrap_or_default());
-        if age <= scan_fresh {
+        if age <= fresh {
             1.0
-        } else if age >= scan_timeout {
+        } else if age >= timeout {
             0.0
         } else {
-            (scan_timeout - age).as_secs_f64() / (scan_timeout - scan_fresh).as_secs_f64()
+            (timeout - age).as_secs_f64() / (timeout - fresh).as_secs_f64()
         }
     }
 
@@ -199,17 +198,22 @@ impl Monitor {
         forward.min(turn).min(1.0)
     }
 
+    fn reaction_s(&self) -> f64 {
+        self.rhythm.reaction_s(&self.config)
+    }
+
     pub(super) fn reverse(&self, twist: Twist) -> f64 {
-        if twist.forward_m_s < 0.0 {
+        if twist.forward_m_s < 0.0 && !self.sees_behind {
             (self.config.limit_reverse_m_s / -twist.forward_m_s).min(1.0)
         } else {
             1.0
         }
     }
 
-    /// Whether the robot would drive backwards to a place where it has never looked.
+    /// Whether the robot would drive backwards to a place where it has never looked. A scanner that
+    /// sees what is behind looks there now, as ahead.
     pub(super) fn is_unseen(&self, robot: Pose, twist: Twist) -> bool {
-        if self.config.reverses_blindly || twist.forward_m_s >= 0.0 {
+        if self.config.reverses_blindly || self.sees_behind || twist.forward_m_s >= 0.0 {
             return false;
         }
         let Outline {

@@ -28,8 +28,10 @@ const MIN_FORWARD_M_S: f64 = 0.04;
 const MIN_TURN_RAD_S: f64 = 0.2;
 /// The wheels must have moved this far before the laser can contradict them.
 const MIN_WAY_M: f64 = 0.1;
-/// Every eighth beam of a new scan is compared with all beams of the old one.
+/// Every eighth beam of a new scan is compared with all beams of the old one, or more of them if a
+/// scan has only a few hundred: at least so many.
 const EVERY: usize = 8;
+const COMPARED: usize = 64;
 /// A point is where an old scan saw something if it is this near to its outline...
 const NEAR_M: f64 = 0.03;
 /// ...or this part of its distance: three standard deviations of the noise.
@@ -275,7 +277,8 @@ impl SeenPoints {
     fn shows_no_motion_to(&self, new: &Self) -> bool {
         let moved = self.eye.local_pose(new.eye);
         let (mut stood, mut drove) = (0, 0);
-        for point in new.points.iter().step_by(EVERY).flatten() {
+        let every = (new.points.len() / COMPARED).clamp(1, EVERY);
+        for point in new.points.iter().step_by(every).flatten() {
             let near_m = NEAR_M.max(NEAR * point.length());
             let expected = moved.global(*point);
             let (Some(standing_m), Some(moving_m)) =
