@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use amber_map::{Pose, wrap};
 use amber_navigation::explore::State;
+use amber_scenarios::Scanner;
 use amber_scenarios::exploring::{self, Moment};
 use clap::Parser;
 
@@ -32,6 +33,9 @@ struct Options {
     /// The longest run, simulated
     #[arg(long, value_name = "S", default_value_t = 600)]
     seconds: u64,
+    /// The scanner, such as LD19 or "A1, 1°"
+    #[arg(long, value_name = "NAME", default_value = "URG-04LX")]
+    scanner: String,
     /// Print the decisions of the last S seconds of each run
     #[arg(long, value_name = "S")]
     trace: Option<f64>,
@@ -49,6 +53,15 @@ fn measure(options: &Options) -> Result<(), String> {
         map.faces()
     };
     let start = exploring::start(&map, &walls).ok_or("the map has no place to start")?;
+    let scanner = Scanner::all().find(|scanner| scanner.name() == options.scanner);
+    let scanner = scanner.ok_or_else(|| {
+        let names: Vec<_> = Scanner::all().map(Scanner::name).collect();
+        format!(
+            "no scanner {}: there are {}",
+            options.scanner,
+            names.join("; ")
+        )
+    })?;
     println!(
         "{:>4} {:>8} {:>6} {:>6} {:>7} {:>6} {:>8} {:>8} {:>6} {:>6} {:>6} {:>8} {:>8}",
         "seed",
@@ -77,7 +90,8 @@ fn measure(options: &Options) -> Result<(), String> {
             }
             moments.push_back(moment);
         };
-        let run = exploring::explore_watched(&walls, start, seed, options.seconds, watch);
+        let seconds = options.seconds;
+        let run = exploring::explore_watched(&walls, start, scanner, seed, seconds, watch);
         let run = run.ok_or("the robot cannot start")?;
         moments.iter().for_each(print_moment);
         let end = match run.end {

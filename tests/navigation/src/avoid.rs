@@ -1,7 +1,7 @@
 //! Runs of the collision monitor: straight at obstacles, along walls, through a gate, and without a
 //! client. PURE.
 
-use std::f64::consts::{FRAC_PI_4, TAU};
+use std::f64::consts::{FRAC_PI_4, PI, TAU};
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Segment};
@@ -10,7 +10,7 @@ use amber_navigation::kinematics::{Twist, Wheels};
 use amber_sim::wheels::Wheel;
 use amber_sim::world::{OUTLINE, STEP};
 
-use super::laser::Errors;
+use super::laser::{Errors, Scanner};
 use super::robot::{Blindness, Event, LASER, Robot, Sensors, box_of, is_due};
 
 mod by_hand;
@@ -77,7 +77,23 @@ impl Guarded {
     /// The start is not free.
     #[must_use]
     pub fn new(walls: &[Segment], start: Pose, seed: u64, laser: Errors) -> Self {
+        Self::with_scanner(walls, start, seed, laser, Scanner::Urg04Lx)
+    }
+
+    /// The same with another scanner.
+    ///
+    /// # Panics
+    /// The start is not free.
+    #[must_use]
+    pub fn with_scanner(
+        walls: &[Segment],
+        start: Pose,
+        seed: u64,
+        laser: Errors,
+        scanner: Scanner,
+    ) -> Self {
         let sensors = Sensors {
+            scanner,
             laser,
             ..Sensors::NOISY
         };
@@ -130,12 +146,23 @@ impl Guarded {
     }
 }
 
-/// Drives at an obstacle.
+/// Drives at an obstacle; with a negative speed backwards.
 #[must_use]
-pub fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64, clock: Clock) -> Run {
+pub fn approach(
+    obstacle: Obstacle,
+    scanner: Scanner,
+    speed_m_s: f64,
+    seed: u64,
+    clock: Clock,
+) -> Run {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xa0);
     let way_m = 1.2 + random.f64();
-    let start = Pose::new(0.0, (random.f64() - 0.5) * 0.1, (random.f64() - 0.5) * 0.1);
+    let (y, heading) = ((random.f64() - 0.5) * 0.1, (random.f64() - 0.5) * 0.1);
+    let sign = speed_m_s.signum();
+    let start = match sign < 0.0 {
+        true => Pose::new(0.0, y, PI + heading),
+        false => Pose::new(0.0, y, heading),
+    };
     let wall = |turn: f64| {
         let half = Point::new(0.0, 1.5).turned(turn);
         let centre = Point::new(way_m, 0.0);
@@ -156,7 +183,7 @@ pub fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64, clock: Clock) -> 
         short_beams: 0.01,
         ..LASER
     };
-    let mut guarded = Guarded::new(&walls, start, seed, laser);
+    let mut guarded = Guarded::with_scanner(&walls, start, seed, laser, scanner);
     guarded.clock = clock;
     let mut placed = !ahead.is_empty();
     let mut run = Run::default();
@@ -170,7 +197,7 @@ pub fn approach(obstacle: Obstacle, speed_m_s: f64, seed: u64, clock: Clock) -> 
             && pose.at.x > way_m - 0.5
         {
             placed = true;
-            let centre = pose.global(Point::new(away_m + 0.1, 0.0));
+            let centre = pose.global(Point::new(sign * (away_m + 0.1), 0.0));
             let walls = box_of(centre, 0.2, 0.2);
             guarded.robot.world.add_walls(&walls).expect("a free place");
             guarded.robot.measure_clearance_again();

@@ -13,6 +13,7 @@ use amber_navigation::slam::quality::{Quality, seen_from};
 use amber_navigation::slam::recording::{Recording, SURE_OVERLAP};
 use amber_sim::world::find_start;
 
+use super::laser::Scanner;
 use super::robot::{Event, Robot, Sensors, is_due};
 
 /// The time between two decisions.
@@ -82,8 +83,14 @@ pub fn start(map: &Map, walls: &[Segment]) -> Option<Pose> {
 
 /// Explores for at most so many seconds. `None` if the robot cannot start there, or sees nothing.
 #[must_use]
-pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Option<Exploration> {
-    explore_watched(walls, start, seed, seconds, |_| {})
+pub fn explore(
+    walls: &[Segment],
+    start: Pose,
+    scanner: Scanner,
+    seed: u64,
+    seconds: u64,
+) -> Option<Exploration> {
+    explore_watched(walls, start, scanner, seed, seconds, |_| {})
 }
 
 /// The same. `watch` sees each decision.
@@ -91,11 +98,16 @@ pub fn explore(walls: &[Segment], start: Pose, seed: u64, seconds: u64) -> Optio
 pub fn explore_watched(
     walls: &[Segment],
     start: Pose,
+    scanner: Scanner,
     seed: u64,
     seconds: u64,
     mut watch: impl FnMut(Moment),
 ) -> Option<Exploration> {
-    let mut robot = Robot::new(walls, start, seed, Sensors::NOISY).ok()?;
+    let sensors = Sensors {
+        scanner,
+        ..Sensors::NOISY
+    };
+    let mut robot = Robot::new(walls, start, seed, sensors).ok()?;
     let config = drive_to_point::Config::new(Pose::default());
     let mut explorer = Explorer::new(config).ok()?;
     let mut recording = Recording::new(Config::new(Pose::default()), Some(config.planner));

@@ -12,6 +12,7 @@ use amber_navigation::pose_tracker;
 use amber_navigation::trajectory::{self, Trajectory, Waypoint};
 use amber_sim::world::{OUTLINE, find_start};
 
+use super::laser::Scanner;
 use super::robot::{Blindness, Event, Robot, Sensors, box_of, is_due};
 
 /// How often the drivers decide.
@@ -332,6 +333,13 @@ impl Errand {
             sensors: Sensors::LOCATED,
             ..self
         }
+    }
+
+    /// The same with another scanner.
+    #[must_use]
+    pub fn with_scanner(mut self, scanner: Scanner) -> Self {
+        self.sensors.scanner = scanner;
+        self
     }
 
     /// The same with an incident.

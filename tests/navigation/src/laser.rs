@@ -1,5 +1,6 @@
-//! The laser scanner of all simulated runs. PURE.
+//! The laser scanners of the simulated runs. PURE.
 
+use std::f64::consts::{PI, TAU};
 use std::time::Duration;
 
 use amber_map::{Point, Pose, Walls};
@@ -9,10 +10,122 @@ use amber_sim::hokuyo::{Model, Sweep};
 
 use super::noise::{self, Noise, Ray};
 
-/// A turn of the scanner: 600 per minute.
+/// A turn of a URG-04LX: 600 per minute.
 pub(super) const TURN: Duration = Duration::from_millis(100);
 /// A wall farther away gives no echo.
 const FAR_M: f64 = 30.0;
+
+/// The model of a scanner.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Scanner {
+    /// A Hokuyo URG-04LX: 240 degrees ahead, counter-clockwise.
+    #[default]
+    Urg04Lx,
+    /// It looks all around.
+    Round(Round),
+}
+
+/// A scanner that looks all around, clockwise, from the rear to the rear.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Round {
+    /// Its name.
+    pub name: &'static str,
+    /// The time of a turn.
+    pub turn: Duration,
+    /// The number of beams in a turn.
+    pub beams: u32,
+    /// The smallest and the largest distance, in metres.
+    pub range_m: (f64, f64),
+    /// The standard deviation of a distance, in metres, and as a part of the distance: the larger
+    /// counts.
+    pub sigma: (f64, f64),
+}
+
+impl Round {
+    /// An LDROBOT LD19.
+    pub const LD19: Self = Self {
+        name: "LD19",
+        turn: Duration::from_millis(100),
+        beams: 450,
+        range_m: (0.02, 12.0),
+        sigma: (0.01, 0.0),
+    };
+    /// A Slamtec RPLIDAR A1 in its mode with 4000 points per second.
+    pub const A1: Self = Self {
+        name: "A1",
+        turn: Duration::from_millis(182),
+        beams: 727,
+        range_m: (0.15, 12.0),
+        sigma: (0.005, 0.01),
+    };
+    /// The same in the mode that all of its programs know, with 2000 points per second.
+    pub const A1_STANDARD: Self = Self {
+        name: "A1, 1°",
+        beams: 364,
+        ..Self::A1
+    };
+    /// An YDLIDAR X2 at its slowest.
+    pub const X2: Self = Self {
+        name: "X2, 5 Hz",
+        turn: Duration::from_millis(200),
+        beams: 600,
+        range_m: (0.1, 8.0),
+        sigma: (0.01, 0.01),
+    };
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::LD19, Self::A1, Self::A1_STANDARD, Self::X2];
+}
+
+impl Scanner {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let round = Round::ALL.into_iter().map(Self::Round);
+        [Self::Urg04Lx].into_iter().chain(round)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Urg04Lx => "URG-04LX",
+            Self::Round(round) => round.name,
+        }
+    }
+
+    /// The time of a turn.
+    pub(super) fn turn(self) -> Duration {
+        match self {
+            Self::Urg04Lx => TURN,
+            Self::Round(round) => round.turn,
+        }
+    }
+
+    /// When the last beam of a turn is measured.
+    pub(super) fn end_of(self, sweep: Sweep) -> Duration {
+        match self {
+            Self::Urg04Lx => sweep.start + Model::Urg04Lx.sweep_time(sweep.turn),
+            Self::Round(round) => sweep.start + sweep.turn / round.beams * (round.beams - 1),
+        }
+    }
+
+    /// When each beam of a turn is measured, and its direction on the scanner.
+    fn beams(self, sweep: Sweep) -> Vec<(Duration, f64)> {
+        match self {
+            Self::Urg04Lx => {
+                let model = Model::Urg04Lx;
+                (model.first_step()..=model.last_step())
+                    .map(|step| (model.beam_time(sweep, step), model.angle(step)))
+                    .collect()
+            }
+            Self::Round(round) => (0..round.beams)
+                .map(|index| {
+                    let part = f64::from(index) / f64::from(round.beams);
+                    (sweep.start + sweep.turn.mul_f64(part), PI - TAU * part)
+                })
+                .collect(),
+        }
+    }
+}
 
 /// The errors of a scanner.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,9 +158,10 @@ impl From<Pose> for Fitting {
     }
 }
 
-/// A URG-04LX on the robot.
+/// A scanner on the robot.
 #[derive(Clone, Debug)]
 pub(super) struct Laser {
+    scanner: Scanner,
     fitting: Fitting,
     errors: Errors,
     /// One per wall.
@@ -56,6 +170,7 @@ pub(super) struct Laser {
 
 impl Laser {
     pub(super) fn new(
+        scanner: Scanner,
         fitting: Fitting,
         errors: Errors,
         walls: usize,
@@ -65,19 +180,29 @@ impl Laser {
             .map(|_| errors.bias_m * noise::bias(random))
             .collect();
         Self {
+            scanner,
             fitting,
             errors,
             biases_m,
         }
     }
 
-    /// When the last beam of a turn is measured.
-    pub(super) fn end_of(sweep: Sweep) -> Duration {
-        sweep.start + Model::Urg04Lx.sweep_time(sweep.turn)
+    /// A turn of the scanner, counted from the first one.
+    pub(super) fn sweep(&self, turn: u32) -> Sweep {
+        let time = self.scanner.turn();
+        Sweep {
+            start: time * turn,
+            turn: time,
+        }
     }
 
-    /// The measurements of the scanner in a turn. It turns counter-clockwise, and measures angles as
-    /// if it were mounted the right way up.
+    /// When the last beam of a turn is measured.
+    pub(super) fn end_of(&self, sweep: Sweep) -> Duration {
+        self.scanner.end_of(sweep)
+    }
+
+    /// The measurements of the scanner in a turn. It measures angles as if it were mounted the right
+    /// way up.
     pub(super) fn scan(
         &self,
         walls: &Walls,
@@ -98,12 +223,11 @@ impl Laser {
         sweep: Sweep,
         random: &mut fastrand::Rng,
     ) -> Scan {
-        let model = Model::Urg04Lx;
-        let rays: Vec<Ray> = (model.first_step()..=model.last_step())
-            .map(|step| {
-                let robot = pose_at(model.beam_time(sweep, step));
+        let directions = self.scanner.beams(sweep);
+        let rays: Vec<Ray> = (directions.iter())
+            .map(|&(time, angle_rad)| {
+                let robot = pose_at(time);
                 let laser = robot.global_pose(self.fitting.mount);
-                let angle_rad = model.angle(step);
                 let direction = if self.fitting.is_mirrored {
                     laser.heading - angle_rad
                 } else {
@@ -115,6 +239,7 @@ impl Laser {
             })
             .collect();
         let echoes = self.errors.noise.measure(
+            self.scanner,
             &rays,
             walls,
             &self.biases_m,
@@ -125,9 +250,13 @@ impl Laser {
             angle_rad: ray.angle_rad,
             echo,
         });
+        let steps_per_turn = match self.scanner {
+            Scanner::Urg04Lx => Model::Urg04Lx.steps_per_turn(),
+            Scanner::Round(round) => round.beams,
+        };
         Scan {
-            start: model.beam_time(sweep, model.first_step()),
-            beam_time: sweep.turn / model.steps_per_turn(),
+            start: directions.first().map_or(sweep.start, |it| it.0),
+            beam_time: sweep.turn / steps_per_turn,
             beams: beams.collect(),
         }
     }

@@ -40,13 +40,12 @@ use amber_map::{Point, Pose, Segment, Walls};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::{Config, Estimate, Location, LocationMap};
 use amber_navigation::scan::Scan;
-use amber_sim::hokuyo::Sweep;
 
 use self::clutter::Clutter;
 pub use self::course::Course;
 pub use self::floor::office_floor;
-pub use self::laser::{Errors, Fitting};
-use self::laser::{Laser, TURN, noisy};
+pub use self::laser::{Errors, Fitting, Round, Scanner};
+use self::laser::{Laser, noisy};
 pub use self::noise::Noise;
 pub use self::score::{Score, Summary};
 use self::vehicle::Vehicle;
@@ -77,6 +76,8 @@ pub const MOUNT: Pose = Pose::new(0.1, 0.0, 0.0);
 pub struct Scenario {
     /// A short name.
     pub name: &'static str,
+    /// The scanner.
+    pub scanner: Scanner,
     /// The noise of the scanner.
     pub noise: Noise,
     /// Each surface seems nearer or farther by up to this, in metres: colours differ.
@@ -98,6 +99,7 @@ pub struct Scenario {
 impl Scenario {
     const TRACKING: Self = Self {
         name: "tracking",
+        scanner: Scanner::Urg04Lx,
         noise: Noise::Full,
         bias_m: 0.02,
         short_beams: 0.02,
@@ -222,7 +224,7 @@ impl Drive {
         Self::with_laser(course, scenario, MOUNT.into(), seed)
     }
 
-    /// Simulates a run of a robot with another laser.
+    /// Simulates a run of a robot whose laser is mounted in another way.
     #[must_use]
     pub fn with_laser(course: &Course, scenario: &Scenario, fitting: Fitting, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5EED_0000_0000);
@@ -249,7 +251,13 @@ impl Drive {
         mut random: fastrand::Rng,
     ) -> Self {
         let errors = scenario.errors();
-        let laser = Laser::new(fitting, errors, clutter.solid.len(), &mut random);
+        let laser = Laser::new(
+            scenario.scanner,
+            fitting,
+            errors,
+            clutter.solid.len(),
+            &mut random,
+        );
         let mut walls = Walls::new(clutter.solid.clone());
         let mut vehicle = Vehicle::new(course, &mut random);
         let mut new = Self {
@@ -257,10 +265,8 @@ impl Drive {
             arrivals: Vec::new(),
             start: vehicle.pose(),
         };
-        let mut sweep = Sweep {
-            start: TURN.mul_f64(random.f64()),
-            turn: TURN,
-        };
+        let mut sweep = laser.sweep(0);
+        sweep.start += sweep.turn.mul_f64(random.f64());
         let mut now = Duration::ZERO;
         while now < scenario.length {
             now += STEP;
@@ -274,7 +280,7 @@ impl Drive {
                 let arrival = Arrival::Wheels(time, wheels);
                 new.arrivals.push((now + SPEEDS_DELAY, arrival));
             }
-            let scan_ends = Laser::end_of(sweep);
+            let scan_ends = laser.end_of(sweep);
             if scan_ends <= now {
                 let duration = sweep.start..=scan_ends;
                 let kidnapped = scenario.kidnap_at.is_some_and(|at| duration.contains(&at));
@@ -291,7 +297,7 @@ impl Drive {
                     let arrives = scan_ends + SCAN_DELAY;
                     new.arrivals.push((arrives, Arrival::Scan(scan)));
                 }
-                sweep.start += TURN;
+                sweep.start += sweep.turn;
             }
         }
         new.arrivals.sort_by_key(|(arrives, _)| *arrives);

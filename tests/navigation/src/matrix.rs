@@ -66,6 +66,7 @@ pub fn cases(maps: &Maps, clock: Clock) -> Vec<Case<'_>> {
     let mut all = Vec::new();
     location::add(maps, clock, &mut all);
     mapping::add(maps, &mut all);
+    mapping::add_explorations(maps, &mut all);
     mapping::add_corridors(&mut all);
     avoidance::add(maps, clock, &mut all);
     trajectories::add(&mut all);

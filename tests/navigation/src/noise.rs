@@ -1,11 +1,13 @@
-//! The errors of a laser scanner of the class of the Hokuyo URG-04LX. PURE.
+//! The errors of laser scanners. PURE.
 
 use amber_map::{Point, Walls};
 use amber_navigation::random::gaussian;
 use amber_navigation::scan::Echo;
 use amber_sim::hokuyo::{Model, is_dark};
 
-/// The noise up to 1 m, and per metre beyond.
+use super::laser::Scanner;
+
+/// The noise of a URG-04LX up to 1 m, and per metre beyond.
 const SIGMA_M: f64 = 0.01;
 /// Beams without an echo.
 const DROP_OUTS: f64 = 0.01;
@@ -15,7 +17,7 @@ const GRAZING_LOST: f64 = 0.2;
 /// At an edge, this share of the beams hits both surfaces and ends in between.
 const EDGE_M: f64 = 0.1;
 const MIXED: f64 = 0.3;
-/// The range of the scanner.
+/// The range of a URG-04LX.
 const MIN_RANGE_M: f64 = 0.02;
 const MAX_RANGE_M: f64 = 5.6;
 
@@ -27,8 +29,9 @@ pub enum Noise {
     /// In addition: a constant error per surface, drop-outs, lost beams at grazing
     /// incidence, and mixed pixels at edges.
     Full,
-    /// That of the simulated scanner, which follows captures of a real one: neighbouring beams have
-    /// similar errors, and dark places give no echo. The bias of surfaces is added.
+    /// That of the simulated URG-04LX, which follows captures of a real one: neighbouring beams have
+    /// similar errors, and dark places give no echo. The bias of surfaces is added. Another scanner
+    /// has the errors of [`Noise::Full`], and no echo from dark places.
     Captured,
 }
 
@@ -62,20 +65,26 @@ impl Noise {
     /// The measured echoes.
     pub(super) fn measure(
         self,
+        scanner: Scanner,
         rays: &[Ray],
         walls: &Walls,
         biases_m: &[f64],
         short_beams: f64,
         random: &mut fastrand::Rng,
     ) -> Vec<Echo> {
-        if self == Self::Captured {
-            return captured(rays, walls, biases_m, short_beams, random);
-        }
+        let (range_m, sigma) = match scanner {
+            Scanner::Urg04Lx if self == Self::Captured => {
+                return captured(rays, walls, biases_m, short_beams, random);
+            }
+            Scanner::Urg04Lx => ((MIN_RANGE_M, MAX_RANGE_M), (SIGMA_M, SIGMA_M)),
+            Scanner::Round(round) => (round.range_m, round.sigma),
+        };
         let mut echoes = Vec::with_capacity(rays.len());
         for (index, ray) in rays.iter().enumerate() {
             let mut distance_m = ray.distance_m;
-            if self == Self::Full {
-                if random.f64() < DROP_OUTS {
+            if self != Self::White {
+                let is_dark = self == Self::Captured && is_dark(ray.end);
+                if is_dark || random.f64() < DROP_OUTS {
                     echoes.push(Echo::Nothing);
                     continue;
                 }
@@ -93,11 +102,11 @@ impl Noise {
                     distance_m += bias_of(biases_m, wall);
                 }
             }
-            distance_m += SIGMA_M * distance_m.max(1.0) * gaussian(random);
+            distance_m += sigma.0.max(sigma.1 * distance_m) * gaussian(random);
             if random.f64() < short_beams {
                 distance_m *= random.f64();
             }
-            let valid = (MIN_RANGE_M..=MAX_RANGE_M).contains(&distance_m);
+            let valid = (range_m.0..=range_m.1).contains(&distance_m);
             // The scanner reports whole millimetres.
             let echo = Echo::At((distance_m * 1000.0).round() / 1000.0);
             echoes.push(if valid { echo } else { Echo::Nothing });

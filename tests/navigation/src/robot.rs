@@ -8,11 +8,10 @@ use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::{Config, Location, LocationMap};
 use amber_navigation::pose_tracker::PoseReading;
 use amber_navigation::scan::{Echo, Scan};
-use amber_sim::hokuyo::Sweep;
 use amber_sim::wheels::{Drive, metres_per_second, pulses_of};
 use amber_sim::world::{OUTLINE, STEP, StartError, World};
 
-use super::laser::{Errors, Laser, TURN, noisy};
+use super::laser::{Errors, Laser, Scanner, noisy};
 use super::noise::Noise;
 
 /// The time that a finished scan needs to arrive.
@@ -31,7 +30,9 @@ const POSE_LATENCY: Duration = Duration::from_millis(5);
 /// The sensors of the robot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sensors {
-    /// The pose of the scanner on the robot.
+    /// The scanner.
+    pub scanner: Scanner,
+    /// Its pose on the robot.
     pub mount: Pose,
     /// The errors of the scanner.
     pub laser: Errors,
@@ -76,6 +77,7 @@ impl Sensors {
 
     const fn with_noise(sigma_m: f64, sigma_rad: f64) -> Self {
         Self {
+            scanner: Scanner::Urg04Lx,
             mount: Pose::new(0.0, 0.0, 0.0),
             laser: LASER,
             poses: Poses::Noisy { sigma_m, sigma_rad },
@@ -161,6 +163,7 @@ impl Robot {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
         let world = World::new(walls.to_vec(), start, seed)?;
         let laser = Laser::new(
+            sensors.scanner,
             sensors.mount.into(),
             sensors.laser,
             walls.len(),
@@ -266,11 +269,8 @@ impl Robot {
             events.push(Event::Wheels(now, wheels));
             self.clearance_m = self.clearance_m.min(self.footprint_clearance_m());
         }
-        let sweep = Sweep {
-            start: TURN * self.turn,
-            turn: TURN,
-        };
-        if now >= Laser::end_of(sweep) + SCAN_LATENCY {
+        let sweep = self.laser.sweep(self.turn);
+        if now >= self.laser.end_of(sweep) + SCAN_LATENCY {
             self.turn += 1;
             if self.laser_on {
                 let world = &self.world;

@@ -5,9 +5,8 @@ use std::time::Duration;
 use amber_map::{Pose, Walls, wrap};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::location::{Config, Location, LocationMap};
-use amber_sim::hokuyo::Sweep;
 
-use super::laser::{Errors, Laser, TURN};
+use super::laser::{Errors, Laser, Scanner};
 use super::noise::Noise;
 use super::{Course, MOUNT};
 
@@ -67,7 +66,13 @@ pub fn stand(course: &Course, map: &LocationMap, begins: Begins, seconds: u64, s
     };
     let (first, second) = (place(), place());
     let mut random = fastrand::Rng::with_seed(seed ^ 0x1a5e2);
-    let laser = Laser::new(MOUNT.into(), ERRORS, course.walls.len(), &mut random);
+    let laser = Laser::new(
+        Scanner::Urg04Lx,
+        MOUNT.into(),
+        ERRORS,
+        course.walls.len(),
+        &mut random,
+    );
     let walls = Walls::new(course.walls.clone());
     let mut config = Config::new(MOUNT);
     config.seed = seed;
@@ -83,11 +88,8 @@ pub fn stand(course: &Course, map: &LocationMap, begins: Begins, seconds: u64, s
     let mut result = Stood::default();
     let end = carried + Duration::from_secs(seconds);
     for turn in 0.. {
-        let sweep = Sweep {
-            start: TURN * turn,
-            turn: TURN,
-        };
-        let now = Laser::end_of(sweep) + Duration::from_millis(10);
+        let sweep = laser.sweep(turn);
+        let now = laser.end_of(sweep) + Duration::from_millis(10);
         if now > end {
             break;
         }

@@ -9,7 +9,7 @@ use amber_navigation::drive_to_point::Target;
 use amber_scenarios::avoid::{self, Obstacle};
 use amber_scenarios::goto::{Closes, Door, Errand, Incident, follow, start_at, targets, tour};
 use amber_scenarios::robot::{Blindness, Sensors};
-use amber_scenarios::routes;
+use amber_scenarios::{Round, Scanner, routes};
 
 /// The walls of a map of the original laboratory as lines, if the maps are there.
 fn lab(name: &str) -> Option<Map> {
@@ -29,12 +29,36 @@ const OBSTACLES: [Obstacle; 4] = [
 fn the_monitor_stops_before_obstacles() {
     for (seed, obstacle) in OBSTACLES.into_iter().enumerate() {
         for speed_m_s in [0.2, 0.4, 0.7] {
-            let run = avoid::approach(obstacle, speed_m_s, seed as u64, || Duration::ZERO);
+            let urg = Scanner::Urg04Lx;
+            let run = avoid::approach(obstacle, urg, speed_m_s, seed as u64, || Duration::ZERO);
             assert_eq!(run.contacts, 0, "{obstacle:?} {speed_m_s}: {run:?}");
             assert!(run.stopped, "{obstacle:?} {speed_m_s}: {run:?}");
             if speed_m_s <= 0.4 {
                 let near = (0.03..=0.15).contains(&run.stop_m);
                 assert!(near, "{obstacle:?} {speed_m_s}: {run:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_monitor_stops_with_scanners_that_look_all_around_also_backwards() {
+    for (seed, round) in Round::ALL.into_iter().enumerate() {
+        for obstacle in [Obstacle::Wall, Obstacle::Post, Obstacle::SlantedWall] {
+            for speed_m_s in [0.4, 0.7, -0.4, -0.7] {
+                let scanner = Scanner::Round(round);
+                let clock = || Duration::ZERO;
+                let run = avoid::approach(obstacle, scanner, speed_m_s, seed as u64, clock);
+                assert_eq!(
+                    run.contacts, 0,
+                    "{} {obstacle:?} {speed_m_s}: {run:?}",
+                    round.name
+                );
+                assert!(
+                    run.stopped,
+                    "{} {obstacle:?} {speed_m_s}: {run:?}",
+                    round.name
+                );
             }
         }
     }

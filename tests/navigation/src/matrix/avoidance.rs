@@ -1,11 +1,12 @@
 //! How the collision monitor stops and slows the robot. PURE.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use super::{Case, Maps, Measured};
-use crate::Course;
 use crate::avoid::{self, Clock, Obstacle};
 use crate::robot::Blindness;
+use crate::{Course, Round, Scanner};
 
 /// Sections 4.4 and 6.4 of the fact sheet.
 pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
@@ -31,6 +32,16 @@ pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
             1000,
             Box::new(move |runs| approach(obstacle, runs, clock)),
         );
+    }
+    for round in Round::ALL {
+        for (direction, sign) in [("forwards", 1.0), ("backwards", -1.0)] {
+            case(
+                format!("{}, {direction}, all of these", round.name),
+                "no contact, stops at 30 to 150 mm up to 0.4 m/s",
+                1000,
+                Box::new(move |runs| around(round, sign, runs)),
+            );
+        }
     }
     case(
         "along a wall at 60 mm".into(),
@@ -235,15 +246,44 @@ pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
 }
 
 fn approach(obstacle: Obstacle, runs: u64, clock: Clock) -> Measured {
-    let speed_m_s = |run: u64| 0.2 + 0.5 * (run as f64 / runs as f64);
-    let results: Vec<_> = (0..runs)
-        .map(|seed| {
-            (
-                speed_m_s(seed),
-                avoid::approach(obstacle, speed_m_s(seed), seed, clock),
-            )
-        })
-        .collect();
+    let approach = |seed: u64| {
+        let speed_m_s = speed_m_s(seed, runs);
+        let run = avoid::approach(obstacle, Scanner::Urg04Lx, speed_m_s, seed, clock);
+        (speed_m_s, run)
+    };
+    let results: Vec<_> = (0..runs).map(approach).collect();
+    stops(&results, Some(1.0))
+}
+
+/// The same with a scanner that looks all around, at all obstacles in turn. A box appears where the
+/// robot can still stop: a scan of a slow scanner comes late.
+fn around(round: Round, sign: f64, runs: u64) -> Measured {
+    let slower_s = 1.5 * (round.turn.as_secs_f64() - 0.1);
+    let approach = |seed: u64| {
+        let speed_m_s = speed_m_s(seed, runs);
+        let appears = |away_m: f64| Obstacle::Appears(away_m + speed_m_s * slower_s);
+        let obstacle = match seed % 5 {
+            0 => Obstacle::Wall,
+            1 => Obstacle::Post,
+            2 => Obstacle::SlantedWall,
+            3 => appears(0.6),
+            _ => appears(0.5),
+        };
+        let scanner = Scanner::Round(round);
+        let run = avoid::approach(obstacle, scanner, sign * speed_m_s, seed, || Duration::ZERO);
+        (speed_m_s, run)
+    };
+    let results: Vec<_> = (0..runs).map(approach).collect();
+    stops(&results, None)
+}
+
+fn speed_m_s(run: u64, runs: u64) -> f64 {
+    0.2 + 0.5 * (run as f64 / runs as f64)
+}
+
+/// How runs at obstacles end, with their speeds.
+fn stops(results: &[(f64, avoid::Run)], limit_ms: Option<f64>) -> Measured {
+    let runs = results.len();
     let contacts: u64 = results.iter().map(|(_, run)| run.contacts).sum();
     let all_stopped = results.iter().all(|(_, run)| run.stopped);
     let slow = results.iter().filter(|(speed_m_s, _)| *speed_m_s <= 0.4);
@@ -253,11 +293,14 @@ fn approach(obstacle: Obstacle, runs: u64, clock: Clock) -> Measured {
     let mean: Duration = results.iter().map(|(_, run)| run.mean).sum();
     let mean_ms = mean.as_secs_f64() * 1000.0 / runs.max(1) as f64;
     let is_near = least_mm >= 30.0 && most_mm <= 150.0;
+    let mut text = format!("{contacts} contacts, stops at {least_mm:.0} to {most_mm:.0} mm");
+    if limit_ms.is_some() {
+        let _ = write!(text, ", {mean_ms:.3} ms");
+    }
+    let is_quick = limit_ms.is_none_or(|limit_ms| mean_ms <= limit_ms);
     Measured {
-        text: format!(
-            "{contacts} contacts, stops at {least_mm:.0} to {most_mm:.0} mm, {mean_ms:.3} ms"
-        ),
-        is_met: contacts == 0 && all_stopped && is_near && mean_ms <= 1.0,
+        text,
+        is_met: contacts == 0 && all_stopped && is_near && is_quick,
     }
 }
 

@@ -10,7 +10,7 @@ use amber_navigation::planner::Planner;
 use super::{Case, Maps, Measured};
 use crate::goto::{Closes, Crossing, Door, Errand, Incident, Run, start_at, targets, tour};
 use crate::robot::{Blindness, Poses};
-use crate::routes;
+use crate::{Round, Scanner, routes};
 
 /// The goals of an errand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +52,10 @@ pub(super) fn add<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
         ..Goal::default()
     };
     case("flat", flat.clone(), 20, all_rooms);
+    for round in Round::ALL {
+        let errand = flat.clone().with_scanner(Scanner::Round(round));
+        case(&format!("flat, {}", round.name), errand, 20, all_rooms);
+    }
     case(
         "flat, kidnapped",
         flat.clone().with(Incident::Kidnap(at, bedroom)),

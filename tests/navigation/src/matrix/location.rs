@@ -8,7 +8,7 @@ use amber_map::{Map, Segment};
 use super::{Case, Maps, Measured};
 use crate::avoid::Clock;
 use crate::standing::{Begins, Stood, stand};
-use crate::{Course, Scenario, Summary, config, office_floor, run};
+use crate::{Course, Round, Scanner, Scenario, Summary, config, office_floor, run};
 use amber_navigation::location::{Config, LocationMap};
 
 /// Section 2.6 of the fact sheet, with the goals of the project.
@@ -56,6 +56,27 @@ pub(super) fn add<'a>(maps: &'a Maps, clock: Clock, all: &mut Vec<Case<'a>>) {
         4,
         &["tracking", "global start"],
     );
+    for round in Round::ALL {
+        for name in ["tracking, no bias", "global start"] {
+            let Some((course, scenario)) =
+                Course::new(&maps.flat, maps.flat.faces()).zip(Scenario::named(name))
+            else {
+                continue;
+            };
+            let scanner = Scanner::Round(round);
+            let scenario = Scenario {
+                scanner,
+                ..scenario
+            };
+            all.push(Case {
+                driver: "location",
+                name: format!("flat, {name}, {}", scanner.name()),
+                goal: goal(&scenario),
+                seeds: 10,
+                measure: Box::new(move |seeds| track(&course, &scenario, seeds, clock)),
+            });
+        }
+    }
 }
 
 /// Robots that stand at random places.

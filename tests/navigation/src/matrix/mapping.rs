@@ -1,9 +1,11 @@
 //! Maps of furnished rooms, and of long corridors. PURE.
 
 use super::{Case, Maps, Measured};
-use crate::Course;
 use crate::corridor::{Mapped, Shape, mapped};
+use crate::exploring::{Exploration, explore, start};
 use crate::furnished::{Furnished, furnished};
+use crate::{Course, Scanner};
+use amber_navigation::explore::State;
 
 /// With thin and uneven things, people, glass and bumps.
 pub(super) fn add<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
@@ -40,6 +42,44 @@ pub(super) fn add<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
             }
         }),
     });
+}
+
+/// A robot explores the flat, with each scanner.
+pub(super) fn add_explorations<'a>(maps: &'a Maps, all: &mut Vec<Case<'a>>) {
+    for scanner in Scanner::all() {
+        all.push(Case {
+            driver: "mapping",
+            name: format!("flat, explored, {}", scanner.name()),
+            goal: "all finish with 98 % of the area, no contact, rms 30 mm",
+            seeds: 10,
+            measure: Box::new(move |seeds| explored(maps, scanner, seeds)),
+        });
+    }
+}
+
+fn explored(maps: &Maps, scanner: Scanner, seeds: u64) -> Measured {
+    let walls = maps.flat.faces();
+    let Some(start) = start(&maps.flat, &walls) else {
+        return Measured::default();
+    };
+    let runs: Vec<Exploration> = (1..=seeds)
+        .filter_map(|seed| explore(&walls, start, scanner, seed, 600))
+        .collect();
+    let most = |value: fn(&Exploration) -> f64| runs.iter().map(value).fold(0.0, f64::max);
+    let finished = runs.iter().filter(|run| run.end == State::Finished).count();
+    let contacts: u64 = runs.iter().map(|run| run.contacts).sum();
+    let least_found = runs.iter().map(|run| run.found).fold(1.0, f64::min);
+    let (rms_m, live_m) = (most(|run| run.quality.rms_m), most(|run| run.live_max_m));
+    Measured {
+        text: format!(
+            "{finished} of {seeds} finish, {:.1} % of the area at least, {contacts} contacts, walls {:.0} mm \
+             (rms, worst), pose {:.0} mm (worst)",
+            100.0 * least_found,
+            1000.0 * rms_m,
+            1000.0 * live_m,
+        ),
+        is_met: finished as u64 == seeds && contacts == 0 && least_found >= 0.98 && rms_m <= 0.03,
+    }
 }
 
 /// With constant errors of the wheels and the track.
