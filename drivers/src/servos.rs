@@ -18,8 +18,8 @@
 //!   clients can ask for the last angle of each servo.
 //! - Servos hold their position when a client leaves and when the driver ends: they do not move, and
 //!   an arm without pulses would fall. A servo that is `continuous` is a motor, so it stops when the
-//!   client that turns it is gone and when the driver ends. What happens if the driver is killed
-//!   depends on the model.
+//!   client that turns it is gone, at a halt, and when the driver ends. What happens if the driver is
+//!   killed depends on the model.
 //! - While the controller is unreachable commands are dropped: a command carried out seconds later
 //!   does more harm than good. Speed limits are kept.
 
@@ -65,4 +65,8 @@ pub trait Model {
 
     /// Sends these orders together.
     fn carry_out(&mut self, now: Instant, orders: &[Order]);
+
+    /// Ends the movement of the servos that are on their way to an angle, where pulses are moved by the
+    /// driver. By default, servos turn until they have the angle.
+    fn hold(&mut self) {}
 }

@@ -131,6 +131,40 @@ fn what_turns_like_a_motor_stops_with_its_client() {
     robot.wait_for_pulse(2, 1500.0);
 }
 
+/// Servo 3 is on its way, slowly.
+#[test]
+fn a_halt_stops_what_turns_and_what_moves() {
+    let robot = Robot::start();
+    let (mediator, _folder) = robot.mediator();
+    let client = turn(&robot, &mediator);
+    let servos = client.maestro(0);
+    servos.set_angle(3, 90).unwrap();
+    robot.wait_for_pulse(3, 1500.0);
+    servos.set_speed(3, 1).unwrap();
+    servos.set_angle(3, 0).unwrap();
+    wait_for("a movement", || {
+        (robot.servos()[3].pulse_us > 1502.0).then_some(())
+    });
+    let halted = mediator.amber(&["halt", "maestro"]).output().unwrap();
+    assert!(halted.status.success(), "{halted:?}");
+    robot.wait_for_pulse(5, 0.0);
+    robot.wait_for_pulse(2, 1500.0);
+    // The driver has ended the movement before the pulses: at 25 us/s it would take half a minute.
+    let us = robot.servos()[3].pulse_us;
+    assert!((1502.0..2300.0).contains(&us), "{us}");
+    assert_eq!(servos.angles().unwrap(), [(2, 90), (3, 0)]);
+    let released = mediator
+        .amber(&["halt", "maestro", "--release"])
+        .output()
+        .unwrap();
+    assert!(released.status.success(), "{released:?}");
+    servos.set_angle(5, 45).unwrap();
+    robot.wait_for_pulse(5, 1950.0);
+    let held = robot.servos()[3].pulse_us;
+    assert_eq!(held, us, "it has not moved on");
+    client.close();
+}
+
 #[test]
 fn an_outage_is_reported_and_ends() {
     let robot = Robot::start();

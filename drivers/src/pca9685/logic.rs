@@ -143,6 +143,12 @@ impl Model for ServoLogic {
         }
         self.schedule_step(now);
     }
+
+    fn hold(&mut self) {
+        for channel in &mut self.channels {
+            channel.target = channel.pulse;
+        }
+    }
 }
 
 impl ServoLogic {

@@ -28,6 +28,7 @@ pub(crate) struct ServosDriver<W> {
 #[derive(Debug)]
 pub(crate) enum ServoRequest {
     Command(Outcome, Result<Vec<Order>, Refusal>),
+    Stop(Outcome),
     Angles(Reply<ServoAngles>),
     ClientGone(ClientId),
 }
@@ -85,6 +86,10 @@ where
         self.command(message, outcome).await;
     }
 
+    async fn stop(&mut self, outcome: Outcome) {
+        self.task.request(ServoRequest::Stop(outcome)).await;
+    }
+
     async fn angles(&mut self, reply: Reply<ServoAngles>) {
         self.task.request(ServoRequest::Angles(reply)).await;
     }
@@ -114,21 +119,15 @@ where
 pub(crate) fn answer(model: &mut impl Model, now: Instant, request: ServoRequest) {
     match request {
         ServoRequest::Command(outcome, Ok(orders)) => {
-            let is_connected = model.is_connected();
-            let service = model.service();
-            service.take(&outcome.origin().clients, &orders, is_connected);
-            let why = match is_connected {
-                true => None,
-                false => Some(
-                    service
-                        .trouble()
-                        .unwrap_or("the servo controller is not ready"),
-                ),
-            };
-            finish(outcome, why);
-            if is_connected {
-                model.carry_out(now, &orders);
-            }
+            let clients = outcome.origin().clients.clone();
+            let why = carry_out(model, now, &clients, &orders);
+            finish(outcome, why.as_deref());
+        }
+        ServoRequest::Stop(outcome) => {
+            let stops = model.service().stops();
+            let why = carry_out(model, now, &[], &stops);
+            model.hold();
+            finish(outcome, why.as_deref());
         }
         ServoRequest::Command(outcome, Err(refusal)) => {
             let why = refusal.to_string();
@@ -144,13 +143,30 @@ pub(crate) fn answer(model: &mut impl Model, now: Instant, request: ServoRequest
         }
         ServoRequest::ClientGone(client) => {
             let stops = model.service().client_gone(client);
-            let is_connected = model.is_connected();
-            model.service().take(&[], &stops, is_connected);
-            if is_connected {
-                model.carry_out(now, &stops);
-            }
+            carry_out(model, now, &[], &stops);
         }
     }
+}
+
+/// Carries out orders of clients, or drops them: why.
+fn carry_out(
+    model: &mut impl Model,
+    now: Instant,
+    clients: &[ClientId],
+    orders: &[Order],
+) -> Option<String> {
+    let is_connected = model.is_connected();
+    model.service().take(clients, orders, is_connected);
+    if is_connected {
+        model.carry_out(now, orders);
+        return None;
+    }
+    let trouble = model.service().trouble();
+    Some(
+        trouble
+            .unwrap_or("the servo controller is not ready")
+            .to_owned(),
+    )
 }
 
 /// Writes the log messages of the logic.

@@ -317,6 +317,22 @@ fn positions_are_held_at_the_end_and_what_turns_stops() {
 }
 
 #[test]
+fn a_servo_on_its_way_is_held_where_it_is() {
+    let mut bench = Bench::new("");
+    bench.turn(2, 90);
+    bench.set_speed(2, 20);
+    bench.turn(2, 0);
+    bench.advance(100 * MS);
+    bench.check_pulse(2, 1550.0);
+    bench.logic.hold();
+    bench.advance(SECOND);
+    bench.check_pulse(2, 1550.0);
+    bench.turn(2, 0);
+    bench.advance(100 * MS);
+    bench.check_pulse(2, 1600.0);
+}
+
+#[test]
 fn what_the_guard_has_stopped_stays_so() {
     let mut bench = Bench::new("[[servo]]\nid = 5\ncontinuous = true");
     bench.turn(2, 90);
