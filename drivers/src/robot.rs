@@ -20,13 +20,12 @@ use amber_driver::Driver;
 use amber_driver::devices::robot;
 
 use self::driver::RobotDriver;
-use self::sim_clock::SimClock;
 use crate::options::OptionsError;
 use crate::robot_file::RobotFile;
+use crate::sim_clock::SimClockOption;
 
 mod driver;
 mod odometry;
-mod sim_clock;
 mod urdf;
 
 /// Options of the driver.
@@ -36,10 +35,8 @@ pub struct Options {
     /// when it changes [default: a Capo robot, whose laser is at an unknown position]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// File `clock` in the folder of `amber sim`: the odometry of a simulated robot then counts no time
-    /// for which a busy machine held the simulation
-    #[arg(long, value_name = "FILE")]
-    pub sim_clock: Option<PathBuf>,
+    #[command(flatten)]
+    clock: SimClockOption,
 }
 
 impl Options {
@@ -49,16 +46,7 @@ impl Options {
     /// The file is invalid, or a value in it.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
         let shape = RobotFile::read(self.config.as_deref())?.shape()?;
-        let clock = self.sim_clock.map(|path| {
-            SimClock::open(&path).map_err(|error| OptionsError::Value {
-                name: "sim_clock",
-                problem: format!("cannot read {}: {error}", path.display()),
-            })
-        });
-        Ok(robot::driver(RobotDriver::new(
-            self.config,
-            shape,
-            clock.transpose()?,
-        )))
+        let clock = self.clock.open()?;
+        Ok(robot::driver(RobotDriver::new(self.config, shape, clock)))
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::options::{OptionsError, check, read};
 use crate::robot_options::{Devices, LASER, Setup};
+use crate::sim_clock::SimClockOption;
 
 /// The keys of the file. The defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -154,6 +155,7 @@ impl RobotFile {
                     heading: laser.yaw(),
                 })
             },
+            clock: SimClockOption::default(),
         })
     }
 

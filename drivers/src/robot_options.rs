@@ -7,12 +7,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use amber_driver::now;
 use amber_navigation::{collision, geometry, scan};
 use amber_proto::hokuyo::Scanner;
 use amber_proto::{Device, DeviceType};
 
 use crate::options::OptionsError;
 use crate::robot_file::RobotFile;
+use crate::sim_clock::DriverClock;
+pub use crate::sim_clock::SimClockOption;
 
 /// The robot and its devices. The command line overrides the file, and the file what the robot
 /// device says; most defaults fit the Capo robot.
@@ -75,6 +78,8 @@ pub struct RobotOptions {
     /// Maximum speed of a wheel [default: 1200]
     #[arg(long, value_name = "MM/S")]
     pub max_speed_mm_s: Option<f64>,
+    #[command(flatten)]
+    pub clock: SimClockOption,
 }
 
 /// The laser scanner, unless the options name another one.
@@ -93,9 +98,20 @@ pub struct Setup {
     pub scanner: scan::Laser,
     /// The configuration of the collision monitor.
     pub collision: collision::Config,
+    /// The clock of a simulated robot.
+    pub clock: SimClockOption,
 }
 
 impl Setup {
+    /// A clock that starts now. Without the one of the simulation if that cannot be read.
+    pub(crate) fn start_clock(&self) -> DriverClock {
+        let simulated = self.clock.open().unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            None
+        });
+        DriverClock::new(now(), simulated)
+    }
+
     /// How the laser measures, with what it says of itself.
     pub(crate) fn scanner_as_described(&self, told: &Scanner) -> scan::Laser {
         let turn_us = told.turn_time.filter(|us| *us > 0);
@@ -136,6 +152,7 @@ pub struct Devices {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stated {
     values: RobotFile,
+    clock: SimClockOption,
     usual_wheels: Device,
     /// Whether other wheels than those of the robot are meant.
     keeps_usual_wheels: bool,
@@ -168,10 +185,13 @@ impl RobotOptions {
             let name = "shape_of";
             return Err(OptionsError::Value { name, problem });
         }
+        let clock = self.clock.clone();
+        clock.open()?;
         let values = self.values().over(file);
         values.shape()?;
         Ok(Stated {
             values,
+            clock,
             usual_wheels,
             keeps_usual_wheels,
             shape_of,
@@ -218,7 +238,8 @@ impl Stated {
     /// # Errors
     /// They do not.
     pub fn setup(&self) -> Result<Setup, OptionsError> {
-        self.values.setup(self.usual_wheels)
+        let setup = self.values.setup(self.usual_wheels)?;
+        Ok(self.with_clock(setup))
     }
 
     /// The setup with what a robot device says.
@@ -229,7 +250,13 @@ impl Stated {
         if self.keeps_usual_wheels {
             asked.wheels = None;
         }
-        self.values.clone().over(asked).setup(self.usual_wheels)
+        let setup = self.values.clone().over(asked).setup(self.usual_wheels)?;
+        Ok(self.with_clock(setup))
+    }
+
+    fn with_clock(&self, setup: Setup) -> Setup {
+        let clock = self.clock.clone();
+        Setup { clock, ..setup }
     }
 }
 

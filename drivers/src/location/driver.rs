@@ -110,7 +110,8 @@ impl LocationDriver {
         let tracker = Tracker::new(self.settings.config.clone(), geometry);
         let publisher = link.clone();
         let mut due = Duration::ZERO;
-        let engine = Engine::start(tracker, now(), move |report, now| {
+        let clock = self.settings.robot.start_clock();
+        let engine = Engine::start(tracker, clock, move |report, now| {
             if publisher.subscriptions() == 0 || now + PUBLISH_JITTER < due {
                 return;
             }

@@ -19,6 +19,7 @@ use tokio::time::sleep;
 use super::answer;
 use super::tracker::{Report, Tracker};
 use crate::geometry_log::GeometryLog;
+use crate::sim_clock::DriverClock;
 
 /// Maximum number of waiting inputs: two seconds' worth. More are dropped and counted.
 const MAX_INPUTS: usize = 64;
@@ -64,28 +65,30 @@ pub(crate) struct Engine {
     /// What is wrong with the geometry of the robot.
     faults: watch::Receiver<Vec<Finding>>,
     dropped: Arc<AtomicU64>,
-    started: Instant,
+    clock: Arc<DriverClock>,
 }
 
 impl Engine {
     /// Starts the thread. `updated` gets each new report.
     pub(crate) fn start(
         tracker: Tracker,
-        started: Instant,
+        clock: DriverClock,
         updated: impl FnMut(&Report, Duration) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (inputs, received) = sync_channel(MAX_INPUTS);
         let (reports, report) = watch::channel(tracker.report());
         let (findings, faults) = watch::channel(Vec::new());
+        let clock = Arc::new(clock);
+        let own = clock.clone();
         thread::Builder::new()
             .name("filter".into())
-            .spawn(move || run(tracker, &received, &reports, &findings, started, updated))?;
+            .spawn(move || run(tracker, &received, &reports, &findings, &own, updated))?;
         Ok(Self {
             inputs,
             report,
             faults,
             dropped: Arc::default(),
-            started,
+            clock,
         })
     }
 
@@ -119,12 +122,12 @@ impl Engine {
 
     /// The time since the start.
     pub(crate) fn now(&self) -> Duration {
-        self.started.elapsed()
+        self.clock.now(Instant::now())
     }
 
-    /// A time as the time since the start.
-    pub(crate) fn since_start(&self, time: Instant) -> Duration {
-        time.saturating_duration_since(self.started)
+    /// The time of a moment that has just been, since the start.
+    pub(crate) fn since_start(&self, moment: Instant) -> Duration {
+        self.clock.at(moment)
     }
 }
 
@@ -133,13 +136,14 @@ fn run(
     inputs: &Receiver<Input>,
     reports: &watch::Sender<Report>,
     findings: &watch::Sender<Vec<Finding>>,
-    started: Instant,
+    clock: &DriverClock,
     mut updated: impl FnMut(&Report, Duration),
 ) {
+    let now = || clock.now(Instant::now());
     let mut log = GeometryLog::default();
     loop {
         let due = tracker.next_timeout();
-        let wait = due.map_or(IDLE, |due| due.saturating_sub(started.elapsed()));
+        let wait = due.map_or(IDLE, |due| due.saturating_sub(now()));
         let mut is_news = false;
         match inputs.recv_timeout(wait.min(IDLE)) {
             Ok(input) => is_news |= take(&mut tracker, input),
@@ -155,11 +159,11 @@ fn run(
             log.note(found);
             findings.send_replace(found.clone());
         }
-        let is_new = tracker.update(started.elapsed());
+        let is_new = tracker.update(now());
         let report = tracker.report();
         reports.send_replace(report);
         if is_new {
-            updated(&report, started.elapsed());
+            updated(&report, now());
         }
     }
     tracing::debug!(counters = ?tracker.counters(), "ended");
@@ -215,7 +219,7 @@ mod tests {
             report,
             faults,
             dropped: Arc::default(),
-            started: Instant::now(),
+            clock: Arc::new(DriverClock::new(Instant::now(), None)),
         };
         for time_ms in 0..3 {
             engine.send(speeds(time_ms));

@@ -21,6 +21,7 @@ use super::pilot::{Input, Pilot};
 use super::sources::{Source, Sources};
 use crate::device_task::{Next, Owner, until};
 use crate::robot_options::Setup;
+use crate::sim_clock::DriverClock;
 
 /// The longest time between two decisions...
 const PERIOD: Duration = Duration::from_millis(50);
@@ -45,7 +46,7 @@ pub(crate) struct WheelTask<P> {
     wheels: Option<Roboclaw>,
     /// The lease of the wheels.
     lease: Kept,
-    started: Instant,
+    clock: DriverClock,
     /// When to decide next.
     due: Instant,
     decided: Instant,
@@ -80,18 +81,14 @@ impl<P: Pilot> WheelTask<P> {
                 setup.devices,
             ),
             scanner: setup.scanner,
+            clock: setup.start_clock(),
             setup,
             wheels: None,
-            started,
             due: started,
             decided: started,
             moved: None,
             ending: Ending::No,
         }
-    }
-
-    fn since_start(&self, instant: Instant) -> Duration {
-        instant.saturating_duration_since(self.started)
     }
 
     /// Lets the pilot decide soon.
@@ -100,7 +97,7 @@ impl<P: Pilot> WheelTask<P> {
     }
 
     fn handle(&mut self, feed: SensorEvent) {
-        let now = self.since_start(now());
+        let now = self.clock.now(now());
         let (source, input) = match feed {
             SensorEvent::Connected(client) => {
                 let wheels = Roboclaw::new(client.device(self.setup.devices.wheels));
@@ -114,23 +111,23 @@ impl<P: Pilot> WheelTask<P> {
                 return;
             }
             SensorEvent::Scan(time, scan) => {
-                let end = self.since_start(time);
+                let end = self.clock.at(time);
                 let read = scan::Scan::from_values(&scan, end, &self.scanner);
                 self.decide_soon();
                 (Source::Scans, Some(Input::Scan(read, scan)))
             }
             SensorEvent::Wheels(time, speeds) => {
-                let time = self.since_start(time);
+                let time = self.clock.at(time);
                 let input = Input::Wheels(time, Wheels::from(speeds), speeds);
                 (Source::Wheels, Some(input))
             }
             SensorEvent::Imu(time, reading) => {
-                let time = self.since_start(time);
+                let time = self.clock.at(time);
                 let input = convert::imu(&reading).map(|imu| Input::Imu(time, imu));
                 (Source::Imu, input)
             }
             SensorEvent::Pose(time, pose) => {
-                let read = convert::pose(pose, self.since_start(time));
+                let read = convert::pose(pose, self.clock.at(time));
                 (Source::Poses, read.map(|read| Input::Pose(read, pose)))
             }
         };
@@ -161,7 +158,7 @@ impl<P: Pilot> Owner for WheelTask<P> {
     type Action = WheelSpeeds;
 
     fn request(&mut self, link: &P::Link, request: P::Request) {
-        let now = self.since_start(now());
+        let now = self.clock.now(now());
         self.pilot.request(now, link, request);
         self.decide_soon();
     }
@@ -180,7 +177,7 @@ impl<P: Pilot> Owner for WheelTask<P> {
             Ending::Stopping | Ending::Stopped => return Next::End,
         }
         let instant = now();
-        let now = self.since_start(instant);
+        let now = self.clock.now(instant);
         let mut next = Next::Wait;
         if instant >= self.due {
             self.decided = instant;
@@ -218,7 +215,7 @@ impl<P: Pilot> Owner for WheelTask<P> {
     }
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
-        let now = self.since_start(now());
+        let now = self.clock.now(now());
         let silent = self.sources.trouble(now).map(Cow::Owned);
         silent.or_else(|| self.pilot.trouble())
     }

@@ -16,9 +16,9 @@ use amber_proto::{Device, DeviceType};
 use tokio::task::JoinHandle;
 
 use super::odometry::Odometry;
-use super::sim_clock::SimClock;
 use super::urdf;
 use crate::robot_file::RobotFile;
+use crate::sim_clock::SimClock;
 use crate::sources;
 use crate::stream::complain;
 

@@ -51,7 +51,7 @@ async fn a_change_of_the_file_is_published_and_an_error_changes_nothing() {
     write("laser_offset_mm = 120\n");
     let options = Options {
         config: Some(path.clone()),
-        sim_clock: None,
+        ..Options::default()
     };
     run(options.driver().unwrap(), async |fake| {
         fake.tell(&message(MsgType::Subscribe, |_| {}));
