@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use amber_map::{Map, MapPose, Mounting, Pose, ros_map};
 use amber_proto::mediator::Event;
-use amber_proto::{Device, DeviceType, drive_to_point, hokuyo, location, robot};
+use amber_proto::{Device, DeviceType, drive_to_point, gps, hokuyo, location, robot};
 use amber_record::{Beside, Companion};
-use amber_values::Scan;
+use amber_values::{NavSatFix, Scan};
 use prost::Message;
 
 use crate::frames::{self, MAP, ROBOT, laser, measured_ns, on_map, position, timestamp};
 use crate::limits::REPEAT_NS;
-use crate::messages::{FrameTransform, FrameTransforms, PoseInFrame, PosesInFrame};
+use crate::messages::{FrameTransform, FrameTransforms, LocationFix, PoseInFrame, PosesInFrame};
 use crate::{Schema, events, scan, shapes};
 
 /// A scan carries the time of its end. The middle of a turn of most lasers is this much earlier.
@@ -105,6 +105,7 @@ impl Converter {
             DeviceType::HOKUYO
                 | DeviceType::LOCATION
                 | DeviceType::DRIVE_TO_POINT
+                | DeviceType::GPS
                 | DeviceType::ROBOT
         )
     }
@@ -137,6 +138,7 @@ impl Converter {
             DeviceType::HOKUYO => self.laser(time_ns, device.id.0, message, &mut out),
             DeviceType::LOCATION => self.location(time_ns, device.id.0, message, &mut out),
             DeviceType::DRIVE_TO_POINT => drive(time_ns, device.id.0, message, &mut out),
+            DeviceType::GPS => fix(time_ns, device.id.0, message, &mut out),
             DeviceType::ROBOT => self.robot(device.id.0, message),
             _ => Some(()),
         };
@@ -410,6 +412,34 @@ fn drive(time_ns: u64, id: i32, bytes: &[u8], out: &mut Vec<Published>) -> Optio
             &targets,
         ));
     }
+    Some(())
+}
+
+/// Nothing is drawn without a position.
+fn fix(time_ns: u64, id: i32, bytes: &[u8], out: &mut Vec<Published>) -> Option<()> {
+    let message = gps::DriverMsg::decode(bytes).ok()?;
+    let Some(fix) = message.fix else {
+        return Some(());
+    };
+    let place = NavSatFix::from(&fix);
+    if !place.is_known() {
+        return Some(());
+    }
+    let fix = LocationFix {
+        timestamp: timestamp(measured_ns(fix.time, time_ns)),
+        frame_id: ROBOT.to_owned(),
+        latitude: place.latitude_deg,
+        longitude: place.longitude_deg,
+        altitude: place.altitude_m,
+        position_covariance: place.covariance_m2.to_vec(),
+        position_covariance_type: place.covariance_kind.into(),
+        ..LocationFix::default()
+    };
+    out.push(published(
+        topic("gps", id, "fix"),
+        Schema::LocationFix,
+        &fix,
+    ));
     Some(())
 }
 

@@ -10,6 +10,7 @@
 //! | | `foxglove.PosesInFrame` | `/foxglove/location/0/particles` |
 //! | | `foxglove.SceneUpdate` | `/foxglove/location/0/walls` |
 //! | | `foxglove.Grid` | `/foxglove/location/0/grid` |
+//! | `gps` | `foxglove.LocationFix` | `/foxglove/gps/0/fix` |
 //! | `drive-to-point` | `foxglove.SceneUpdate` | `/foxglove/drive-to-point/0/path` and `targets` |
 //! | all of these | `foxglove.FrameTransforms` | `/foxglove/tf` |
 //! | | `foxglove.SceneUpdate` | `/foxglove/robot` |

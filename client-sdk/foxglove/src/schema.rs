@@ -8,6 +8,8 @@ pub enum Schema {
     /// A map of cells.
     Grid,
     LaserScan,
+    /// A position on Earth.
+    LocationFix,
     /// A line of a log.
     Log,
     PoseInFrame,
@@ -19,10 +21,11 @@ pub enum Schema {
 
 impl Schema {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::FrameTransforms,
         Self::Grid,
         Self::LaserScan,
+        Self::LocationFix,
         Self::Log,
         Self::PoseInFrame,
         Self::PosesInFrame,
@@ -36,6 +39,7 @@ impl Schema {
             Self::FrameTransforms => "foxglove.FrameTransforms",
             Self::Grid => "foxglove.Grid",
             Self::LaserScan => "foxglove.LaserScan",
+            Self::LocationFix => "foxglove.LocationFix",
             Self::Log => "foxglove.Log",
             Self::PoseInFrame => "foxglove.PoseInFrame",
             Self::PosesInFrame => "foxglove.PosesInFrame",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amber_client::error::{Error, Unavailability};
 use amber_client::proxy::{
-    Battery, DriveToPoint, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
+    Battery, DriveToPoint, Gps, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
 };
 use amber_client::sources::{self, watch_poses, watch_scanner, watch_scans, watch_wheels};
 use amber_client::{Client, Subscription};
@@ -164,6 +164,17 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 if let Ok(mut states) = battery.state_updates().await {
                     while let Some(update) = states.next().await {
                         sink.offer(device, Measurement::Battery(update.message));
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
+        Topic::Gps(device) => {
+            let gps = Gps::new(client.device(device));
+            loop {
+                if let Ok(mut fixes) = gps.fix_updates().await {
+                    while let Some(update) = fixes.next().await {
+                        sink.offer(device, Measurement::Gps(update.message));
                     }
                 }
                 sleep(RETRY).await;

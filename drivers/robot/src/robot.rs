@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amber_map::{Mounting, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::battery_state::BatteryState;
+use amber_proto::gps::Fix;
 use amber_proto::hokuyo::Scanner;
 use amber_proto::location::KnownPose;
 use amber_proto::{Device, DeviceType};
@@ -28,6 +29,8 @@ pub struct RobotSetup {
     /// The driver that makes maps.
     pub mapping: Device,
     pub battery: Device,
+    /// The receiver of navigation satellites.
+    pub gps: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
 }
@@ -44,6 +47,7 @@ impl RobotSetup {
             targets: Device::new(DeviceType::DRIVE_TO_POINT, 0),
             mapping: Device::new(DeviceType::MAPPING, 0),
             battery: Device::new(DeviceType::BATTERY, 0),
+            gps: Device::new(DeviceType::GPS, 0),
             drive,
         }
     }
@@ -98,6 +102,8 @@ pub enum Topic {
     Imu(Device),
     /// The battery, once a second: [`Measurement::Battery`].
     Battery(Device),
+    /// The position on Earth, each time the receiver tells it: [`Measurement::Gps`].
+    Gps(Device),
     /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
     Targets(Device),
     /// The map, at first and when it changes: [`Measurement::Map`].
@@ -121,6 +127,8 @@ pub enum Measurement {
     /// Acceleration and turn rate.
     Imu(ImuReading),
     Battery(BatteryState),
+    /// The position on Earth, or that there is none.
+    Gps(Fix),
     /// The targets of DriveToPoint.
     Targets {
         /// Those that are still to be reached.

@@ -245,16 +245,33 @@ fn with_unit(field: &Field, value: &Value) -> String {
             let unit = unit.as_ref().map(|unit| format!(" {unit}"));
             format!("[{}{more}]{}", shown.join(", "), unit.unwrap_or_default())
         }
-        (value, Some(unit)) => format!("{} {unit}", plain(value)),
+        (value, Some(unit)) => format!("{} {unit}", rounded(value, digits(field))),
         (value, None) => plain(value),
     }
 }
 
-/// A value without its unit. Numbers have six digits: JSON has all of them.
+/// The usual digits of a number for people: JSON has all of them.
+const DIGITS: usize = 6;
+
+/// A place on Earth needs more digits: six of a degree would be a hundred metres.
+fn digits(field: &Field) -> usize {
+    match field.name.as_str() {
+        "latitude" | "longitude" => 10,
+        _ => DIGITS,
+    }
+}
+
+/// A value without its unit.
 fn plain(value: &Value) -> String {
+    rounded(value, DIGITS)
+}
+
+fn rounded(value: &Value, digits: usize) -> String {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let rounded = format!("{:.5e}", number.as_f64().unwrap_or_default()).parse::<f64>();
+            let decimals = digits.saturating_sub(1);
+            let text = format!("{:.decimals$e}", number.as_f64().unwrap_or_default());
+            let rounded = text.parse::<f64>();
             rounded.map_or_else(|_| value.to_string(), |it| Value::from(it).to_string())
         }
         value => value.to_string(),
@@ -277,5 +294,7 @@ mod tests {
         ] {
             assert_eq!(plain(&value), shown);
         }
+        let longitude = Value::from(-151.215_183_333_333);
+        assert_eq!(rounded(&longitude, 10), "-151.2151833");
     }
 }

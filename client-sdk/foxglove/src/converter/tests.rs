@@ -392,3 +392,46 @@ fn the_robot_is_drawn_with_its_own_size() {
     let own = size(&converter.repeated(2 * NOW_NS, [0].into_iter()));
     assert_eq!((own.x, own.y, own.z), (0.5, 0.4, usual.z));
 }
+
+#[test]
+fn a_position_on_earth_is_drawn_and_none_is_not() {
+    let mut converter = Converter::new();
+    let said = |fix: gps::Fix| {
+        let mut message = gps::DriverMsg::data();
+        message.fix = Some(fix);
+        message.encode_to_vec()
+    };
+    let fix = gps::Fix {
+        kind: Some(gps::fix::Kind::ThreeD.into()),
+        latitude: Some(-33.5),
+        longitude: Some(-70.25),
+        height: Some(80.0),
+        horizontal_accuracy: Some(2.0),
+        vertical_accuracy: Some(3.0),
+        time: Some(NOW_MS - 200),
+        ..gps::Fix::default()
+    };
+    let all = converter.message(NOW_NS, device(DeviceType::GPS), &said(fix));
+    let drawn: LocationFix = of(&all, "/foxglove/gps/0/fix");
+    assert_eq!(
+        (drawn.latitude, drawn.longitude, drawn.altitude),
+        (-33.5, -70.25, 80.0)
+    );
+    assert_eq!(
+        drawn.position_covariance,
+        [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 9.0]
+    );
+    assert_eq!(drawn.position_covariance_type, 2);
+    assert_eq!(drawn.timestamp, timestamp(NOW_NS - 200_000_000));
+    // In a tunnel.
+    let none = gps::Fix {
+        kind: Some(gps::fix::Kind::None.into()),
+        time: Some(NOW_MS),
+        ..gps::Fix::default()
+    };
+    assert_eq!(
+        converter.message(NOW_NS, device(DeviceType::GPS), &said(none)),
+        []
+    );
+    assert_eq!(converter.invalid(), 0);
+}

@@ -252,6 +252,7 @@ fn made(device: Device) -> Vec<(String, Channel)> {
     let asked = |request: &str| Upstream::Asked(device, request.to_owned());
     let (name, all) = match device.device_type {
         DeviceType::HOKUYO => ("hokuyo", vec![("scan", Schema::LaserScan, published)]),
+        DeviceType::GPS => ("gps", vec![("fix", Schema::LocationFix, published)]),
         DeviceType::LOCATION => (
             "location",
             vec![
@@ -364,6 +365,7 @@ pub(super) mod tests {
             DeviceType::HOKUYO,
             DeviceType::LOCATION,
             DeviceType::DRIVE_TO_POINT,
+            DeviceType::GPS,
         ];
         let schemas = Schemas::built_in();
         for device_type in all {

@@ -301,7 +301,7 @@ class LocationService(PlainTyped):
 class Maestro(PlainTyped):
     """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
     such as a servo that does not exist or an angle beyond its limits. Servos keep their position
-    when a client leaves.
+    when a client leaves. Those that turn like motors stop then.
     """
     def set_angle(self, servo_address: int, angle_deg: int) -> None:
         """Turns one servo.
@@ -326,6 +326,12 @@ class Maestro(PlainTyped):
         set_different_angles_command: Mapping[int, int] | Iterable[tuple[int, int]],
     ) -> None:
         """Turns several servos, each to its own angle; all or none.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    def stop(self) -> None:
+        """Stops what turns like a motor. The other servos keep their position. Drivers of the original
+        system ignore it.
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
@@ -662,6 +668,13 @@ class Battery(PlainTyped):
     def state_updates(self) -> Subscription[Any]:
         """The state, once a second. The device publishes nothing while the state is unknown."""
 
+class Gps(PlainTyped):
+    """A receiver of navigation satellites."""
+    def fix(self) -> Any:
+        """What the receiver told last. While it has no position, the kind is NONE."""
+    def fix_updates(self) -> Subscription[Any]:
+        """The same, each time the receiver tells it: most do so once a second."""
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -717,7 +730,7 @@ class Devices:
     def maestro(self, id: int = 0) -> Maestro:
         """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
         such as a servo that does not exist or an angle beyond its limits. Servos keep their position
-        when a client leaves.
+        when a client leaves. Those that turn like motors stop then.
         """
     def drive_to_point(self, id: int = 0) -> DriveToPoint:
         """Drives to targets, one after the other."""
@@ -738,6 +751,8 @@ class Devices:
         """Makes a map from laser scans and wheel speeds while the robot drives."""
     def battery(self, id: int = 0) -> Battery:
         """The battery of the robot."""
+    def gps(self, id: int = 0) -> Gps:
+        """A receiver of navigation satellites."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

@@ -232,7 +232,7 @@ class LocationServiceDriver(TypedDriver):
 class MaestroDriver(TypedDriver):
     """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
     such as a servo that does not exist or an angle beyond its limits. Servos keep their position
-    when a client leaves.
+    when a client leaves. Those that turn like motors stop then.
     """
     @abstractmethod
     def set_angle(self, servo_address: int, angle_deg: int, /) -> None:
@@ -257,6 +257,13 @@ class MaestroDriver(TypedDriver):
     @abstractmethod
     def set_angles(self, set_different_angles_command: list[tuple[int, int]], /) -> None:
         """Turns several servos, each to its own angle; all or none.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    @abstractmethod
+    def stop_(self) -> None:
+        """Stops what turns like a motor. The other servos keep their position. Drivers of the original
+        system ignore it.
 
         No answer. Raises Refused if the driver reports that it refuses.
         """
@@ -616,6 +623,16 @@ class BatteryDriver(TypedDriver):
     def state_updates(self) -> Any:
         """The state, once a second. The device publishes nothing while the state is unknown."""
     def send_state_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+
+class GpsDriver(TypedDriver):
+    """A receiver of navigation satellites."""
+    @abstractmethod
+    def fix(self) -> Any:
+        """What the receiver told last. While it has no position, the kind is NONE."""
+    def fix_updates(self) -> Any:
+        """The same, each time the receiver tells it: most do so once a second."""
+    def send_fix_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 
 class GatewayDriver(TypedDriver):

@@ -26,7 +26,9 @@ pub use geometry::{
     Transform, TransformStamped, Twist, TwistStamped, TwistWithCovariance, Vector3,
 };
 pub use navigation::{MapMetaData, OccupancyGrid, Odometry, Path, SaveMapRequest, SaveMapResponse};
-pub use sensors::{BatteryState, Imu, JointState, LaserScan, MagneticField};
+pub use sensors::{
+    BatteryState, Imu, JointState, LaserScan, MagneticField, NavSatFix, NavSatStatus,
+};
 
 /// Defines a message: its fields, how CDR carries them, and in tests what ROS calls it.
 macro_rules! message {
@@ -124,6 +126,8 @@ topics! {
         "a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e";
     BatteryState = "sensor_msgs" "BatteryState"
         "4bee5dfce981c98faa6828b868307a0a73f992ed0789f374ee96c8f840e69741";
+    NavSatFix = "sensor_msgs" "NavSatFix"
+        "62223ab3fe210a15976021da7afddc9e200dc9ec75231c1b6a557fc598a65404";
     Twist = "geometry_msgs" "Twist"
         "9c45bf16fe0983d80e3cfe750d6835843d265a9a6c46bd2e609fcddde6fb8d2a";
     TwistStamped = "geometry_msgs" "TwistStamped"

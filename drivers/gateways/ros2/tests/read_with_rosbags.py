@@ -16,6 +16,9 @@ VALUES = {
         m.header.frame_id, m.angle_min, list(m.ranges), list(m.intensities)],
     "sensor_msgs/msg/BatteryState": lambda m: [
         m.voltage, m.present, list(m.cell_voltage), m.serial_number],
+    "sensor_msgs/msg/NavSatFix": lambda m: [
+        m.status.status, m.status.service, m.latitude, m.position_covariance[8],
+        m.position_covariance_type],
     "sensor_msgs/msg/JointState": lambda m: [
         m.name, list(m.position), list(m.velocity), list(m.effort)],
     "diagnostic_msgs/msg/DiagnosticArray": lambda m: [

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 /// The types of all messages, and of what they consist of. A line is a type and a name.
-const MESSAGES: [(&str, &str); 22] = [
+const MESSAGES: [(&str, &str); 24] = [
     ("builtin_interfaces/Time", "int32 sec\nuint32 nanosec\n"),
     (
         "std_msgs/Header",
@@ -74,6 +74,13 @@ const MESSAGES: [(&str, &str); 22] = [
          uint8 power_supply_status\nuint8 power_supply_health\nuint8 power_supply_technology\n\
          bool present\nfloat32[] cell_voltage\nfloat32[] cell_temperature\nstring location\n\
          string serial_number\n",
+    ),
+    ("sensor_msgs/NavSatStatus", "int8 status\nuint16 service\n"),
+    (
+        "sensor_msgs/NavSatFix",
+        "std_msgs/Header header\nsensor_msgs/NavSatStatus status\nfloat64 latitude\n\
+         float64 longitude\nfloat64 altitude\nfloat64[9] position_covariance\n\
+         uint8 position_covariance_type\n",
     ),
     (
         "nav_msgs/Odometry",

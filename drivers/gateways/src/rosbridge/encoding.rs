@@ -27,6 +27,7 @@ const LITTLE_ENDIAN: [u8; 4] = [0, 1, 0, 0];
 pub(super) fn width(kind: &str) -> Option<usize> {
     Some(match kind {
         "bool" | "uint8" | "int8" => 1,
+        "uint16" => 2,
         "int32" | "uint32" | "float32" => 4,
         "float64" => 8,
         _ => return None,
@@ -238,6 +239,7 @@ fn put_number(bytes: &mut Vec<u8>, kind: &str, value: &Value) {
     match kind {
         "bool" => bytes.push(u8::from(value.as_bool().unwrap_or_default())),
         "uint8" | "int8" => bytes.push(whole() as u8),
+        "uint16" => bytes.extend((whole() as u16).to_le_bytes()),
         "int32" | "uint32" => bytes.extend((whole() as u32).to_le_bytes()),
         "float32" => bytes.extend((float(value) as f32).to_le_bytes()),
         _ => bytes.extend(float(value).to_le_bytes()),
@@ -350,6 +352,22 @@ mod tests {
         let read: ros::BatteryState = amber_ros2::decode(&bytes).unwrap();
         assert_eq!((read.voltage, read.power_supply_technology), (12.5, 3));
         assert!(read.percentage.is_nan() && read.present);
+
+        let fix = amber_proto::gps::Fix {
+            kind: Some(3),
+            latitude: Some(-33.5),
+            longitude: Some(-70.25),
+            horizontal_accuracy: Some(2.0),
+            ..amber_proto::gps::Fix::default()
+        };
+        let bytes = cdr(
+            "sensor_msgs/NavSatFix",
+            &messages::nav_sat_fix(&(&fix).into(), NOON),
+        );
+        let read: ros::NavSatFix = amber_ros2::decode(&bytes).unwrap();
+        assert_eq!((read.status.status, read.status.service), (0, 1));
+        assert_eq!((read.latitude, read.longitude), (-33.5, -70.25));
+        assert!(read.altitude.is_nan() && read.position_covariance_type == 2);
 
         let reading = amber_values::ImuReading::default();
         let bytes = cdr("sensor_msgs/Imu", &messages::imu(&reading, NOON));

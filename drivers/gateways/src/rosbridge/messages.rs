@@ -12,7 +12,7 @@ use amber_navigation::kinematics::Twist;
 use amber_proto::location::KnownPose;
 use amber_robot::battery::RosBattery;
 use amber_robot::here;
-use amber_values::{ImuReading, LaserScan, MapPose, Target};
+use amber_values::{ImuReading, LaserScan, MapPose, NavSatFix, Target};
 use serde_json::{Value, json};
 
 use super::codec::Level;
@@ -160,6 +160,20 @@ pub fn battery(state: &RosBattery, time: Duration) -> Value {
         "cell_temperature": [],
         "location": "",
         "serial_number": "",
+    })
+}
+
+/// A `sensor_msgs/NavSatFix`. What is unknown is `null`: JSON has no NaN. Receivers use all systems of
+/// satellites; the service is that of GPS.
+pub fn nav_sat_fix(fix: &NavSatFix, time: Duration) -> Value {
+    json!({
+        "header": header(time, ROBOT),
+        "status": { "status": fix.status, "service": 1 },
+        "latitude": fix.latitude_deg,
+        "longitude": fix.longitude_deg,
+        "altitude": fix.altitude_m,
+        "position_covariance": fix.covariance_m2,
+        "position_covariance_type": fix.covariance_kind,
     })
 }
 

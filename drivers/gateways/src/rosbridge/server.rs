@@ -17,7 +17,7 @@ use amber_robot::limits::ORDER_RATE;
 use amber_robot::robot::{
     Measurement, RobotSetup, Topic, Trip, TripEnd, TripNews, User, UserOrder,
 };
-use amber_values::LearnedLaser;
+use amber_values::{LearnedLaser, NavSatFix};
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -360,6 +360,7 @@ impl Server {
             Published::Odometry => [Some(Topic::Odometry(robot.wheels)), None],
             Published::Imu => [Some(Topic::Imu(robot.imu)), None],
             Published::Battery => [Some(Topic::Battery(robot.battery)), None],
+            Published::Gps => [Some(Topic::Gps(robot.gps)), None],
             Published::Pose | Published::BarePose | Published::CovariantPose => {
                 [Some(Topic::Pose(robot.location)), None]
             }
@@ -402,6 +403,12 @@ impl Server {
                 let measured = state.time.map_or(now.unix, Duration::from_micros);
                 self.publish(now, Published::Battery, || {
                     messages::battery(&RosBattery::from(&state), measured)
+                });
+            }
+            // The time of the satellites is that of another clock.
+            Measurement::Gps(fix) => {
+                self.publish(now, Published::Gps, || {
+                    messages::nav_sat_fix(&NavSatFix::from(&fix), now.unix)
                 });
             }
             Measurement::Pose(pose) if pose.is_known() => {

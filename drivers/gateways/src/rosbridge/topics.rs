@@ -32,6 +32,8 @@ pub enum Output {
     /// Acceleration and turn rate.
     Imu,
     Battery,
+    /// The position on Earth.
+    Gps,
     /// The pose on the map.
     Pose,
     /// The same without time and frame.
@@ -50,11 +52,12 @@ pub enum Output {
 
 impl Output {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Scan,
         Self::Odometry,
         Self::Imu,
         Self::Battery,
+        Self::Gps,
         Self::Pose,
         Self::BarePose,
         Self::CovariantPose,
@@ -72,6 +75,7 @@ impl Output {
             Self::Odometry => "nav_msgs/msg/Odometry",
             Self::Imu => "sensor_msgs/msg/Imu",
             Self::Battery => "sensor_msgs/msg/BatteryState",
+            Self::Gps => "sensor_msgs/msg/NavSatFix",
             Self::Pose => "geometry_msgs/msg/PoseStamped",
             Self::BarePose => "geometry_msgs/msg/Pose",
             Self::CovariantPose => "geometry_msgs/msg/PoseWithCovarianceStamped",
@@ -190,7 +194,7 @@ pub struct Offer {
 /// Names without the leading slash. The first type of a name is the one that clients are told; the
 /// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
 /// default.
-const TOPICS: [(&str, Direction); 17] = [
+const TOPICS: [(&str, Direction); 18] = [
     ("cmd_vel", Direction::In(Input::Twist)),
     ("goal", Direction::In(Input::Goal)),
     ("goal_pose", Direction::In(Input::Goal)),
@@ -200,6 +204,7 @@ const TOPICS: [(&str, Direction); 17] = [
     ("odom", Direction::Out(Output::Odometry)),
     ("imu", Direction::Out(Output::Imu)),
     ("battery_state", Direction::Out(Output::Battery)),
+    ("fix", Direction::Out(Output::Gps)),
     ("pose", Direction::Out(Output::Pose)),
     // Of most web pages, and of `robot_pose_publisher`.
     ("robot_pose", Direction::Out(Output::BarePose)),

@@ -74,6 +74,10 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub battery: Option<Device>,
+    /// The receiver of navigation satellites [default: gps:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub gps: Option<Device>,
     /// Effective distance between left and right wheels in turns; larger than the real one if the
     /// wheels skid [default: that of the robot device, or 420]
     #[arg(long, value_name = "MM")]
@@ -182,6 +186,7 @@ impl RobotOptions {
             targets: device(self.targets, file.targets, DeviceType::DRIVE_TO_POINT),
             mapping: device(self.mapping, file.mapping, DeviceType::MAPPING),
             battery: device(self.battery, file.battery, DeviceType::BATTERY),
+            gps: device(self.gps, file.gps, DeviceType::GPS),
             drive: SkidSteer {
                 track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
                 max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,

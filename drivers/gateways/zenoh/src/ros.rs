@@ -13,6 +13,7 @@ pub mod clock;
 pub mod config;
 pub mod convert;
 pub mod diagnostics;
+pub mod gps;
 pub mod layout;
 pub mod orders;
 pub mod topics;

@@ -65,7 +65,7 @@ fn the_devices_of_amber_that_move_are_known() {
     let stops = moving.map(|it| (&*it.name, it.stop().map(|(method, _)| &*method.command)));
     let expected = [
         ("roboclaw", Some("drive")),
-        ("maestro", None),
+        ("maestro", Some("stop")),
         ("drive-to-point", Some("set-targets")),
         ("collision-avoidance", Some("drive")),
         ("pid-follow-trajectory", Some("stop")),

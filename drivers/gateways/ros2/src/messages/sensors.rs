@@ -109,3 +109,33 @@ message! {
         serial_number: String,
     }
 }
+
+message! {
+    /// Whether a receiver of navigation satellites has a position.
+    NavSatStatus = "sensor_msgs" "NavSatStatus" {
+        /// -1 no position, 0 a position, 1 with corrections, 2 with those of a station.
+        status: i8,
+        /// The systems of satellites: 1 GPS, 2 GLONASS, 4 BeiDou, 8 Galileo.
+        service: u16,
+    }
+}
+
+message! {
+    /// A position on Earth. What is unknown is not a number.
+    NavSatFix = "sensor_msgs" "NavSatFix" {
+        /// Time and frame of the receiver.
+        header: Header,
+        /// Whether there is a position.
+        status: NavSatStatus,
+        /// Degrees, positive in the north.
+        latitude: f64,
+        /// Degrees, positive in the east.
+        longitude: f64,
+        /// Metres above the ellipsoid WGS 84.
+        altitude: f64,
+        /// To the east, to the north and up, in square metres: three rows.
+        position_covariance: [f64; 9],
+        /// 0 unknown, 1 estimated, 2 its diagonal is known, 3 known.
+        position_covariance_type: u8,
+    }
+}

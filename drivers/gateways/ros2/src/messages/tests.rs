@@ -201,6 +201,7 @@ fn the_fields_are_those_of_ros() {
     check_hash::<MagneticField>();
     check_hash::<JointState>();
     check_hash::<BatteryState>();
+    check_hash::<NavSatFix>();
     check_hash::<Twist>();
     check_hash::<TwistStamped>();
     check_hash::<PoseStamped>();
@@ -378,6 +379,17 @@ fn samples() -> Vec<(String, Vec<u8>, Value)> {
         serial_number: "7".into(),
         ..BatteryState::default()
     };
+    let fix = NavSatFix {
+        header: header.clone(),
+        status: NavSatStatus {
+            status: -1,
+            service: 1,
+        },
+        latitude: -33.5,
+        position_covariance: [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 9.0],
+        position_covariance_type: 2,
+        ..NavSatFix::default()
+    };
     let joints = JointState {
         header: header.clone(),
         name: vec!["left".into(), "right wheel".into()],
@@ -436,6 +448,7 @@ fn samples() -> Vec<(String, Vec<u8>, Value)> {
     vec![
         sample(&scan, json!(["base_link", -0.5, [1.5, 2.5], [7.0]])),
         sample(&battery, json!([12.5, true, [4.0, 4.25], "7"])),
+        sample(&fix, json!([-1, 1, -33.5, 9.0, 2])),
         sample(
             &joints,
             json!([["left", "right wheel"], [1.0, 2.0], [0.5], []]),
@@ -503,6 +516,7 @@ proptest! {
             let _ = decode::<OccupancyGrid>(payload);
             let _ = decode::<TwistStamped>(payload);
             let _ = decode::<BatteryState>(payload);
+            let _ = decode::<NavSatFix>(payload);
             let _ = decode::<SendGoalRequest>(payload);
             let _ = decode::<CancelGoalRequest>(payload);
             let _ = decode::<SaveMapRequest>(payload);

@@ -54,6 +54,7 @@ impl Server {
             }
             // Galileo has no path for them, so they are not watched.
             Measurement::Battery(_)
+            | Measurement::Gps(_)
             | Measurement::Map(_)
             | Measurement::Mount(_)
             | Measurement::Odometry(..)

@@ -41,6 +41,7 @@ use crate::ros::topics::{Topic, TopicSet};
 
 mod asking;
 mod battery;
+mod gps;
 mod inputs;
 mod navigate;
 mod node;

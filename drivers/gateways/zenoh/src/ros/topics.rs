@@ -24,6 +24,8 @@ pub enum Topic {
     /// The magnetic field.
     Mag,
     BatteryState,
+    /// The position on Earth.
+    Fix,
     /// The pose on the map.
     Pose,
     Map,
@@ -70,7 +72,7 @@ pub struct TopicSet(u32);
 
 impl Topic {
     /// All of them, without the parts of actions.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Scan,
         Self::Odom,
         Self::Tf,
@@ -79,6 +81,7 @@ impl Topic {
         Self::Imu,
         Self::Mag,
         Self::BatteryState,
+        Self::Fix,
         Self::Pose,
         Self::Map,
         Self::RobotDescription,
@@ -104,6 +107,7 @@ impl Topic {
             Self::Imu => "imu",
             Self::Mag => "mag",
             Self::BatteryState => "battery_state",
+            Self::Fix => "fix",
             Self::Pose => "pose",
             Self::Map => "map",
             Self::RobotDescription => "robot_description",

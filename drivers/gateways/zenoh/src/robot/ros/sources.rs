@@ -20,7 +20,7 @@ use tokio::time::{interval, sleep};
 use zenoh::Error;
 
 use super::super::publisher::unix_ns;
-use super::{Shared, battery, plans};
+use super::{Shared, battery, gps, plans};
 use crate::health::of_drivers;
 use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, RETRY};
 use crate::pacing::Pacing;
@@ -38,6 +38,8 @@ pub(super) enum Source {
     /// The motion sensors.
     Imu,
     Battery,
+    /// The position on Earth.
+    Gps,
     /// The pose on the map.
     Location,
     Map,
@@ -53,11 +55,12 @@ pub(super) enum Source {
 
 impl Source {
     /// Those that belong to a device.
-    pub(super) const OF_DEVICES: [Self; 8] = [
+    pub(super) const OF_DEVICES: [Self; 9] = [
         Self::Scanner,
         Self::Wheels,
         Self::Imu,
         Self::Battery,
+        Self::Gps,
         Self::Location,
         Self::Map,
         Self::Description,
@@ -73,6 +76,7 @@ impl Source {
             Self::Wheels => &[Topic::Odom, Topic::Tf, Topic::JointStates],
             Self::Imu => &[Topic::Imu, Topic::Mag],
             Self::Battery => &[Topic::BatteryState],
+            Self::Gps => &[Topic::Fix],
             Self::Location => &[Topic::Pose, Topic::Tf],
             Self::Map => &[Topic::Map],
             Self::Description => &[Topic::RobotDescription],
@@ -89,6 +93,7 @@ impl Source {
             Self::Wheels => robot.wheels,
             Self::Imu => robot.imu,
             Self::Battery => robot.battery,
+            Self::Gps => robot.gps,
             Self::Location | Self::Map => robot.location,
             Self::Description => Device::new(DeviceType::ROBOT, 0),
             Self::Plan => robot.targets,
@@ -103,6 +108,7 @@ impl Source {
             Self::Wheels => wheels(&shared).await,
             Self::Imu => imu(&shared).await,
             Self::Battery => battery::states(&shared).await,
+            Self::Gps => gps::fixes(&shared).await,
             Self::Location => poses(&shared).await,
             Self::Map => map(&shared).await,
             Self::Description => plans::description(&shared).await,
