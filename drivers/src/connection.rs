@@ -9,16 +9,20 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use amber_driver::Guard;
 use serial2_tokio::SerialPort;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Time limit for a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time limit for writing a request.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The time for which a line is high or low that wakes a device.
+const WAKE_PULSE: Duration = Duration::from_millis(100);
 
 /// Bytes to and from a device.
 pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -35,6 +39,15 @@ pub trait Connect: Send + 'static {
     /// The name of the endpoint, such as "/dev/ttyACM0".
     fn place(&self) -> String {
         "the port".into()
+    }
+
+    /// Starts a guard for the device that was just connected, once. `None` if there can be none, as in
+    /// a test.
+    ///
+    /// # Errors
+    /// There should be one, but it cannot be started.
+    fn guard(&mut self) -> io::Result<Option<Guard>> {
+        Ok(None)
     }
 }
 
@@ -114,6 +127,17 @@ impl<C: Connect> Port<C> {
         };
         let read = connection.read(buffer).await;
         received(read, || self.connect.place())
+    }
+
+    /// Starts a guard that does these writes if the driver is killed or hangs.
+    pub(crate) fn guard(&mut self, writes: &[Vec<u8>]) -> Result<Option<Guard>, String> {
+        let started = self.connect.guard();
+        let place = || self.connect.place();
+        let guard = started.map_err(|error| format!("no guard for {}: {error}", place()))?;
+        if let Some(guard) = &guard {
+            guard.arm(writes);
+        }
+        Ok(guard)
     }
 
     /// Writes a request, within at most one second.
@@ -203,12 +227,32 @@ pub(crate) fn open_without_dtr(path: &Path, baud: u32) -> io::Result<Box<dyn Con
     Ok(Box::new(serial))
 }
 
+/// Opens a serial port at whose other end the line RTS wakes the device: it is high, low for a moment,
+/// and high again. Setting RTS makes it low. Returns also the same port for a guard.
+pub(crate) async fn open_and_wake(
+    path: &Path,
+    baud: u32,
+) -> io::Result<(Box<dyn Connection>, std::fs::File)> {
+    let serial = Serial::open(path, baud)?;
+    // Opening sets RTS, so this comes first.
+    let for_guard = open_device(path)?;
+    for is_low in [false, true, false] {
+        // A pseudo-terminal and some adapters have no such line.
+        if serial.port.set_rts(is_low).is_err() {
+            break;
+        }
+        sleep(WAKE_PULSE).await;
+    }
+    Ok((Box::new(serial), for_guard))
+}
+
 #[cfg(unix)]
 type Lock = nix::fcntl::Flock<std::fs::File>;
 #[cfg(not(unix))]
 type Lock = std::fs::File;
 
-fn lock(path: &Path) -> io::Result<Lock> {
+/// Opens a device file, and leaves its settings as they are.
+fn open_device(path: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::File::options();
     options.read(true).write(true);
     #[cfg(unix)]
@@ -218,7 +262,11 @@ fn lock(path: &Path) -> io::Result<Lock> {
         // Opening a terminal must not wait for a modem or make it our controlling terminal.
         options.custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
     }
-    let file = options.open(path)?;
+    options.open(path)
+}
+
+fn lock(path: &Path) -> io::Result<Lock> {
+    let file = open_device(path)?;
     #[cfg(unix)]
     let file = {
         use nix::errno::Errno;

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::pending;
 use std::time::Instant;
 
-use amber_driver::{Link, SendError, now};
+use amber_driver::{Guard, Link, SendError, now};
 use amber_proto::DeviceMessage;
 
 use crate::connection::{Connect, Port};
@@ -39,6 +40,15 @@ pub(crate) trait StreamLogic: Send + 'static {
 
     /// Events for the log.
     fn counters(&self) -> String;
+
+    /// What stops a device without a watchdog of its own. A guard writes it when the driver is killed
+    /// or hangs.
+    fn last_words(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The guard has written it, because this process did not run for a second.
+    fn handle_guard_acted(&mut self) {}
 }
 
 /// An event at the port.
@@ -70,6 +80,10 @@ pub(crate) struct StreamDevice<L, C> {
     logic: L,
     port: Port<C>,
     buffer: Vec<u8>,
+    /// What stops the device while the port is open.
+    guard: Option<Guard>,
+    /// Why there is no guard, although there should be one.
+    no_guard: Option<String>,
 }
 
 impl<L: StreamLogic, C: Connect> StreamDevice<L, C> {
@@ -79,7 +93,34 @@ impl<L: StreamLogic, C: Connect> StreamDevice<L, C> {
             logic,
             port: Port::new(connect),
             buffer: vec![0; READ],
+            guard: None,
+            no_guard: None,
         }
+    }
+
+    /// Opens the port, and starts a guard for a device that needs one.
+    async fn open(&mut self) -> Result<(), String> {
+        self.close();
+        self.port.open().await?;
+        if let Some(last_words) = self.logic.last_words() {
+            match self.port.guard(&[last_words]) {
+                Ok(guard) => self.guard = guard,
+                Err(why) => {
+                    tracing::warn!("what moves goes on if this driver is killed: {why}");
+                    self.no_guard = Some(why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.port.close();
+        // The logic has said all that it could.
+        if let Some(guard) = self.guard.take() {
+            guard.disarm();
+        }
+        self.no_guard = None;
     }
 }
 
@@ -98,17 +139,20 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
     }
 
     fn next(&mut self, link: &L::Link) -> Next<PortAction> {
+        if self.guard.as_ref().is_some_and(Guard::has_acted) {
+            self.logic.handle_guard_acted();
+        }
         self.logic.next(now(), link)
     }
 
     async fn perform(&mut self, action: PortAction) {
         let done = match action {
-            PortAction::Open => match self.port.open().await {
+            PortAction::Open => match self.open().await {
                 Ok(()) => return self.logic.handle(now(), PortEvent::Opened),
                 failed => failed,
             },
             PortAction::Close => {
-                self.port.close();
+                self.close();
                 Ok(())
             }
             PortAction::Write(bytes) => self.port.write(&bytes).await,
@@ -120,6 +164,13 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
 
     async fn wait(&mut self) {
         let due = self.logic.wake_at();
+        let guard = self.guard.as_ref();
+        let news = async {
+            match guard {
+                Some(guard) => guard.changed().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
             // On a busy machine, this task runs late: a device that has answered is not silent.
             biased;
@@ -128,6 +179,7 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
                 Err(problem) => self.logic.handle(now(), PortEvent::Failed(&problem)),
             },
             () = until(due) => {}
+            () = news => {}
         }
         // A device that always sends holds no timer up.
         if due.is_some_and(|due| now() >= due) {
@@ -136,7 +188,10 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
     }
 
     fn trouble(&self) -> Option<Cow<'_, str>> {
-        self.logic.trouble().map(Cow::from)
+        let of_guard = || self.guard.as_ref().and_then(Guard::trouble).map(Cow::from);
+        let without = || self.no_guard.as_deref().map(Cow::from);
+        let of_device = self.logic.trouble().map(Cow::from);
+        of_device.or_else(of_guard).or_else(without)
     }
 
     fn log_counters(&self) {
