@@ -9,8 +9,8 @@
 //!                                                   who wants the speeds, the outage
 //! ```
 //!
-//! `service`, `motion`, `questions`, `sides`, `wiring` and `note` are pure; `driver` passes on what clients
-//! want. `stream` runs a [`StreamModel`], whose controllers are at a byte stream.
+//! `service`, `motion`, `questions`, `sides`, `wiring`, `note` and `crc16` are pure; `driver` passes on what
+//! clients want. `stream` runs a [`StreamModel`], whose controllers are at a byte stream.
 //!
 //! Guarantees for clients of every model:
 //!
@@ -25,6 +25,7 @@
 //! - The wheels stop `idle_stop_ms` after the last command, when the commanding client is gone, and
 //!   when the driver ends. What happens if the driver is killed depends on the controllers.
 
+mod crc16;
 pub(crate) mod driver;
 mod model;
 mod motion;
@@ -35,6 +36,7 @@ mod sides;
 pub(crate) mod stream;
 mod wiring;
 
+pub(crate) use self::crc16::crc16;
 pub use self::model::{BatteryReading, Model, StreamAction, StreamModel};
 pub use self::motion::Motion;
 pub use self::note::{Note, Refusal, Special, StopReason};

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+pub(super) use crate::wheels::crc16;
+
 /// How to communicate with a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
@@ -432,19 +434,6 @@ pub(super) fn checked(
 
 pub(super) fn sum7(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) & 0x7F
-}
-
-pub(super) fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc: u16, _| {
-            let shifted = crc << 1;
-            if crc & 0x8000 == 0 {
-                shifted
-            } else {
-                shifted ^ 0x1021
-            }
-        })
-    })
 }
 
 #[cfg(test)]

@@ -38,6 +38,11 @@ pub trait Model: Send + 'static {
     /// The reason why commands are refused now, whatever their speeds are.
     fn refusal(&self) -> Option<Refusal>;
 
+    /// The reason why a command with these speeds is refused now.
+    fn refusal_of(&self, _speeds: WheelSpeeds) -> Option<Refusal> {
+        None
+    }
+
     /// There is a new command, which must be sent.
     fn handle_command(&mut self, now: Instant);
 
@@ -54,7 +59,9 @@ pub trait Model: Send + 'static {
         clients: &[ClientId],
         speeds: WheelSpeeds,
     ) -> Option<Refusal> {
-        let refusal = self.refusal().or_else(|| self.service().too_fast(speeds));
+        let too_fast = || self.service().too_fast(speeds);
+        let refused = || self.refusal_of(speeds);
+        let refusal = self.refusal().or_else(too_fast).or_else(refused);
         match refusal {
             Some(refusal) => self.service_mut().refuse(now, refusal),
             None => {
@@ -162,4 +169,15 @@ pub trait StreamModel: Model {
 
     /// When to call [`StreamModel::handle_timeout`] if nothing happens earlier.
     fn wake_at(&self) -> Option<Instant>;
+
+    /// What the base senses that keeps it from driving, or from driving ahead.
+    fn hindrance(&self) -> Option<&str> {
+        None
+    }
+
+    /// What stops the wheels of controllers without a watchdog of their own. A guard writes it when the
+    /// driver is killed or hangs.
+    fn last_words(&self) -> Option<Vec<u8>> {
+        None
+    }
 }

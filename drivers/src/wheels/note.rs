@@ -57,8 +57,10 @@ pub enum StopReason {
     Errors,
     /// A controller is too hot.
     Hot,
-    /// No command has reached the controllers for so long that they have stopped the wheels.
+    /// No command has reached the controllers for so long that they, or a guard, have stopped the wheels.
     Late,
+    /// The base senses this.
+    Hindered(&'static str),
 }
 
 /// The reason why a command is dropped.
@@ -81,6 +83,8 @@ pub enum Refusal {
     Errors,
     /// A controller is too hot.
     Hot,
+    /// The base senses this.
+    Hindered(&'static str),
 }
 
 impl<S: Special> Note<S> {
@@ -123,6 +127,7 @@ impl fmt::Display for StopReason {
             Self::Errors => f.write_str("a controller has an error"),
             Self::Hot => f.write_str("too hot"),
             Self::Late => f.write_str("no command has reached the controllers for some time"),
+            Self::Hindered(why) => f.write_str(why),
         }
     }
 }
@@ -142,6 +147,7 @@ impl fmt::Display for Refusal {
             Self::BatteryLow => f.write_str("the battery was low; restart this driver"),
             Self::Errors => f.write_str("a controller has an error"),
             Self::Hot => f.write_str("a controller is too hot"),
+            Self::Hindered(why) => f.write_str(why),
         }
     }
 }

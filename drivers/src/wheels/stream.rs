@@ -6,7 +6,7 @@ use amber_driver::devices::roboclaw::{DriverMsg, RoboclawLink};
 use amber_driver::now;
 
 use super::driver::{WheelRequest, WheelsDriver, answer, tell};
-use super::{StreamAction, StreamModel};
+use super::{StopReason, StreamAction, StreamModel};
 use crate::connection::Connect;
 use crate::device_task::Next;
 use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic};
@@ -59,7 +59,15 @@ impl<M: StreamModel> StreamLogic for Logic<M> {
     }
 
     fn trouble(&self) -> Option<&str> {
-        self.0.service().trouble()
+        self.0.service().trouble().or_else(|| self.0.hindrance())
+    }
+
+    fn last_words(&self) -> Option<Vec<u8>> {
+        self.0.last_words()
+    }
+
+    fn handle_guard_acted(&mut self) {
+        self.0.stop(StopReason::Late);
     }
 
     fn counters(&self) -> String {
