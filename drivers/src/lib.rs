@@ -30,6 +30,7 @@ pub mod battery;
 pub mod bno055;
 pub mod collision_avoidance;
 pub mod connection;
+pub mod create2;
 mod described;
 mod device_task;
 pub mod diffdrive;
@@ -40,6 +41,7 @@ pub mod dummy;
 pub mod fuzz;
 pub mod gauge;
 mod geometry_log;
+pub mod gps;
 pub mod hokuyo;
 pub mod i2c;
 pub mod icm20948;
@@ -67,10 +69,12 @@ pub mod robot_options;
 pub mod rplidar;
 pub mod scanner;
 pub mod servos;
+mod sim_clock;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]
 mod testing;
+pub mod vesc;
 pub mod wheels;
 pub mod ydlidar;
 
@@ -107,6 +111,8 @@ built_in! {
     Bno055: bno055 + fuzz,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
+    /// An iRobot Create 2 or Roomba
+    Create2: create2 + fuzz,
     /// Two wheels on an Arduino: ros_arduino_bridge, Andino
     Diffdrive: diffdrive + fuzz,
     /// The same for programs that support only the RoboClaw
@@ -115,6 +121,8 @@ built_in! {
     DriveToPoint: drive_to_point,
     /// No hardware: a flag and a text, for experiments
     Dummy: dummy,
+    /// GPS receiver with NMEA 0183 (device type 14)
+    Gps: gps + fuzz,
     /// A Hokuyo laser scanner
     Hokuyo: hokuyo + fuzz,
     /// Motion sensor ICM-20948 (device type 1)
@@ -148,6 +156,8 @@ built_in! {
     Rplidar: rplidar + fuzz,
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer: stargazer + fuzz,
+    /// Wheels on two VESC motor controllers (device type 2)
+    Vesc: vesc + fuzz,
     /// YDLIDAR laser scanner, such as X4 (device type 4)
     Ydlidar: ydlidar + fuzz,
 }

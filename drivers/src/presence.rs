@@ -10,7 +10,10 @@ use crate::i2c::{Bus, BusLocation};
 use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
-use crate::{diffdrive, hokuyo, ldrobot, maestro, pca9685, roboclaw, rplidar, stargazer, ydlidar};
+use crate::{
+    create2, diffdrive, gps, hokuyo, ldrobot, maestro, pca9685, roboclaw, rplidar, stargazer, vesc,
+    ydlidar,
+};
 
 /// What a device has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +50,7 @@ pub struct Asked {
 }
 
 impl BuiltIn {
-    /// Asks the device of this driver. Takes up to four seconds, and blocks. `None` if the driver has
+    /// Asks the device of this driver. Takes up to five seconds, and blocks. `None` if the driver has
     /// no device, or nothing can be asked safely; a scanner on TCP accepts one program only.
     ///
     /// A device that another program uses is not asked if that program has locked the port.
@@ -67,6 +70,16 @@ impl BuiltIn {
                 let endpoint = endpoint.map(|(_, endpoint)| endpoint);
                 (Kind::Diffdrive, on_line(endpoint, diffdrive::probe::ask))
             }
+            Self::Create2(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                (Kind::Create2, on_line(endpoint, create2::probe::ask))
+            }
+            Self::Vesc(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint, _)| endpoint);
+                (Kind::Vesc, on_line(endpoint, vesc::probe::ask))
+            }
             Self::Ldrobot(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());
                 let endpoint = endpoint.map(|(_, endpoint)| endpoint);
@@ -84,6 +97,11 @@ impl BuiltIn {
                     open(endpoint, ask).map(Into::into)
                 });
                 (Kind::Ydlidar, answer)
+            }
+            Self::Gps(options) => {
+                let port = options.complete().and_then(|it| it.settings());
+                let port = port.map(|(_, port)| port);
+                (Kind::Gps, on_line(port, gps::probe::listen))
             }
             Self::Maestro(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());

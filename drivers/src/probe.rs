@@ -17,8 +17,8 @@ use crate::i2c::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
 use crate::{
-    bno055, diffdrive, hokuyo, icm20948, ina2xx, ldrobot, lsm6dsox, maestro, mpu, ninedof, pca9685,
-    roboclaw, rplidar, stargazer, ydlidar,
+    bno055, create2, diffdrive, gps, hokuyo, icm20948, ina2xx, ldrobot, lsm6dsox, maestro, mpu,
+    ninedof, pca9685, roboclaw, rplidar, stargazer, vesc, ydlidar,
 };
 
 /// A device that has a probe.
@@ -54,6 +54,12 @@ pub enum Kind {
     Icm20948,
     /// A motion sensor that computes its attitude.
     Bno055,
+    /// A GPS receiver.
+    Gps,
+    /// A base that is a robot for cleaning, or was one.
+    Create2,
+    /// Motor controllers of two wheels.
+    Vesc,
 }
 
 /// How a device is recognized.
@@ -76,7 +82,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 15] = [
+pub static PROBES: [Probe; 18] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -235,6 +241,39 @@ pub static PROBES: [Probe; 15] = [
                   have the same address",
         if_silent: "the sensor needs power, and a second to start; check the wires SDA and SCL",
     },
+    Probe {
+        kind: Kind::Gps,
+        driver: "gps",
+        device: "gps",
+        about: "GPS receiver",
+        sends: "nothing: it listens for a second, at 9600, 38400 and 115200 baud until a sentence arrives",
+        is_safe: "the receiver reports by itself; a port is opened only if USB says that it is a receiver of \
+                  u-blox, or you say that it is one",
+        if_silent: "it needs its supply, and a wire from its TX; some send at another speed, or UBX instead \
+                    of NMEA: configure it by hand, with --baud",
+    },
+    Probe {
+        kind: Kind::Create2,
+        driver: "create2",
+        device: "roboclaw",
+        about: "iRobot Create 2 or Roomba",
+        sends: "80 to start its interface and 96 00 to end a stream, twice, and 8E 23, the question for its \
+                mode, at 115200 baud",
+        is_safe: "no motor starts, and a robot that cleans stops; a port is opened only if you say that it \
+                  is such a robot",
+        if_silent: "it sleeps after five minutes: press its CLEAN button. Check its battery and its cable",
+    },
+    Probe {
+        kind: Kind::Vesc,
+        driver: "vesc",
+        device: "roboclaw",
+        about: "VESC motor controller",
+        sends: "command 0, the question for the firmware, at 115200 baud",
+        is_safe: "it only reads, and a VESC answers it without a change of its motor; a port is opened only \
+                  if you say that it is a VESC",
+        if_silent: "a VESC needs its battery. At a UART, choose it in VESC Tool: App Settings, General, App \
+                    to Use; its speed there must be 115200 baud",
+    },
 ];
 
 /// What a probe has found.
@@ -359,8 +398,27 @@ impl Kind {
                 };
                 options.settings()?.1
             }
+            Self::Create2 => {
+                let options = create2::Options {
+                    port,
+                    ..Default::default()
+                };
+                options.settings()?.1
+            }
+            Self::Vesc => {
+                let options = vesc::Options {
+                    port,
+                    // Only the driver needs the real ones.
+                    can_id: Some(0),
+                    pole_pairs: Some(1),
+                    wheel_diameter_mm: Some(1.0),
+                    ..Default::default()
+                };
+                options.settings()?.1
+            }
             Self::Rplidar
             | Self::Ydlidar
+            | Self::Gps
             | Self::Ninedof
             | Self::Mpu
             | Self::Pca9685
@@ -372,23 +430,30 @@ impl Kind {
     }
 }
 
-/// Asks whether this device is at a serial port. Takes up to four seconds, and blocks.
+/// Asks whether this device is at a serial port. Takes up to five seconds, and blocks.
 ///
 /// # Errors
 /// It is not, or the port cannot be used.
 pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
-    if kind == Kind::Ydlidar {
-        return ydlidar::probe::find(path);
-    }
-    if kind == Kind::Rplidar {
-        let port = Some(path.to_owned());
-        let options = rplidar::Options {
-            port,
-            ..Default::default()
-        };
-        let settings = options.settings();
-        let (_, port) = settings.map_err(|error| NoAnswer::Failed(error.to_string()))?;
-        return open(port, rplidar::probe::ask);
+    // Those that are tried at several speeds.
+    let port = Some(path.to_owned());
+    match kind {
+        Kind::Ydlidar => return ydlidar::probe::find(path),
+        Kind::Rplidar => {
+            let options = rplidar::Options {
+                port,
+                ..Default::default()
+            };
+            return open_with(options.settings(), rplidar::probe::ask);
+        }
+        Kind::Gps => {
+            let options = gps::Options {
+                port,
+                ..Default::default()
+            };
+            return open_with(options.settings(), gps::probe::listen);
+        }
+        _ => {}
     }
     let endpoint = kind.endpoint(path);
     let endpoint = endpoint.map_err(|error| NoAnswer::Failed(error.to_string()))?;
@@ -403,6 +468,8 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Stargazer => stargazer::probe::listen(port).await,
         Kind::Ldrobot => ldrobot::probe::listen(port).await,
         Kind::Diffdrive => diffdrive::probe::ask(port).await,
+        Kind::Create2 => create2::probe::ask(port).await,
+        Kind::Vesc => vesc::probe::ask(port).await,
         // Buses, and those above that try several speeds.
         _ => Err(NoAnswer::Silent),
     })
@@ -421,6 +488,15 @@ pub(crate) fn open<T, F: Future<Output = Result<T, NoAnswer>>>(
         let port = opened.map_err(|error| NoAnswer::of(&error, &endpoint.place()))?;
         ask(port).await
     })
+}
+
+/// The same with the port of these settings.
+fn open_with<S, T, F: Future<Output = Result<T, NoAnswer>>>(
+    settings: Result<(S, impl Connect), OptionsError>,
+    ask: impl FnOnce(Box<dyn Connection>) -> F,
+) -> Result<T, NoAnswer> {
+    let (_, port) = settings.map_err(|error| NoAnswer::Failed(error.to_string()))?;
+    open(port, ask)
 }
 
 /// Asks whether this device is on a bus. Blocks for some milliseconds, or for seconds if the bus is
@@ -570,6 +646,8 @@ pub(crate) mod tests {
             (Kind::Stargazer, "/dev/ttyUSB0 at 115200 baud"),
             (Kind::Ldrobot, "/dev/ttyUSB0 at 230400 baud"),
             (Kind::Diffdrive, "/dev/ttyUSB0 at 57600 baud"),
+            (Kind::Create2, "/dev/ttyUSB0 at 115200 baud"),
+            (Kind::Vesc, "/dev/ttyUSB0 at 115200 baud"),
         ] {
             let found = kind.endpoint(path).unwrap().unwrap();
             assert_eq!(found.to_string(), endpoint);

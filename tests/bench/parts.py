@@ -48,6 +48,11 @@ PARTS = {
     "diffdrive bridge": (
         ["--diffdrive", "bridge"], "roboclaw",
         "diffdrive --counts-per-turn 1865 --wheel-diameter-mm 120 --port {}/diffdrive", []),
+    "create2": (["--create2"], "roboclaw", "create2 --port {}/create2", []),
+    "vesc": (
+        ["--vesc", "6.02"], "roboclaw",
+        "vesc --can-id 12 --pole-pairs 7 --gear-ratio 10 --wheel-diameter-mm 120 --min-erpm 100"
+        " --port {}/vesc", []),
 }
 #: Until the driver has found its device, and a scanner turns.
 SETTLE_S = 6.0

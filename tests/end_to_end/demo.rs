@@ -21,8 +21,8 @@ fn every_command_that_the_demo_shows_works() {
 
 #[test]
 fn every_command_that_the_demo_of_the_turtle_shows_works() {
-    let turtle = ["roboclaw:0", "hokuyo:0", "ninedof:0"].map(str::to_owned);
-    all_work(demo_of("turtle"), &turtle, 13);
+    let turtle = ["roboclaw:0", "hokuyo:0", "ninedof:0", "battery:0"].map(str::to_owned);
+    all_work(demo_of("turtle"), &turtle, 14);
 }
 
 #[test]
@@ -34,7 +34,13 @@ fn the_robot_of_the_page_about_hardware_has_its_parts() {
     let file = folder.path().join("my-robot.toml");
     fs::write(&file, text).unwrap();
     let (demo, _devices) = demo_of(file.to_str().unwrap());
-    for device in ["roboclaw:0", "hokuyo:0", "ninedof:0", "maestro:0"] {
+    for device in [
+        "roboclaw:0",
+        "hokuyo:0",
+        "ninedof:0",
+        "maestro:0",
+        "battery:0",
+    ] {
         demo.wait_for_line_with(&["INFO ready: ", &format!(" driver={device}")]);
     }
     let said = output(&mut demo.amber(&["call", "laser", "scanner", "--json"]));

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::common::{AMBER, Mediator, root, wait_for};
 
 /// The USB devices of the machine: port, ids, name, and the simulated device behind it.
-const USB: [(&str, [&str; 2], &str, &str); 8] = [
+const USB: [(&str, [&str; 2], &str, &str); 9] = [
     (
         "ttyACM0",
         ["15d1", "0000"],
@@ -47,6 +47,7 @@ const USB: [(&str, [&str; 2], &str, &str); 8] = [
     ("ttyUSB2", ["1a86", "7523"], "USB Serial", "diffdrive"),
     ("ttyUSB3", ["10c4", "ea60"], "CP2102 USB to UART", "rplidar"),
     ("ttyUSB4", ["10c4", "ea60"], "CP2102 USB to UART", "ydlidar"),
+    ("ttyACM3", ["1546", "01a8"], "u-blox GNSS receiver", "gps"),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.
@@ -319,6 +320,27 @@ fn a_scanner_is_configured_with_the_model_that_it_says() {
     for text in ["\"ydlidar\", \"--port\"", "\"--model\", \"t-mini\""] {
         assert!(file.contains(text), "{text}: {file}");
     }
+}
+
+#[test]
+fn a_gps_receiver_is_known_by_its_ids_and_listened_to() {
+    let machine = Machine::simulated(&["gps"], &["--gps", "neo-m8"]);
+    let ended = machine.init(&["--yes"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for text in [
+        "gps:0         GPS receiver: it has ",
+        "works         gps:0: ",
+    ] {
+        assert!(ended.out.contains(text), "{text}: {ended:?}");
+    }
+    let port = machine.by_id("gps").display().to_string();
+    let command = format!("[\"amber\", \"driver\", \"gps\", \"--port\", \"{port}\"]");
+    assert!(machine.file("amber.toml").contains(&command));
+    let mut doctor = Command::new(AMBER);
+    doctor.args(["doctor", "--json", "-c"]);
+    doctor.arg(machine.home().join("amber.toml"));
+    let told = Ended::of(doctor.output().unwrap());
+    assert!(told.out.contains("is there: it has "), "{told:?}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod gateway_programs;
 mod gateway_protocols;
 mod gateways;
 mod geometry;
+mod gps;
 mod i2c_servos;
 mod init;
 mod kit;

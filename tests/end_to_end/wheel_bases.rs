@@ -1,4 +1,4 @@
-//! Wheels other than those of the RoboClaws: the real driver and the simulated board drive the robot by
+//! Wheels other than those of the RoboClaws: the real driver and the simulated base drive the robot by
 //! device type 2, and the world shows whether it moves as the driver says.
 
 use std::path::Path;
@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use amber_client::{Client, Roboclaw, WheelSpeeds, sources};
 use amber_sim::control::{self, Answer, Request, SimulationState};
+use amber_sim::robot::Device;
+use amber_sim::{create2, diffdrive, vesc};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -17,32 +19,55 @@ use tokio::time::sleep;
 use crate::common::{AMBER, Mediator, PATIENCE, signal, wait_for};
 use crate::robot::{drives, fastest, runtime, stands};
 
-/// The firmware stops the motors this long after the last command for them.
+/// The firmware stops the motors this long after the last command for them. A VESC does it
+/// earlier.
 const FIRMWARE_STOP_S: f64 = 2.0;
+/// A guard stops the motors this long after the driver is killed, and after the last sign of life of
+/// one that hangs.
+const GUARD_STOP_S: [f64; 2] = [0.2, 1.2];
 /// How long wheels without power roll from 300 mm/s, and a margin for a busy machine.
 const ROLLING_S: f64 = 2.0;
 const MARGIN_S: f64 = 1.0;
 /// The relative tolerance of distances.
 const TOLERANCE: f64 = 0.03;
 
-/// A simulated robot with two wheels on an Arduino. It ends with this.
+/// A simulated robot with another base. It ends with this.
 struct Base {
+    device: Device,
     folder: TempDir,
     process: Child,
 }
 
 impl Base {
+    /// Two wheels on an Arduino.
     fn with(firmware: &str) -> Self {
+        Self::of(diffdrive::DEVICE, &["--diffdrive", firmware])
+    }
+
+    fn create2() -> Self {
+        Self::of(create2::DEVICE, &["--create2"])
+    }
+
+    /// Two VESCs with this firmware.
+    fn vesc(firmware: &str) -> Self {
+        Self::of(vesc::DEVICE, &["--vesc", firmware])
+    }
+
+    fn of(device: Device, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(AMBER);
-        command.args(["sim", "--until-eof", "--diffdrive", firmware]);
+        command.args(["sim", "--until-eof"]).args(options);
         // The corridor of the flat.
         command.args(["--start", "1.5,2.6,0", "--dir"]);
         command.arg(folder.path().join("sim"));
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let process = command.spawn().unwrap();
-        let base = Self { folder, process };
-        wait_for("the simulated board", || {
+        let base = Self {
+            device,
+            folder,
+            process,
+        };
+        wait_for("the simulated base", || {
             Path::new(&base.port()).exists().then_some(())
         });
         assert!(!base.folder.path().join("sim/roboclaw").exists());
@@ -50,21 +75,31 @@ impl Base {
     }
 
     fn port(&self) -> String {
-        let port = self.folder.path().join("sim/diffdrive");
+        let port = self.folder.path().join("sim").join(self.device.name());
         port.to_str().unwrap().to_owned()
     }
 
     fn options(&self, port: &str) -> Vec<String> {
-        let command = amber_sim::diffdrive::DEVICE.driver(port);
-        assert_eq!(command[2], "diffdrive");
+        let command = self.device.driver(port);
+        assert_eq!(command[2], self.device.name());
         command
     }
 
     fn mediator(&self) -> Mediator {
         let driver = self.options(&self.port()).join(" ");
         let mediator = Mediator::start(&[&format!("roboclaw:0={driver}")]);
-        mediator.wait_for_line("INFO ready: firmware of ");
+        mediator.wait_for_line("INFO ready: ");
         mediator
+    }
+
+    /// A mediator that does not start the driver again.
+    fn mediator_without_restart(&self) -> (Mediator, TempDir) {
+        let driver = self.options(&self.port());
+        let (mediator, folder) = Mediator::configured(&format!(
+            "[[driver]]\ndevice = 'roboclaw:0'\nrestart = 'never'\ncommand = {driver:?}\n"
+        ));
+        mediator.wait_for_line("INFO ready: ");
+        (mediator, folder)
     }
 
     fn fault(&self, words: &[&str]) {
@@ -153,9 +188,16 @@ fn troubles(mediator: &Mediator) -> Vec<String> {
 }
 
 #[test]
-fn the_way_of_a_base_is_that_of_the_world_with_both_kinds_of_firmware() {
-    for firmware in ["bridge", "andino"] {
-        let base = Base::with(firmware);
+fn the_way_of_a_base_is_that_of_the_world() {
+    let starts: [fn() -> Base; 4] = [
+        || Base::with("bridge"),
+        || Base::with("andino"),
+        || Base::vesc("6.02"),
+        Base::create2,
+    ];
+    for start in starts {
+        let base = start();
+        let name = base.device.name();
         let mediator = base.mediator();
         let peer = Peer::of(&mediator);
         let begin = base.state();
@@ -193,25 +235,55 @@ fn the_way_of_a_base_is_that_of_the_world_with_both_kinds_of_firmware() {
         assert_eq!((begin.contacts, end.contacts), (0, 0));
         let moved_mm = (end.x_m - begin.x_m) * 1_000.0;
         let off = (told_mm / moved_mm - 1.0).abs();
-        assert!(
-            off < TOLERANCE,
-            "{firmware}: told {told_mm}, moved {moved_mm}"
-        );
+        assert!(off < TOLERANCE, "{name}: told {told_mm}, moved {moved_mm}");
         // Starting and rolling out take time; a busy machine simulates less than real time.
         let part = moved_mm / commanded_mm;
         assert!(
             (0.2..1.15).contains(&part),
-            "{firmware}: {moved_mm} of {commanded_mm}"
+            "{name}: {moved_mm} of {commanded_mm}"
         );
     }
 }
 
 #[test]
 fn wheels_stop_when_the_driver_is_killed_or_frozen() {
-    let base = Base::with("bridge");
-    let mediator = base.mediator();
-    let peer = Peer::of(&mediator);
-    for how in [Signal::SIGKILL, Signal::SIGSTOP] {
+    for base in [Base::with("bridge"), Base::vesc("6.02")] {
+        let mediator = base.mediator();
+        let peer = Peer::of(&mediator);
+        for how in [Signal::SIGKILL, Signal::SIGSTOP] {
+            wait_for("a command that is carried out", || {
+                let driven = peer
+                    .runtime
+                    .block_on(peer.wheels.drive(WheelSpeeds::all(300)));
+                driven.ok()
+            });
+            base.until("it drives fast", |state| fastest(state) > 290.0);
+            let pid = mediator.describe("roboclaw:0").pid();
+            let before = base.state();
+            signal(pid, how);
+            let stood = base.until("it stands", stands);
+            let took_s = stood.time_s - before.time_s;
+            let limit_s = FIRMWARE_STOP_S + ROLLING_S + MARGIN_S;
+            assert!(took_s < limit_s, "{how}: {took_s} s");
+            // The mediator may have replaced it meanwhile.
+            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+            wait_for("the driver", || peer.speeds());
+            // Nobody has commanded it since.
+            assert!(stands(&base.state()));
+        }
+    }
+}
+
+/// It has no watchdog, and here nobody starts the driver again.
+#[test]
+fn a_guard_stops_a_create_2_when_its_driver_is_killed_or_frozen() {
+    for (how, guard_s) in [Signal::SIGKILL, Signal::SIGSTOP]
+        .into_iter()
+        .zip(GUARD_STOP_S)
+    {
+        let base = Base::create2();
+        let (mediator, _folder) = base.mediator_without_restart();
+        let peer = Peer::of(&mediator);
         wait_for("a command that is carried out", || {
             let driven = peer
                 .runtime
@@ -224,14 +296,63 @@ fn wheels_stop_when_the_driver_is_killed_or_frozen() {
         signal(pid, how);
         let stood = base.until("it stands", stands);
         let took_s = stood.time_s - before.time_s;
-        let limit_s = FIRMWARE_STOP_S + ROLLING_S + MARGIN_S;
+        // Its motors brake.
+        let limit_s = guard_s + MARGIN_S;
         assert!(took_s < limit_s, "{how}: {took_s} s");
-        // The mediator may have replaced it meanwhile.
-        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
-        wait_for("the driver", || peer.speeds());
-        // Nobody has commanded it since.
-        assert!(stands(&base.state()));
+        if how == Signal::SIGSTOP {
+            signal(pid, Signal::SIGCONT);
+            wait_for("the driver", || peer.speeds());
+            assert!(stands(&base.state()), "nobody has commanded it since");
+            peer.drives_again(&base);
+        }
     }
+}
+
+#[test]
+fn a_create_2_in_the_air_waits_for_the_ground_and_a_new_command() {
+    let base = Base::create2();
+    let mediator = base.mediator();
+    let peer = Peer::of(&mediator);
+    peer.drives_again(&base);
+    peer.drive(200);
+    base.until("it drives", drives);
+    base.fault(&["lift"]);
+    base.until("it stands", stands);
+    let problem = "a wheel hangs in the air: put the robot on the ground";
+    wait_for(problem, || (troubles(&mediator) == [problem]).then_some(()));
+    let ahead = || {
+        let driving = peer.wheels.drive(WheelSpeeds::all(200));
+        peer.runtime.block_on(driving)
+    };
+    // On a busy machine, a report may come too late.
+    let refusal = wait_for("a refusal", || ahead().err()).to_string();
+    assert!(refusal.contains(problem), "{refusal}");
+    base.fault(&["clear"]);
+    wait_for("the end of the trouble", || {
+        troubles(&mediator).is_empty().then_some(())
+    });
+    assert!(stands(&base.state()));
+    peer.drives_again(&base);
+}
+
+#[test]
+fn a_create_2_at_a_wall_drives_only_back() {
+    let base = Base::create2();
+    let mediator = base.mediator();
+    let peer = Peer::of(&mediator);
+    peer.drives_again(&base);
+    let problem = "the bumper is pressed";
+    let ahead = || {
+        let driving = peer.wheels.drive(WheelSpeeds::all(300));
+        peer.runtime.block_on(driving)
+    };
+    let refusal = wait_for("a wall", || ahead().err());
+    assert!(refusal.to_string().contains(problem), "{refusal}");
+    base.until("it stands", stands);
+    peer.drive(-100);
+    base.until("it drives back", drives);
+    wait_for("the way ahead", || ahead().ok());
+    assert_eq!(mediator.describe("roboclaw:0").restarts(), 0);
 }
 
 #[test]
@@ -272,10 +393,14 @@ fn an_unplugged_base_stops_and_waits_for_a_new_command_when_it_is_back() {
 
 #[test]
 fn damaged_answers_do_no_lasting_harm() {
-    let base = Base::with("bridge");
+    suffers(&Base::with("bridge"));
+    suffers(&Base::create2());
+}
+
+fn suffers(base: &Base) {
     let mediator = base.mediator();
     let peer = Peer::of(&mediator);
-    base.fault(&["corrupt", "diffdrive"]);
+    base.fault(&["corrupt", base.device.name()]);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(5) {
         // It may be refused: a few damaged answers in a row are an outage.
@@ -286,14 +411,19 @@ fn damaged_answers_do_no_lasting_harm() {
         }
     }
     base.fault(&["clear"]);
-    peer.drives_again(&base);
+    peer.drives_again(base);
     assert_eq!(mediator.describe("roboclaw:0").restarts(), 0);
 }
 
 #[test]
-fn the_driver_follows_the_protocol_with_and_without_its_board() {
-    let base = Base::with("andino");
-    base.until("the board has started", |state| state.time_s > 2.0);
+fn the_drivers_follow_the_protocol_with_and_without_their_bases() {
+    follows(&Base::with("andino"));
+    follows(&Base::create2());
+    follows(&Base::vesc("5.02"));
+}
+
+fn follows(base: &Base) {
+    base.until("it has started", |state| state.time_s > 2.0);
     for (port, notes) in [(base.port(), 0), ("/nowhere/port".to_owned(), 1)] {
         let mut check = Command::new(AMBER);
         check.args([

@@ -133,5 +133,6 @@ fn doctor_measures_how_soon_the_wheels_stop_after_asking_whether_they_may_turn()
         let found = check["found"].as_str().unwrap();
         assert!(found.contains("the wheels stand after"), "{report}");
     }
-    assert!(stands(&robot.state()));
+    // Below 10 mm/s counts as standing; simulated time, in which the wheels get slower, may be slow.
+    robot.until("the wheels stand", stands);
 }

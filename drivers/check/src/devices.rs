@@ -88,7 +88,7 @@ mod tests {
             ("hokuyo", "scan, scanner"),
             ("dummy", "status, enable, message"),
             ("location", "pose, quality, particles, map, geometry"),
-            ("maestro", "angles, set-speed"),
+            ("maestro", "stop, angles, set-speed"),
             (
                 "drive-to-point",
                 "set-targets, order, orders, next-target, next-targets, visited-target, \

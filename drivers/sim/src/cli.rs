@@ -82,6 +82,10 @@ enum FaultKind {
     SaggingBattery,
     /// A wheel does not turn
     StuckWheel,
+    /// Something is between the robot and the sky: no GPS
+    Tunnel,
+    /// A Create 2 feels that its wheels hang in the air
+    Lift,
     /// Clear all faults
     Clear,
 }

@@ -29,7 +29,7 @@ pub enum Request {
     State,
     /// Starts a fault.
     Fault {
-        /// The kind: unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel.
+        /// The kind: unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel, tunnel, lift.
         fault: String,
         /// The device or wheel.
         about: Option<String>,

@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::str::FromStr;
 
+use clap::Args;
+
 use crate::Devices;
 use crate::twin::{Setup, Twin};
 
@@ -27,6 +29,8 @@ pub struct Device {
     pub(crate) options: &'static [&'static str],
     /// Further options of the driver, each with the name of a file in the folder of the devices.
     pub(crate) files: &'static [(&'static str, &'static str)],
+    /// The option that tells the driver the model, if the device does not say it itself.
+    pub(crate) model_option: Option<&'static str>,
     /// Commands of `amber` that show what it does, and what they show.
     pub(crate) demonstrations: &'static [(&'static str, &'static str)],
 }
@@ -100,12 +104,13 @@ macro_rules! devices {
 pub(crate) use devices;
 
 /// Defines `DEVICE` and `Options` of a kind of which some robots have one: it is added by an option
-/// of its name, whose value is the model. The name is also that of its driver. Commands that show what
-/// it does may follow.
+/// of its name, whose value is the model. The name is also that of its driver. If the device does not
+/// say its model, `told by` is the option that tells it to the driver. Commands that show what it does
+/// may follow.
 macro_rules! extra {
     (
         $(#[$about:meta])*
-        $name:literal by $connection:ident: $model:ty => |$given:pat_param, $setup:pat_param| $twin:expr
+        $name:literal by $connection:ident$(, told by $option:literal)?: $model:ty => |$given:pat_param, $setup:pat_param| $twin:expr
         $(; $command:literal: $shows:literal)*
     ) => {
         /// The device.
@@ -116,6 +121,7 @@ macro_rules! extra {
             driver: $name,
             options: &[],
             files: &[],
+            model_option: $crate::device::optional!($($option)?),
             demonstrations: &[$(($command, $shows)),*],
         };
 
@@ -143,6 +149,17 @@ macro_rules! extra {
     };
 }
 pub(crate) use extra;
+
+/// An optional piece of a macro as an [`Option`].
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($value:literal) => {
+        Some($value)
+    };
+}
+pub(crate) use optional;
 
 impl Device {
     /// All devices.
@@ -189,6 +206,48 @@ impl Device {
         self.demonstrations
     }
 
+    /// The option of `amber sim` for a robot that has it, with a model or the usual one. `None`: it
+    /// needs no option.
+    ///
+    /// # Errors
+    /// It has no such model, or it has several and none of them is the usual one.
+    pub fn option(self, model: Option<&str>) -> Result<Option<String>, WrongModel> {
+        let options = Devices::augment_args(clap::Command::new("sim"));
+        let mut own = (options.get_arguments()).filter(|it| it.get_long() == Some(self.name));
+        let own = own.next();
+        let wrong = |models| WrongModel {
+            device: self.name,
+            given: model.map(str::to_owned),
+            models,
+        };
+        let Some(option) = own.filter(|option| option.get_action().takes_values()) else {
+            // A flag, or nothing to choose.
+            return match model {
+                Some(_) => Err(wrong(Vec::new())),
+                None => Ok(own.map(|_| format!("--{}", self.name))),
+            };
+        };
+        let models = option.get_possible_values().into_iter();
+        let models: Vec<_> = models.map(|it| it.get_name().to_owned()).collect();
+        match (model, models.as_slice()) {
+            (None, _) if !self.is_extra => Ok(None),
+            (None, [only]) => Ok(Some(format!("--{}={only}", self.name))),
+            (Some(model), known) if known.is_empty() || known.iter().any(|it| it == model) => {
+                Ok(Some(format!("--{}={model}", self.name)))
+            }
+            (None | Some(_), _) => Err(wrong(models)),
+        }
+    }
+
+    /// Further options of its driver for a model that the device does not say itself.
+    #[must_use]
+    pub fn told(self, model: &str) -> Vec<String> {
+        let options = self.model_option.into_iter();
+        options
+            .flat_map(|option| [option.to_owned(), model.to_owned()])
+            .collect()
+    }
+
     /// The command of its driver, from `amber` on. `place` is the path of the device.
     #[must_use]
     pub fn driver(self, place: &str) -> Vec<String> {
@@ -225,6 +284,33 @@ impl FromStr for Device {
     }
 }
 
+/// A device has no such model, or its model must be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongModel {
+    device: &'static str,
+    given: Option<String>,
+    models: Vec<String>,
+}
+
+impl fmt::Display for WrongModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, models, .. } = self;
+        let models = models.join(", ");
+        match &self.given {
+            Some(given) if models.is_empty() => {
+                write!(f, "{device} has no models to choose from: {given:?}")
+            }
+            Some(given) => write!(f, "no such model of {device} ({models}): {given:?}"),
+            None if models.is_empty() => {
+                write!(f, "{device} needs a value: see `amber sim --help`")
+            }
+            None => write!(f, "{device} needs its model: one of {models}"),
+        }
+    }
+}
+
+impl std::error::Error for WrongModel {}
+
 /// No device has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such device ({all}): {name:?}", all = Device::names())]
@@ -256,6 +342,10 @@ mod tests {
             diffdrive: crate::diffdrive::Options {
                 firmware: Some(crate::diffdrive::Firmware::Bridge),
             },
+            create2: crate::create2::Options { is_fitted: true },
+            vesc: crate::vesc::Options {
+                firmware: Some(crate::vesc::Firmware::V6_02),
+            },
             ldrobot: crate::ldrobot::Options {
                 model: Some(crate::ldrobot::Model::Ld19),
             },
@@ -282,6 +372,10 @@ mod tests {
             bno055: crate::bno055::Options {
                 model: Some(crate::bno055::Model::Bno055),
             },
+            gps: crate::gps::Options {
+                model: Some(crate::gps::Model::NeoM8),
+                ..Default::default()
+            },
             ..Devices::default()
         };
         assert_eq!(made(all), Device::all().collect::<Vec<_>>());
@@ -289,6 +383,8 @@ mod tests {
         assert!(Device::built_in().all(|device| usual.contains(&device)));
         for extra in [
             crate::diffdrive::DEVICE,
+            crate::create2::DEVICE,
+            crate::vesc::DEVICE,
             crate::ldrobot::DEVICE,
             crate::rplidar::DEVICE,
             crate::ydlidar::DEVICE,
@@ -298,6 +394,7 @@ mod tests {
             crate::lsm6dsox::DEVICE,
             crate::icm20948::DEVICE,
             crate::bno055::DEVICE,
+            crate::gps::DEVICE,
         ] {
             assert!(!usual.contains(&extra));
         }
@@ -306,23 +403,27 @@ mod tests {
     #[test]
     fn a_driver_gets_the_place_of_its_device_and_the_files_beside_it() {
         let device = Device {
-            name: "gps",
+            name: "sonar",
             connection: Connection::Serial,
             is_extra: false,
-            driver: "nmea",
+            driver: "sonar",
             options: &["--slow"],
-            files: &[("--almanac", "almanac.txt")],
+            files: &[("--echoes", "echoes.txt")],
+            model_option: Some("--model"),
             demonstrations: &[],
         };
-        let expected = "amber driver nmea --port /sim/gps --slow --almanac /sim/almanac.txt";
-        assert_eq!(device.driver("/sim/gps").join(" "), expected);
+        let expected = "amber driver sonar --port /sim/sonar --slow --echoes /sim/echoes.txt";
+        assert_eq!(device.driver("/sim/sonar").join(" "), expected);
+        assert_eq!(device.told("x2"), ["--model", "x2"]);
         let bus = Device {
             connection: Connection::I2c,
             options: &[],
             files: &[],
+            model_option: None,
             ..device
         };
-        assert_eq!(bus.driver("/gps")[3..], ["--bus", "sim:/gps"]);
+        assert_eq!(bus.driver("/sonar")[3..], ["--bus", "sim:/sonar"]);
+        assert_eq!(bus.told("x2"), [""; 0]);
         let tcp = Device {
             connection: Connection::Tcp,
             ..bus
@@ -331,12 +432,47 @@ mod tests {
     }
 
     #[test]
+    fn an_option_adds_a_device_to_the_robot() {
+        let option = |name: &str, model: Option<&str>| {
+            let device: Device = name.parse().unwrap();
+            device.option(model).map_err(|error| error.to_string())
+        };
+        // Every robot has it, and a flag, a choice, a device with one model.
+        assert_eq!(option("maestro", None), Ok(None));
+        assert_eq!(option("hokuyo", None), Ok(None));
+        let given = |text: &str| Ok(Some(text.to_owned()));
+        assert_eq!(option("pca9685", None), given("--pca9685"));
+        assert_eq!(option("ldrobot", Some("ld06")), given("--ldrobot=ld06"));
+        assert_eq!(
+            option("roboclaw", Some("legacy")),
+            given("--roboclaw=legacy")
+        );
+        assert_eq!(option("bno055", None), given("--bno055=bno055"));
+        let address = "[::1]:5";
+        assert_eq!(
+            option("hokuyo-tcp", Some(address)),
+            given("--hokuyo-tcp=[::1]:5")
+        );
+        for (name, model, words) in [
+            ("ldrobot", None, "needs its model: one of ld06, ld19"),
+            ("ldrobot", Some("x4"), "no such model of ldrobot (ld06"),
+            ("hokuyo", Some("x4"), "no such model of hokuyo ("),
+            ("pca9685", Some("x4"), "no models to choose from"),
+            ("maestro", Some("x4"), "no models to choose from"),
+            ("hokuyo-tcp", None, "needs a value"),
+        ] {
+            let error = option(name, model).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
     fn a_device_has_a_name() {
         for device in Device::all() {
             assert_eq!(device.name().parse(), Ok(device));
         }
-        let unknown = "gps".parse::<Device>().unwrap_err().to_string();
-        let expected = format!("no such device ({}): \"gps\"", Device::names());
+        let unknown = "sonar".parse::<Device>().unwrap_err().to_string();
+        let expected = format!("no such device ({}): \"sonar\"", Device::names());
         assert_eq!(unknown, expected);
     }
 }

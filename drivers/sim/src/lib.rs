@@ -18,7 +18,8 @@
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
 //! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
 //! Slamtec or YDLIDAR, one more motion sensor (`motion_sensor`), servos on a PCA9685, a sensor INA2xx
-//! of its battery, and an Arduino (`diffdrive`) that drives its wheels instead of the RoboClaws.
+//! of its battery, a GPS receiver, and an Arduino (`diffdrive`), an iRobot Create 2 or VESCs that drive
+//! its wheels instead of the RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -38,10 +39,12 @@ pub mod cli;
 mod clock;
 pub mod clock_file;
 pub mod control;
+pub mod create2;
 mod device;
 pub mod diffdrive;
 mod first;
 mod folder;
+pub mod gps;
 pub mod hokuyo;
 pub mod i2c;
 mod i2c_port;
@@ -66,6 +69,7 @@ pub mod stargazer;
 pub mod tcp;
 pub mod twin;
 mod unix_server;
+pub mod vesc;
 pub mod wheels;
 pub mod world;
 pub mod ydlidar;
@@ -74,6 +78,8 @@ pub mod ydlidar;
 device::devices! {
     roboclaw: roboclaw::Options,
     diffdrive: diffdrive::Options,
+    create2: create2::Options,
+    vesc: vesc::Options,
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
     rplidar: rplidar::Options,
@@ -84,6 +90,7 @@ device::devices! {
     lsm6dsox: lsm6dsox::Options,
     icm20948: icm20948::Options,
     bno055: bno055::Options,
+    gps: gps::Options,
     stargazer: stargazer::Options,
     maestro: maestro::Config,
     pca9685: pca9685::Options,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use amber_map::{Pose, Segment};
 
 pub use self::fault::{Fault, UnknownFault};
-pub use crate::device::{Connection, Device, UnknownDevice};
+pub use crate::device::{Connection, Device, UnknownDevice, WrongModel};
 
 use crate::Devices;
 use crate::ceiling::Ceiling;
@@ -229,6 +229,8 @@ impl RobotTwin {
             Fault::LowBattery => self.set_battery_v(Some(LOW_BATTERY_V)),
             Fault::SaggingBattery => self.set_battery_sag(true),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, true),
+            Fault::Tunnel => self.set_covered(true),
+            Fault::Lift => self.set_lifted(true),
             Fault::Unplug(device) => self.handle_hang_up(device),
             Fault::Stall(_) | Fault::Corrupt(_) => {}
         }
@@ -276,6 +278,8 @@ impl RobotTwin {
             Fault::LowBattery => self.set_battery_v(None),
             Fault::SaggingBattery => self.set_battery_sag(false),
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
+            Fault::Tunnel => self.set_covered(false),
+            Fault::Lift => self.set_lifted(false),
             Fault::Unplug(device) => {
                 if let Some(twin) = self.twin_of(device) {
                     twin.handle_plug_in(now);
@@ -294,6 +298,18 @@ impl RobotTwin {
     fn set_battery_sag(&mut self, sags: bool) {
         for (_, twin) in &mut self.twins {
             twin.set_battery_sag(sags);
+        }
+    }
+
+    fn set_covered(&mut self, is_covered: bool) {
+        for (_, twin) in &mut self.twins {
+            twin.set_covered(is_covered);
+        }
+    }
+
+    fn set_lifted(&mut self, is_lifted: bool) {
+        for (_, twin) in &mut self.twins {
+            twin.set_lifted(is_lifted);
         }
     }
 

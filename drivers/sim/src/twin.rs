@@ -79,6 +79,12 @@ pub trait Twin: Any + Debug + Send {
     /// Whether something draws a large current from the main battery.
     fn set_battery_sag(&mut self, _sags: bool) {}
 
+    /// Whether something is between the robot and the sky.
+    fn set_covered(&mut self, _is_covered: bool) {}
+
+    /// Whether the wheels hang in the air.
+    fn set_lifted(&mut self, _is_lifted: bool) {}
+
     /// What it wants of the wheels, if it drives them.
     fn drives(&self) -> Option<[Drive; 4]> {
         None

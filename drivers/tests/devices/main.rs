@@ -6,6 +6,7 @@
 mod bno055_drive;
 mod common;
 mod dummy;
+mod gps_drive;
 mod icm20948_drive;
 mod ina2xx_drive;
 mod lsm6dsox_drive;
@@ -14,3 +15,4 @@ mod mpu_drive;
 mod ninedof_drive;
 mod python_example;
 mod simulated;
+mod vesc_drive;

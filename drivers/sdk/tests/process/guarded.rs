@@ -196,19 +196,21 @@ fn a_lost_guard_is_reported_and_replaced() {
     let first = robot.guards();
     assert_eq!(first.len(), 1);
     kill(first[0], Signal::SIGKILL).unwrap();
-    let words = "nothing would stop what it moves: the guard has ended (signal: 9 (SIGKILL))";
-    let mut reports = Vec::new();
+    let lost = "nothing would stop what it moves";
+    let words = format!("{lost}: the guard has ended (signal: 9 (SIGKILL))");
+    let mut received = Vec::new();
     let mut bytes = [0; 1024];
+    // Then the driver says that it is well: the new guard has the device.
     until(|| {
         let count = robot.stdout.read(&mut bytes).unwrap();
         assert!(count > 0, "the driver has ended");
-        reports.extend(&bytes[..count]);
-        String::from_utf8_lossy(&reports).contains(words)
+        received.extend(&bytes[..count]);
+        let said = frames(&received);
+        said.iter().any(|it| it.contains(&words))
+            && said.last().is_some_and(|it| !it.contains(lost))
     });
-    until(|| {
-        let guards = robot.guards();
-        guards.len() == 1 && guards != first
-    });
+    let guards = robot.guards();
+    assert!(guards.len() == 1 && guards != first, "{guards:?}");
     robot.driver.kill().unwrap();
     robot.expect("stop all.");
     robot.expect_end();
@@ -219,6 +221,20 @@ fn a_disarmed_guard_writes_nothing() {
     robot.stdin = None;
     robot.expect("ended.");
     robot.expect_end();
+}
+
+/// The whole frames in these bytes, each with its length before it.
+fn frames(mut bytes: &[u8]) -> Vec<String> {
+    let mut frames = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk() {
+        let length = usize::from(u16::from_be_bytes(*length));
+        let Some((frame, rest)) = rest.split_at_checked(length) else {
+            break;
+        };
+        frames.push(String::from_utf8_lossy(frame).into_owned());
+        bytes = rest;
+    }
+    frames
 }
 
 /// Waits until a process has become what it was started for.

@@ -24,6 +24,7 @@ pub const DEVICE: Device = Device {
         "1000",
     ],
     files: &[],
+    model_option: None,
     demonstrations: &[("call wheels speeds", "wheel speeds")],
 };
 

@@ -20,6 +20,7 @@ pub const DEVICE: Device = Device {
     driver: "hokuyo",
     options: &[],
     files: &[],
+    model_option: None,
     demonstrations: &[("scan --plot", "laser scan")],
 };
 
@@ -31,6 +32,7 @@ pub const TCP_DEVICE: Device = Device {
     driver: "hokuyo",
     options: &[],
     files: &[],
+    model_option: None,
     demonstrations: &[],
 };
 

@@ -17,7 +17,8 @@ pub const DEVICE: Device = Device {
     driver: "ina2xx",
     options: &[],
     files: &[],
-    demonstrations: &[],
+    model_option: None,
+    demonstrations: &[("call battery state", "voltage and current")],
 };
 
 /// The variants of the sensor.

@@ -7,7 +7,7 @@ use crate::{device, scanner};
 
 device::extra! {
     /// Add a laser scanner of LDROBOT, which sees all around
-    "ldrobot" by Serial: Model => |model, _| Ldrobot::new(model, Duration::ZERO);
+    "ldrobot" by Serial, told by "--model": Model => |model, _| Ldrobot::new(model, Duration::ZERO);
     "scan --plot": "laser scan, all around"
 }
 scanner::twin!(Ldrobot);

@@ -17,6 +17,7 @@ pub const DEVICE: Device = Device {
     driver: "maestro",
     options: &[],
     files: &[],
+    model_option: None,
     demonstrations: &[("call maestro set-angle 3 45", "turn a servo")],
 };
 

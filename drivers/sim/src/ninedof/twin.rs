@@ -16,6 +16,7 @@ pub const DEVICE: Device = Device {
     driver: "ninedof",
     options: &[],
     files: &[],
+    model_option: None,
     demonstrations: &[
         ("call ninedof data", "motion sensors"),
         (

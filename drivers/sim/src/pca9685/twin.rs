@@ -18,6 +18,7 @@ pub const DEVICE: Device = Device {
     driver: "pca9685",
     options: &[],
     files: &[],
+    model_option: None,
     demonstrations: &[("call servos set-angle 3 45", "turn a servo")],
 };
 

@@ -16,6 +16,7 @@ pub const DEVICE: Device = Device {
     // Its process waits for the processor, on a busy machine for longer than real controllers take.
     options: &["--reply-timeout-ms", "1000"],
     files: &[],
+    model_option: None,
     demonstrations: &[("call roboclaw speeds", "wheel speeds")],
 };
 

@@ -19,6 +19,10 @@ pub enum Fault {
     SaggingBattery,
     /// A wheel does not turn.
     StuckWheel(Wheel),
+    /// Something is between the robot and the sky.
+    Tunnel,
+    /// The robot feels that its wheels hang in the air.
+    Lift,
 }
 
 impl fmt::Display for Fault {
@@ -30,6 +34,8 @@ impl fmt::Display for Fault {
             Self::LowBattery => f.write_str("low-battery"),
             Self::SaggingBattery => f.write_str("sagging-battery"),
             Self::StuckWheel(wheel) => write!(f, "stuck-wheel {wheel}"),
+            Self::Tunnel => f.write_str("tunnel"),
+            Self::Lift => f.write_str("lift"),
         }
     }
 }
@@ -40,7 +46,7 @@ impl fmt::Display for Fault {
 pub enum UnknownFault {
     /// There is no such fault.
     #[error(
-        "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel): {0:?}"
+        "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel, tunnel, lift): {0:?}"
     )]
     Name(String),
     /// There is no such device.
@@ -71,6 +77,8 @@ impl Fault {
             "corrupt" => Self::Corrupt(device("corrupt")?),
             "low-battery" => Self::LowBattery,
             "sagging-battery" => Self::SaggingBattery,
+            "tunnel" => Self::Tunnel,
+            "lift" => Self::Lift,
             "stuck-wheel" => {
                 let missing = UnknownFault::Missing("stuck-wheel", "wheel");
                 Self::StuckWheel(about.ok_or(missing)?.parse()?)

@@ -3,12 +3,12 @@
 use amber_map::{Map, Point};
 
 use super::*;
-use crate::diffdrive;
 use crate::hokuyo::{self, Hokuyo};
 use crate::ninedof::{self, Motion, NineDof};
 use crate::roboclaw;
 use crate::wheels::Wheel;
 use crate::world::find_start;
+use crate::{create2, diffdrive};
 
 const MS: Duration = Duration::from_millis(1);
 const NOTHING: [u8; 0] = [];
@@ -99,6 +99,46 @@ fn an_arduino_drives_the_wheels_instead_of_the_roboclaws() {
     // The firmware stops the motors two seconds after the command.
     robot.advance(MS * 8000);
     assert_eq!(robot.world().wheel_speeds(), [0.0; 4]);
+}
+
+#[test]
+fn a_create_2_drives_into_a_wall_and_feels_it() {
+    let map = Map::flat();
+    let mut robot = RobotTwin::new(Config {
+        start: find_start(&map.walls, &map.robots).unwrap(),
+        walls: map.walls,
+        seed: 1,
+        speed: 1.0,
+        ceiling: Ceiling::default(),
+        devices: Devices {
+            create2: create2::Options { is_fitted: true },
+            ..Devices::default()
+        },
+    })
+    .unwrap();
+    assert!(!robot.has_device(roboclaw::DEVICE));
+    let mut ask = |now, bytes: &[u8]| exchange(&mut robot, now, create2::DEVICE, bytes);
+    assert_eq!(ask(MS * 1_000, &[128, 142, 7]), [0]);
+    // Safe mode, and 300 mm/s ahead.
+    assert_eq!(ask(MS * 1_000, &[131, 145, 1, 44, 1, 44]), NOTHING);
+    let counts = ask(MS * 3_000, &[142, 43]);
+    let counted_mm = f64::from(u16::from_be_bytes([counts[0], counts[1]])) * 0.444_565;
+    assert!((540.0..600.0).contains(&counted_mm), "{counted_mm}");
+    assert_eq!(ask(MS * 30_000, &[142, 7]), [3], "the bumper on both sides");
+    assert_eq!(ask(MS * 30_000, &[145, 255, 156, 255, 156]), NOTHING);
+    assert_eq!(ask(MS * 32_000, &[142, 7]), [0]);
+    let now = MS * 32_000;
+    robot.begin(now, Fault::Lift, None);
+    robot.advance(now);
+    assert_eq!(
+        exchange(&mut robot, now, create2::DEVICE, &[149, 2, 7, 35]),
+        [12, 1]
+    );
+    robot.advance(MS * 34_000);
+    assert_eq!(robot.world().wheel_speeds(), [0.0; 4]);
+    robot.clear();
+    let answer = exchange(&mut robot, MS * 34_000, create2::DEVICE, &[142, 7]);
+    assert_eq!(answer, [0]);
 }
 
 #[test]
@@ -262,6 +302,8 @@ fn faults_have_names() {
         ("unplug", Some("hokuyo"), Fault::Unplug(hokuyo::DEVICE)),
         ("low-battery", None, Fault::LowBattery),
         ("sagging-battery", None, Fault::SaggingBattery),
+        ("tunnel", None, Fault::Tunnel),
+        ("lift", None, Fault::Lift),
         (
             "stuck-wheel",
             Some("front-left"),
@@ -274,14 +316,14 @@ fn faults_have_names() {
         (
             "melt",
             None,
-            "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel): \
-             \"melt\"",
+            "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel, \
+             tunnel, lift): \"melt\"",
         ),
         ("stall", None, "stall needs the name of a device"),
     ] {
         assert_eq!(Fault::parse(name, about).unwrap_err().to_string(), error);
     }
-    let unknown = Fault::parse("stall", Some("gps")).unwrap_err();
+    let unknown = Fault::parse("stall", Some("sonar")).unwrap_err();
     assert!(matches!(unknown, UnknownFault::Device(_)), "{unknown}");
     for device in Device::all() {
         let name = device.name();

@@ -232,7 +232,7 @@ fn invalid_requests_are_answered() {
     let running = start(|_| ());
     for (fault, about, seconds) in [
         ("melt", None, None),
-        ("unplug", Some("gps"), None),
+        ("unplug", Some("sonar"), None),
         ("low-battery", None, Some(-1.0)),
     ] {
         let request = Request::Fault {

@@ -19,6 +19,7 @@ pub const DEVICE: Device = Device {
     driver: "stargazer",
     options: &[],
     files: &[("--markers", ceiling::FILE)],
+    model_option: None,
     demonstrations: &[("call stargazer pose", "position by markers")],
 };
 

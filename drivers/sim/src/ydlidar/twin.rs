@@ -7,7 +7,7 @@ use crate::{device, scanner};
 
 device::extra! {
     /// Add a YDLIDAR, a laser scanner, which sees all around
-    "ydlidar" by Serial: Model => |model, _| Ydlidar::new(model, Duration::ZERO);
+    "ydlidar" by Serial, told by "--model": Model => |model, _| Ydlidar::new(model, Duration::ZERO);
     "scan --plot": "laser scan, all around"
 }
 scanner::twin!(Ydlidar);

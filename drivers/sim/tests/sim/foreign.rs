@@ -1,15 +1,17 @@
 //! Tests of third-party libraries against the simulated devices.
 //!
 //! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
-//! pyrplidar==0.1.2 pyserial==3.5`, and the packages that `.ci/run` installs with `--no-deps`, because
-//! packages for chips depend on packages for boards. A test whose package is missing prints a line
-//! that starts with `SKIP`.
+//! pyrplidar==0.1.2 pyserial==3.5 pynmea2==1.19.0 pynmeagps==1.1.8 pycreate2==0.8.0`, and the packages
+//! that `.ci/run` installs with `--no-deps`, because packages for chips depend on packages for boards,
+//! and pyvesc on another one than it needs. A test whose package is missing prints a line that starts
+//! with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use amber_map::Map;
 use amber_sim::hokuyo::{self, Model};
@@ -18,8 +20,8 @@ use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
 use amber_sim::{
-    Devices, bno055, diffdrive, icm20948, ina2xx, ldrobot, lsm6dsox, mpu, ninedof, pca9685,
-    roboclaw, rplidar, ydlidar,
+    Devices, bno055, create2, diffdrive, gps, icm20948, ina2xx, ldrobot, lsm6dsox, mpu, ninedof,
+    pca9685, roboclaw, rplidar, vesc, ydlidar,
 };
 use tokio::sync::oneshot;
 
@@ -96,6 +98,30 @@ fn pyserial_talks_to_the_arduinos() {
             vec![of(devices, diffdrive::DEVICE), name.to_owned()]
         });
     }
+}
+
+#[test]
+fn pycreate2_drives_a_create_2() {
+    let twins = Devices {
+        create2: create2::Options { is_fitted: true },
+        ..Devices::default()
+    };
+    check("pycreate2", "foreign_pycreate2.py", twins, |devices| {
+        vec![of(devices, create2::DEVICE)]
+    });
+}
+
+#[test]
+fn pyvesc_drives_the_vescs() {
+    let twins = Devices {
+        vesc: vesc::Options {
+            firmware: Some(vesc::Firmware::V6_02),
+        },
+        ..Devices::default()
+    };
+    check("pyvesc, serial", "foreign_pyvesc.py", twins, |devices| {
+        vec![of(devices, vesc::DEVICE), vesc::CAN_ID.to_string()]
+    });
 }
 
 #[test]
@@ -236,6 +262,37 @@ fn adafruits_library_reads_a_bno055() {
     check(package, "foreign_bno055.py", twins, |devices| {
         vec![of(devices, bno055::DEVICE)]
     });
+}
+
+#[test]
+fn libraries_read_the_sentences_of_a_gps_receiver() {
+    use gps::Model::{L76, NeoM8, ZedF9p};
+    // The last digit is rounded.
+    for (model, origin, error_deg, quality) in [
+        (NeoM8, "50.0682,19.9126", 1e-7, 1),
+        (L76, "-33.85,-70.5,45", 1e-6, 1),
+        (ZedF9p, "-0.00001,179.999999", 1e-9, 4),
+    ] {
+        let origin: gps::Origin = origin.parse().expect("a place");
+        let twins = Devices {
+            gps: gps::Options {
+                model: Some(model),
+                origin: Some(origin),
+                is_exact: true,
+            },
+            ..Devices::default()
+        };
+        let map = Map::flat();
+        let start = find_start(&map.faces(), &map.robots).expect("the map has a start");
+        let receiver = gps::Receiver::new(model, origin, 1, Duration::ZERO);
+        let [latitude_deg, longitude_deg] = receiver.truth([start.at.x, start.at.y]);
+        let package = "pynmea2, pynmeagps, serial";
+        check(package, "foreign_gps.py", twins, |devices| {
+            let numbers = [latitude_deg, longitude_deg, error_deg].map(|it| it.to_string());
+            let port = of(devices, gps::DEVICE);
+            [vec![port], numbers.into(), vec![quality.to_string()]].concat()
+        });
+    }
 }
 
 fn with_firmware(firmware: Firmware) -> Devices {

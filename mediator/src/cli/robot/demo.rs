@@ -116,15 +116,16 @@ impl Options {
         });
         let map = quoted(&robot.map.to_string_lossy());
         let shape = quoted(&robot.shape.to_string_lossy());
-        let clock = quoted(&self.dir.join(clock_file::FILE).to_string_lossy());
+        let clock = self.dir.join(clock_file::FILE);
+        let clock = format!("--sim-clock {}", quoted(&clock.to_string_lossy()));
         let maps = quoted(&self.dir.to_string_lossy());
         let others = [
-            format!("robot:0=amber driver robot --config {shape} --sim-clock {clock}"),
-            format!("location:0=amber driver location --map {map}"),
-            "collision-avoidance:0=amber driver collision_avoidance".to_owned(),
-            format!("drive-to-point:0=amber driver drive_to_point --map {map}"),
-            "pid-follow-trajectory:0=amber driver pid_follow_trajectory".to_owned(),
-            format!("mapping:0=amber driver mapping --maps {maps}"),
+            format!("robot:0=amber driver robot --config {shape} {clock}"),
+            format!("location:0=amber driver location --map {map} {clock}"),
+            format!("collision-avoidance:0=amber driver collision_avoidance {clock}"),
+            format!("drive-to-point:0=amber driver drive_to_point --map {map} {clock}"),
+            format!("pid-follow-trajectory:0=amber driver pid_follow_trajectory {clock}"),
+            format!("mapping:0=amber driver mapping --maps {maps} {clock}"),
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use amber_drivers::probe::PROBES;
-use amber_sim::robot::Device;
+use amber_sim::robot::{Device, UnknownDevice};
 use amber_terminal::Failure;
 use serde::Deserialize;
 
@@ -14,9 +14,6 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("capo", include_str!("capo.toml")),
     ("turtle", include_str!("turtle.toml")),
 ];
-
-/// The devices whose drivers must be told the model: the device does not say it.
-const TOLD: [&str; 2] = ["ldrobot", "ydlidar"];
 
 /// A simulated robot.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -28,7 +25,11 @@ pub(super) struct Robot {
     #[serde(default)]
     pub(super) about: String,
     /// Its devices by their names in the simulation.
-    parts: BTreeMap<String, Choice>,
+    #[serde(rename = "parts")]
+    choices: BTreeMap<String, Choice>,
+    /// The options of `amber sim` for them.
+    #[serde(skip)]
+    options: Vec<String>,
 }
 
 /// Which one of a device it has.
@@ -39,6 +40,16 @@ enum Choice {
     Usual(bool),
     /// A model, or the firmware: the value of the option of `amber sim`.
     Model(String),
+    /// One whose driver cannot find out all that it must know.
+    Told(Told),
+}
+
+/// A part whose driver has further options.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    model: Option<String>,
+    driver_options: Vec<String>,
 }
 
 /// A part, with the name of its device among all of the same type.
@@ -48,16 +59,37 @@ pub(super) struct Part {
     pub(super) device: String,
     /// What is simulated.
     pub(super) simulated: Device,
-    /// Further options of the driver.
-    options: Vec<String>,
+    /// Which one, if the robot says it.
+    model: Option<String>,
+    /// Further options of its driver.
+    driver_options: Vec<String>,
 }
 
 impl Part {
     /// The command of its driver, for a device at this place.
     pub(super) fn driver(&self, place: &str) -> Vec<String> {
         let mut command = self.simulated.driver(place);
-        command.extend(self.options.iter().cloned());
+        let model = self.model.iter();
+        command.extend(model.flat_map(|model| self.simulated.told(model)));
+        command.extend(self.driver_options.iter().cloned());
         command
+    }
+}
+
+impl Choice {
+    fn model(&self) -> Option<&str> {
+        match self {
+            Self::Usual(_) => None,
+            Self::Model(model) => Some(model),
+            Self::Told(told) => told.model.as_deref(),
+        }
+    }
+
+    fn driver_options(&self) -> &[String] {
+        match self {
+            Self::Usual(_) | Self::Model(_) => &[],
+            Self::Told(told) => &told.driver_options,
+        }
     }
 }
 
@@ -82,15 +114,23 @@ impl Robot {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let robot: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        for name in robot.parts.keys() {
-            name.parse::<Device>().map_err(|error| error.to_string())?;
+        let mut robot: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (name, choice) in &robot.choices {
+            let device: Device = name
+                .parse()
+                .map_err(|error: UnknownDevice| error.to_string())?;
+            if *choice != Choice::Usual(false) {
+                let option = device.option(choice.model());
+                robot
+                    .options
+                    .extend(option.map_err(|error| error.to_string())?);
+            }
         }
-        let types = robot.parts();
-        let wheels = types
-            .iter()
-            .filter(|part| part.device.starts_with("roboclaw:"));
-        match wheels.count() {
+        let parts = robot.parts().into_iter();
+        match parts
+            .filter(|part| part.device.starts_with("roboclaw:"))
+            .count()
+        {
             0 | 1 => Ok(robot),
             _ => Err("a robot has one device that drives its wheels".to_owned()),
         }
@@ -99,38 +139,28 @@ impl Robot {
     /// Its parts, in the order of the simulation.
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut taken = BTreeMap::new();
-        let own = Device::all().filter(|device| match self.parts.get(device.name()) {
-            None | Some(Choice::Usual(false)) => false,
-            Some(Choice::Usual(true) | Choice::Model(_)) => true,
+        let chosen = Device::all().filter_map(|device| {
+            let choice = self.choices.get(device.name())?;
+            (*choice != Choice::Usual(false)).then_some((device, choice))
         });
-        own.map(|simulated| {
+        let parts = chosen.map(|(simulated, choice)| {
             let device_type = device_type(simulated);
             let number = taken.entry(device_type).or_insert(0);
             let device = format!("{device_type}:{number}");
             *number += 1;
-            let model = self.parts.get(simulated.name());
-            let options = match model {
-                Some(Choice::Model(model)) if TOLD.contains(&simulated.name()) => {
-                    vec![format!("--model={model}")]
-                }
-                _ => Vec::new(),
-            };
             Part {
                 device,
                 simulated,
-                options,
+                model: choice.model().map(str::to_owned),
+                driver_options: choice.driver_options().to_vec(),
             }
-        })
-        .collect()
+        });
+        parts.collect()
     }
 
     /// The options of `amber sim` for them.
-    pub(super) fn options(&self) -> Vec<String> {
-        let models = self.parts.iter().filter_map(|(name, choice)| match choice {
-            Choice::Model(model) => Some(format!("--{name}={model}")),
-            Choice::Usual(_) => None,
-        });
-        models.collect()
+    pub(super) fn options(&self) -> &[String] {
+        &self.options
     }
 }
 
@@ -151,13 +181,38 @@ fn wrong(name: &str, problem: &str) -> Failure {
 mod tests {
     use super::*;
 
+    /// Its devices, the options for the simulation, and the commands of its drivers.
+    const TURTLE: [(&str, &str, &str); 4] = [
+        (
+            "roboclaw:0",
+            "--diffdrive=bridge",
+            "amber driver diffdrive --port /dev/a --counts-per-turn 1865 --wheel-diameter-mm 120 \
+             --reply-timeout-ms 1000",
+        ),
+        (
+            "hokuyo:0",
+            "--ldrobot=ld19",
+            "amber driver ldrobot --port /dev/a --model ld19",
+        ),
+        (
+            "ninedof:0",
+            "--mpu=mpu6050",
+            "amber driver mpu --bus sim:/dev/a",
+        ),
+        (
+            "battery:0",
+            "--ina2xx=ina226",
+            "amber driver ina2xx --bus sim:/dev/a --shunt-mohm=2 --cells=3 --chemistry=li-ion",
+        ),
+    ];
+
     #[test]
     fn the_built_in_robots_have_their_parts() {
         let parts = |name: &str| {
             let robot = Robot::read(name).unwrap();
             let parts = robot.parts().into_iter();
             let devices: Vec<_> = parts.map(|part| part.device).collect();
-            (devices, robot.options())
+            (devices, robot.options().to_vec())
         };
         let (devices, options) = parts("capo");
         let expected: Vec<_> = Device::built_in()
@@ -166,15 +221,14 @@ mod tests {
         assert_eq!(devices, expected);
         assert_eq!(options, [""; 0]);
         let (devices, options) = parts("turtle");
-        assert_eq!(devices, ["roboclaw:0", "hokuyo:0", "ninedof:0"]);
-        let expected = ["--diffdrive=bridge", "--ldrobot=ld19", "--mpu=mpu6050"];
+        assert_eq!(devices, TURTLE.map(|(device, ..)| device));
+        let mut expected = TURTLE.map(|(_, option, _)| option);
+        expected.sort_unstable();
         assert_eq!(options, expected);
-        let laser = &Robot::read("turtle").unwrap().parts()[1];
-        let command = laser.driver("/sim/ldrobot").join(" ");
-        assert_eq!(
-            command,
-            "amber driver ldrobot --port /sim/ldrobot --model=ld19"
-        );
+        let parts = Robot::read("turtle").unwrap().parts();
+        let command = |part: &Part| part.driver("/dev/a").join(" ");
+        let commands: Vec<_> = parts.iter().map(command).collect();
+        assert_eq!(commands, TURTLE.map(|(.., command)| command));
     }
 
     #[test]
@@ -191,6 +245,18 @@ mod tests {
     fn wrong_files_are_explained() {
         for (text, words) in [
             ("name = \"a\"\n[parts]\nspoon = true\n", "no such device"),
+            (
+                "name = \"a\"\n[parts]\nldrobot = true\n",
+                "ldrobot needs its model: one of ld06",
+            ),
+            (
+                "name = \"a\"\n[parts]\nldrobot = \"x4\"\n",
+                "no such model of ldrobot (ld06",
+            ),
+            (
+                "name = \"a\"\n[parts]\nina2xx = { model = \"ina3\", driver_options = [] }\n",
+                "no such model of ina2xx (ina219",
+            ),
             (
                 "name = \"a\"\nwheels = 3\n[parts]\n",
                 "unknown field `wheels`",

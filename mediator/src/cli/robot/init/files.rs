@@ -27,11 +27,12 @@ pub(super) struct Robot {
 
 impl Robot {
     /// A robot with this name, and the usual numbers for its wheels and the options of their driver:
-    /// those of the Capo robot with RoboClaws, and those of a small kit with an Arduino.
+    /// those of the Capo robot with RoboClaws, and those of a small kit with an Arduino or VESCs.
     pub(super) fn new(name: String, wheels: Option<(Kind, &[String])>) -> Self {
         let is_single = |option: &String| option.starts_with("--address=");
         match wheels {
-            Some((Kind::Diffdrive, _)) => Self::small(name),
+            Some((Kind::Diffdrive | Kind::Vesc, _)) => Self::small(name),
+            Some((Kind::Create2, _)) => Self::create2(name),
             // One controller usually has two wheels, which do not skid.
             Some((Kind::Roboclaw, options)) if options.iter().any(is_single) => Self {
                 track_per_width: 1.0,
@@ -52,6 +53,20 @@ impl Robot {
             pulses_per_turn: 1_320.0,
             max_qpps: None,
             track_per_width: 1.0,
+        }
+    }
+
+    /// A round base of 340 mm, whose wheels are 235 mm apart.
+    fn create2(name: String) -> Self {
+        Self {
+            name,
+            length_mm: 340.0,
+            width_mm: 340.0,
+            laser_offset_mm: 0.0,
+            wheel_radius_mm: 36.0,
+            pulses_per_turn: 508.8,
+            max_qpps: None,
+            track_per_width: 235.0 / 340.0,
         }
     }
 
@@ -130,6 +145,13 @@ pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<Strin
             format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
             format!("--counts-per-turn={}", robot.pulses_per_turn),
         ]),
+        Kind::Create2 => {}
+        Kind::Vesc => command.extend([
+            "--can-id=1".to_owned(),
+            "--pole-pairs=7".to_owned(),
+            "--gear-ratio=1".to_owned(),
+            format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
+        ]),
         _ => return command,
     }
     // What robot.toml says holds at the motors.
@@ -174,6 +196,17 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 #   if a wheel turns the wrong way: --reverse-left true, --reverse-right true, --swap-sides true
 ";
         }
+        if kind == Kind::Vesc {
+            out += "\
+# These numbers are guesses. VESC Tool shows them: can-id is VESC ID of the other VESC in App
+# Settings, General; pole-pairs is half of Motor Poles in Motor Settings, Additional Info.
+#   gear-ratio: turns of a motor per turn of its wheel
+#   if the other VESC has a port of its own: --second-port=PORT instead of --can-id
+# Check them with the wheels off the ground: `amber drive --left 300 --right 300 --for 2`, while
+# `amber watch roboclaw` shows the speeds.
+#   if a wheel turns the wrong way: --reverse-left true, --reverse-right true, --swap-sides true
+";
+        }
         if kind == Kind::Ldrobot {
             out += "\
 # It does not tell which one it is. `--model`: ld19 (also STL-19P; without the option), ld06, ld14p.
@@ -200,7 +233,7 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
         &words("amber driver robot --config robot.toml"),
     );
     // An Arduino does not measure the battery, and a sensor measures it better.
-    if let (None, Some((_, Kind::Roboclaw, wheels))) =
+    if let (None, Some((_, Kind::Roboclaw | Kind::Create2 | Kind::Vesc, wheels))) =
         (looked.first(BATTERY), looked.first_of(WHEELS))
     {
         comment(
@@ -473,6 +506,38 @@ mod tests {
         ] {
             assert!(files.robot.contains(key), "{key}:\n{}", files.robot);
         }
+    }
+
+    #[test]
+    fn a_create_2_has_its_own_numbers_and_a_battery() {
+        let found = finding(Kind::Create2, "roboclaw:0", "/dev/ttyUSB0");
+        let robot = Robot::new("dora".into(), Some((Kind::Create2, &[])));
+        let files = write(&looked(vec![found]), &robot, Path::new("maps"));
+        let command = "[\"amber\", \"driver\", \"create2\", \"--port\", \"/dev/ttyUSB0\", \
+                       \"--max-speed-mm-s=500\"]";
+        assert!(files.amber.contains(command), "{}", files.amber);
+        assert!(files.amber.contains("battery:0"));
+        for key in [
+            "track_mm = 235",
+            "wheel_radius_mm = 36",
+            "max_speed_mm_s = 500",
+            "wheels = \"roboclaw:0\"",
+        ] {
+            assert!(files.robot.contains(key), "{key}:\n{}", files.robot);
+        }
+    }
+
+    #[test]
+    fn vescs_have_two_wheels_and_measure_the_battery() {
+        let found = finding(Kind::Vesc, "roboclaw:0", "/dev/ttyACM0");
+        let robot = Robot::new("dora".into(), Some((Kind::Vesc, &[])));
+        let files = write(&looked(vec![found]), &robot, Path::new("maps"));
+        let command = "[\"amber\", \"driver\", \"vesc\", \"--port\", \"/dev/ttyACM0\", \
+                       \"--can-id=1\", \"--pole-pairs=7\", \"--gear-ratio=1\", \
+                       \"--wheel-diameter-mm=65\", \"--max-speed-mm-s=500\"]";
+        assert!(files.amber.contains(command), "{}", files.amber);
+        assert!(files.amber.contains("battery:0"), "{}", files.amber);
+        assert!(files.robot.contains("track_mm = 180"), "{}", files.robot);
     }
 
     #[test]

@@ -54,12 +54,14 @@ static MODELS: &[Model] = &[
     model(0x1ffb, &[0x008b], Device(Kind::Maestro, &["--servos=18"])),
     model(0x1ffb, &[0x008c], Device(Kind::Maestro, &["--servos=24"])),
     model(0x1209, &[0x0d32], NoDriver("an ODrive motor controller")),
+    // A VESC, or another board with an STM32.
+    model(0x0483, &[0x5740], Adapter),
     model(
-        0x0483,
-        &[0x5740],
-        NoDriver("a VESC, or another board with an STM32"),
+        0x1546,
+        &[0x01a4, 0x01a5, 0x01a6, 0x01a7, 0x01a8, 0x01a9],
+        Device(Kind::Gps, &[]),
     ),
-    model(0x1546, &[], NoDriver("a u-blox GPS receiver")),
+    model(0x1546, &[], NoDriver("a modem of u-blox")),
     model(0x19a2, &[], NoDriver("a SICK laser scanner")),
     model(0x2341, &[], ARDUINO),
     model(0x2a03, &[], ARDUINO),
@@ -120,6 +122,11 @@ mod tests {
         assert_eq!(
             found(0x1ffb, 0x008a, "Pololu Corporation"),
             Some(Device(Kind::Maestro, &["--servos=12"]))
+        );
+        let receiver = "u-blox AG - www.u-blox.com u-blox GNSS receiver";
+        assert_eq!(
+            found(0x1546, 0x01a9, receiver),
+            Some(Device(Kind::Gps, &[]))
         );
         assert_eq!(found(0x10c4, 0xea60, "Silicon Labs CP2102"), Some(Adapter));
         assert_eq!(found(0x2341, 0x0043, "Arduino Uno"), Some(ARDUINO));

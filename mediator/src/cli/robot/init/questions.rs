@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::ops::RangeInclusive;
 use std::path::absolute;
 
-use amber_drivers::probe::PROBES;
+use amber_drivers::probe::{Kind, PROBES};
 use amber_terminal::{Failure, note};
 
 use super::files::Robot;
@@ -90,7 +90,9 @@ impl<R: BufRead> Questions<R> {
                             is behind";
             [robot.laser_offset_mm] = self.numbers(question, [robot.laser_offset_mm], &OFFSET)?;
         }
-        if wheels.is_some() && robot.max_qpps.is_none() {
+        // All Create 2 have the same wheels.
+        let asks = wheels.is_some_and(|(_, kind, _)| kind != Kind::Create2);
+        if asks && robot.max_qpps.is_none() {
             let question = "Radius of the wheels in mm, and encoder counts per turn of a wheel (amber.toml \
                             explains them; you can change them there)";
             let default = [robot.wheel_radius_mm, robot.pulses_per_turn];
@@ -230,8 +232,6 @@ fn serial_devices() -> String {
 
 #[cfg(test)]
 mod tests {
-    use amber_drivers::probe::Kind;
-
     use super::*;
 
     fn questions(answers: &str) -> Questions<&[u8]> {

@@ -122,7 +122,7 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
             };
             format!("a scan of {} points, {nearest}", scan.points().len())
         }
-        Kind::Roboclaw | Kind::Diffdrive => {
+        Kind::Roboclaw | Kind::Diffdrive | Kind::Create2 | Kind::Vesc => {
             let wheels = client.roboclaw(id);
             let speeds = wheels.speeds()?;
             let battery = wheels.battery().ok().and_then(|it| it.voltage);
@@ -157,6 +157,13 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
             match state.current {
                 Some(ma) => format!("{volts:.2} V, {:.2} A", f64::from(ma) / 1000.0),
                 None => format!("{volts:.2} V"),
+            }
+        }
+        Kind::Gps => {
+            let fix = client.gps(id).fix()?;
+            match fix.latitude.zip(fix.longitude) {
+                Some((latitude, longitude)) => format!("{latitude:.6} {longitude:.6} deg"),
+                None => "no position yet: the antenna must see the sky".to_owned(),
             }
         }
         Kind::Maestro | Kind::Pca9685 => {
