@@ -24,8 +24,14 @@ const SPEED_PART: f64 = 0.03;
 const TURN_PART: f64 = 0.05;
 
 /// The longest gap between two measurements in which the speeds are taken to change evenly. A busy
-/// machine measures this rarely; after a longer gap, what happened in between is unknown.
-const BRIDGED: Duration = Duration::from_secs(2);
+/// machine measures this rarely.
+const EVEN: Duration = Duration::from_secs(2);
+/// In a longer gap, up to this one, each wheel is taken to have turned with the speed that it has
+/// before as well as after it. What happened in a gap that is even longer is unknown.
+const BRIDGED: Duration = Duration::from_secs(10);
+/// The standard deviation of the way and of the turn in a gap above [`FILLED_EVERY`], as a part of
+/// them.
+const GAP_PART: f64 = 0.3;
 /// The time between two speeds that fill a gap: less than [`Motion`] takes for a gap.
 const FILLED_EVERY: Duration = Duration::from_millis(250);
 
@@ -93,7 +99,10 @@ impl Odometry {
         let mut since = FILLED_EVERY;
         while since < gap {
             let part = since.div_duration_f64(gap);
-            let between = |before: f64, after: f64| before + (after - before) * part;
+            let between = |before: f64, after: f64| match gap <= EVEN {
+                true => before + (after - before) * part,
+                false => common(before, after),
+            };
             let speeds = Wheels {
                 front_left_m_s: between(before.front_left_m_s, wheels.front_left_m_s),
                 front_right_m_s: between(before.front_right_m_s, wheels.front_right_m_s),
@@ -128,14 +137,20 @@ impl Odometry {
             }
         }
         let (sin, cos) = before.heading.sin_cos();
-        let ahead = AHEAD_M * AHEAD_M * moved.path_m;
+        let in_gap = if to - from > FILLED_EVERY {
+            GAP_PART
+        } else {
+            0.0
+        };
+        let ahead = AHEAD_M * AHEAD_M * moved.path_m + (in_gap * moved.path_m).powi(2);
         let aside = ASIDE_M * ASIDE_M * moved.path_m;
         covariance[0][0] += ahead * cos * cos + aside * sin * sin;
         covariance[1][1] += ahead * sin * sin + aside * cos * cos;
         covariance[0][1] += (ahead - aside) * sin * cos;
         covariance[1][0] += (ahead - aside) * sin * cos;
         covariance[2][2] += HEADING_PER_M * HEADING_PER_M * moved.path_m
-            + HEADING_PER_RAD * HEADING_PER_RAD * moved.turns_rad;
+            + HEADING_PER_RAD * HEADING_PER_RAD * moved.turns_rad
+            + (in_gap * moved.turns_rad).powi(2);
         self.covariance = covariance;
     }
 
@@ -170,6 +185,14 @@ impl Odometry {
             forward_variance: Some(speed * speed),
             turn_variance: Some(turn * turn),
         })
+    }
+}
+
+/// The speed that two speeds in the same direction have in common, or zero.
+fn common(before: f64, after: f64) -> f64 {
+    match before * after > 0.0 {
+        true => before.abs().min(after.abs()).copysign(before),
+        false => 0.0,
     }
 }
 
@@ -217,8 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn the_way_in_a_gap_of_a_busy_machine_counts_and_that_in_a_long_one_does_not() {
-        for (gap_ms, way_m) in [(700, 0.28), (1_900, 0.76), (5_000, 0.2)] {
+    fn the_way_in_a_gap_of_a_busy_machine_counts_and_is_less_certain() {
+        for (gap_ms, way_m) in [(700, 0.28), (1_900, 0.76), (5_000, 2.0), (12_000, 0.2)] {
             let mut odometry = Odometry::new(SkidSteer::default());
             drive(&mut odometry, 0, 1, 0.4, 0.4);
             let end = Duration::from_millis(gap_ms);
@@ -230,7 +253,26 @@ mod tests {
                 message.x()
             );
         }
-        // The speeds change evenly.
+        // What nobody measured is less certain than what somebody did.
+        let certainty = |step_ms: u32| {
+            let mut odometry = Odometry::new(SkidSteer::default());
+            for time_ms in (0..=3_000).step_by(step_ms as usize) {
+                let time = Duration::from_millis(time_ms);
+                assert!(odometry.handle_wheels(time, Wheels::sides(0.4, 0.4)));
+            }
+            odometry.message(0).unwrap().covariance.unwrap().xx()
+        };
+        assert!((certainty(3_000) - certainty(50) - (GAP_PART * 1.2).powi(2)).abs() < 1e-9);
+        // In a long gap, the robot may have stopped at once, but it did not turn round.
+        for (after, way_m) in [(0.2, 0.2 * 5.0 + 0.025), (0.0, 0.05), (-0.4, 0.0)] {
+            let mut odometry = Odometry::new(SkidSteer::default());
+            drive(&mut odometry, 0, 1, 0.4, 0.4);
+            let end = Duration::from_secs(5);
+            assert!(odometry.handle_wheels(end, Wheels::sides(after, after)));
+            let x = odometry.message(0).unwrap().x();
+            assert!((x - way_m).abs() < 1e-9, "{after}: {x}");
+        }
+        // In a short one, the speeds change evenly.
         let mut odometry = Odometry::new(SkidSteer::default());
         drive(&mut odometry, 0, 1, 0.4, 0.4);
         assert!(odometry.handle_wheels(Duration::from_secs(1), Wheels::default()));
