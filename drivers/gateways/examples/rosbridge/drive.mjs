@@ -7,6 +7,9 @@
 const DISTANCE_M = 1.0;
 const SPEED_M_S = 0.3;
 const STANDING_M_S = 0.005;
+// The robot stands if this many messages in a row say so, about a second: the first ones may have been
+// on their way before it was told to stop.
+const STANDING_MESSAGES = 10;
 
 const url = process.argv[2] ?? "ws://127.0.0.1:9090";
 const library = await import(process.argv[3] ?? "roslib");
@@ -66,7 +69,11 @@ await until(() => way_m >= DISTANCE_M);
 clearInterval(repeat);
 drive(0);
 const stopped = await call("/stop", "std_srvs/Trigger");
-await until((speed) => Math.abs(speed) < STANDING_M_S);
+let standing = 0;
+await until((speed) => {
+  standing = Math.abs(speed) < STANDING_M_S ? standing + 1 : 0;
+  return standing >= STANDING_MESSAGES;
+});
 const { topics } = await call("/rosapi/topics", "rosapi/Topics");
 console.log(
   JSON.stringify({

@@ -14,6 +14,9 @@ import roslibpy
 DISTANCE_M = 1.0
 SPEED_M_S = 0.3
 STANDING_M_S = 0.005
+# The robot stands if this many messages in a row say so, about a second: the first ones may have been
+# on their way before it was told to stop.
+STANDING_MESSAGES = 10
 PATIENCE_S = 60
 
 
@@ -66,9 +69,10 @@ def main():
         way_m, _ = newest()
     stop = roslibpy.Service(ros, "/stop", "std_srvs/Trigger")
     stopped = stop.call(roslibpy.ServiceRequest(), timeout=PATIENCE_S)
-    way_m, speed_m_s = newest()
-    while abs(speed_m_s) > STANDING_M_S:
+    standing = 0
+    while standing < STANDING_MESSAGES:
         way_m, speed_m_s = newest()
+        standing = standing + 1 if abs(speed_m_s) <= STANDING_M_S else 0
     print(
         json.dumps(
             {
