@@ -9,13 +9,14 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use amber_client::{Client, Error, Roboclaw, WheelSpeeds};
+use amber_proto::gamepad::GamepadState;
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Failure, Human, print, print_over, show};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
-use self::gamepad::{Gamepad, PadHand};
+use self::gamepad::{PadHand, Which};
 pub(crate) use self::hand::{FASTEST_MM_S, SLOWEST_MM_S};
 use self::hand::{Hand, Wish};
 use self::held_key::{HeldKey, Key};
@@ -41,6 +42,7 @@ With --gamepad, hold the left shoulder button and move the left stick.
 Examples:
   amber drive
   amber drive --gamepad
+  amber drive --gamepad=gamepad:0
   amber drive --left 200 --right 200 --for 2s";
 
 /// Options of `amber drive`.
@@ -68,11 +70,11 @@ pub struct Options {
     /// Duration of a drive without the keyboard
     #[arg(long = "for", id = "time", value_name = "SECONDS", requires = "left", value_parser = amber_terminal::seconds)]
     time: Option<Duration>,
-    /// Drive with the first gamepad that is found, or with that of this file, such as
-    /// /dev/input/event5
+    /// Drive with the first gamepad that is found at this computer, with that of this file, such as
+    /// /dev/input/event5, or with that of this device, such as gamepad:0
     #[arg(
         long,
-        value_name = "FILE",
+        value_name = "FILE|DEVICE",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "auto",
@@ -144,7 +146,7 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     let proxy = client.device(options.device);
     let lease = lease::take(&proxy, NAME, options.force, "amber drive --force").await?;
     let (Some(left), Some(right), Some(time)) = (options.left, options.right, options.time) else {
-        let mut controls = Controls::open(&options)?;
+        let mut controls = Controls::open(client, &options).await?;
         print(format!("{}\r\n", controls.help()).as_bytes())?;
         let mut is_taken = false;
         // Without a terminal, each change would be a line.
@@ -226,22 +228,23 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
 /// What a person drives with.
 enum Controls {
     Keys(Hands),
-    Gamepad(Gamepad),
+    Gamepad(String, mpsc::Receiver<GamepadState>),
 }
 
 impl Controls {
-    fn open(options: &Options) -> Result<Self, Failure> {
-        match &options.gamepad {
-            None => Hands::new().map(Self::Keys),
-            Some(which) => gamepad::open(which).map(Self::Gamepad),
-        }
+    async fn open(client: &Client, options: &Options) -> Result<Self, Failure> {
+        let Some(which) = &options.gamepad else {
+            return Hands::new().map(Self::Keys);
+        };
+        let (name, states) = gamepad::open(client, &Which::of(which)).await?;
+        Ok(Self::Gamepad(name, states))
     }
 
     /// What to do, for people.
     fn help(&self) -> String {
         match self {
             Self::Keys(_) => KEYS.to_owned(),
-            Self::Gamepad(found) => format!("{}: {}", found.name, gamepad::HELP),
+            Self::Gamepad(name, _) => format!("{name}: {}", gamepad::HELP),
         }
     }
 
@@ -255,9 +258,8 @@ impl Controls {
     ) -> Result<(), Failure> {
         match self {
             Self::Keys(hands) => hands.drive(roboclaw, speed_mm_s, show).await,
-            Self::Gamepad(Gamepad { pad, events, .. }) => {
-                let hand = PadHand::new(pad.clone(), speed_mm_s);
-                steer(roboclaw, events, hand, show).await?;
+            Self::Gamepad(_, states) => {
+                steer(roboclaw, states, PadHand::new(speed_mm_s), show).await?;
                 Err(gamepad::gone())
             }
         }

@@ -1,16 +1,17 @@
 //! Drives with a gamepad: hold a button, and move the stick.
 //!
 //! ```text
-//!  /dev/input/event* --> source (IO): which one, its events --> pad: what is held --> hand: speeds
+//!  a gamepad of this computer --+
+//!                               +--> source (IO): GamepadState --> hand (PURE): speeds
+//!  the device `gamepad` --------+
 //! ```
 
 use amber_terminal::Failure;
 
 pub(super) use self::hand::PadHand;
-pub(super) use self::source::{Gamepad, open};
+pub(super) use self::source::{Which, open};
 
 mod hand;
-mod pad;
 mod source;
 
 /// What to do, in a line for people.

@@ -1,53 +1,139 @@
-//! Finds a gamepad and reads its events. IO.
+//! Where the states of a gamepad come from: this computer, or a device of the mediator. IO.
 //!
-//! `sim:PATH` is a gamepad of a test: a Unix socket that sends a line of JSON with its name and the
-//! axes of its left stick, and then events as the system writes them. Its end is the end of the gamepad.
+//! `sim:PATH` is a gamepad of a test: a Unix socket that sends what [`amber_gamepad::Reader`] reads. Its
+//! end is the end of the gamepad.
 
+use std::io;
+use std::path::Path;
+use std::thread;
+
+use amber_client::Client;
+use amber_gamepad::{DEAD_ZONE, Gamepad, Pad};
+use amber_proto::gamepad::GamepadState;
+use amber_proto::{Device, DeviceType};
 use amber_terminal::Failure;
 use tokio::sync::mpsc;
 
-use super::pad::{Event, Pad};
+/// States that wait. Only the newest counts, but all are read: a press may be short.
+const WAITING: usize = 64;
 
-/// A gamepad, and what comes from it: the events of one moment at a time. They end with it.
-pub(in crate::drive) struct Gamepad {
-    pub(in crate::drive) name: String,
-    pub(in crate::drive) pad: Pad,
-    pub(in crate::drive) events: mpsc::Receiver<Vec<Event>>,
+/// Which gamepad.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::drive) enum Which {
+    /// A device of the mediator.
+    Device(Device),
+    /// The file of an input device, or of a simulated one.
+    File(String),
+    /// The first input device that is one.
+    First,
 }
 
-/// Opens a gamepad: its file, `sim:PATH`, or `auto` for the first one.
+impl Which {
+    /// Reads `auto`, the address of a device, or a file.
+    pub(in crate::drive) fn of(text: &str) -> Self {
+        match text.parse::<Device>() {
+            _ if text == "auto" => Self::First,
+            Ok(device) if device.device_type == DeviceType::GAMEPAD => Self::Device(device),
+            _ => Self::File(text.to_owned()),
+        }
+    }
+}
+
+/// Opens a gamepad. Returns its name, and its states; they end with it.
 ///
 /// # Errors
 /// There is none, or it may not be read.
-pub(in crate::drive) fn open(which: &str) -> Result<Gamepad, Failure> {
+pub(in crate::drive) async fn open(
+    client: &Client,
+    which: &Which,
+) -> Result<(String, mpsc::Receiver<GamepadState>), Failure> {
+    let path = match which {
+        Which::Device(device) => return follow(client, *device).await,
+        Which::File(path) => Some(path.as_str()),
+        Which::First => None,
+    };
     #[cfg(unix)]
-    if let Some(path) = which.strip_prefix("sim:") {
+    if let Some(path) = path.and_then(|path| path.strip_prefix("sim:")) {
         return simulated::open(path)
-            .map_err(|error| Failure::new(format!("cannot open the gamepad {which}: {error}")));
+            .map_err(|error| Failure::new(cannot_read(path, &error.to_string())));
     }
-    #[cfg(target_os = "linux")]
-    return linux::open(which);
-    #[cfg(not(target_os = "linux"))]
-    Err(Failure::wrong(format!(
-        "cannot read the gamepad {which}: gamepads need Linux"
-    ))
-    .hint("drive with the keyboard"))
+    let mut gamepad = Gamepad::open(path.map(Path::new)).map_err(|trouble| {
+        let text = match path {
+            Some(path) => cannot_read(path, &trouble.text),
+            None => trouble.text,
+        };
+        let failure = match trouble.is_wrong {
+            true => Failure::wrong(text),
+            false => Failure::new(text),
+        };
+        failure.hint(trouble.hint)
+    })?;
+    let name = gamepad.description().name.clone();
+    let mut pad = Pad::new(gamepad.description().clone(), DEAD_ZONE);
+    let states = states(pad.state(), move || {
+        for event in gamepad.read()? {
+            pad.handle(event);
+        }
+        Ok(pad.state())
+    });
+    let states = states.map_err(|error| Failure::new(cannot_read(&name, &error.to_string())))?;
+    Ok((name, states))
 }
 
-/// Reads events in a thread of its own: `next` blocks. They end when it fails.
-#[cfg(unix)]
-fn events(
-    mut next: impl FnMut() -> std::io::Result<Vec<Event>> + Send + 'static,
-) -> std::io::Result<mpsc::Receiver<Vec<Event>>> {
-    let (events, received) = mpsc::channel(64);
+fn cannot_read(which: &str, why: &str) -> String {
+    format!("cannot read the gamepad {which}: {why}")
+}
+
+/// The states that a device publishes, from the present one on.
+async fn follow(
+    client: &Client,
+    device: Device,
+) -> Result<(String, mpsc::Receiver<GamepadState>), Failure> {
+    let gamepad = client.gamepad(device.id.0);
+    let now = gamepad.state().await?;
+    if !now.connected() {
+        let why = match now.trouble() {
+            "" => "it is not connected",
+            trouble => trouble,
+        };
+        return Err(
+            Failure::new(format!("{device} has no gamepad: {why}")).hint(format!(
+                "`amber status {device}` says what its driver has found"
+            )),
+        );
+    }
+    let mut updates = gamepad.state_updates().await?;
+    let (states, received) = mpsc::channel(WAITING);
+    let name = format!("{} at {device}", now.name());
+    // It ends with its reader, at the next state.
+    tokio::spawn(async move {
+        let mut state = now;
+        while states.send(state).await.is_ok() {
+            match updates.next().await {
+                Some(update) => state = update.message,
+                None => return,
+            }
+        }
+    });
+    Ok((name, received))
+}
+
+/// Reads states in a thread of its own: `next` blocks. They end when it fails.
+fn states(
+    first: GamepadState,
+    mut next: impl FnMut() -> io::Result<GamepadState> + Send + 'static,
+) -> io::Result<mpsc::Receiver<GamepadState>> {
+    let (states, received) = mpsc::channel(WAITING);
     // The thread stays in its read, so it is not joined.
-    std::thread::Builder::new()
+    thread::Builder::new()
         .name("gamepad".into())
         .spawn(move || {
-            while let Ok(batch) = next() {
-                if events.blocking_send(batch).is_err() {
+            let mut state = Ok(first);
+            while let Ok(found) = state {
+                if states.blocking_send(found).is_err() {
                     return;
                 }
+                state = next();
             }
         })?;
     Ok(received)
@@ -55,143 +141,72 @@ fn events(
 
 #[cfg(unix)]
 mod simulated {
-    use std::io::{self, BufRead, BufReader, Read};
+    use std::io::{self, Read};
     use std::os::unix::net::UnixStream;
 
-    use serde::Deserialize;
+    use amber_gamepad::{DEAD_ZONE, Event, Pad, REPORT, Reader, SYN, Said};
+    use amber_proto::gamepad::GamepadState;
+    use tokio::sync::mpsc;
 
-    use super::{Gamepad, events};
-    use crate::drive::gamepad::pad::{Axis, Event, Pad, REPORT, SYN};
+    use super::states;
 
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Description {
-        name: String,
-        x: Axis,
-        y: Axis,
-    }
-
-    pub(super) fn open(path: &str) -> io::Result<Gamepad> {
-        let mut socket = BufReader::new(UnixStream::connect(path)?);
-        let mut line = String::new();
-        socket.read_line(&mut line)?;
-        let Description { name, x, y } = serde_json::from_str(&line)?;
-        let next = move || {
-            let mut batch = Vec::new();
-            loop {
-                let mut bytes = [0; Event::LENGTH];
-                socket.read_exact(&mut bytes)?;
-                let event = Event::read(&bytes);
-                batch.push(event);
-                if (event.kind, event.code) == (SYN, REPORT) {
-                    return Ok(batch);
-                }
+    pub(super) fn open(path: &str) -> io::Result<(String, mpsc::Receiver<GamepadState>)> {
+        let mut socket = UnixStream::connect(path)?;
+        let mut reader = Reader::default();
+        let description = loop {
+            if let Said::Description(description) = next(&mut socket, &mut reader)? {
+                break description;
             }
         };
-        Ok(Gamepad {
-            name,
-            pad: Pad::new([x, y], false),
-            events: events(next)?,
-        })
+        let name = description.name.clone();
+        let mut pad = Pad::new(description, DEAD_ZONE);
+        let states = states(pad.state(), move || {
+            loop {
+                let Said::Event(event) = next(&mut socket, &mut reader)? else {
+                    continue;
+                };
+                pad.handle(event);
+                let Event { kind, code, .. } = event;
+                if (kind, code) == (SYN, REPORT) {
+                    return Ok(pad.state());
+                }
+            }
+        })?;
+        Ok((name, states))
+    }
+
+    fn next(socket: &mut UnixStream, reader: &mut Reader) -> io::Result<Said> {
+        let mut bytes = [0; 256];
+        loop {
+            if let Some(said) = reader.poll().map_err(io::Error::other)? {
+                return Ok(said);
+            }
+            match socket.read(&mut bytes)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                length => reader.push(&bytes[..length]),
+            }
+        }
     }
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::fs;
-    use std::io;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    use amber_terminal::Failure;
-    use evdev::{AbsoluteAxisCode, Device, KeyCode, PropType};
-
-    use super::{Gamepad, events};
-    use crate::drive::gamepad::pad::{Axis, Event, LEFT_SHOULDER, Pad, SOUTH, X, Y};
-
-    const FOLDER: &str = "/dev/input";
-
-    pub(super) fn open(which: &str) -> Result<Gamepad, Failure> {
-        if which == "auto" {
-            let mut found: Vec<_> = evdev::enumerate().collect();
-            found.sort_by(|(a, _), (b, _)| a.cmp(b));
-            let gamepad = found.into_iter().find(|(_, device)| is_gamepad(device));
-            let (path, device) = gamepad.ok_or_else(none)?;
-            return read(device).map_err(|error| failed(&path.to_string_lossy(), &error));
-        }
-        let device = Device::open(which).map_err(|error| failed(which, &error))?;
-        if !is_gamepad(&device) {
-            let name = device.name().unwrap_or("it");
-            return Err(Failure::wrong(format!("{which} is no gamepad, but {name:?}")).hint(MODE));
-        }
-        read(device).map_err(|error| failed(which, &error))
-    }
-
-    const MODE: &str = "a gamepad of Logitech needs its switch at X; `--gamepad` alone finds it";
-
-    /// Some gamepads have further files: one for their motion sensor, and one for their touchpad.
-    fn is_gamepad(device: &Device) -> bool {
-        let keys = device.supported_keys();
-        let axes = device.supported_absolute_axes();
-        keys.is_some_and(|keys| keys.contains(KeyCode(SOUTH)))
-            && axes.is_some_and(|axes| [X, Y].iter().all(|it| axes.contains(AbsoluteAxisCode(*it))))
-            && !device.properties().contains(PropType::ACCELEROMETER)
-    }
-
-    fn read(mut device: Device) -> io::Result<Gamepad> {
-        let mut axes = [Axis {
-            min: -1,
-            max: 1,
-            flat: 0,
-        }; 2];
-        for (code, info) in device.get_absinfo()? {
-            if let Some(axis) = axes.get_mut(usize::from(code.0)) {
-                *axis = Axis {
-                    min: info.minimum(),
-                    max: info.maximum(),
-                    flat: info.flat(),
-                };
-            }
-        }
-        let is_pressed = device.get_key_state()?.contains(KeyCode(LEFT_SHOULDER));
-        Ok(Gamepad {
-            name: device.name().unwrap_or("a gamepad").to_owned(),
-            pad: Pad::new(axes, is_pressed),
-            // If events were lost, it asks for the state, and reports what has changed.
-            events: events(move || {
-                let batch = device.fetch_events()?.map(|event| Event {
-                    kind: event.event_type().0,
-                    code: event.code(),
-                    value: event.value(),
-                });
-                Ok(batch.collect())
-            })?,
-        })
-    }
-
-    fn failed(which: &str, error: &io::Error) -> Failure {
-        let failure = Failure::new(format!("cannot read the gamepad {which}: {error}"));
-        match error.kind() {
-            io::ErrorKind::PermissionDenied => failure.hint(GROUP),
-            _ => failure.hint("is it plugged in? `--gamepad` alone finds it"),
-        }
-    }
-
-    const GROUP: &str = "usually `sudo usermod -aG input $USER`, and a new login";
-
-    /// There is no gamepad, or none that may be read.
-    fn none() -> Failure {
-        let files = fs::read_dir(FOLDER).into_iter().flatten().flatten();
-        let files = files.filter(|it| it.file_name().to_string_lossy().starts_with("event"));
-        let forbidden = files.filter(|it| {
-            fs::File::open(it.path())
-                .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-        });
-        match forbidden.count() {
-            0 => Failure::new("no gamepad was found")
-                .hint(format!("plug it in, and press a button; {MODE}")),
-            count => Failure::new(format!(
-                "no gamepad was found, but {count} devices in {FOLDER} may not be read"
-            ))
-            .hint(GROUP),
+    #[test]
+    fn a_gamepad_is_a_device_a_file_or_the_first_one() {
+        let device = |id| Which::Device(Device::new(DeviceType::GAMEPAD, id));
+        let file = |text: &str| Which::File(text.to_owned());
+        for (text, expected) in [
+            ("auto", Which::First),
+            ("gamepad", device(0)),
+            ("gamepad:1", device(1)),
+            ("15:0", device(0)),
+            ("/dev/input/event5", file("/dev/input/event5")),
+            ("sim:/here", file("sim:/here")),
+            ("dummy:0", file("dummy:0")),
+        ] {
+            assert_eq!(Which::of(text), expected, "{text}");
         }
     }
 }
