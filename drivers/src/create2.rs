@@ -3,10 +3,10 @@
 //! ```text
 //!  wheels: requests --> logic: phases, modes --> protocol: commands
 //!                         |      ^                  |
-//!      speeds <-- odometer       hindrance <-- frames of the sensor stream
+//!      speeds <-- odometer       hindrance <-- frames of the sensor stream --> contacts --> bumper
 //! ```
 //!
-//! `protocol`, `hindrance`, `odometer`, `note` and `logic` are pure. `wheels` carries out the actions of
+//! `protocol`, `hindrance`, `contacts`, `odometer`, `note` and `logic` are pure. `wheels` carries out the actions of
 //! `logic`, and says what all wheels guarantee. Further guarantees for clients:
 //!
 //! - Both wheels of a side have the same speed: the mean of what was commanded.
@@ -16,13 +16,15 @@
 //!   dock and with a charger, it does not drive at all.
 //! - The robot has no watchdog. If the driver is killed, a guard process stops the wheels at once, and
 //!   one second after the driver hangs. If the cable is pulled out, nothing stops them.
+//! - If the mediator names several devices for this process, what the robot feels is the device
+//!   `bumper`, and what it measures of its battery the device `battery`.
 //! - No command for brushes, vacuum, buttons or cleaning is ever sent.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_driver::Driver;
 use amber_driver::devices::roboclaw;
+use amber_driver::{Device, Devices, Driver};
 use serde::Deserialize;
 
 use self::logic::Create2Logic;
@@ -31,8 +33,9 @@ use self::port::WakingPort;
 use self::protocol::MAX_MM_S;
 use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, millis, read, serial};
-use crate::wheels::{self, Rules, StopFor};
+use crate::wheels::{self, Rules, StopFor, besides};
 
+pub mod contacts;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod hindrance;
@@ -94,6 +97,21 @@ impl Options {
         let port = WakingPort::new(endpoint);
         let driver = wheels::stream::driver::<Create2Logic, _>(settings, port);
         Ok(roboclaw::driver(driver))
+    }
+
+    /// Creates the drivers of several devices of the robot: its wheels, and its bumper and its battery
+    /// if they are among them.
+    ///
+    /// # Errors
+    /// The file cannot be read, a value is invalid, or the robot has no such device.
+    pub fn devices(self, named: &[Device]) -> Result<Devices, OptionsError> {
+        let (settings, endpoint) = self.complete()?.settings()?;
+        let port = WakingPort::new(endpoint);
+        besides::devices(named, |besides| {
+            let driver =
+                wheels::stream::driver_and_besides::<Create2Logic, _>(settings, port, besides);
+            roboclaw::driver(driver)
+        })
     }
 
     /// These options, with those of the file.

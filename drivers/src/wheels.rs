@@ -9,8 +9,9 @@
 //!                                                   who wants the speeds, the outage
 //! ```
 //!
-//! `service`, `motion`, `questions`, `sides`, `wiring`, `note` and `crc16` are pure; `driver` passes on what
-//! clients want. `stream` runs a [`StreamModel`], whose controllers are at a byte stream.
+//! `service`, `motion`, `questions`, `sides`, `encoders`, `wiring`, `options`, `note` and `crc16` are pure;
+//! `driver` passes on what clients want. `stream` runs a [`StreamModel`], whose controllers are at a byte
+//! stream. `besides` serves what a base brings besides its wheels.
 //!
 //! Guarantees for clients of every model:
 //!
@@ -25,17 +26,25 @@
 //! - The wheels stop `idle_stop_ms` after the last command, when the commanding client is gone, and
 //!   when the driver ends. What happens if the driver is killed depends on the controllers.
 
+pub(crate) mod besides;
 mod crc16;
 pub(crate) mod driver;
+pub mod encoders;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod model;
 mod motion;
 mod note;
+mod options;
 mod questions;
 mod service;
 mod sides;
 pub(crate) mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 mod wiring;
 
+pub use self::besides::Felt;
 pub(crate) use self::crc16::crc16;
 pub use self::model::{BatteryReading, Model, StreamAction, StreamModel};
 pub use self::motion::Motion;

@@ -4,16 +4,14 @@
 
 use std::time::{Duration, Instant};
 
-use amber_driver::Origin;
-use amber_proto::ClientId;
 use amber_sim::create2 as sim;
 use amber_sim::wheels::{Drive, Reading};
-use amber_values::WheelSpeeds;
 
 use super::Options;
 use super::logic::Create2Logic;
 use crate::fuzz::{Input, Target};
-use crate::wheels::{Model as _, Output, StreamAction, StreamModel as _};
+use crate::wheels::fuzz::run;
+use crate::wheels::{Model as _, StreamModel as _};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[("create2_driver", driver), ("create2_device", device)];
@@ -21,53 +19,13 @@ pub const TARGETS: &[Target] = &[("create2_driver", driver), ("create2_device", 
 /// The driver's logic, with a robot that says anything at any time.
 fn driver(data: &[u8]) {
     let mut input = Input(data);
-    let mut now = Instant::now();
     let (settings, _) = Options::default().settings().expect("they are good");
-    let mut logic = Create2Logic::new(settings, now);
-    while !input.is_empty() {
-        match input.byte() % 10 {
-            0 => now += Duration::from_millis(input.number().into()),
-            1 => {
-                let mut speed = || i32::from(input.number().cast_signed());
-                let speeds = WheelSpeeds {
-                    front_left_mm_s: speed(),
-                    front_right_mm_s: speed(),
-                    rear_left_mm_s: speed(),
-                    rear_right_mm_s: speed(),
-                };
-                logic.drive(now, &[ClientId(1)], speeds);
-            }
-            2 => logic.ask(now, Origin::default()),
-            3 => logic.client_died(ClientId(input.byte().into())),
-            4 if input.byte() == 0 => logic.shut_down(),
-            5 => logic.failed(now, "unplugged"),
-            6 => logic.handle_bytes(now, input.piece()),
-            7 => logic.set_listened(now, input.flag()),
-            _ => logic.handle_bytes(now, &frame(&mut input)),
+    run::<Create2Logic>(&mut input, settings, frame, |logic, bytes| {
+        check(bytes, logic.hindrance().is_some());
+        if let Ok(felt) = logic.contacts(Instant::now()) {
+            assert_eq!(felt.contacts.len(), 8);
         }
-        now += Duration::from_millis(1);
-        logic.handle_timeout(now);
-        let mut actions = 0;
-        while let Some(action) = logic.poll_action(now) {
-            actions += 1;
-            assert!(actions < 100, "it never comes to rest: {action:?}");
-            match action {
-                StreamAction::Open => match input.flag() {
-                    true => logic.opened(now),
-                    false => logic.failed(now, "not there"),
-                },
-                StreamAction::Write(bytes) => check(&bytes, logic.hindrance().is_some()),
-                StreamAction::Close => {}
-                StreamAction::End => return,
-            }
-        }
-        while let Some(output) = logic.poll_output() {
-            if let Output::Answer(_, speeds) | Output::Publish(speeds, _) = output {
-                assert_eq!(speeds.front_left_mm_s, speeds.rear_left_mm_s);
-                assert_eq!(speeds.front_right_mm_s, speeds.rear_right_mm_s);
-            }
-        }
-    }
+    });
 }
 
 /// An intact frame.

@@ -59,11 +59,11 @@ impl Hindrance {
 
     fn is_sensed(self, sensors: &Sensors) -> bool {
         match self {
-            Self::Drop => sensors.drops,
+            Self::Drop => sensors.drops.contains(&true),
             Self::Dock => sensors.docked,
             Self::Charger => sensors.charger,
-            Self::Cliff => sensors.cliff,
-            Self::Bumper => sensors.bumps,
+            Self::Cliff => sensors.cliffs.contains(&true),
+            Self::Bumper => sensors.bumps.contains(&true),
         }
     }
 }
@@ -137,11 +137,11 @@ mod tests {
         let after = |ms| begin + Duration::from_millis(ms);
         let free = Sensors::default();
         let bumps = Sensors {
-            bumps: true,
+            bumps: [true, false],
             ..free
         };
         let lifted = Sensors {
-            drops: true,
+            drops: [true; 2],
             ..bumps
         };
         for (ms, sensors, first) in [

@@ -21,12 +21,14 @@ use std::time::{Duration, Instant};
 
 use amber_values::WheelSpeeds;
 
+use super::contacts::contacts;
 use super::hindrance::{Hindrance, Hindrances};
 use super::odometer::Odometer;
 use super::protocol::{Command, Frames, MAX_MM_S, PACKETS, Sensors};
 use super::{RobotNote, Settings};
 use crate::wheels::{
-    BatteryReading, Model, Note, Refusal, Service, Sides, StopReason, StreamAction, StreamModel,
+    BatteryReading, Felt, Model, Note, Refusal, Service, Sides, StopReason, StreamAction,
+    StreamModel,
 };
 
 /// The robot needs this time after a command.
@@ -45,8 +47,6 @@ const OBEYS: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_millis(500);
 /// Below this voltage, a battery with 12 cells of nickel or 4 of lithium is almost empty.
 const LOW_MV: u16 = 12_500;
-/// The interval between two publications of the battery.
-const PUBLISH_BATTERY: Duration = Duration::from_secs(1);
 
 /// What the driver says if the robot has left safe mode for an unknown reason.
 const LEFT: &str = "the robot has left safe mode";
@@ -78,8 +78,6 @@ pub struct Create2Logic {
     /// Whether the newest command for the wheels must be sent, and when it was sent last.
     untold: bool,
     told: Instant,
-    battery_published: Option<Instant>,
-    has_twisted: bool,
     service: Service<RobotNote>,
 }
 
@@ -136,12 +134,7 @@ impl Model for Create2Logic {
 
     fn handle_command(&mut self, now: Instant) {
         self.untold = true;
-        let target = self.service.motion.target();
-        if Sides::of(target).wheels() != target && !self.has_twisted {
-            self.has_twisted = true;
-            self.service.say(Note::Special(RobotNote::Twisted));
-        }
-        if self.grip == Grip::Released && target != WheelSpeeds::STOP {
+        if self.grip == Grip::Released && self.service.motion.turns() {
             self.take(now);
         }
     }
@@ -172,13 +165,15 @@ impl Model for Create2Logic {
         })
     }
 
-    fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
-        let is_due = |then| now.saturating_duration_since(then) >= PUBLISH_BATTERY;
-        if !self.battery_published.is_none_or(is_due) {
-            return None;
+    fn contacts(&self, now: Instant) -> Result<Felt, Cow<'_, str>> {
+        if let Some(trouble) = self.service.trouble() {
+            return Err(trouble.into());
         }
-        self.battery_published = Some(now);
-        self.battery(now).ok()
+        let (then, sensors) = (self.sensed).ok_or("the robot has not said what it feels")?;
+        Ok(Felt {
+            contacts: contacts(&sensors),
+            age: now.saturating_duration_since(then),
+        })
     }
 }
 
@@ -202,8 +197,6 @@ impl StreamModel for Create2Logic {
             written: now,
             untold: false,
             told: now,
-            battery_published: None,
-            has_twisted: false,
             service: Service::new(now, settings.rules),
         }
     }
@@ -359,7 +352,7 @@ impl Create2Logic {
         let Sides {
             left_mm_s,
             right_mm_s,
-        } = Sides::of(self.service.motion.target());
+        } = self.service.sides();
         // Within 16 bits.
         let [left, right] =
             [left_mm_s, right_mm_s].map(|mm_s| mm_s.clamp(-MAX_MM_S, MAX_MM_S) as i16);
@@ -448,9 +441,7 @@ impl Create2Logic {
 
     /// Starts over. Logs the problem unless it was already logged.
     fn give_up(&mut self, now: Instant, trouble: String) {
-        self.service.complain(now, trouble);
-        self.service.motion.forget();
-        self.service.questions.give_up_reading();
+        let until = self.service.give_up(now, trouble);
         self.outbox.clear();
         self.grip = Grip::Released;
         self.is_stubborn = false;
@@ -458,9 +449,7 @@ impl Create2Logic {
         self.says_farewell = self.is_open;
         self.phase = match self.phase {
             Phase::Stopping | Phase::Ended => Phase::Ended,
-            _ => Phase::Absent {
-                until: self.service.try_again_at(now),
-            },
+            _ => Phase::Absent { until },
         };
     }
 

@@ -12,8 +12,6 @@ pub enum RobotNote {
     Hindered(Hindrance),
     /// It has left safe mode by itself, for a reason that it does not sense any more.
     LeftSafeMode,
-    /// The wheels of one side were commanded to turn at different speeds.
-    Twisted,
 }
 
 impl Special for RobotNote {
@@ -29,10 +27,6 @@ impl fmt::Display for RobotNote {
             Self::LeftSafeMode => {
                 "the robot has left safe mode and stopped its wheels: somebody has pressed a button, or \
                  a wheel was in the air for a moment. It obeys again with the next command"
-            }
-            Self::Twisted => {
-                "a command has two speeds for one side: this robot turns its wheels at their mean \
-                 (logged once)"
             }
         })
     }

@@ -5,8 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::diffdrive::encoders::{Encoders, Reading};
-use crate::diffdrive::units::Wheels;
+use crate::wheels::encoders::{Encoders, Reading, Scale};
 use crate::wheels::{Sides, Wiring};
 
 /// The interval between two frames.
@@ -33,14 +32,9 @@ pub struct Odometer {
 impl Odometer {
     /// Without counts. No wheel is faster than this for long.
     pub fn new(fastest_mm_s: f64) -> Self {
-        let wheels = Wheels {
-            counts_per_mm: COUNTS_PER_TURN / (std::f64::consts::PI * WHEEL_DIAMETER_MM),
-            // The robot takes mm/s.
-            frame_hz: 1,
-            wiring: Wiring::default(),
-        };
+        let scale = Scale::new(COUNTS_PER_TURN, WHEEL_DIAMETER_MM, Wiring::default());
         Self {
-            encoders: Encoders::new(wheels, fastest_mm_s),
+            encoders: Encoders::new(scale, fastest_mm_s),
             counts: None,
             turned: [0; 2],
             time: None,

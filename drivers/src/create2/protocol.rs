@@ -156,12 +156,12 @@ pub const PACKETS: &[u8] = &[7, 9, 10, 11, 12, 22, 34, 35, 43, 44];
 /// What the robot senses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sensors {
-    /// Whether the bumper is pressed.
-    pub bumps: bool,
-    /// Whether a wheel hangs in the air.
-    pub drops: bool,
-    /// Whether it sees no floor in front of it.
-    pub cliff: bool,
+    /// Whether the left and the right half of the bumper are pressed.
+    pub bumps: [bool; 2],
+    /// Whether the left and the right wheel hang in the air.
+    pub drops: [bool; 2],
+    /// Whether it sees no floor in front of it: from the left to the right.
+    pub cliffs: [bool; 4],
     /// The voltage of the battery.
     pub battery_mv: u16,
     /// Whether a charger is plugged in.
@@ -194,9 +194,9 @@ impl Sensors {
         };
         let cliffs = [cliff_left, cliff_front_left, cliff_front_right, cliff_right];
         Some(Self {
-            bumps: touch & 0b0011 != 0,
-            drops: touch & 0b1100 != 0,
-            cliff: cliffs.iter().any(|cliff| *cliff != 0),
+            bumps: [touch & 0b0010 != 0, touch & 0b0001 != 0],
+            drops: [touch & 0b1000 != 0, touch & 0b0100 != 0],
+            cliffs: cliffs.map(|cliff| cliff != 0),
             battery_mv,
             charger: sources & 0b01 != 0,
             docked: sources & 0b10 != 0,
@@ -331,23 +331,24 @@ mod tests {
             Sensors::of(&values).unwrap()
         };
         assert_eq!(read(&[]), usual);
-        let bumps = Sensors {
-            bumps: true,
-            ..usual
-        };
-        let drops = Sensors {
-            drops: true,
-            ..usual
-        };
-        let cliff = Sensors {
-            cliff: true,
-            ..usual
-        };
-        for (touch, expected) in [(1, bumps), (2, bumps), (4, drops), (8, drops)] {
+        for (touch, bumps, drops) in [
+            (1, [false, true], [false; 2]),
+            (2, [true, false], [false; 2]),
+            (4, [false; 2], [false, true]),
+            (8, [false; 2], [true, false]),
+            (15, [true; 2], [true; 2]),
+        ] {
+            let expected = Sensors {
+                bumps,
+                drops,
+                ..usual
+            };
             assert_eq!(read(&[(0, touch)]), expected);
         }
-        for index in 1..=4 {
-            assert_eq!(read(&[(index, 1)]), cliff);
+        for index in 0..4 {
+            let mut expected = usual;
+            expected.cliffs[index] = true;
+            assert_eq!(read(&[(index + 1, 1)]), expected);
         }
         let charger = Sensors {
             charger: true,

@@ -2,18 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use amber_driver::Origin;
-use amber_proto::ClientId;
 use amber_sim::diffdrive as sim;
 use amber_sim::wheels::{Drive, Reading};
-use amber_values::WheelSpeeds;
 
 use super::logic::DiffdriveLogic;
 use super::{Firmware, Options};
 use crate::fuzz::{Input, Target};
-use crate::wheels::{Model as _, Output, StreamAction, StreamModel as _};
+use crate::wheels::fuzz::run;
 
 /// All of them.
 pub const TARGETS: &[Target] = &[("diffdrive_driver", driver), ("diffdrive_device", device)];
@@ -33,7 +30,6 @@ const LINES: [&[u8]; 8] = [
 /// The driver's logic, with a board that says anything at any time.
 fn driver(data: &[u8]) {
     let mut input = Input(data);
-    let mut now = Instant::now();
     let options = Options {
         counts_per_turn: Some(1_865.0),
         wheel_diameter_mm: Some(120.0),
@@ -43,51 +39,11 @@ fn driver(data: &[u8]) {
         ..Options::default()
     };
     let (settings, _) = options.settings().expect("they are good");
-    let mut logic = DiffdriveLogic::new(settings, now);
-    while !input.is_empty() {
-        match input.byte() % 10 {
-            0 => now += Duration::from_millis(input.number().into()),
-            1 => {
-                let mut speed = || i32::from(input.number().cast_signed());
-                let speeds = WheelSpeeds {
-                    front_left_mm_s: speed(),
-                    front_right_mm_s: speed(),
-                    rear_left_mm_s: speed(),
-                    rear_right_mm_s: speed(),
-                };
-                logic.drive(now, &[ClientId(1)], speeds);
-            }
-            2 => logic.ask(now, Origin::default()),
-            3 => logic.client_died(ClientId(input.byte().into())),
-            4 if input.byte() == 0 => logic.shut_down(),
-            5 => logic.failed(now, "unplugged"),
-            6 => logic.handle_bytes(now, input.piece()),
-            7 => logic.set_listened(now, input.flag()),
-            _ => logic.handle_bytes(now, LINES[usize::from(input.byte()) % LINES.len()]),
-        }
-        now += Duration::from_millis(1);
-        logic.handle_timeout(now);
-        let mut actions = 0;
-        while let Some(action) = logic.poll_action(now) {
-            actions += 1;
-            assert!(actions < 100, "it never comes to rest: {action:?}");
-            match action {
-                StreamAction::Open => match input.flag() {
-                    true => logic.opened(now),
-                    false => logic.failed(now, "not there"),
-                },
-                StreamAction::Write(bytes) => check(&bytes),
-                StreamAction::Close => {}
-                StreamAction::End => return,
-            }
-        }
-        while let Some(output) = logic.poll_output() {
-            if let Output::Answer(_, speeds) | Output::Publish(speeds, _) = output {
-                assert_eq!(speeds.front_left_mm_s, speeds.rear_left_mm_s);
-                assert_eq!(speeds.front_right_mm_s, speeds.rear_right_mm_s);
-            }
-        }
-    }
+    run::<DiffdriveLogic>(&mut input, settings, answer, |_, bytes| check(bytes));
+}
+
+fn answer(input: &mut Input<'_>) -> Vec<u8> {
+    LINES[usize::from(input.byte()) % LINES.len()].to_vec()
 }
 
 /// Commands that the firmware has room for, and no speed beyond the limit.

@@ -20,14 +20,10 @@
 
 use std::time::{Duration, Instant};
 
-use amber_values::WheelSpeeds;
-
-use super::encoders::{Encoders, Reading, Verdict};
 use super::protocol::{Command, Family, Line, Lines};
 use super::{BoardNote, Firmware, Settings};
-use crate::wheels::{
-    Model, Note, Refusal, Rules, Service, Sides, StopReason, StreamAction, StreamModel,
-};
+use crate::wheels::encoders::{Encoders, Reading, Verdict};
+use crate::wheels::{Model, Note, Refusal, Service, Sides, StreamAction, StreamModel};
 
 /// How often a board that starts is asked.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
@@ -70,7 +66,6 @@ pub struct DiffdriveLogic {
     told: Instant,
     poll_at: Instant,
     encoders: Encoders,
-    has_twisted: bool,
     service: Service<BoardNote>,
 }
 
@@ -151,11 +146,6 @@ impl Model for DiffdriveLogic {
 
     fn handle_command(&mut self, _now: Instant) {
         self.untold = true;
-        let target = self.service.motion.target();
-        if Sides::of(target).wheels() != target && !self.has_twisted {
-            self.has_twisted = true;
-            self.service.say(Note::Special(BoardNote::Twisted));
-        }
     }
 
     fn handle_stop(&mut self) {
@@ -192,15 +182,7 @@ impl StreamModel for DiffdriveLogic {
             told: now,
             poll_at: now,
             encoders: settings.encoders(),
-            has_twisted: false,
-            // Each measurement is published.
-            service: Service::new(
-                now,
-                Rules {
-                    speeds_interval: Duration::ZERO,
-                    ..settings.rules
-                },
-            ),
+            service: Service::new(now, settings.rules.publishing_each()),
             settings,
         }
     }
@@ -335,24 +317,19 @@ impl DiffdriveLogic {
     }
 
     fn ready_command(&mut self, now: Instant) -> Option<Command> {
-        if (self.service.motion.idle_stop_due()).is_some_and(|due| now >= due) {
-            self.service.motion.idles();
-            self.stop(StopReason::Idle);
-        } else if !self.untold && self.repeat_at().is_some() && now >= self.told + FIRMWARE_STOPS {
-            self.stop(StopReason::Late);
-        }
-        let target = self.service.motion.target();
+        let sent = (!self.untold).then_some(self.told);
+        self.stop_in_time(now, sent, FIRMWARE_STOPS);
         let must_tell = self.untold || self.repeat_at().is_some_and(|at| now >= at);
         let is_doubtful = self.failures > 0;
         let polls = now >= self.poll_at || is_doubtful;
         // A stop comes first. Other commands leave room for the encoders, however often they come. After
         // a failure, the counts show whether the board has restarted.
         let tells_first = (self.told < self.poll_at && !is_doubtful) || !polls;
-        if must_tell && (tells_first || target == WheelSpeeds::STOP) {
+        if must_tell && (tells_first || !self.service.motion.turns()) {
             self.untold = false;
             self.told = now;
             let unit = self.settings.unit(self.family);
-            return Some(self.settings.wheels.command(Sides::of(target), unit));
+            return Some(self.settings.wheels.command(self.service.sides(), unit));
         }
         if !polls {
             return None;
@@ -366,8 +343,7 @@ impl DiffdriveLogic {
 
     /// When the newest command must be sent again.
     fn repeat_at(&self) -> Option<Instant> {
-        let turns = self.service.motion.target() != WheelSpeeds::STOP;
-        turns.then(|| self.told + REPEAT)
+        (self.service.motion.turns()).then(|| self.told + REPEAT)
     }
 
     fn handle_line(&mut self, now: Instant, line: Line) {
@@ -485,16 +461,12 @@ impl DiffdriveLogic {
 
     /// Starts over. Logs the problem unless it was already logged.
     fn give_up(&mut self, now: Instant, trouble: String) {
-        self.service.complain(now, trouble);
-        self.service.motion.forget();
-        self.service.questions.give_up_reading();
+        let until = self.service.give_up(now, trouble);
         self.exchange = None;
         self.recovery = None;
         self.phase = match self.phase {
             Phase::Stopping | Phase::Ended => Phase::Ended,
-            _ => Phase::Absent {
-                until: self.service.try_again_at(now),
-            },
+            _ => Phase::Absent { until },
         };
     }
 

@@ -11,8 +11,6 @@ pub enum BoardNote {
     Restarted,
     /// The firmware did not take the gains.
     GainsRefused,
-    /// The wheels of one side were commanded to turn at different speeds.
-    Twisted,
 }
 
 impl Special for BoardNote {
@@ -29,10 +27,6 @@ impl fmt::Display for BoardNote {
                  command. Check its supply"
             }
             Self::GainsRefused => "the firmware has not confirmed the gains, and may use its own",
-            Self::Twisted => {
-                "a command has two speeds for one side: this base turns its wheels at their mean \
-                 (logged once)"
-            }
         })
     }
 }

@@ -33,7 +33,7 @@ fn what_cannot_be_guessed_is_required_and_the_rest_has_defaults() {
     assert_eq!(settings.rules.idle_stop, Some(Duration::from_secs(4)));
     assert_eq!((settings.gains, settings.speed_unit), (None, None));
     assert_eq!(settings.wheels.frame_hz, 30);
-    assert!((settings.wheels.counts_per_mm - 4.947).abs() < 0.001);
+    assert!((settings.wheels.scale.counts_per_mm - 4.947).abs() < 0.001);
 
     let file: Options = toml::from_str(
         "baud = 115200\nfirmware = \"andino\"\nwheel_diameter_mm = 66\ngains = \"30:20:0:100\"\n\
@@ -45,7 +45,9 @@ fn what_cannot_be_guessed_is_required_and_the_rest_has_defaults() {
     assert_eq!(settings.firmware, Firmware::Andino);
     assert_eq!(settings.unit(Family::Andino), SpeedUnit::Frame);
     assert_eq!(settings.gains, Some("30:20:0:100".parse().unwrap()));
-    assert!(settings.wheels.wiring.swaps_sides && !settings.wheels.wiring.reverses_left);
+    assert!(
+        settings.wheels.scale.wiring.swaps_sides && !settings.wheels.scale.wiring.reverses_left
+    );
     assert_eq!(settings.rules.max_speed_mm_s, None);
 }
 

@@ -1,17 +1,16 @@
 //! Conversions between mm/s and encoder counts, and how wheels are connected. PURE.
 
 use super::protocol::Command;
-use crate::wheels::{Sides, Wiring};
+use crate::wheels::Sides;
+use crate::wheels::encoders::Scale;
 
 /// The wheels, their encoders, and the speed control of the firmware.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wheels {
-    /// Encoder counts for a way of 1 mm.
-    pub counts_per_mm: f64,
+    /// The encoders. The motors are connected in the same way.
+    pub scale: Scale,
     /// Frames of the speed control per second.
     pub frame_hz: u16,
-    /// How the motors are connected.
-    pub wiring: Wiring,
 }
 
 /// The unit of commanded speeds.
@@ -28,19 +27,13 @@ impl Wheels {
     /// The command for these speeds. The firmware knows only whole counts per frame.
     pub fn command(&self, sides: Sides, unit: SpeedUnit) -> Command {
         let wheels = [sides.left_mm_s, sides.right_mm_s].map(|mm_s| self.argument(mm_s, unit));
-        let [left, right] = self.wiring.motors(wheels);
+        let [left, right] = self.scale.wiring.motors(wheels);
         Command::Speeds { left, right }
-    }
-
-    /// The way of each side in mm, positive forward, for counts of both encoders.
-    pub fn ways_mm(&self, counts: [i64; 2]) -> [f64; 2] {
-        let ways_mm = counts.map(|count| count as f64 / self.counts_per_mm);
-        self.wiring.wheels(ways_mm)
     }
 
     /// The difference between two speeds that the firmware tells apart.
     pub fn step_mm_s(&self) -> f64 {
-        f64::from(self.frame_hz) / self.counts_per_mm
+        f64::from(self.frame_hz) / self.scale.counts_per_mm
     }
 
     fn argument(&self, mm_s: i32, unit: SpeedUnit) -> i16 {
@@ -59,16 +52,19 @@ impl Wheels {
 mod tests {
     use super::SpeedUnit::{Frame, Second};
     use super::*;
+    use crate::wheels::Wiring;
 
     /// 3436 counts per turn, wheels of 66 mm.
     const USUAL: Wheels = Wheels {
-        counts_per_mm: 3436.0 / (std::f64::consts::PI * 66.0),
-        frame_hz: 30,
-        wiring: Wiring {
-            swaps_sides: false,
-            reverses_left: false,
-            reverses_right: false,
+        scale: Scale {
+            counts_per_mm: 3436.0 / (std::f64::consts::PI * 66.0),
+            wiring: Wiring {
+                swaps_sides: false,
+                reverses_left: false,
+                reverses_right: false,
+            },
         },
+        frame_hz: 30,
     };
 
     fn command(wheels: Wheels, unit: SpeedUnit, left_mm_s: i32, right_mm_s: i32) -> (i16, i16) {
@@ -110,16 +106,11 @@ mod tests {
 
     #[test]
     fn wheels_that_are_connected_in_another_way_turn_and_count_in_the_right_way() {
-        let wheels = Wheels {
-            wiring: Wiring {
-                swaps_sides: true,
-                reverses_right: true,
-                ..USUAL.wiring
-            },
-            ..USUAL
-        };
+        let mut wheels = USUAL;
+        wheels.scale.wiring.swaps_sides = true;
+        wheels.scale.wiring.reverses_right = true;
         assert_eq!(command(wheels, Frame, 100, 300), (-166, 55));
-        let [left_mm, right_mm] = wheels.ways_mm([-166, 55]);
+        let [left_mm, right_mm] = wheels.scale.ways_mm([-166, 55]);
         assert!((left_mm - 3.32).abs() < 0.01, "{left_mm}");
         assert!((right_mm - 10.02).abs() < 0.01, "{right_mm}");
     }

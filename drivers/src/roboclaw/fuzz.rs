@@ -8,13 +8,13 @@ use amber_driver::Origin;
 use amber_proto::{ClientId, SynNum};
 use amber_sim::roboclaw::{Config, Firmware, Roboclaws, Spoil, crc16, sum7};
 use amber_sim::wheels::{Drive, Reading};
-use amber_values::WheelSpeeds;
 
 use super::logic::{ControllerAction, ExchangeError, WheelLogic};
 use super::protocol::{Check, Command, Dialect, Motor, Pid, Reply, Shape, StatusWidth};
 use super::{Options, Preset};
 use crate::fuzz::{Input, Target};
 use crate::wheels::Model as _;
+use crate::wheels::fuzz::speeds;
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
@@ -101,13 +101,7 @@ fn driver(data: &[u8]) {
         match input.byte() % 8 {
             0 => now += Duration::from_millis(input.number().into()),
             1 => {
-                let mut speed = || i32::from(input.number().cast_signed());
-                let speeds = WheelSpeeds {
-                    front_left_mm_s: speed(),
-                    front_right_mm_s: speed(),
-                    rear_left_mm_s: speed(),
-                    rear_right_mm_s: speed(),
-                };
+                let speeds = speeds(&mut input);
                 logic.drive(now, &[ClientId(1)], speeds);
             }
             2 => logic.ask(

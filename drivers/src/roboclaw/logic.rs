@@ -260,12 +260,6 @@ impl Model for WheelLogic {
         self.newest_battery(now)
     }
 
-    /// Once a second.
-    fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
-        self.newest_battery(now).ok()?;
-        self.monitors.battery_to_publish(now)
-    }
-
     fn trouble(&self) -> Option<Cow<'_, str>> {
         match self.service.trouble() {
             Some(trouble) => Some(trouble.into()),

@@ -8,14 +8,14 @@ use amber_driver::Origin;
 use amber_proto::ClientId;
 use amber_sim::vesc::{CAN_ID, Firmware, Vescs, framed};
 use amber_sim::wheels::{Drive, Reading};
-use amber_values::WheelSpeeds;
 
 use super::Options;
 use super::logic::{VescAction, VescLogic};
 use super::protocol::Frames;
 use super::units::Unit;
 use crate::fuzz::{Input, Target};
-use crate::wheels::{Model as _, Output};
+use crate::wheels::Model as _;
+use crate::wheels::fuzz::{check_output, speeds};
 
 /// All of them.
 pub const TARGETS: &[Target] = &[("vesc_driver", driver), ("vesc_device", device)];
@@ -47,13 +47,7 @@ fn driver(data: &[u8]) {
         match input.byte() % 10 {
             0 => now += Duration::from_millis(input.number().into()),
             1 => {
-                let mut speed = || i32::from(input.number().cast_signed());
-                let speeds = WheelSpeeds {
-                    front_left_mm_s: speed(),
-                    front_right_mm_s: speed(),
-                    rear_left_mm_s: speed(),
-                    rear_right_mm_s: speed(),
-                };
+                let speeds = speeds(&mut input);
                 logic.drive(now, &[ClientId(1)], speeds);
             }
             2 => logic.ask(now, Origin::default()),
@@ -86,10 +80,7 @@ fn driver(data: &[u8]) {
         let _ = (logic.trouble(), logic.battery(now));
         logic.battery_to_publish(now);
         while let Some(output) = logic.poll_output() {
-            if let Output::Answer(_, speeds) | Output::Publish(speeds, _) = output {
-                assert_eq!(speeds.front_left_mm_s, speeds.rear_left_mm_s);
-                assert_eq!(speeds.front_right_mm_s, speeds.rear_right_mm_s);
-            }
+            check_output(output);
         }
     }
 }

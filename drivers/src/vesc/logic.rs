@@ -20,14 +20,12 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use amber_values::WheelSpeeds;
-
 use super::Settings;
 use super::note::VescNote;
 use super::protocol::{Command, Frames, Values, Version};
 use super::state::State;
 use super::units::Unit;
-use crate::wheels::{BatteryReading, Model, Note, Refusal, Rules, Service, Sides, StopReason};
+use crate::wheels::{BatteryReading, Model, Note, Refusal, Service, StopReason};
 
 /// The interval between repetitions of a command.
 const REPEAT: Duration = Duration::from_millis(100);
@@ -82,7 +80,6 @@ pub struct VescLogic {
     /// A stop is repeated until then.
     brakes_until: Instant,
     state: State,
-    has_twisted: bool,
     has_stood: bool,
     service: Service<VescNote>,
 }
@@ -122,16 +119,8 @@ impl VescLogic {
             told_new: now,
             brakes_until: now,
             state: State::default(),
-            has_twisted: false,
             has_stood: false,
-            // Each measurement is published.
-            service: Service::new(
-                now,
-                Rules {
-                    speeds_interval: Duration::ZERO,
-                    ..settings.rules
-                },
-            ),
+            service: Service::new(now, settings.rules.publishing_each()),
             settings,
         }
     }
@@ -195,7 +184,8 @@ impl VescLogic {
             Phase::Ended => return Some(VescAction::End),
             Phase::Starting => self.ask_next(now),
             Phase::Ready => {
-                self.stop_in_time(now);
+                let sent = (!self.untold).then_some(self.told);
+                self.stop_in_time(now, sent, VESC_RELEASES);
                 if self.tell_at().is_some_and(|at| now >= at) {
                     self.tell(now);
                 }
@@ -245,12 +235,7 @@ impl Model for VescLogic {
 
     fn handle_command(&mut self, _now: Instant) {
         self.untold = true;
-        let target = self.service.motion.target();
-        let sides = Sides::of(target);
-        if sides.wheels() != target && !self.has_twisted {
-            self.has_twisted = true;
-            self.say(VescNote::Twisted);
-        }
+        let sides = self.service.sides();
         if self.settings.wheels.is_too_slow(sides) && !self.has_stood {
             self.has_stood = true;
             let slowest_mm_s = self.settings.wheels.slowest_mm_s();
@@ -280,12 +265,6 @@ impl Model for VescLogic {
         battery.ok_or_else(|| "the VESCs have not reported the battery".into())
     }
 
-    /// Once a second.
-    fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
-        self.battery(now).ok()?;
-        self.state.battery_to_publish(now)
-    }
-
     fn trouble(&self) -> Option<Cow<'_, str>> {
         match (self.service.trouble(), self.state.problem()) {
             (Some(trouble), _) => Some(trouble.into()),
@@ -296,23 +275,10 @@ impl Model for VescLogic {
 
 /// Commands.
 impl VescLogic {
-    /// Stops the wheels if nobody has commanded them for some time, or if commands have not been sent
-    /// for so long that the VESCs have stopped them.
-    fn stop_in_time(&mut self, now: Instant) {
-        if (self.service.motion.idle_stop_due()).is_some_and(|due| now >= due) {
-            self.service.motion.idles();
-            if self.turns() {
-                self.stop(StopReason::Idle);
-            }
-        } else if !self.untold && self.turns() && now >= self.told + VESC_RELEASES {
-            self.stop(StopReason::Late);
-        }
-    }
-
     /// When the newest command must be sent, perhaps again.
     fn tell_at(&self) -> Option<Instant> {
         let again = self.told + REPEAT;
-        match (self.untold, self.turns()) {
+        match (self.untold, self.service.motion.turns()) {
             (true, true) => Some(self.told_new + GAP),
             // At once.
             (true, false) => Some(self.told),
@@ -326,11 +292,11 @@ impl VescLogic {
         if is_new {
             self.told_new = now;
         }
-        if is_new && !self.turns() {
+        if is_new && !self.service.motion.turns() {
             self.brakes_until = now + BRAKES;
         }
         self.told = now;
-        let sides = Sides::of(self.service.motion.target());
+        let sides = self.service.sides();
         self.command(self.settings.wheels.commands(sides).map(Some));
     }
 
@@ -353,10 +319,6 @@ impl VescLogic {
                 self.actions.push_back(VescAction::Write(port, bytes));
             }
         }
-    }
-
-    fn turns(&self) -> bool {
-        self.service.motion.target() != WheelSpeeds::STOP
     }
 }
 
@@ -467,7 +429,7 @@ impl VescLogic {
         for note in self.state.read(now, unit, values) {
             self.say(note);
         }
-        if self.state.problem().is_some() && self.turns() {
+        if self.state.problem().is_some() && self.service.motion.turns() {
             self.stop(StopReason::Errors);
         }
         self.round = match unit {
@@ -518,17 +480,13 @@ impl VescLogic {
 
     /// Starts over. Logs the problem unless it was already logged.
     fn give_up(&mut self, now: Instant, trouble: String) {
-        self.service.complain(now, trouble);
-        self.service.motion.forget();
-        self.service.questions.give_up_reading();
+        let until = self.service.give_up(now, trouble);
         self.question = None;
         self.actions.clear();
         if self.is_open {
             self.stop_wheels();
         }
-        self.phase = Phase::Absent {
-            until: self.service.try_again_at(now),
-        };
+        self.phase = Phase::Absent { until };
     }
 
     /// Why a VESC does not answer.

@@ -29,8 +29,6 @@ pub enum VescNote {
         /// The lowest speed that it holds, in mm/s.
         slowest_mm_s: f64,
     },
-    /// The wheels of one side were commanded to turn at different speeds.
-    Twisted,
 }
 
 impl Special for VescNote {
@@ -40,8 +38,7 @@ impl Special for VescNote {
             Self::Fault(..)
             | Self::SwitchedOff(_)
             | Self::Temperature { is_hot: true, .. }
-            | Self::TooSlow { .. }
-            | Self::Twisted => true,
+            | Self::TooSlow { .. } => true,
         }
     }
 }
@@ -77,10 +74,6 @@ impl fmt::Display for VescNote {
                 "a wheel stands although it was commanded to turn: the speed control of the VESCs \
                  holds no speed below {slowest_mm_s:.0} mm/s. Lower Minimum ERPM in VESC Tool, and \
                  tell the driver by --min-erpm (logged once)"
-            ),
-            Self::Twisted => f.write_str(
-                "a command has two speeds for one side: this base turns its wheels at their mean \
-                 (logged once)",
             ),
         }
     }

@@ -14,8 +14,6 @@ const HOT: i16 = 800;
 const COOL: i16 = 700;
 /// The same fault is not logged again before.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
-/// The time between two publications of the battery.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 /// The last values of both VESCs.
 #[derive(Debug, Default)]
@@ -26,7 +24,6 @@ pub(super) struct State {
     /// The last problem that was logged, and whether it is the one of now.
     said: Option<(VescNote, Instant)>,
     is_said: bool,
-    published: Option<Instant>,
 }
 
 impl State {
@@ -77,17 +74,6 @@ impl State {
             is_low: self.values.iter().flatten().any(is_low),
             age: now.saturating_duration_since(then),
         })
-    }
-
-    /// The same when it is due for the subscribers.
-    pub(super) fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
-        let since = |then| now.saturating_duration_since(then);
-        if (self.published).is_some_and(|then| since(then) < PUBLISH_EVERY) {
-            return None;
-        }
-        let battery = self.battery(now)?;
-        self.published = Some(now);
-        Some(battery)
     }
 
     fn first_problem(&self) -> Option<VescNote> {

@@ -1,7 +1,7 @@
 //! The driver between the mediator and wheels of any model. IO.
 
 use std::error::Error;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use amber_driver::devices::roboclaw::{
     DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
@@ -144,9 +144,7 @@ pub(crate) fn tell(model: &mut impl Model, link: &RoboclawLink) {
 }
 
 /// Only what controllers of wheels know: neither the cells nor the current of the battery.
-fn battery_state(reading: BatteryReading) -> BatteryState {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
-    let measured = since_1970.map(|since| since.saturating_sub(reading.age).as_micros());
+pub(crate) fn battery_state(reading: BatteryReading) -> BatteryState {
     let health = match reading.is_low {
         true => Health::Low,
         false => Health::Good,
@@ -155,7 +153,13 @@ fn battery_state(reading: BatteryReading) -> BatteryState {
         voltage: Some(reading.mv),
         present: Some(true),
         health: Some(health.into()),
-        time: measured.ok().and_then(|us| us.try_into().ok()),
+        time: unix_us(reading.age),
         ..BatteryState::default()
     }
+}
+
+/// The time of a measurement of this age, in microseconds since 1970.
+pub(crate) fn unix_us(age: Duration) -> Option<u64> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    since_1970.saturating_sub(age).as_micros().try_into().ok()
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use amber_driver::{ClientId, Origin};
 use amber_values::WheelSpeeds;
 
-use super::{Output, Refusal, Service, Special, StopFor, StopReason};
+use super::{Felt, Output, Refusal, Service, Special, StopFor, StopReason};
 
 /// A measurement of the main battery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,21 @@ pub trait Model: Send + 'static {
         }
     }
 
+    /// Stops the wheels if nobody has commanded them for some time, or if a command was sent so long ago
+    /// that the controllers have stopped them. `sent` is when the newest one was sent.
+    fn stop_in_time(&mut self, now: Instant, sent: Option<Instant>, controllers_stop: Duration) {
+        let motion = &mut self.service_mut().motion;
+        let turns = motion.turns();
+        if motion.idle_stop_due().is_some_and(|due| now >= due) {
+            motion.idles();
+            if turns {
+                self.stop(StopReason::Idle);
+            }
+        } else if turns && sent.is_some_and(|sent| now >= sent + controllers_stop) {
+            self.stop(StopReason::Late);
+        }
+    }
+
     /// The main battery, as it was measured last.
     ///
     /// # Errors
@@ -112,9 +127,18 @@ pub trait Model: Send + 'static {
         Err("these wheels do not measure a battery".into())
     }
 
-    /// The same when it is due for the subscribers.
-    fn battery_to_publish(&mut self, _now: Instant) -> Option<BatteryReading> {
-        None
+    /// The same when it is due for the subscribers: once a second.
+    fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
+        let reading = self.battery(now).ok()?;
+        (self.service_mut().publishes_battery(now)).then_some(reading)
+    }
+
+    /// What the base feels, as it was measured last: its bumpers, cliffs, and wheels in the air.
+    ///
+    /// # Errors
+    /// It is unknown: the reason.
+    fn contacts(&self, _now: Instant) -> Result<Felt, Cow<'_, str>> {
+        Err("this base has no bumper".into())
     }
 
     /// The next reply or log message.

@@ -35,9 +35,14 @@ impl Motion {
         self.has_idled = false;
     }
 
+    /// Whether the wheels are commanded to turn.
+    pub fn turns(&self) -> bool {
+        self.target != WheelSpeeds::STOP
+    }
+
     /// Stops the wheels. Returns whether they were commanded to turn.
     pub fn stop(&mut self) -> bool {
-        let turned = self.target != WheelSpeeds::STOP;
+        let turned = self.turns();
         if turned {
             self.forget();
         }

@@ -40,6 +40,9 @@ pub enum Note<S> {
         /// The number since the last such message.
         count: u64,
     },
+    /// The wheels of one side of a base that has one speed for both were commanded to turn at different
+    /// speeds.
+    Twisted,
     /// A message of this model.
     Special(S),
 }
@@ -94,7 +97,7 @@ impl<S: Special> Note<S> {
             Self::Ready(_)
             | Self::Back { .. }
             | Self::Stopped(StopReason::Idle | StopReason::ClientDied(_)) => false,
-            Self::Trouble(_) | Self::Stopped(_) | Self::Refused { .. } => true,
+            Self::Trouble(_) | Self::Stopped(_) | Self::Refused { .. } | Self::Twisted => true,
             Self::Special(special) => special.is_warning(),
         }
     }
@@ -113,6 +116,10 @@ impl<S: fmt::Display> fmt::Display for Note<S> {
             Self::Stopped(reason) => write!(f, "stopped the wheels: {reason}"),
             Self::Refused { refusal, count: 1 } => write!(f, "dropped a command: {refusal}"),
             Self::Refused { refusal, count } => write!(f, "dropped {count} commands: {refusal}"),
+            Self::Twisted => f.write_str(
+                "a command has two speeds for one side: this base turns its wheels at their mean \
+                 (logged once)",
+            ),
             Self::Special(special) => special.fmt(f),
         }
     }

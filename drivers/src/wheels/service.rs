@@ -7,8 +7,11 @@ use amber_driver::Origin;
 use amber_values::WheelSpeeds;
 
 use super::note::Refusals;
-use super::{Motion, Note, Questions, Refusal, StopReason};
+use super::{Motion, Note, Questions, Refusal, Sides, StopReason};
 use crate::outage::Outage;
+
+/// The time between two publications of the battery.
+const PUBLISH_BATTERY: Duration = Duration::from_secs(1);
 
 /// The rules for the wheels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,16 @@ pub struct Rules {
     pub stop_for: StopFor,
     /// The interval between measurements of the speeds for subscribers.
     pub speeds_interval: Duration,
+}
+
+impl Rules {
+    /// The same for a model that publishes each of its measurements.
+    pub fn publishing_each(self) -> Self {
+        Self {
+            speeds_interval: Duration::ZERO,
+            ..self
+        }
+    }
 }
 
 /// The clients whose death stops the wheels.
@@ -75,6 +88,8 @@ pub struct Service<S> {
     outage: Outage,
     /// Commands dropped during the outage.
     dropped: u64,
+    has_twisted: bool,
+    battery_published: Option<Instant>,
     outputs: VecDeque<Output<S>>,
 }
 
@@ -89,6 +104,8 @@ impl<S> Service<S> {
             refusals: Refusals::default(),
             outage: Outage::default(),
             dropped: 0,
+            has_twisted: false,
+            battery_published: None,
             outputs: VecDeque::new(),
         }
     }
@@ -96,6 +113,27 @@ impl<S> Service<S> {
     /// The clients whose death stops the wheels.
     pub fn stop_for(&self) -> StopFor {
         self.rules.stop_for
+    }
+
+    /// The newest command, for a base that has one speed for the wheels of a side. Logs it once if a
+    /// command has two.
+    pub fn sides(&mut self) -> Sides {
+        let target = self.motion.target();
+        let sides = Sides::of(target);
+        if sides.wheels() != target && !std::mem::replace(&mut self.has_twisted, true) {
+            self.say(Note::Twisted);
+        }
+        sides
+    }
+
+    /// Whether the subscribers get the battery now.
+    pub fn publishes_battery(&mut self, now: Instant) -> bool {
+        let is_early = |then| now.saturating_duration_since(then) < PUBLISH_BATTERY;
+        let is_due = !self.battery_published.is_some_and(is_early);
+        if is_due {
+            self.battery_published = Some(now);
+        }
+        is_due
     }
 
     /// The refusal of a command that is too fast.
@@ -160,6 +198,15 @@ impl<S> Service<S> {
     /// The connection is given up for now; returns when to retry.
     pub fn try_again_at(&mut self, now: Instant) -> Instant {
         self.outage.try_again_at(now)
+    }
+
+    /// The same for a problem that ends the connection: logs it unless it was already logged, and drops
+    /// the command and the measurement.
+    pub fn give_up(&mut self, now: Instant, trouble: String) -> Instant {
+        self.complain(now, trouble);
+        self.motion.forget();
+        self.questions.give_up_reading();
+        self.try_again_at(now)
     }
 
     /// The reason why the controllers do not work, if there is a problem.

@@ -6,6 +6,7 @@
 mod bno055_drive;
 mod common;
 mod dummy;
+mod gamepad_drive;
 mod gps_drive;
 mod icm20948_drive;
 mod ina2xx_drive;
@@ -13,6 +14,8 @@ mod lsm6dsox_drive;
 mod motion_drive;
 mod mpu_drive;
 mod ninedof_drive;
+mod odrive_drive;
 mod python_example;
 mod simulated;
 mod vesc_drive;
+mod wheels;

@@ -1,15 +1,12 @@
 //! Tests of the rules with a simulated clock and the simulated robot.
 
-use amber_driver::proto::SynNum;
-use amber_driver::{ClientId, Origin};
 use amber_sim::create2::{Around, Create2, Mode};
 use amber_sim::wheels::{Drive, PULSES_PER_TURN, Reading, WHEEL_RADIUS_M};
 
 use super::*;
 use crate::create2::Options;
-use crate::wheels::Output;
+use crate::wheels::testing::{ALICE, Heard, question};
 
-const ALICE: ClientId = ClientId(1);
 const MS: Duration = Duration::from_millis(1);
 const AHEAD: WheelSpeeds = WheelSpeeds::all(300);
 const BACK: WheelSpeeds = WheelSpeeds::all(-100);
@@ -64,9 +61,7 @@ struct Robot {
     ended: bool,
     /// With their times.
     sent: Vec<(Instant, Vec<u8>)>,
-    notes: Vec<String>,
-    answers: Vec<WheelSpeeds>,
-    published: Vec<(WheelSpeeds, Duration)>,
+    heard: Heard,
 }
 
 impl Robot {
@@ -96,9 +91,7 @@ impl Robot {
             opened: 0,
             ended: false,
             sent: Vec::new(),
-            notes: Vec::new(),
-            answers: Vec::new(),
-            published: Vec::new(),
+            heard: Heard::default(),
         }
     }
 
@@ -142,7 +135,7 @@ impl Robot {
     fn settle(&mut self) {
         for _ in 0..100 {
             let action = self.logic.poll_action(self.now);
-            self.drain();
+            self.heard.listen(&mut self.logic);
             match action {
                 None => return,
                 Some(StreamAction::End) => {
@@ -168,16 +161,6 @@ impl Robot {
         panic!("it never comes to rest");
     }
 
-    fn drain(&mut self) {
-        while let Some(output) = self.logic.poll_output() {
-            match output {
-                Output::Answer(_, speeds) => self.answers.push(speeds),
-                Output::Publish(speeds, age) => self.published.push((speeds, age)),
-                Output::Say(note) => self.notes.push(note.to_string()),
-            }
-        }
-    }
-
     /// Advances the clock, and handles timers when they are due.
     fn advance(&mut self, millis: u64) {
         self.settle();
@@ -199,7 +182,7 @@ impl Robot {
             }
             self.advance(1);
         }
-        panic!("it never comes true: {:?}", self.notes);
+        panic!("it never comes true: {:?}", self.heard.notes);
     }
 
     fn drive(&mut self, speeds: WheelSpeeds) -> Option<String> {
@@ -258,7 +241,10 @@ fn a_robot_is_started_and_taken_into_safe_mode_with_pauses_between_the_commands(
     ];
     assert_eq!(robot.sent(), expected);
     assert_eq!(robot.create.mode(), Mode::Safe);
-    assert_eq!(robot.notes, ["ready: Create 2 or Roomba, battery 15.1 V"]);
+    assert_eq!(
+        robot.heard.notes,
+        ["ready: Create 2 or Roomba, battery 15.1 V"]
+    );
 }
 
 #[test]
@@ -281,7 +267,7 @@ fn commands_are_sent_at_once_and_repeated_until_the_idle_stop() {
     assert!(!robot.turns());
     assert_eq!(robot.speeds(), Some([0, 0]));
     assert_eq!(
-        robot.notes[1..],
+        robot.heard.notes[1..],
         ["stopped the wheels: no command has arrived"]
     );
 }
@@ -311,22 +297,21 @@ fn speeds_are_measured_and_published() {
     let mut robot = Robot::new();
     robot.drive(WheelSpeeds::sides(300, -200));
     robot.advance(300);
-    let origin = Origin {
-        clients: vec![ALICE],
-        syn: Some(SynNum(1)),
-        ..Origin::default()
-    };
-    robot.logic.ask(robot.now, origin.clone());
-    robot.logic.ask(robot.now, origin);
-    assert_eq!(robot.answers, []);
+    robot.logic.ask(robot.now, question());
+    robot.logic.ask(robot.now, question());
+    assert_eq!(robot.heard.answers, []);
     robot.advance(31);
     let is_right = |speeds: &WheelSpeeds| {
         let (left_mm_s, right_mm_s) = (speeds.front_left_mm_s, speeds.front_right_mm_s);
         assert_eq!(*speeds, WheelSpeeds::sides(left_mm_s, right_mm_s));
         (left_mm_s - 300).abs() <= 6 && (right_mm_s + 200).abs() <= 6
     };
-    assert_eq!(robot.answers.len(), 2);
-    assert!(robot.answers.iter().all(is_right), "{:?}", robot.answers);
+    assert_eq!(robot.heard.answers.len(), 2);
+    assert!(
+        robot.heard.answers.iter().all(is_right),
+        "{:?}",
+        robot.heard.answers
+    );
     // Odometry of ten seconds, in which the counts wrap.
     robot.logic.set_listened(robot.now, true);
     let before = robot.pulses;
@@ -334,12 +319,12 @@ fn speeds_are_measured_and_published() {
         robot.drive(WheelSpeeds::sides(300, -200));
         robot.advance(1_000);
     }
-    assert!((195..=201).contains(&robot.published.len()));
+    assert!((195..=201).contains(&robot.heard.published.len()));
     let mut told_mm = 0.0;
-    for (speeds, age) in &robot.published {
+    for (speeds, age) in &robot.heard.published {
         assert!(is_right(speeds), "{speeds:?}");
         assert!((40..=80).contains(&age.as_millis()), "{age:?}");
-        told_mm += f64::from(speeds.front_left_mm_s) * 10.0 / robot.published.len() as f64;
+        told_mm += f64::from(speeds.front_left_mm_s) * 10.0 / robot.heard.published.len() as f64;
     }
     let turns = (robot.pulses[0] - before[0]) / PULSES_PER_TURN;
     let moved_mm = turns * std::f64::consts::TAU * WHEEL_RADIUS_M * 1_000.0;
@@ -392,10 +377,11 @@ fn a_wheel_in_the_air_or_a_charger_stops_the_robot_until_it_is_gone_and_a_comman
         assert_eq!(robot.create.mode(), Mode::Safe);
         assert!(robot.turns());
         let stopped = robot
+            .heard
             .notes
             .iter()
             .filter(|it| it.contains("stopped the wheels: "));
-        assert_eq!(stopped.count(), 1, "{:?}", robot.notes);
+        assert_eq!(stopped.count(), 1, "{:?}", robot.heard.notes);
     }
 }
 
@@ -445,9 +431,38 @@ fn at_a_cliff_or_a_bump_the_robot_stops_and_drives_only_back_or_turns() {
         assert!(robot.drive(AHEAD).is_some());
         robot.forget();
         assert_eq!(robot.drive(AHEAD), None);
-        let noted = robot.notes.iter().filter(|it| it.starts_with(text));
-        assert_eq!(noted.count(), 1, "{:?}", robot.notes);
+        let noted = robot.heard.notes.iter().filter(|it| it.starts_with(text));
+        assert_eq!(noted.count(), 1, "{:?}", robot.heard.notes);
     }
+}
+
+#[test]
+fn what_the_robot_feels_is_told_at_once_and_unknown_without_it() {
+    let angles = |robot: &Robot| -> Result<Vec<f64>, String> {
+        let felt = robot.logic.contacts(robot.now)?;
+        assert!(felt.age < 20 * MS, "{:?}", felt.age);
+        let pressed = felt.contacts.iter().filter(|it| it.pressed());
+        Ok(pressed.map(|it| it.angle()).collect())
+    };
+    let starting = Robot::starting(FREE);
+    let unknown = angles(&starting).unwrap_err();
+    assert_eq!(unknown, "the robot has not said what it feels");
+    let mut robot = Robot::new();
+    for (around, expected) in [
+        (FREE, &[][..]),
+        (BUMPED, &[45.0]),
+        (CLIFF, &[60.0, 15.0, -15.0, -60.0]),
+        (LIFTED, &[90.0, -90.0]),
+        (FREE, &[]),
+    ] {
+        robot.sense(around);
+        robot.advance(20);
+        assert_eq!(angles(&robot).unwrap(), expected, "{around:?}");
+    }
+    robot.cable = Cable::Silent;
+    robot.advance(600);
+    let unknown = angles(&robot).unwrap_err();
+    assert!(unknown.starts_with("the robot sends nothing"), "{unknown}");
 }
 
 #[test]
@@ -462,10 +477,11 @@ fn a_robot_that_leaves_safe_mode_for_an_unknown_reason_waits_for_a_command() {
     assert!(!robot.turns());
     assert_eq!(robot.create.mode(), Mode::Passive);
     let note = robot
+        .heard
         .notes
         .iter()
         .find(|it| it.starts_with("the robot has left safe mode and"));
-    assert!(note.is_some(), "{:?}", robot.notes);
+    assert!(note.is_some(), "{:?}", robot.heard.notes);
     robot.drive(AHEAD);
     robot.advance(100);
     assert!(robot.turns());
@@ -502,14 +518,14 @@ fn damaged_frames_are_left_out() {
     for second in 0..5 {
         robot.drive(AHEAD);
         if second == 1 {
-            robot.published.clear();
+            robot.heard.published.clear();
         }
         robot.advance(1_000);
     }
     assert_eq!(robot.opened, 1);
     assert!(robot.turns());
-    assert!(robot.published.len() > 50);
-    for (speeds, _) in &robot.published {
+    assert!(robot.heard.published.len() > 50);
+    for (speeds, _) in &robot.heard.published {
         assert!((280..=320).contains(&speeds.front_left_mm_s), "{speeds:?}");
     }
     let bad = robot.logic.service.counters.bad_replies;
@@ -538,7 +554,7 @@ fn a_robot_that_falls_silent_is_stopped_blindly_and_waits_for_a_new_command_when
         robot.until(|robot| robot.logic.is_ready());
         robot.advance(500);
         assert!(!robot.turns(), "an old command");
-        let back = robot.notes.last().unwrap();
+        let back = robot.heard.notes.last().unwrap();
         assert!(back.contains("10 commands were dropped"), "{back}");
         robot.drive(AHEAD);
         robot.advance(50);
@@ -587,7 +603,7 @@ fn a_robot_that_never_answers_is_explained() {
         robot.advance(10_000);
         let trouble = robot.logic.trouble().unwrap().into_owned();
         assert!(trouble.starts_with(problem), "{trouble}");
-        assert_eq!(robot.notes.len(), 1, "{:?}", robot.notes);
+        assert_eq!(robot.heard.notes.len(), 1, "{:?}", robot.heard.notes);
         robot.cable = Cable::Well;
         robot.until(|robot| robot.logic.is_ready());
     }

@@ -1,16 +1,14 @@
 //! Tests of the rules with a simulated clock and the simulated board.
 
-use amber_driver::proto::SynNum;
-use amber_driver::{ClientId, Origin};
+use amber_driver::ClientId;
 use amber_sim::diffdrive::{self as sim, Diffdrive};
 use amber_sim::wheels::{Drive, Reading as Measured};
+use amber_values::WheelSpeeds;
 
 use super::*;
 use crate::diffdrive::Options;
-use crate::wheels::Output;
+use crate::wheels::testing::{ALICE, BOB, Heard, question};
 
-const ALICE: ClientId = ClientId(1);
-const BOB: ClientId = ClientId(2);
 const MS: Duration = Duration::from_millis(1);
 const AHEAD: WheelSpeeds = WheelSpeeds::all(300);
 
@@ -39,9 +37,7 @@ struct Robot {
     ended: bool,
     /// Without the line ends.
     sent: Vec<String>,
-    notes: Vec<String>,
-    answers: Vec<WheelSpeeds>,
-    published: Vec<(WheelSpeeds, Duration)>,
+    heard: Heard,
 }
 
 impl Robot {
@@ -53,7 +49,7 @@ impl Robot {
     fn with(firmware: sim::Firmware, change: impl FnOnce(&mut Options)) -> Self {
         let mut robot = Self::starting(firmware, change);
         robot.advance(3_000);
-        assert!(robot.logic.is_ready(), "{:?}", robot.notes);
+        assert!(robot.logic.is_ready(), "{:?}", robot.heard.notes);
         robot
     }
 
@@ -79,9 +75,7 @@ impl Robot {
             closed: 0,
             ended: false,
             sent: Vec::new(),
-            notes: Vec::new(),
-            answers: Vec::new(),
-            published: Vec::new(),
+            heard: Heard::default(),
         }
     }
 
@@ -112,7 +106,7 @@ impl Robot {
     fn settle(&mut self) {
         for _ in 0..1_000 {
             let action = self.logic.poll_action(self.now);
-            self.drain();
+            self.heard.listen(&mut self.logic);
             match action {
                 None => return,
                 Some(StreamAction::End) => {
@@ -158,16 +152,6 @@ impl Robot {
         }
     }
 
-    fn drain(&mut self) {
-        while let Some(output) = self.logic.poll_output() {
-            match output {
-                Output::Answer(_, speeds) => self.answers.push(speeds),
-                Output::Publish(speeds, age) => self.published.push((speeds, age)),
-                Output::Say(note) => self.notes.push(note.to_string()),
-            }
-        }
-    }
-
     /// Advances the clock from timer to timer.
     fn advance(&mut self, millis: u64) {
         let end = self.now + Duration::from_millis(millis);
@@ -191,7 +175,7 @@ impl Robot {
             }
             self.advance(1);
         }
-        panic!("it never comes true: {:?}", self.notes);
+        panic!("it never comes true: {:?}", self.heard.notes);
     }
 
     fn drive(&mut self, client: ClientId, speeds: WheelSpeeds) -> Option<Refusal> {
@@ -201,12 +185,7 @@ impl Robot {
     }
 
     fn ask(&mut self) {
-        let origin = Origin {
-            clients: vec![ALICE],
-            syn: Some(SynNum(1)),
-            ..Origin::default()
-        };
-        self.logic.ask(self.now, origin);
+        self.logic.ask(self.now, question());
         self.settle();
     }
 
@@ -266,7 +245,7 @@ fn a_board_that_starts_is_waited_for_and_its_motors_are_stopped_first() {
             _ => "ros_arduino_bridge",
         };
         let ready = format!("ready: firmware of {name}, speeds in steps of 6.06 mm/s");
-        assert_eq!(robot.notes, [ready]);
+        assert_eq!(robot.heard.notes, [ready]);
     }
 }
 
@@ -288,7 +267,7 @@ fn commands_are_sent_at_once_and_repeated_until_the_idle_stop() {
         assert!(!robot.turns());
         assert_eq!(robot.motors(), ["m 0 0"]);
         assert_eq!(
-            robot.notes[1..],
+            robot.heard.notes[1..],
             ["stopped the wheels: no command has arrived"]
         );
         robot.advance(60_000);
@@ -314,7 +293,11 @@ fn without_the_driver_the_firmware_stops_the_wheels_or_not() {
         robot.advance(500);
         assert!(!robot.turns(), "{firmware:?}");
         let why = "stopped the wheels: no command has reached the controllers for some time";
-        assert!(robot.notes.contains(&why.to_owned()), "{:?}", robot.notes);
+        assert!(
+            robot.heard.notes.contains(&why.to_owned()),
+            "{:?}",
+            robot.heard.notes
+        );
     }
 }
 
@@ -334,7 +317,11 @@ fn only_the_newest_waiting_command_is_sent_and_commands_leave_room_for_the_encod
         robot.drive(ALICE, WheelSpeeds::all(300 + step % 2 * 100));
         robot.advance(1);
     }
-    assert!(robot.published.len() >= 18, "{}", robot.published.len());
+    assert!(
+        robot.heard.published.len() >= 18,
+        "{}",
+        robot.heard.published.len()
+    );
     assert!(robot.motors().len() > 200);
 }
 
@@ -345,7 +332,7 @@ fn speeds_are_measured_after_the_request_and_published() {
     robot.advance(300);
     robot.ask();
     robot.ask();
-    assert_eq!(robot.answers, []);
+    assert_eq!(robot.heard.answers, []);
     robot.advance(60);
     // 49 and 33 counts per frame; a count in a tenth of a second is 2 mm/s.
     let is_right = |speeds: &WheelSpeeds| {
@@ -353,31 +340,35 @@ fn speeds_are_measured_after_the_request_and_published() {
         assert_eq!(*speeds, WheelSpeeds::sides(left_mm_s, right_mm_s));
         (left_mm_s - 297).abs() <= 4 && (right_mm_s + 200).abs() <= 4
     };
-    assert_eq!(robot.answers.len(), 2);
-    assert!(robot.answers.iter().all(is_right), "{:?}", robot.answers);
-    assert_eq!(robot.published, []);
+    assert_eq!(robot.heard.answers.len(), 2);
+    assert!(
+        robot.heard.answers.iter().all(is_right),
+        "{:?}",
+        robot.heard.answers
+    );
+    assert_eq!(robot.heard.published, []);
     robot.logic.set_listened(robot.now, true);
     robot.advance(1_000);
     assert!(
-        (19..=21).contains(&robot.published.len()),
+        (19..=21).contains(&robot.heard.published.len()),
         "{:?}",
-        robot.published
+        robot.heard.published
     );
-    for (speeds, age) in &robot.published {
+    for (speeds, age) in &robot.heard.published {
         assert!(is_right(speeds), "{speeds:?}");
         assert!((40..=60).contains(&age.as_millis()), "{age:?}");
     }
     // Odometry of ten seconds.
-    robot.published.clear();
+    robot.heard.published.clear();
     let (before, begin) = (robot.pulses[0], robot.now);
     for _ in 0..10 {
         robot.drive(ALICE, WheelSpeeds::sides(300, -200));
         robot.advance(1_000);
     }
-    let sum_mm: i32 = (robot.published.iter())
+    let sum_mm: i32 = (robot.heard.published.iter())
         .map(|(speeds, _)| speeds.front_left_mm_s)
         .sum();
-    let count = robot.published.len() as f64;
+    let count = robot.heard.published.len() as f64;
     let passed_s = (robot.now - begin).as_secs_f64();
     let counted_mm = f64::from(sum_mm) / count * passed_s;
     let moved_mm = (robot.pulses[0] - before) / 1_865.0 * std::f64::consts::PI * 120.0;
@@ -418,7 +409,7 @@ fn the_rules_of_all_wheels_hold() {
     robot.advance(20);
     assert_eq!(robot.motors(), ["m 33 49"; 2]);
     let is_about = |note: &&String| note.contains("two speeds for one side");
-    assert_eq!(robot.notes.iter().filter(is_about).count(), 1);
+    assert_eq!(robot.heard.notes.iter().filter(is_about).count(), 1);
 }
 
 #[test]
@@ -439,16 +430,16 @@ fn one_bad_answer_does_no_harm() {
         assert_eq!((robot.opened, robot.closed), (1, 0), "{cable:?}");
         assert!(robot.turns());
         assert!(robot.logic.service.counters.bad_replies >= 5, "{cable:?}");
-        for (speeds, _) in &robot.published {
+        for (speeds, _) in &robot.heard.published {
             assert!(
                 (280..=315).contains(&speeds.front_left_mm_s),
                 "{cable:?}: {speeds:?}"
             );
         }
         assert!(
-            robot.published.len() > 30,
+            robot.heard.published.len() > 30,
             "{cable:?}: {}",
-            robot.published.len()
+            robot.heard.published.len()
         );
     }
 }
@@ -480,11 +471,11 @@ fn a_board_that_is_gone_is_stopped_blindly_and_waits_for_a_new_command_when_it_i
             robot.ask();
             robot.advance(100);
         }
-        assert_eq!(robot.answers, []);
+        assert_eq!(robot.heard.answers, []);
         robot.cable = Cable::Well;
         robot.motors();
         robot.advance(6_000);
-        assert!(robot.logic.is_ready(), "{:?}", robot.notes);
+        assert!(robot.logic.is_ready(), "{:?}", robot.heard.notes);
         let motors = robot.motors();
         assert!(
             !motors.is_empty() && motors.iter().all(|it| it == "m 0 0"),
@@ -492,6 +483,7 @@ fn a_board_that_is_gone_is_stopped_blindly_and_waits_for_a_new_command_when_it_i
         );
         assert!(
             robot
+                .heard
                 .notes
                 .last()
                 .unwrap()
@@ -540,9 +532,9 @@ fn a_board_that_restarts_by_itself_stands_still_until_it_is_commanded_again() {
     assert_eq!((robot.opened, robot.closed), (1, 0));
     assert!(!robot.turns());
     let restarted = "the board has restarted: its counts began anew";
-    let last = robot.notes.last().unwrap();
-    assert!(last.starts_with(restarted), "{:?}", robot.notes);
-    for (speeds, _) in &robot.published {
+    let last = robot.heard.notes.last().unwrap();
+    assert!(last.starts_with(restarted), "{:?}", robot.heard.notes);
+    for (speeds, _) in &robot.heard.published {
         assert!((0..=300).contains(&speeds.front_left_mm_s), "{speeds:?}");
     }
 }
@@ -589,7 +581,7 @@ fn a_board_that_never_answers_is_explained() {
         let trouble = robot.logic.trouble().unwrap().into_owned();
         assert!(trouble.starts_with(problem), "{trouble}");
         assert!(robot.sent.iter().all(String::is_empty), "{:?}", robot.sent);
-        assert_eq!(robot.notes.len(), 1, "{:?}", robot.notes);
+        assert_eq!(robot.heard.notes.len(), 1, "{:?}", robot.heard.notes);
         robot.cable = Cable::Well;
         robot.advance(7_500);
         assert!(robot.logic.is_ready());

@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 use super::WheelLogic;
 use crate::wheels::BatteryReading;
 
-/// The time between two publications.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// How late a measurement may be before the last one is too old.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// The last measurement, and its publication.
+/// The last measurement.
 #[derive(Debug, Default)]
 pub(super) struct MainBattery {
     measured: Option<(Instant, u32)>,
-    published: Option<Instant>,
 }
 
 impl MainBattery {
@@ -31,19 +28,6 @@ impl MainBattery {
         let (then, mv) = self.measured?;
         let age = now.saturating_duration_since(then);
         Some(BatteryReading { mv, is_low, age })
-    }
-
-    pub(super) fn take_due(&mut self, now: Instant, is_low: bool) -> Option<BatteryReading> {
-        let since = |then| now.saturating_duration_since(then);
-        if self
-            .published
-            .is_some_and(|then| since(then) < PUBLISH_EVERY)
-        {
-            return None;
-        }
-        let reading = self.reading(now, is_low)?;
-        self.published = Some(now);
-        Some(reading)
     }
 }
 

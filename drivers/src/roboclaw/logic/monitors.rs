@@ -183,12 +183,6 @@ impl Monitors {
         self.main_battery.reading(now, self.battery_low)
     }
 
-    /// The same when it is due for the subscribers.
-    pub(super) fn battery_to_publish(&mut self, now: Instant) -> Option<BatteryReading> {
-        let is_low = self.battery_low;
-        self.main_battery.take_due(now, is_low)
-    }
-
     /// The temperature could not be read; returns a log message for it.
     pub(super) fn temperature_failed(&mut self, now: Instant) -> Option<ControllerNote> {
         let note = ControllerNote::Unknown("temperature");

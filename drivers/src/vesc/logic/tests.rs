@@ -1,293 +1,16 @@
 //! Tests of the rules with a simulated clock and the simulated VESCs.
 
-use amber_driver::proto::SynNum;
-use amber_driver::{ClientId, Origin};
-use amber_sim::vesc::{CAN_ID, Firmware, Vescs, framed};
-use amber_sim::wheels::{Drive, Reading as Measured};
+use amber_sim::vesc::{CAN_ID, Firmware, framed};
+use amber_sim::wheels::Drive;
+use amber_values::WheelSpeeds;
 
 use super::*;
-use crate::vesc::Options;
 use crate::wheels::Output;
+use crate::wheels::testing::{ALICE, BOB};
 
-const ALICE: ClientId = ClientId(1);
-const BOB: ClientId = ClientId(2);
-const MS: Duration = Duration::from_millis(1);
-const AHEAD: WheelSpeeds = WheelSpeeds::all(300);
-/// How fast a wheel without power slows down, in pulses per second squared.
-const ROLLING_QPPS2: f64 = 500.0;
+use self::robot::{AHEAD, Cable, MS, Robot, brake, erpm, options};
 
-/// What happens to the answers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Cable {
-    Well,
-    Silent,
-    /// A byte has a wrong bit.
-    Garbled,
-    /// Something else comes first.
-    Noisy,
-}
-
-/// The logic, the VESCs, their wheels, and a clock.
-struct Robot {
-    logic: VescLogic,
-    vescs: Vescs,
-    /// That at the port of the second VESC, if it has one.
-    other: Option<Vescs>,
-    /// Encoder pulses per second, and the pulses.
-    qpps: [f64; 2],
-    pulses: [f64; 2],
-    began: Instant,
-    now: Instant,
-    plugged: bool,
-    cable: Cable,
-    opened: usize,
-    closed: usize,
-    ended: bool,
-    /// The payloads, and when they were sent.
-    sent: Vec<(Instant, Unit, Vec<u8>)>,
-    notes: Vec<String>,
-    answers: Vec<WheelSpeeds>,
-    published: Vec<(WheelSpeeds, Duration)>,
-}
-
-fn options() -> Options {
-    Options {
-        can_id: Some(CAN_ID),
-        pole_pairs: Some(7),
-        gear_ratio: Some(10.0),
-        wheel_diameter_mm: Some(120.0),
-        min_erpm: Some(100),
-        ..Options::default()
-    }
-}
-
-/// The payload of a command that turns a wheel.
-fn erpm(erpm: i32) -> Vec<u8> {
-    [&[8], &erpm.to_be_bytes()[..]].concat()
-}
-
-/// The same for one that brakes it.
-fn brake() -> Vec<u8> {
-    [&[7], &5_000_i32.to_be_bytes()[..]].concat()
-}
-
-impl Robot {
-    /// A robot that is ready.
-    fn new() -> Self {
-        Self::with(Firmware::V6_02, |_| {})
-    }
-
-    fn with(firmware: Firmware, change: impl FnOnce(&mut Options)) -> Self {
-        let mut robot = Self::starting(firmware, change);
-        robot.advance(100);
-        assert!(robot.logic.is_ready(), "{:?}", robot.notes);
-        robot
-    }
-
-    /// A robot that was just switched on.
-    fn starting(firmware: Firmware, change: impl FnOnce(&mut Options)) -> Self {
-        let mut options = options();
-        change(&mut options);
-        let (settings, _, second) = options.settings().unwrap();
-        let now = Instant::now();
-        Self {
-            logic: VescLogic::new(settings, now),
-            vescs: Vescs::new(firmware),
-            other: second.map(|_| Vescs::new(firmware)),
-            qpps: [0.0; 2],
-            pulses: [0.0; 2],
-            began: now,
-            now,
-            plugged: true,
-            cable: Cable::Well,
-            opened: 0,
-            closed: 0,
-            ended: false,
-            sent: Vec::new(),
-            notes: Vec::new(),
-            answers: Vec::new(),
-            published: Vec::new(),
-        }
-    }
-
-    fn time(&self) -> Duration {
-        self.now - self.began
-    }
-
-    /// What drives the left and the right wheel.
-    fn drives(&self) -> [Drive; 2] {
-        let [left, right, ..] = self.vescs.drives();
-        match &self.other {
-            Some(other) => [left, other.drives()[0]],
-            None => [left, right],
-        }
-    }
-
-    /// Moves the wheels until then: they follow a speed at once, and brake as real ones.
-    fn pass(&mut self, until: Instant) {
-        while self.now < until {
-            self.now += MS;
-            let drives = self.drives();
-            let wheels = self.qpps.iter_mut().zip(&mut self.pulses);
-            for ((qpps, pulses), drive) in wheels.zip(drives) {
-                let step = |limit: f64| limit * MS.as_secs_f64();
-                match drive {
-                    drive if drive.is_zero() => {
-                        let limit = match drive {
-                            Drive::Speed {
-                                acceleration_qpps2: Some(limit),
-                                ..
-                            } => limit,
-                            _ => ROLLING_QPPS2,
-                        };
-                        *qpps -= qpps.clamp(-step(limit), step(limit));
-                    }
-                    Drive::Speed { qpps: wanted, .. } => *qpps = wanted,
-                    Drive::Duty(duty) => panic!("{duty}"),
-                }
-                *pulses += step(*qpps);
-            }
-            let [left, right] = [0, 1].map(|side| Measured {
-                speed_qpps: self.qpps[side].round() as i32,
-                pulses: self.pulses[side] as i64,
-                ..Measured::default()
-            });
-            let time = self.time();
-            self.vescs.handle_readings(time, [left, right, left, right]);
-            if let Some(other) = &mut self.other {
-                other.handle_readings(time, [right; 4]);
-            }
-        }
-    }
-
-    /// Carries out every action that needs no timer.
-    fn settle(&mut self) {
-        for _ in 0..1_000 {
-            let action = self.logic.poll_action(self.now);
-            self.drain();
-            match action {
-                None => return,
-                Some(VescAction::End) => {
-                    self.ended = true;
-                    return;
-                }
-                Some(VescAction::Open) if self.plugged => {
-                    self.opened += 1;
-                    self.logic.opened(self.now);
-                }
-                Some(VescAction::Open) => self.logic.failed(self.now, "it does not exist"),
-                Some(VescAction::Close) => self.closed += 1,
-                Some(VescAction::Write(port, bytes)) => self.write(port, &bytes),
-            }
-        }
-        panic!("it never comes to rest");
-    }
-
-    fn write(&mut self, port: Unit, bytes: &[u8]) {
-        let mut frames = Frames::default();
-        frames.push(bytes);
-        while let Some(payload) = frames.next_payload() {
-            self.sent.push((self.now, port, payload));
-        }
-        if !self.plugged {
-            return self.logic.failed(self.now, "it is gone");
-        }
-        let time = self.time();
-        let vescs = match (port, &mut self.other) {
-            (Unit::Second, Some(other)) => other,
-            _ => &mut self.vescs,
-        };
-        if self.cable != Cable::Silent {
-            vescs.handle_bytes(time, bytes);
-        }
-        let answers: Vec<_> = std::iter::from_fn(|| vescs.poll_output()).collect();
-        self.pass(self.now + 2 * MS);
-        for mut answer in answers {
-            match self.cable {
-                Cable::Silent => continue,
-                Cable::Garbled => answer[9] ^= 0x40,
-                Cable::Noisy => {
-                    (self.logic).handle_bytes(self.now, port, b"\x02\x00\xFF\x03\x00\x02\x01\x02");
-                }
-                Cable::Well => {}
-            }
-            self.logic.handle_bytes(self.now, port, &answer);
-        }
-    }
-
-    fn drain(&mut self) {
-        while let Some(output) = self.logic.poll_output() {
-            match output {
-                Output::Answer(_, speeds) => self.answers.push(speeds),
-                Output::Publish(speeds, age) => self.published.push((speeds, age)),
-                Output::Say(note) => self.notes.push(note.to_string()),
-            }
-        }
-    }
-
-    /// Advances the clock from timer to timer.
-    fn advance(&mut self, millis: u64) {
-        let end = self.now + Duration::from_millis(millis);
-        self.settle();
-        let mut turns = 0;
-        while let Some(due) = self.logic.wake_at().filter(|due| *due <= end) {
-            turns += 1;
-            assert!(turns < 10_000, "timers that do nothing");
-            self.pass(due);
-            self.logic.handle_timeout(self.now);
-            self.settle();
-        }
-        self.pass(end);
-    }
-
-    /// Advances the clock until this is true.
-    fn until(&mut self, is_true: impl Fn(&Self) -> bool) {
-        for _ in 0..20_000 {
-            if is_true(self) {
-                return;
-            }
-            self.advance(1);
-        }
-        panic!("it never comes true: {:?}", self.notes);
-    }
-
-    fn drive(&mut self, client: ClientId, speeds: WheelSpeeds) -> Option<Refusal> {
-        let refusal = self.logic.drive(self.now, &[client], speeds);
-        self.settle();
-        refusal
-    }
-
-    fn ask(&mut self) {
-        let origin = Origin {
-            clients: vec![ALICE],
-            syn: Some(SynNum(1)),
-            ..Origin::default()
-        };
-        self.logic.ask(self.now, origin);
-        self.settle();
-    }
-
-    /// Whether a motor is told to turn.
-    fn turns(&self) -> bool {
-        self.drives().iter().any(|drive| !drive.is_zero())
-    }
-
-    fn stands(&self) -> bool {
-        self.qpps == [0.0; 2]
-    }
-
-    /// The commands for the motors since the last call, without those that were passed on.
-    fn motors(&mut self) -> Vec<Vec<u8>> {
-        let sent = std::mem::take(&mut self.sent).into_iter();
-        let sent = sent.map(|(_, _, payload)| payload);
-        sent.filter(|payload| [7, 8].contains(&payload[0]))
-            .collect()
-    }
-
-    fn trouble(&self) -> String {
-        self.logic.trouble().unwrap_or_default().into_owned()
-    }
-}
+mod robot;
 
 #[test]
 fn both_are_asked_for_their_firmware_and_stopped_first() {
@@ -318,7 +41,7 @@ fn both_are_asked_for_their_firmware_and_stopped_first() {
         let ready = format!(
             "ready: VESCs with firmware {version} on 60_MK5 and {version} on 60_MK5, speeds from 9 mm/s"
         );
-        assert_eq!(robot.notes, [ready]);
+        assert_eq!(robot.heard.notes, [ready]);
     }
 }
 
@@ -342,7 +65,7 @@ fn each_may_have_a_port_of_its_own() {
     robot.advance(200);
     robot.ask();
     robot.advance(60);
-    assert_eq!(robot.answers, [WheelSpeeds::sides(300, 200)]);
+    assert_eq!(robot.heard.answers, [WheelSpeeds::sides(300, 200)]);
     // The first one is stopped when the second one is gone, and not only by its own time limit.
     robot.plugged = false;
     robot.sent.clear();
@@ -371,7 +94,7 @@ fn commands_are_sent_at_once_and_repeated_until_the_idle_stop() {
     let took = robot.now - sent;
     assert!((4_000..4_400).contains(&took.as_millis()), "{took:?}");
     let stopped = "stopped the wheels: no command has arrived";
-    assert_eq!(robot.notes[1..], [stopped]);
+    assert_eq!(robot.heard.notes[1..], [stopped]);
     robot.motors();
     robot.advance(3_500);
     let motors = robot.motors();
@@ -397,7 +120,11 @@ fn without_the_driver_the_vescs_release_the_motors_or_not() {
         robot.advance(500);
         assert!(!robot.turns(), "{firmware:?}");
         let why = "stopped the wheels: no command has reached the controllers for some time";
-        assert!(robot.notes.contains(&why.to_owned()), "{:?}", robot.notes);
+        assert!(
+            robot.heard.notes.contains(&why.to_owned()),
+            "{:?}",
+            robot.heard.notes
+        );
     }
 }
 
@@ -418,9 +145,9 @@ fn a_flood_of_commands_is_thinned_out_and_a_stop_is_not() {
         "{count} in {passed} ms"
     );
     assert!(
-        robot.published.len() > passed / 70,
+        robot.heard.published.len() > passed / 70,
         "{}",
-        robot.published.len()
+        robot.heard.published.len()
     );
     robot.sent.clear();
     robot.drive(ALICE, AHEAD);
@@ -436,18 +163,18 @@ fn speeds_are_measured_after_the_request_and_published() {
     robot.advance(100);
     robot.ask();
     robot.ask();
-    assert_eq!(robot.answers, []);
+    assert_eq!(robot.heard.answers, []);
     robot.advance(60);
-    assert_eq!(robot.answers, [WheelSpeeds::sides(300, -200); 2]);
-    assert_eq!(robot.published, []);
+    assert_eq!(robot.heard.answers, [WheelSpeeds::sides(300, -200); 2]);
+    assert_eq!(robot.heard.published, []);
     robot.logic.set_listened(robot.now, true);
     robot.advance(1_000);
     assert!(
-        (19..=21).contains(&robot.published.len()),
+        (19..=21).contains(&robot.heard.published.len()),
         "{:?}",
-        robot.published
+        robot.heard.published
     );
-    for (speeds, age) in &robot.published {
+    for (speeds, age) in &robot.heard.published {
         assert_eq!(*speeds, WheelSpeeds::sides(300, -200));
         assert!(*age <= 5 * MS, "{age:?}");
     }
@@ -510,7 +237,11 @@ fn the_rules_of_all_wheels_hold() {
     }
     for words in ["two speeds for one side", "holds no speed below 9 mm/s"] {
         let is_about = |note: &&String| note.contains(words);
-        assert_eq!(robot.notes.iter().filter(is_about).count(), 1, "{words}");
+        assert_eq!(
+            robot.heard.notes.iter().filter(is_about).count(),
+            1,
+            "{words}"
+        );
     }
 }
 
@@ -529,7 +260,8 @@ fn a_fault_of_one_stops_both_and_ends_by_itself() {
     assert_eq!(robot.drive(ALICE, AHEAD), Some(Refusal::Errors));
     robot.advance(1_000);
     assert!(robot.motors().iter().all(|payload| *payload == brake()));
-    let said = |robot: &Robot, text: &str| robot.notes.iter().filter(|it| *it == text).count();
+    let said =
+        |robot: &Robot, text: &str| robot.heard.notes.iter().filter(|it| *it == text).count();
     assert_eq!(said(&robot, fault), 1);
     assert_eq!(
         said(&robot, "stopped the wheels: a controller has an error"),
@@ -641,11 +373,17 @@ fn one_bad_answer_does_no_harm() {
         let bad = robot.logic.service.counters.bad_replies;
         assert_eq!(bad >= 5, cable != Cable::Noisy, "{cable:?}: {bad}");
         assert!(
-            robot.published.len() > 40,
+            robot.heard.published.len() > 40,
             "{cable:?}: {}",
-            robot.published.len()
+            robot.heard.published.len()
         );
-        assert!(robot.published.iter().all(|(speeds, _)| *speeds == AHEAD));
+        assert!(
+            robot
+                .heard
+                .published
+                .iter()
+                .all(|(speeds, _)| *speeds == AHEAD)
+        );
     }
 }
 
@@ -687,16 +425,17 @@ fn vescs_that_are_gone_are_stopped_blindly_and_wait_for_a_new_command_when_they_
             robot.ask();
             robot.advance(100);
         }
-        assert_eq!(robot.answers, []);
+        assert_eq!(robot.heard.answers, []);
         robot.cable = Cable::Well;
         robot.vescs.set_bus_works(true);
         robot.motors();
         robot.advance(4_000);
-        assert!(robot.logic.is_ready(), "{:?}", robot.notes);
+        assert!(robot.logic.is_ready(), "{:?}", robot.heard.notes);
         let motors = robot.motors();
         assert!(!motors.is_empty() && motors.iter().all(|payload| *payload == brake()));
         assert!(
             robot
+                .heard
                 .notes
                 .last()
                 .unwrap()
@@ -772,7 +511,7 @@ fn vescs_that_never_answer_are_explained_and_get_no_command() {
         robot.cable = cable;
         robot.advance(10_000);
         assert!(robot.trouble().starts_with(problem), "{}", robot.trouble());
-        assert_eq!(robot.notes.len(), 1, "{:?}", robot.notes);
+        assert_eq!(robot.heard.notes.len(), 1, "{:?}", robot.heard.notes);
         let is_question = |payload: &Vec<u8>| payload.ends_with(&[0]) || *payload == [4];
         let is_stop = |payload: &Vec<u8>| payload.ends_with(&brake());
         for (.., payload) in &robot.sent {
@@ -829,9 +568,10 @@ fn a_late_answer_of_the_other_one_is_not_taken() {
     assert!(robot.logic.question.is_some());
     robot.logic.set_listened(robot.now, true);
     robot.advance(500);
-    assert!(robot.published.len() > 3);
+    assert!(robot.heard.published.len() > 3);
     assert!(
         robot
+            .heard
             .published
             .iter()
             .all(|(speeds, _)| *speeds == WheelSpeeds::STOP)
