@@ -6,6 +6,7 @@
 //!   wheel speeds -> odometry ------------------------+|   +----------------------+
 //!   commands ---------------------------------------->+-->| step: one factor for |--> wheels
 //!   gyro, accelerometer -> stuck, bump --------------->   | all wheels, a reason |    reason
+//!   bumpers, cliffs ---------------------------------->   |                      |
 //!                                                         +----------------------+
 //! ```
 //!
@@ -31,6 +32,7 @@
 //!   sees nothing although it should, see [`crate::sight`]. With a slow scanner, what is old is older,
 //!   and the robot keeps more distance, see `rhythm`.
 //! - **Stuck and bump.** See [`Watch`].
+//! - **Touch.** A pressed bumper and a cliff stop what goes that way, see `touch`.
 //!
 //! Call the `handle_*` functions when data arrives, and [`Monitor::step`] at each command and at
 //! least 20 times per second.
@@ -38,11 +40,13 @@
 mod config;
 mod contact;
 mod decision;
+mod fan;
 mod looked;
 mod obstacles;
 mod retreat;
 mod rhythm;
 mod rules;
+mod touch;
 mod watch;
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -54,12 +58,14 @@ pub use self::config::Config;
 pub use self::contact::Footprint;
 pub use self::decision::{Decision, Reason};
 pub use self::rules::safe_speed_m_s;
+pub use self::touch::{Felt, Touch};
 pub use self::watch::{Imu, Trouble, Watch, WatchConfig};
 
 use self::looked::Looked;
 use self::obstacles::Obstacles;
 use self::retreat::{Kind, Margins, Surroundings};
 use self::rhythm::Rhythm;
+use self::touch::Touches;
 use crate::kinematics::{Twist, Wheels};
 use crate::odometry::Odometry;
 use crate::scan::{Beam, Echo, Scan};
@@ -107,6 +113,7 @@ pub struct Monitor {
     is_careful: bool,
     sent: Wheels,
     watch: Watch,
+    touches: Touches,
     counters: Counters,
 }
 
@@ -128,6 +135,7 @@ impl Monitor {
             is_careful: false,
             sent: Wheels::STOP,
             watch: Watch::new(config.watch),
+            touches: Touches::default(),
             counters: Counters::default(),
         }
     }
@@ -175,6 +183,11 @@ impl Monitor {
     /// The gyroscope and the accelerometer were read.
     pub fn handle_imu(&mut self, time: Duration, imu: Imu) {
         self.watch.handle_imu(time, imu);
+    }
+
+    /// The bumpers and the sensors for cliffs were read: all that the robot feels now.
+    pub fn handle_touches(&mut self, time: Duration, touches: &[Touch]) {
+        self.touches.handle(time, touches);
     }
 
     /// A client wants these wheel speeds, although obstacles may be within the margin ahead: the robot
@@ -342,7 +355,13 @@ impl Monitor {
         if self.scanned.is_none() {
             return stop(Reason::NoScan);
         }
+        if self.config.has_bumper && self.touches.is_unknown(now) {
+            return stop(Reason::Unfelt);
+        }
         let twist = self.config.drive.twist(wheels);
+        if let Some(reason) = self.touches.against(self.config.outline, twist) {
+            return stop(reason);
+        }
         if let Some(trouble) = self.watch.trouble(now, twist) {
             return stop(match trouble {
                 Trouble::Stuck => Reason::Stuck,
@@ -381,7 +400,8 @@ impl Monitor {
             let around = self.surroundings(robot, false);
             let may_leave = around.allow_away(drive, twist)
                 || self.turn_room_m(now, PI) < 0.0
-                || self.watch.is_alarmed(now);
+                || self.watch.is_alarmed(now)
+                || self.touches.any();
             if !may_leave {
                 return stop(Reason::Unseen);
             }

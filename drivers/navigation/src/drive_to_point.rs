@@ -34,7 +34,7 @@ use self::recovery::Recovery;
 use self::search::Search;
 use self::trail::Trail;
 
-use crate::collision::{self, Decision, Imu, Monitor, Reason};
+use crate::collision::{self, Decision, Imu, Monitor, Reason, Touch};
 use crate::grid::GridError;
 use crate::kinematics::{Twist, Wheels};
 use crate::path::Path;
@@ -339,6 +339,14 @@ impl DriveToPoint {
     /// The inertial sensors were read.
     pub fn handle_imu(&mut self, time: Duration, imu: Imu) {
         self.monitor.handle_imu(time, imu);
+    }
+
+    /// The bumpers were read, see [`Monitor::handle_touches`]. The robot remembers the places.
+    pub fn handle_touches(&mut self, time: Duration, touches: &[Touch]) {
+        self.monitor.handle_touches(time, touches);
+        if let Tracked::At(pose) = self.tracker.pose(time, self.monitor.odometry()) {
+            self.remember_touches(time, pose, touches);
+        }
     }
 
     /// A scan has arrived.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use amber_map::{Occupancy, Point, Pose};
 
 use self::frontier::{Frontier, frontiers};
-use crate::collision::{Decision, Reason};
+use crate::collision::{Decision, Reason, Touch};
 use crate::drive_to_point::{self, ClientId, DriveToPoint, Event, Skipped, Target};
 use crate::grid::{DistanceField, GridError};
 use crate::kinematics::Wheels;
@@ -193,6 +193,11 @@ impl Explorer {
     pub fn handle_wheels(&mut self, time: Duration, wheels: Wheels) {
         self.measured = Some(time);
         self.drive.handle_wheels(time, wheels);
+    }
+
+    /// The bumpers were read, see [`Monitor::handle_touches`](crate::collision::Monitor::handle_touches).
+    pub fn handle_touches(&mut self, time: Duration, touches: &[Touch]) {
+        self.drive.handle_touches(time, touches);
     }
 
     /// The map says where the robot was.

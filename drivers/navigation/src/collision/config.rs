@@ -40,6 +40,8 @@ pub struct Config {
     /// Whether the robot works in rooms that are larger than the range of its laser, so that it may
     /// also drive where it has never had an echo.
     pub large_rooms: bool,
+    /// Whether the robot has bumpers, which must say what they feel.
+    pub has_bumper: bool,
     /// The limit of the sideways acceleration in curves, in m/s².
     pub lateral_m_s2: f64,
     /// Up to this age a scan allows full speed. Of a slow scanner, one scan may be lost.
@@ -79,6 +81,7 @@ impl Config {
             limit_reverse_m_s: 0.15,
             reverses_blindly: false,
             large_rooms: false,
+            has_bumper: false,
             lateral_m_s2: 1.5,
             scan_fresh: Duration::from_millis(300),
             scan_timeout: Duration::from_millis(600),

@@ -68,6 +68,25 @@ pub enum Reason {
     Slip,
     /// The robot was hit.
     Bump,
+    /// A bumper is pressed in the direction of the motion.
+    Touched,
+    /// There is no floor in the direction of the motion.
+    Cliff,
+    /// A wheel hangs in the air.
+    Lifted,
+    /// It is unknown whether a bumper is pressed.
+    Unfelt,
+}
+
+impl Reason {
+    /// Whether people should know it: scans do not show why the robot stands.
+    #[must_use]
+    pub const fn is_trouble(self) -> bool {
+        matches!(
+            self,
+            Self::Stuck | Self::Slip | Self::Bump | Self::Touched | Self::Cliff | Self::Lifted
+        )
+    }
 }
 
 impl fmt::Display for Reason {
@@ -90,6 +109,10 @@ impl fmt::Display for Reason {
             Self::Stuck => "the robot is stuck",
             Self::Slip => "the wheels slip",
             Self::Bump => "the robot was hit",
+            Self::Touched => "a bumper is pressed; drive away from there",
+            Self::Cliff => "there is no floor; drive away from there",
+            Self::Lifted => "a wheel hangs in the air",
+            Self::Unfelt => "the bumper says nothing, so it may be pressed",
         })
     }
 }

@@ -450,6 +450,55 @@ fn slipping_wheels_and_bumps_are_reported() {
     assert_eq!(hit.step(ms(2100)).reason, Reason::Free);
 }
 
+#[test]
+fn a_robot_that_touches_something_may_only_drive_away() {
+    let front = Touch {
+        felt: Felt::Bumper,
+        angle_rad: 0.0,
+        arc_rad: PI / 2.0,
+    };
+    let mut monitor = with(false, |_| None);
+    monitor.handle_touches(ms(1000), &[front]);
+    for (left, right, reason) in [
+        (0.2, 0.2, Reason::Touched),
+        (0.2, 0.1, Reason::Touched),
+        (-0.2, 0.2, Reason::Touched),
+        // Slowly, as it has never looked behind it.
+        (-0.2, -0.2, Reason::Retreat),
+    ] {
+        let decision = decide(&mut monitor, left, right);
+        assert_eq!(decision.reason, reason, "{left} {right}");
+        let drives = reason == Reason::Retreat;
+        assert_eq!(decision.wheels != Wheels::STOP, drives, "{left} {right}");
+    }
+    monitor.handle_touches(ms(1400), &[]);
+    assert_eq!(decide(&mut monitor, 0.2, 0.2).reason, Reason::Free);
+    assert_eq!(decide(&mut monitor, -0.2, -0.2).reason, Reason::Unseen);
+}
+
+#[test]
+fn a_bumper_that_should_be_there_and_is_silent_stops_the_wheels() {
+    let mut monitor = Monitor::new(Config {
+        has_bumper: true,
+        large_rooms: true,
+        ..Config::new(Pose::default())
+    });
+    let mut reason = |time, touches: Option<&[Touch]>| {
+        monitor.handle_wheels(ms(time), Wheels::STOP);
+        monitor.handle_scan(&scan_of(ms(time), |_| None));
+        if let Some(touches) = touches {
+            monitor.handle_touches(ms(time), touches);
+        }
+        monitor.handle_command(ms(time), Wheels::sides(0.2, 0.2));
+        monitor.step(ms(time)).reason
+    };
+    assert_eq!(reason(1000, None), Reason::Unfelt);
+    assert_eq!(reason(1100, Some(&[])), Reason::Free);
+    assert_eq!(reason(2100, None), Reason::Free);
+    assert_eq!(reason(2200, None), Reason::Unfelt);
+    assert_eq!(reason(2300, Some(&[])), Reason::Free);
+}
+
 proptest! {
     #[test]
     fn the_safe_speed_fulfils_the_law(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use amber_map::{Point, Pose};
 
 use super::DriveToPoint;
+use crate::collision::{Felt, Touch};
 use crate::scan::Scan;
 
 /// A point this far from the walls of the map is an obstacle that is not on the map.
@@ -44,10 +45,6 @@ impl DriveToPoint {
         };
         self.obstacles
             .retain(|obstacle| now.saturating_sub(obstacle.seen) < OBSTACLE_MEMORY);
-        let cell = |at: Point| {
-            let index = |length_m: f64| (length_m / OBSTACLE_CELL_M).floor() as i64;
-            (index(at.x), index(at.y))
-        };
         let mut cells = Vec::new();
         for local in self.monitor.seen(now) {
             let at = pose.global(local);
@@ -58,20 +55,7 @@ impl DriveToPoint {
                 continue;
             }
             cells.push(cell(at));
-            let known = self
-                .obstacles
-                .iter_mut()
-                .find(|obstacle| cell(obstacle.at) == cell(at));
-            if let Some(known) = known {
-                known.seen = now;
-                known.scans = known.scans.saturating_add(1);
-            } else if self.obstacles.len() < MAX_OBSTACLES {
-                self.obstacles.push(Obstacle {
-                    at,
-                    seen: now,
-                    scans: 1,
-                });
-            }
+            note(&mut self.obstacles, now, at, 1);
         }
         let Some(follower) = &self.follower else {
             return;
@@ -82,6 +66,18 @@ impl DriveToPoint {
             place.left_m.abs() < PATH_MARGIN_M
         });
         self.obstacles_ahead = is_ahead;
+    }
+
+    /// Notes what the robot touches, which its laser may not see, as obstacles at the edge of the robot.
+    pub(super) fn remember_touches(&mut self, now: Duration, pose: Pose, touches: &[Touch]) {
+        let outline = self.config.collision.outline;
+        let stays = touches.iter().filter(|touch| touch.felt != Felt::WheelDrop);
+        for place in stays.flat_map(|touch| touch.places(outline)) {
+            let at = pose.global(place);
+            if !self.is_on_map(at) {
+                note(&mut self.obstacles, now, at, OBSTACLE_SCANS);
+            }
+        }
     }
 
     /// Whether a wall of the map is near a place. Without a map, everything counts as on it.
@@ -124,4 +120,25 @@ impl DriveToPoint {
         let sure = |obstacle: &&Obstacle| obstacle.scans >= OBSTACLE_SCANS;
         self.obstacles.iter().filter(sure).map(|it| it.at)
     }
+}
+
+/// So many scans have seen an obstacle now.
+fn note(obstacles: &mut Vec<Obstacle>, now: Duration, at: Point, scans: u32) {
+    let known = obstacles.iter_mut().find(|it| cell(it.at) == cell(at));
+    if let Some(known) = known {
+        known.seen = now;
+        known.scans = known.scans.saturating_add(scans);
+    } else if obstacles.len() < MAX_OBSTACLES {
+        obstacles.push(Obstacle {
+            at,
+            seen: now,
+            scans,
+        });
+    }
+}
+
+/// The square of a place.
+fn cell(at: Point) -> (i64, i64) {
+    let index = |length_m: f64| (length_m / OBSTACLE_CELL_M).floor() as i64;
+    (index(at.x), index(at.y))
 }

@@ -1,6 +1,7 @@
 //! Tests of the lists, the owner and the states; the runs in the simulated world are in `tests/`.
 
 use super::*;
+use crate::collision::Felt;
 
 const CLIENT: ClientId = ClientId(7);
 
@@ -185,6 +186,31 @@ fn a_robot_that_does_not_get_on_gives_up() {
     assert_eq!(driver.skipped_targets(), [(far, Skipped::NoProgress(5))]);
     assert!(driver.visited_targets().is_empty());
     assert!(now < 60_000, "{now}");
+}
+
+#[test]
+fn what_the_robot_touches_is_an_obstacle_for_some_time() {
+    let mut driver = driver();
+    let touch = |felt, angle_rad| Touch {
+        felt,
+        angle_rad,
+        arc_rad: 0.0,
+    };
+    driver.handle_touches(
+        ms(1500),
+        &[
+            touch(Felt::Bumper, 0.0),
+            touch(Felt::WheelDrop, std::f64::consts::FRAC_PI_2),
+        ],
+    );
+    let found: Vec<Point> = driver.sure_obstacles().collect();
+    let front = Point::new(driver.config.collision.outline.half_length_m, 0.0);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].minus(front).length() < 0.01, "{found:?}");
+    driver.remember_obstacles(ms(21_499), Pose::default());
+    assert_eq!(driver.sure_obstacles().count(), 1);
+    driver.remember_obstacles(ms(21_500), Pose::default());
+    assert_eq!(driver.sure_obstacles().count(), 0);
 }
 
 #[test]
