@@ -118,6 +118,11 @@ impl<C: Connect> Port<C> {
         self.connection = None;
     }
 
+    /// Whether the port is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// Waits for bytes; never returns while the port is closed.
     ///
     /// Dropping the future loses nothing.
@@ -197,6 +202,13 @@ impl Connect for Endpoint {
         match self {
             Self::Serial { path, .. } => path.display().to_string(),
             Self::Tcp(address) => address.clone(),
+        }
+    }
+
+    fn guard(&mut self) -> io::Result<Option<Guard>> {
+        match self {
+            Self::Serial { path, .. } => Guard::start(open_device(path)?).map(Some),
+            Self::Tcp(_) => Ok(None),
         }
     }
 }

@@ -41,8 +41,8 @@ pub(crate) trait StreamLogic: Send + 'static {
     /// Events for the log.
     fn counters(&self) -> String;
 
-    /// What stops a device without a watchdog of its own. A guard writes it when the driver is killed
-    /// or hangs.
+    /// What stops a device without a watchdog of its own, or `None` while there is nothing to stop. A
+    /// guard writes it when the driver is killed or hangs.
     fn last_words(&self) -> Option<Vec<u8>> {
         None
     }
@@ -84,6 +84,8 @@ pub(crate) struct StreamDevice<L, C> {
     guard: Option<Guard>,
     /// Why there is no guard, although there should be one.
     no_guard: Option<String>,
+    /// The last words that the guard knows.
+    armed: Option<Vec<u8>>,
 }
 
 impl<L: StreamLogic, C: Connect> StreamDevice<L, C> {
@@ -95,23 +97,13 @@ impl<L: StreamLogic, C: Connect> StreamDevice<L, C> {
             buffer: vec![0; READ],
             guard: None,
             no_guard: None,
+            armed: None,
         }
     }
 
-    /// Opens the port, and starts a guard for a device that needs one.
     async fn open(&mut self) -> Result<(), String> {
         self.close();
-        self.port.open().await?;
-        if let Some(last_words) = self.logic.last_words() {
-            match self.port.guard(&[last_words]) {
-                Ok(guard) => self.guard = guard,
-                Err(why) => {
-                    tracing::warn!("what moves goes on if this driver is killed: {why}");
-                    self.no_guard = Some(why);
-                }
-            }
-        }
-        Ok(())
+        self.port.open().await
     }
 
     fn close(&mut self) {
@@ -121,6 +113,32 @@ impl<L: StreamLogic, C: Connect> StreamDevice<L, C> {
             guard.disarm();
         }
         self.no_guard = None;
+        self.armed = None;
+    }
+
+    /// Tells the guard the last words, when they have changed. The first ones start it.
+    fn tend_guard(&mut self) {
+        let is_open = self.port.is_open();
+        let words = self.logic.last_words().filter(|_| is_open);
+        if words == self.armed {
+            return;
+        }
+        let writes: Vec<_> = words.iter().cloned().collect();
+        self.armed = words;
+        if let Some(guard) = &self.guard {
+            guard.arm(&writes);
+            return;
+        }
+        if writes.is_empty() || self.no_guard.is_some() {
+            return;
+        }
+        match self.port.guard(&writes) {
+            Ok(guard) => self.guard = guard,
+            Err(why) => {
+                tracing::warn!("what moves goes on if this driver is killed: {why}");
+                self.no_guard = Some(why);
+            }
+        }
     }
 }
 
@@ -142,7 +160,9 @@ impl<L: StreamLogic, C: Connect> Owner for StreamDevice<L, C> {
         if self.guard.as_ref().is_some_and(Guard::has_acted) {
             self.logic.handle_guard_acted();
         }
-        self.logic.next(now(), link)
+        let next = self.logic.next(now(), link);
+        self.tend_guard();
+        next
     }
 
     async fn perform(&mut self, action: PortAction) {
@@ -217,6 +237,8 @@ pub(crate) fn say(note: &impl fmt::Display, is_warning: bool) {
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use amber_driver::devices::hokuyo::{DriverMsg, HokuyoLink};
@@ -230,6 +252,7 @@ mod tests {
     struct Notes {
         due: Instant,
         events: Vec<&'static str>,
+        last_words: Option<Vec<u8>>,
     }
 
     impl StreamLogic for Notes {
@@ -262,6 +285,10 @@ mod tests {
         fn counters(&self) -> String {
             String::new()
         }
+
+        fn last_words(&self) -> Option<Vec<u8>> {
+            self.last_words.clone()
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -275,13 +302,62 @@ mod tests {
                 Ok(Box::new(near))
             };
             let due = now() + Duration::from_millis(300);
-            let events = Vec::new();
-            let mut owner = StreamDevice::new(Notes { due, events }, connect);
+            let notes = Notes {
+                due,
+                events: Vec::new(),
+                last_words: None,
+            };
+            let mut owner = StreamDevice::new(notes, connect);
             owner.perform(PortAction::Open).await;
             device.write_all(b"scan").await.unwrap();
             advance(Duration::from_secs(1)).await;
             owner.wait().await;
             assert_eq!(owner.logic.events, ["other", "bytes", "timeout"]);
         }
+    }
+
+    /// A port for which no guard can be started, and how often one was wanted.
+    struct Unguarded(Arc<AtomicUsize>);
+
+    impl Connect for Unguarded {
+        async fn connect(&mut self) -> io::Result<Box<dyn Connection>> {
+            Ok(Box::new(tokio::io::duplex(64).0))
+        }
+
+        fn guard(&mut self) -> io::Result<Option<Guard>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(io::Error::other("too many processes"))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_guard_is_a_trouble_while_there_is_something_to_stop() {
+        let notes = Notes {
+            due: now(),
+            events: Vec::new(),
+            last_words: None,
+        };
+        let wanted = Arc::<AtomicUsize>::default();
+        let mut owner = StreamDevice::new(notes, Unguarded(wanted.clone()));
+        owner.perform(PortAction::Open).await;
+        owner.tend_guard();
+        assert_eq!(owner.trouble(), None);
+        for words in [&b"stop"[..], b"stop", b"stop more"] {
+            owner.logic.last_words = Some(words.to_vec());
+            owner.tend_guard();
+            let trouble = "no guard for the port: too many processes";
+            assert_eq!(owner.trouble().as_deref(), Some(trouble));
+        }
+        owner.perform(PortAction::Close).await;
+        owner.tend_guard();
+        assert_eq!(owner.trouble(), None);
+        owner.perform(PortAction::Open).await;
+        owner.tend_guard();
+        assert!(owner.trouble().is_some());
+        assert_eq!(
+            wanted.load(Ordering::Relaxed),
+            2,
+            "once for each connection"
+        );
     }
 }
