@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use amber_map::{Map, MapPose, Mounting, Pose, ros_map};
 use amber_proto::mediator::Event;
-use amber_proto::{Device, DeviceType, drive_to_point, gps, hokuyo, location, robot};
+use amber_proto::{Device, DeviceType, bumper, drive_to_point, gps, hokuyo, location, robot};
 use amber_record::{Beside, Companion};
 use amber_values::{NavSatFix, Scan};
 use prost::Message;
@@ -106,6 +106,7 @@ impl Converter {
                 | DeviceType::LOCATION
                 | DeviceType::DRIVE_TO_POINT
                 | DeviceType::GPS
+                | DeviceType::BUMPER
                 | DeviceType::ROBOT
         )
     }
@@ -139,6 +140,7 @@ impl Converter {
             DeviceType::LOCATION => self.location(time_ns, device.id.0, message, &mut out),
             DeviceType::DRIVE_TO_POINT => drive(time_ns, device.id.0, message, &mut out),
             DeviceType::GPS => fix(time_ns, device.id.0, message, &mut out),
+            DeviceType::BUMPER => self.contacts(time_ns, device.id.0, message, &mut out),
             DeviceType::ROBOT => self.robot(device.id.0, message),
             _ => Some(()),
         };
@@ -146,6 +148,24 @@ impl Converter {
             self.invalid += 1;
         }
         out
+    }
+
+    fn contacts(
+        &self,
+        time_ns: u64,
+        id: i32,
+        bytes: &[u8],
+        out: &mut Vec<Published>,
+    ) -> Option<()> {
+        let message = bumper::DriverMsg::decode(bytes).ok()?;
+        let Some(contacts) = message.contacts else {
+            return Some(());
+        };
+        let measured_ns = contacts.time.map_or(time_ns, |us| us.saturating_mul(1_000));
+        let update = shapes::contacts(measured_ns, self.size_m, &contacts);
+        let topic = topic("bumper", id, "contacts");
+        out.push(published(topic, Schema::SceneUpdate, &update));
+        Some(())
     }
 
     fn laser(

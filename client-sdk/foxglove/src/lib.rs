@@ -11,6 +11,7 @@
 //! | | `foxglove.SceneUpdate` | `/foxglove/location/0/walls` |
 //! | | `foxglove.Grid` | `/foxglove/location/0/grid` |
 //! | `gps` | `foxglove.LocationFix` | `/foxglove/gps/0/fix` |
+//! | `bumper` | `foxglove.SceneUpdate` | `/foxglove/bumper/0/contacts` |
 //! | `drive-to-point` | `foxglove.SceneUpdate` | `/foxglove/drive-to-point/0/path` and `targets` |
 //! | all of these | `foxglove.FrameTransforms` | `/foxglove/tf` |
 //! | | `foxglove.SceneUpdate` | `/foxglove/robot` |

@@ -1,6 +1,7 @@
 //! Shapes: the robot, walls, grids, paths and targets. PURE.
 
 use amber_map::{Cell, Map, Occupancy, Point, Pose, Segment};
+use amber_proto::bumper::Contacts;
 
 use crate::frames::{MAP, ROBOT, on_map, pose, position, timestamp};
 use crate::limits::MAX_GRID_CELLS;
@@ -22,6 +23,8 @@ const THIN_WALL_M: f64 = 0.02;
 /// The path lies a bit above the floor.
 const PATH_HEIGHT_M: f64 = 0.02;
 const PATH_WIDTH_M: f64 = 0.03;
+/// The width of what the robot touches.
+const CONTACT_M: f64 = 0.06;
 /// The radius of a target that has none.
 const TARGET_M: f64 = 0.05;
 
@@ -30,6 +33,7 @@ const FRONT_COLOR: Color = color(1.0, 0.75, 0.1, 1.0);
 const LOST_COLOR: Color = color(0.5, 0.52, 0.55, 0.6);
 const WALL_COLOR: Color = color(0.55, 0.58, 0.62, 1.0);
 const PATH_COLOR: Color = color(0.15, 0.7, 0.3, 1.0);
+const CONTACT_COLOR: Color = color(0.95, 0.1, 0.1, 1.0);
 const TARGET_COLOR: Color = color(0.9, 0.25, 0.2, 0.6);
 
 const fn color(r: f64, g: f64, b: f64, a: f64) -> Color {
@@ -61,6 +65,40 @@ pub(crate) fn robot(time_ns: u64, size_m: Option<(f64, f64, f64)>, is_known: boo
             color: Some(front),
         }],
         ..entity("robot", ROBOT, time_ns)
+    })
+}
+
+/// What the robot feels: a box at its edge for each contact that is pressed. Without any, the previous
+/// ones are removed.
+pub(crate) fn contacts(
+    time_ns: u64,
+    size_m: Option<(f64, f64, f64)>,
+    contacts: &Contacts,
+) -> SceneUpdate {
+    let (length, width, height) =
+        size_m.unwrap_or((ROBOT_SIZE_M.0, ROBOT_SIZE_M.1, ROBOT_HEIGHT_M));
+    let pressed = contacts.contacts.iter().filter(|contact| contact.pressed());
+    let cubes: Vec<_> = pressed
+        .filter(|contact| contact.angle().is_finite())
+        .map(|contact| {
+            let angle_rad = contact.angle().to_radians();
+            let (sin, cos) = angle_rad.sin_cos();
+            let edge_m = (length / 2.0 / cos.abs()).min(width / 2.0 / sin.abs());
+            let at = Pose::new(edge_m * cos, edge_m * sin, angle_rad);
+            CubePrimitive {
+                pose: pose(at, height / 2.0),
+                size: Some(size(CONTACT_M / 2.0, CONTACT_M, height)),
+                color: Some(CONTACT_COLOR),
+            }
+        })
+        .collect();
+    if cubes.is_empty() {
+        return removed("contacts", time_ns);
+    }
+    shown(SceneEntity {
+        frame_locked: true,
+        cubes,
+        ..entity("contacts", ROBOT, time_ns)
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amber_client::error::{Error, Unavailability};
 use amber_client::proxy::{
-    Battery, DriveToPoint, Gps, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
+    Battery, Bumper, DriveToPoint, Gamepad, Gps, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
 };
 use amber_client::sources::{self, watch_poses, watch_scanner, watch_scans, watch_wheels};
 use amber_client::{Client, Subscription};
@@ -175,6 +175,29 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
                 if let Ok(mut fixes) = gps.fix_updates().await {
                     while let Some(update) = fixes.next().await {
                         sink.offer(device, Measurement::Gps(update.message));
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
+        Topic::Gamepad(device) => {
+            let gamepad = Gamepad::new(client.device(device));
+            loop {
+                if let Ok(mut states) = gamepad.state_updates().await {
+                    while let Some(update) = states.next().await {
+                        let state = Box::new(update.message);
+                        sink.offer(device, Measurement::Gamepad(state));
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
+        Topic::Contacts(device) => {
+            let bumper = Bumper::new(client.device(device));
+            loop {
+                if let Ok(mut contacts) = bumper.contact_updates().await {
+                    while let Some(update) = contacts.next().await {
+                        sink.offer(device, Measurement::Contacts(update.message));
                     }
                 }
                 sleep(RETRY).await;

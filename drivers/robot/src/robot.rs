@@ -5,6 +5,8 @@ use std::sync::Arc;
 use amber_map::{Mounting, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::battery_state::BatteryState;
+use amber_proto::bumper::Contacts;
+use amber_proto::gamepad::GamepadState;
 use amber_proto::gps::Fix;
 use amber_proto::hokuyo::Scanner;
 use amber_proto::location::KnownPose;
@@ -31,6 +33,8 @@ pub struct RobotSetup {
     pub battery: Device,
     /// The receiver of navigation satellites.
     pub gps: Device,
+    pub gamepad: Device,
+    pub bumper: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
 }
@@ -48,6 +52,8 @@ impl RobotSetup {
             mapping: Device::new(DeviceType::MAPPING, 0),
             battery: Device::new(DeviceType::BATTERY, 0),
             gps: Device::new(DeviceType::GPS, 0),
+            gamepad: Device::new(DeviceType::GAMEPAD, 0),
+            bumper: Device::new(DeviceType::BUMPER, 0),
             drive,
         }
     }
@@ -104,6 +110,10 @@ pub enum Topic {
     Battery(Device),
     /// The position on Earth, each time the receiver tells it: [`Measurement::Gps`].
     Gps(Device),
+    /// The gamepad, at each change and twice a second: [`Measurement::Gamepad`].
+    Gamepad(Device),
+    /// What the robot feels, at each change and four times per second: [`Measurement::Contacts`].
+    Contacts(Device),
     /// The targets of DriveToPoint, every 500 ms: [`Measurement::Targets`].
     Targets(Device),
     /// The map, at first and when it changes: [`Measurement::Map`].
@@ -129,6 +139,9 @@ pub enum Measurement {
     Battery(BatteryState),
     /// The position on Earth, or that there is none.
     Gps(Fix),
+    Gamepad(Box<GamepadState>),
+    /// What the robot feels.
+    Contacts(Contacts),
     /// The targets of DriveToPoint.
     Targets {
         /// Those that are still to be reached.

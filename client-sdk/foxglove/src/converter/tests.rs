@@ -394,6 +394,55 @@ fn the_robot_is_drawn_with_its_own_size() {
 }
 
 #[test]
+fn what_the_robot_touches_is_drawn_at_its_edge_and_removed() {
+    let mut converter = Converter::new();
+    converter.set_shape(&robot::Shape {
+        length: Some(0.5),
+        width: Some(0.4),
+        ..robot::Shape::default()
+    });
+    let said = |pressed: [bool; 2]| {
+        let contact = |(angle, pressed)| bumper::Contact {
+            kind: Some(bumper::contact::Kind::Bumper.into()),
+            angle: Some(angle),
+            arc: Some(90.0),
+            pressed: Some(pressed),
+        };
+        let mut message = bumper::DriverMsg::data();
+        message.contacts = Some(bumper::Contacts {
+            contacts: [0.0, -90.0].into_iter().zip(pressed).map(contact).collect(),
+            time: Some(7_000_000),
+        });
+        message.encode_to_vec()
+    };
+    let topic = "/foxglove/bumper/0/contacts";
+    let bumper = device(DeviceType::BUMPER);
+    for (pressed, expected) in [
+        ([true, false], vec![(0.25, 0.0)]),
+        ([false, true], vec![(0.0, -0.2)]),
+        ([true, true], vec![(0.25, 0.0), (0.0, -0.2)]),
+    ] {
+        let all = converter.message(NOW_NS, bumper, &said(pressed));
+        let update: SceneUpdate = of(&all, topic);
+        let entity = &update.entities[0];
+        assert_eq!(entity.timestamp, timestamp(7_000_000_000));
+        let cubes = entity.cubes.iter();
+        let places: Vec<_> = cubes
+            .map(|cube| {
+                let at = cube.pose.unwrap().position.unwrap();
+                let mm = |m: f64| (m * 1_000.0).round() / 1_000.0 + 0.0;
+                (mm(at.x), mm(at.y))
+            })
+            .collect();
+        assert_eq!(places, expected);
+    }
+    let all = converter.message(NOW_NS, bumper, &said([false; 2]));
+    let update: SceneUpdate = of(&all, topic);
+    assert!(update.entities.is_empty() && update.deletions[0].id == "contacts");
+    assert_eq!(converter.invalid(), 0);
+}
+
+#[test]
 fn a_position_on_earth_is_drawn_and_none_is_not() {
     let mut converter = Converter::new();
     let said = |fix: gps::Fix| {

@@ -253,6 +253,7 @@ fn made(device: Device) -> Vec<(String, Channel)> {
     let (name, all) = match device.device_type {
         DeviceType::HOKUYO => ("hokuyo", vec![("scan", Schema::LaserScan, published)]),
         DeviceType::GPS => ("gps", vec![("fix", Schema::LocationFix, published)]),
+        DeviceType::BUMPER => ("bumper", vec![("contacts", Schema::SceneUpdate, published)]),
         DeviceType::LOCATION => (
             "location",
             vec![
@@ -366,6 +367,7 @@ pub(super) mod tests {
             DeviceType::LOCATION,
             DeviceType::DRIVE_TO_POINT,
             DeviceType::GPS,
+            DeviceType::BUMPER,
         ];
         let schemas = Schemas::built_in();
         for device_type in all {

@@ -675,6 +675,71 @@ class Gps(PlainTyped):
     def fix_updates(self) -> Subscription[Any]:
         """The same, each time the receiver tells it: most do so once a second."""
 
+class Gamepad(PlainTyped):
+    """A gamepad."""
+    def state(self) -> Any:
+        """What is held, and how far. Without a gamepad, nothing is."""
+    def state_updates(self) -> Subscription[Any]:
+        """The same at each change, at most every 20 ms, and twice a second without one."""
+
+class Board(PlainTyped):
+    """The pins of a microcontroller. The configuration of the driver says which pins are used, and how. A
+    pin is named by its name there, by its number, or by a label such as A0.
+
+    Outputs that move something have a safe value in the configuration. They get it when the client that
+    has set them is gone, and when the driver ends or is killed.
+    """
+    def pins(self) -> list[Any]:
+        """All configured pins with their values. The device refuses while the board is not connected."""
+    def pin_updates(self) -> Subscription[list[Any]]:
+        """The same at once when a digital pin changes or an output is set, ten times a second if there are
+        analog inputs, and else once a second. Nothing is published while the board is not connected.
+        """
+    def info(self) -> Any:
+        """What the board is, and what each of its pins can do."""
+    def set_digital(self, pin: str, high: bool) -> None:
+        """Sets a digital output. A halt or a lease of another client refuses it for every pin: the device
+        cannot know what is connected.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    def set_pwm(self, pin: str, duty_percent: float) -> None:
+        """Sets a PWM output.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``duty_percent``: The share of the time for which the output is high. In %, from
+        0 to 100.
+        """
+    def set_servo(self, pin: str, angle_deg: float) -> None:
+        """Turns a servo to an angle.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``angle_deg``: 0 to 180 unless the driver is configured otherwise. In deg.
+        """
+    def set_servo_pulse(self, pin: str, pulse_us: int) -> None:
+        """Sets the pulse of a servo, or of a motor controller that takes the same pulses.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``pulse_us``: In us, from 544 to 2500.
+        """
+    def stop(self) -> None:
+        """Brings all outputs that were set and have a safe value to it.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+
+class Bumper(PlainTyped):
+    """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
+    def contacts(self) -> Any:
+        """What each of them feels now."""
+    def contact_updates(self) -> Subscription[Any]:
+        """The same at each change, and four times per second. The device publishes nothing while it is
+        unknown: a silence of a second means that nobody knows what the robot touches.
+        """
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -753,6 +818,17 @@ class Devices:
         """The battery of the robot."""
     def gps(self, id: int = 0) -> Gps:
         """A receiver of navigation satellites."""
+    def gamepad(self, id: int = 0) -> Gamepad:
+        """A gamepad."""
+    def board(self, id: int = 0) -> Board:
+        """The pins of a microcontroller. The configuration of the driver says which pins are used, and how. A
+        pin is named by its name there, by its number, or by a label such as A0.
+
+        Outputs that move something have a safe value in the configuration. They get it when the client that
+        has set them is gone, and when the driver ends or is killed.
+        """
+    def bumper(self, id: int = 0) -> Bumper:
+        """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

@@ -635,6 +635,86 @@ class GpsDriver(TypedDriver):
     def send_fix_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 
+class GamepadDriver(TypedDriver):
+    """A gamepad."""
+    @abstractmethod
+    def state(self) -> Any:
+        """What is held, and how far. Without a gamepad, nothing is."""
+    def state_updates(self) -> Any:
+        """The same at each change, at most every 20 ms, and twice a second without one."""
+    def send_state_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+
+class BoardDriver(TypedDriver):
+    """The pins of a microcontroller. The configuration of the driver says which pins are used, and how. A
+    pin is named by its name there, by its number, or by a label such as A0.
+
+    Outputs that move something have a safe value in the configuration. They get it when the client that
+    has set them is gone, and when the driver ends or is killed.
+    """
+    @abstractmethod
+    def pins(self) -> list[Any]:
+        """All configured pins with their values. The device refuses while the board is not connected."""
+    def pin_updates(self) -> list[Any] | None:
+        """The same at once when a digital pin changes or an output is set, ten times a second if there are
+        analog inputs, and else once a second. Nothing is published while the board is not connected.
+        """
+    def send_pin_updates(self, value: list[Any]) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def info(self) -> Any:
+        """What the board is, and what each of its pins can do."""
+    @abstractmethod
+    def set_digital(self, pin: str, high: bool, /) -> None:
+        """Sets a digital output. A halt or a lease of another client refuses it for every pin: the device
+        cannot know what is connected.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    @abstractmethod
+    def set_pwm(self, pin: str, duty_percent: float, /) -> None:
+        """Sets a PWM output.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``duty_percent``: The share of the time for which the output is high. In %, from
+        0 to 100.
+        """
+    @abstractmethod
+    def set_servo(self, pin: str, angle_deg: float, /) -> None:
+        """Turns a servo to an angle.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``angle_deg``: 0 to 180 unless the driver is configured otherwise. In deg.
+        """
+    @abstractmethod
+    def set_servo_pulse(self, pin: str, pulse_us: int, /) -> None:
+        """Sets the pulse of a servo, or of a motor controller that takes the same pulses.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``pulse_us``: In us, from 544 to 2500.
+        """
+    @abstractmethod
+    def stop_(self) -> None:
+        """Brings all outputs that were set and have a safe value to it.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+
+class BumperDriver(TypedDriver):
+    """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
+    @abstractmethod
+    def contacts(self) -> Any:
+        """What each of them feels now."""
+    def contact_updates(self) -> Any:
+        """The same at each change, and four times per second. The device publishes nothing while it is
+        unknown: a silence of a second means that nobody knows what the robot touches.
+        """
+    def send_contact_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+
 class GatewayDriver(TypedDriver):
     """Lets programs for another robot protocol use Amber's devices."""
     @abstractmethod

@@ -27,7 +27,8 @@ pub use geometry::{
 };
 pub use navigation::{MapMetaData, OccupancyGrid, Odometry, Path, SaveMapRequest, SaveMapResponse};
 pub use sensors::{
-    BatteryState, Imu, JointState, LaserScan, MagneticField, NavSatFix, NavSatStatus,
+    BatteryState, HazardDetection, HazardDetectionVector, Imu, JointState, Joy, LaserScan,
+    MagneticField, NavSatFix, NavSatStatus,
 };
 
 /// Defines a message: its fields, how CDR carries them, and in tests what ROS calls it.
@@ -79,7 +80,7 @@ macro_rules! message {
             fn describe(all: &mut $crate::messages::tests::Definitions) -> $crate::messages::tests::FieldType {
                 let fields = vec![
                     $((
-                        stringify!($field).to_owned(),
+                        stringify!($field).trim_start_matches("r#").to_owned(),
                         <$type as $crate::messages::tests::Described>::describe(all),
                     ),)*
                 ];
@@ -128,6 +129,10 @@ topics! {
         "4bee5dfce981c98faa6828b868307a0a73f992ed0789f374ee96c8f840e69741";
     NavSatFix = "sensor_msgs" "NavSatFix"
         "62223ab3fe210a15976021da7afddc9e200dc9ec75231c1b6a557fc598a65404";
+    Joy = "sensor_msgs" "Joy"
+        "0d356c79cad3401e35ffeb75a96a96e08be3ef896b8b83841d73e890989372c5";
+    HazardDetectionVector = "irobot_create_msgs" "HazardDetectionVector"
+        "90913822b0a9155a64b12352ba73b2ca9248d73874ebf7700ed277b2dca57edd";
     Twist = "geometry_msgs" "Twist"
         "9c45bf16fe0983d80e3cfe750d6835843d265a9a6c46bd2e609fcddde6fb8d2a";
     TwistStamped = "geometry_msgs" "TwistStamped"

@@ -19,6 +19,7 @@ VALUES = {
     "sensor_msgs/msg/NavSatFix": lambda m: [
         m.status.status, m.status.service, m.latitude, m.position_covariance[8],
         m.position_covariance_type],
+    "sensor_msgs/msg/Joy": lambda m: [m.header.frame_id, list(m.axes), list(m.buttons)],
     "sensor_msgs/msg/JointState": lambda m: [
         m.name, list(m.position), list(m.velocity), list(m.effort)],
     "diagnostic_msgs/msg/DiagnosticArray": lambda m: [

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 /// The types of all messages, and of what they consist of. A line is a type and a name.
-const MESSAGES: [(&str, &str); 24] = [
+const MESSAGES: [(&str, &str); 27] = [
     ("builtin_interfaces/Time", "int32 sec\nuint32 nanosec\n"),
     (
         "std_msgs/Header",
@@ -81,6 +81,18 @@ const MESSAGES: [(&str, &str); 24] = [
         "std_msgs/Header header\nsensor_msgs/NavSatStatus status\nfloat64 latitude\n\
          float64 longitude\nfloat64 altitude\nfloat64[9] position_covariance\n\
          uint8 position_covariance_type\n",
+    ),
+    (
+        "sensor_msgs/Joy",
+        "std_msgs/Header header\nfloat32[] axes\nint32[] buttons\n",
+    ),
+    (
+        "irobot_create_msgs/HazardDetection",
+        "std_msgs/Header header\nuint8 type\n",
+    ),
+    (
+        "irobot_create_msgs/HazardDetectionVector",
+        "std_msgs/Header header\nirobot_create_msgs/HazardDetection[] detections\n",
     ),
     (
         "nav_msgs/Odometry",

@@ -369,6 +369,27 @@ mod tests {
         assert_eq!((read.latitude, read.longitude), (-33.5, -70.25));
         assert!(read.altitude.is_nan() && read.position_covariance_type == 2);
 
+        let joy = amber_values::Joy {
+            axes: [0.5, -1.0, 0.0, 0.0, 0.0, 0.25],
+            buttons: std::array::from_fn(|index| i32::from(index == 9)),
+        };
+        let bytes = cdr("sensor_msgs/Joy", &messages::joy(&joy, NOON));
+        let read: ros::Joy = amber_ros2::decode(&bytes).unwrap();
+        assert_eq!(read.axes, [0.5, -1.0, 0.0, 0.0, 0.0, 0.25]);
+        assert_eq!((read.buttons.len(), read.buttons[9]), (15, 1));
+
+        let hazard = amber_values::Hazard {
+            kind: 2,
+            frame: "cliff_front_left",
+        };
+        let bytes = cdr(
+            "irobot_create_msgs/HazardDetectionVector",
+            &messages::hazards(&[hazard], NOON),
+        );
+        let read: ros::HazardDetectionVector = amber_ros2::decode(&bytes).unwrap();
+        assert_eq!(read.detections[0].r#type, 2);
+        assert_eq!(read.detections[0].header.frame_id, "cliff_front_left");
+
         let reading = amber_values::ImuReading::default();
         let bytes = cdr("sensor_msgs/Imu", &messages::imu(&reading, NOON));
         let read: ros::Imu = amber_ros2::decode(&bytes).unwrap();

@@ -12,7 +12,7 @@ use amber_navigation::kinematics::Twist;
 use amber_proto::location::KnownPose;
 use amber_robot::battery::RosBattery;
 use amber_robot::here;
-use amber_values::{ImuReading, LaserScan, MapPose, NavSatFix, Target};
+use amber_values::{Hazard, ImuReading, Joy, LaserScan, MapPose, NavSatFix, Target};
 use serde_json::{Value, json};
 
 use super::codec::Level;
@@ -174,6 +174,21 @@ pub fn nav_sat_fix(fix: &NavSatFix, time: Duration) -> Value {
         "altitude": fix.altitude_m,
         "position_covariance": fix.covariance_m2,
         "position_covariance_type": fix.covariance_kind,
+    })
+}
+
+/// A `sensor_msgs/Joy`.
+pub fn joy(joy: &Joy, time: Duration) -> Value {
+    json!({ "header": header(time, "joy"), "axes": joy.axes, "buttons": joy.buttons })
+}
+
+/// An `irobot_create_msgs/HazardDetectionVector`.
+pub fn hazards(hazards: &[Hazard], time: Duration) -> Value {
+    let detection =
+        |hazard: &Hazard| json!({ "header": header(time, hazard.frame), "type": hazard.kind });
+    json!({
+        "header": header(time, ROBOT),
+        "detections": hazards.iter().map(detection).collect::<Vec<_>>(),
     })
 }
 

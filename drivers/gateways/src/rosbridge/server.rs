@@ -17,7 +17,7 @@ use amber_robot::limits::ORDER_RATE;
 use amber_robot::robot::{
     Measurement, RobotSetup, Topic, Trip, TripEnd, TripNews, User, UserOrder,
 };
-use amber_values::{LearnedLaser, NavSatFix};
+use amber_values::{Hazard, Joy, LearnedLaser, NavSatFix};
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -361,6 +361,8 @@ impl Server {
             Published::Imu => [Some(Topic::Imu(robot.imu)), None],
             Published::Battery => [Some(Topic::Battery(robot.battery)), None],
             Published::Gps => [Some(Topic::Gps(robot.gps)), None],
+            Published::Gamepad => [Some(Topic::Gamepad(robot.gamepad)), None],
+            Published::Bumper => [Some(Topic::Contacts(robot.bumper)), None],
             Published::Pose | Published::BarePose | Published::CovariantPose => {
                 [Some(Topic::Pose(robot.location)), None]
             }
@@ -409,6 +411,17 @@ impl Server {
             Measurement::Gps(fix) => {
                 self.publish(now, Published::Gps, || {
                     messages::nav_sat_fix(&NavSatFix::from(&fix), now.unix)
+                });
+            }
+            Measurement::Gamepad(state) => {
+                self.publish(now, Published::Gamepad, || {
+                    messages::joy(&Joy::from(&*state), now.unix)
+                });
+            }
+            Measurement::Contacts(contacts) => {
+                let measured = contacts.time.map_or(now.unix, Duration::from_micros);
+                self.publish(now, Published::Bumper, || {
+                    messages::hazards(&Hazard::all(&contacts), measured)
                 });
             }
             Measurement::Pose(pose) if pose.is_known() => {

@@ -34,6 +34,10 @@ pub enum Output {
     Battery,
     /// The position on Earth.
     Gps,
+    /// A gamepad at the robot.
+    Gamepad,
+    /// What the robot feels.
+    Bumper,
     /// The pose on the map.
     Pose,
     /// The same without time and frame.
@@ -52,12 +56,14 @@ pub enum Output {
 
 impl Output {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Scan,
         Self::Odometry,
         Self::Imu,
         Self::Battery,
         Self::Gps,
+        Self::Gamepad,
+        Self::Bumper,
         Self::Pose,
         Self::BarePose,
         Self::CovariantPose,
@@ -76,6 +82,8 @@ impl Output {
             Self::Imu => "sensor_msgs/msg/Imu",
             Self::Battery => "sensor_msgs/msg/BatteryState",
             Self::Gps => "sensor_msgs/msg/NavSatFix",
+            Self::Gamepad => "sensor_msgs/msg/Joy",
+            Self::Bumper => "irobot_create_msgs/msg/HazardDetectionVector",
             Self::Pose => "geometry_msgs/msg/PoseStamped",
             Self::BarePose => "geometry_msgs/msg/Pose",
             Self::CovariantPose => "geometry_msgs/msg/PoseWithCovarianceStamped",
@@ -194,7 +202,7 @@ pub struct Offer {
 /// Names without the leading slash. The first type of a name is the one that clients are told; the
 /// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
 /// default.
-const TOPICS: [(&str, Direction); 18] = [
+const TOPICS: [(&str, Direction); 20] = [
     ("cmd_vel", Direction::In(Input::Twist)),
     ("goal", Direction::In(Input::Goal)),
     ("goal_pose", Direction::In(Input::Goal)),
@@ -205,6 +213,8 @@ const TOPICS: [(&str, Direction); 18] = [
     ("imu", Direction::Out(Output::Imu)),
     ("battery_state", Direction::Out(Output::Battery)),
     ("fix", Direction::Out(Output::Gps)),
+    ("joy", Direction::Out(Output::Gamepad)),
+    ("hazard_detection", Direction::Out(Output::Bumper)),
     ("pose", Direction::Out(Output::Pose)),
     // Of most web pages, and of `robot_pose_publisher`.
     ("robot_pose", Direction::Out(Output::BarePose)),

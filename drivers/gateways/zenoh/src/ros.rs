@@ -9,11 +9,13 @@
 
 pub mod actions;
 pub mod battery;
+pub mod bumper;
 pub mod clock;
 pub mod config;
 pub mod convert;
 pub mod diagnostics;
 pub mod gps;
+pub mod joy;
 pub mod layout;
 pub mod orders;
 pub mod topics;

@@ -70,6 +70,7 @@ fn the_devices_of_amber_that_move_are_known() {
         ("collision-avoidance", Some("drive")),
         ("pid-follow-trajectory", Some("stop")),
         ("mapping", Some("explore")),
+        ("board", Some("stop")),
     ];
     assert_eq!(stops.collect::<Vec<_>>(), expected);
 }

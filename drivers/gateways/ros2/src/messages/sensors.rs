@@ -139,3 +139,37 @@ message! {
         position_covariance_type: u8,
     }
 }
+
+message! {
+    /// A gamepad, in the order of `game_controller_node`.
+    Joy = "sensor_msgs" "Joy" {
+        /// Time and frame.
+        header: Header,
+        /// From -1 to 1: the left and up are positive.
+        axes: Vec<f32>,
+        /// 1 while a button is held.
+        buttons: Vec<i32>,
+    }
+}
+
+message! {
+    /// Something that the robot feels.
+    #[derive(Eq)]
+    HazardDetection = "irobot_create_msgs" "HazardDetection" {
+        /// Time and frame of the sensor.
+        header: Header,
+        /// 1 the robot has bumped, 2 there is a cliff, 4 a wheel hangs in the air.
+        r#type: u8,
+    }
+}
+
+message! {
+    /// All that the robot feels, in the words of iRobot's robots for ROS 2.
+    #[derive(Eq)]
+    HazardDetectionVector = "irobot_create_msgs" "HazardDetectionVector" {
+        /// Time and frame of the robot.
+        header: Header,
+        /// Nothing, or what it feels.
+        detections: Vec<HazardDetection>,
+    }
+}

@@ -202,6 +202,8 @@ fn the_fields_are_those_of_ros() {
     check_hash::<JointState>();
     check_hash::<BatteryState>();
     check_hash::<NavSatFix>();
+    check_hash::<Joy>();
+    check_hash::<HazardDetectionVector>();
     check_hash::<Twist>();
     check_hash::<TwistStamped>();
     check_hash::<PoseStamped>();
@@ -390,6 +392,11 @@ fn samples() -> Vec<(String, Vec<u8>, Value)> {
         position_covariance_type: 2,
         ..NavSatFix::default()
     };
+    let joy = Joy {
+        header: header.clone(),
+        axes: vec![0.5, -1.0],
+        buttons: vec![0, 1],
+    };
     let joints = JointState {
         header: header.clone(),
         name: vec!["left".into(), "right wheel".into()],
@@ -449,6 +456,7 @@ fn samples() -> Vec<(String, Vec<u8>, Value)> {
         sample(&scan, json!(["base_link", -0.5, [1.5, 2.5], [7.0]])),
         sample(&battery, json!([12.5, true, [4.0, 4.25], "7"])),
         sample(&fix, json!([-1, 1, -33.5, 9.0, 2])),
+        sample(&joy, json!(["base_link", [0.5, -1.0], [0, 1]])),
         sample(
             &joints,
             json!([["left", "right wheel"], [1.0, 2.0], [0.5], []]),
@@ -517,6 +525,7 @@ proptest! {
             let _ = decode::<TwistStamped>(payload);
             let _ = decode::<BatteryState>(payload);
             let _ = decode::<NavSatFix>(payload);
+            let _ = decode::<Joy>(payload);
             let _ = decode::<SendGoalRequest>(payload);
             let _ = decode::<CancelGoalRequest>(payload);
             let _ = decode::<SaveMapRequest>(payload);

@@ -54,7 +54,9 @@ impl Server {
             }
             // Galileo has no path for them, so they are not watched.
             Measurement::Battery(_)
+            | Measurement::Gamepad(_)
             | Measurement::Gps(_)
+            | Measurement::Contacts(_)
             | Measurement::Map(_)
             | Measurement::Mount(_)
             | Measurement::Odometry(..)

@@ -412,6 +412,27 @@ fn a_pose_has_the_type_that_a_client_asks_for() {
 }
 
 #[test]
+fn a_gamepad_is_published_as_ros_has_it() {
+    let mut world = World::new();
+    world.link(1, WebSocketEvent::Connected);
+    world.say(1, json!({"op": "subscribe", "topic": "/joy"}));
+    let state = amber_proto::gamepad::GamepadState {
+        connected: Some(true),
+        left_x: Some(0.5),
+        buttons: vec![9],
+        ..amber_proto::gamepad::GamepadState::default()
+    };
+    let sent = world.measured(Measurement::Gamepad(Box::new(state)));
+    let [Output::Send(_, _, text)] = &sent[..] else {
+        panic!("{sent:?}");
+    };
+    let text: Value = serde_json::from_slice(text).unwrap();
+    assert_eq!(text["msg"]["axes"], json!([-0.5, 0.0, 0.0, 0.0, 0.0, 0.0]));
+    assert_eq!(text["msg"]["buttons"][9], 1, "{text}");
+    assert_eq!(text["msg"]["header"]["frame_id"], "joy");
+}
+
+#[test]
 fn what_is_not_carried_out_is_in_the_log() {
     let mut world = World::new();
     world.link(1, WebSocketEvent::Connected);

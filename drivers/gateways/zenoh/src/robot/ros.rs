@@ -41,8 +41,10 @@ use crate::ros::topics::{Topic, TopicSet};
 
 mod asking;
 mod battery;
+mod bumper;
 mod gps;
 mod inputs;
+mod joy;
 mod navigate;
 mod node;
 mod plans;

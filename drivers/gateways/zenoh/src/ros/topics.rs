@@ -26,6 +26,10 @@ pub enum Topic {
     BatteryState,
     /// The position on Earth.
     Fix,
+    /// What the robot feels.
+    HazardDetection,
+    /// The gamepad at the robot.
+    Joy,
     /// The pose on the map.
     Pose,
     Map,
@@ -72,7 +76,7 @@ pub struct TopicSet(u32);
 
 impl Topic {
     /// All of them, without the parts of actions.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Scan,
         Self::Odom,
         Self::Tf,
@@ -82,6 +86,8 @@ impl Topic {
         Self::Mag,
         Self::BatteryState,
         Self::Fix,
+        Self::HazardDetection,
+        Self::Joy,
         Self::Pose,
         Self::Map,
         Self::RobotDescription,
@@ -108,6 +114,8 @@ impl Topic {
             Self::Mag => "mag",
             Self::BatteryState => "battery_state",
             Self::Fix => "fix",
+            Self::HazardDetection => "hazard_detection",
+            Self::Joy => "joy",
             Self::Pose => "pose",
             Self::Map => "map",
             Self::RobotDescription => "robot_description",

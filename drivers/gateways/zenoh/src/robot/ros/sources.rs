@@ -20,7 +20,7 @@ use tokio::time::{interval, sleep};
 use zenoh::Error;
 
 use super::super::publisher::unix_ns;
-use super::{Shared, battery, gps, plans};
+use super::{Shared, battery, bumper, gps, joy, plans};
 use crate::health::of_drivers;
 use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, RETRY};
 use crate::pacing::Pacing;
@@ -40,6 +40,9 @@ pub(super) enum Source {
     Battery,
     /// The position on Earth.
     Gps,
+    /// What the robot feels.
+    Bumper,
+    Gamepad,
     /// The pose on the map.
     Location,
     Map,
@@ -55,12 +58,14 @@ pub(super) enum Source {
 
 impl Source {
     /// Those that belong to a device.
-    pub(super) const OF_DEVICES: [Self; 9] = [
+    pub(super) const OF_DEVICES: [Self; 11] = [
         Self::Scanner,
         Self::Wheels,
         Self::Imu,
         Self::Battery,
         Self::Gps,
+        Self::Bumper,
+        Self::Gamepad,
         Self::Location,
         Self::Map,
         Self::Description,
@@ -77,6 +82,8 @@ impl Source {
             Self::Imu => &[Topic::Imu, Topic::Mag],
             Self::Battery => &[Topic::BatteryState],
             Self::Gps => &[Topic::Fix],
+            Self::Bumper => &[Topic::HazardDetection],
+            Self::Gamepad => &[Topic::Joy],
             Self::Location => &[Topic::Pose, Topic::Tf],
             Self::Map => &[Topic::Map],
             Self::Description => &[Topic::RobotDescription],
@@ -94,6 +101,8 @@ impl Source {
             Self::Imu => robot.imu,
             Self::Battery => robot.battery,
             Self::Gps => robot.gps,
+            Self::Bumper => robot.bumper,
+            Self::Gamepad => robot.gamepad,
             Self::Location | Self::Map => robot.location,
             Self::Description => Device::new(DeviceType::ROBOT, 0),
             Self::Plan => robot.targets,
@@ -109,6 +118,8 @@ impl Source {
             Self::Imu => imu(&shared).await,
             Self::Battery => battery::states(&shared).await,
             Self::Gps => gps::fixes(&shared).await,
+            Self::Bumper => bumper::contacts(&shared).await,
+            Self::Gamepad => joy::states(&shared).await,
             Self::Location => poses(&shared).await,
             Self::Map => map(&shared).await,
             Self::Description => plans::description(&shared).await,
