@@ -23,7 +23,7 @@ use crate::gauge::logic::Pace;
 use crate::options::{OptionsError, layered, read};
 
 /// Controllers of wheels measure the battery only every 10 s, so a dip lasts as long for us.
-const PACE: Pace = Pace {
+pub(crate) const PACE: Pace = Pace {
     period: Duration::from_secs(1),
     low_for: Duration::from_secs(10),
     max_age: Duration::from_secs(5),

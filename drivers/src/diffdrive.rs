@@ -7,8 +7,8 @@
 //!          speeds <-- encoders: counts, believed or not <-----------+
 //! ```
 //!
-//! `protocol`, `units`, `encoders`, `note` and `logic` are pure. `wheels` carries out the actions of
-//! `logic`, and says what all wheels guarantee. Further guarantees for clients:
+//! `protocol`, `units`, `note` and `logic` are pure. `wheels` has the encoders, carries out the actions
+//! of `logic`, and says what all wheels guarantee. Further guarantees for clients:
 //!
 //! - Both wheels of a side have the same speed: the mean of what was commanded, rounded to what the
 //!   firmware can tell apart.
@@ -23,16 +23,15 @@ use amber_driver::Driver;
 use amber_driver::devices::roboclaw;
 use serde::Deserialize;
 
-use self::encoders::Encoders;
 use self::logic::DiffdriveLogic;
 pub use self::note::BoardNote;
 use self::protocol::{Family, Gains};
 use self::units::{SpeedUnit, Wheels};
 use crate::connection::Endpoint;
-use crate::options::{OptionsError, check, layered, millis, read, serial};
+use crate::options::{OptionsError, check, layered, read, serial};
+use crate::wheels::encoders::{Encoders, Scale};
 use crate::wheels::{self, Rules, StopFor, Wiring};
 
-pub mod encoders;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;
@@ -172,24 +171,19 @@ impl Options {
         let endpoint = serial((self.port, "/dev/ttyUSB0"), (self.baud, BAUD), 2_000_000)?;
         let reply_timeout_ms = self.reply_timeout_ms.unwrap_or(200);
         let reply_timeout_ms = check("reply_timeout_ms", reply_timeout_ms, 50..=5_000)?;
-        let speeds_interval_ms = self.speeds_interval_ms.unwrap_or(50);
-        let speeds_interval_ms = check("speeds_interval_ms", speeds_interval_ms, 20..=1_000)?;
+        let rules = Rules::of(
+            self.max_speed_mm_s,
+            self.idle_stop_ms,
+            self.stop_for,
+            self.speeds_interval_ms,
+        )?;
+        let wiring = Wiring::of(self.swap_sides, self.reverse_left, self.reverse_right);
         let settings = Settings {
-            rules: Rules {
-                max_speed_mm_s: Some(self.max_speed_mm_s.unwrap_or(1_200)).filter(|max| *max > 0),
-                idle_stop: millis(self.idle_stop_ms, 4_000),
-                stop_for: self.stop_for.unwrap_or_default(),
-                speeds_interval: Duration::from_millis(speeds_interval_ms),
-            },
+            rules,
             firmware: self.firmware.unwrap_or_default(),
             wheels: Wheels {
-                counts_per_mm: counts / (std::f64::consts::PI * diameter_mm),
+                scale: Scale::new(counts, diameter_mm, wiring),
                 frame_hz: check("pid_rate_hz", self.pid_rate_hz.unwrap_or(30), 1..=1_000)?,
-                wiring: Wiring {
-                    swaps_sides: self.swap_sides.unwrap_or(false),
-                    reverses_left: self.reverse_left.unwrap_or(false),
-                    reverses_right: self.reverse_right.unwrap_or(false),
-                },
             },
             speed_unit: self.speed_unit,
             gains: self.gains,
@@ -218,7 +212,7 @@ impl Settings {
     /// Encoders without readings.
     fn encoders(&self) -> Encoders {
         let fastest_mm_s = self.rules.max_speed_mm_s.unwrap_or(FASTEST_MM_S);
-        Encoders::new(self.wheels, fastest_mm_s.into())
+        Encoders::new(self.wheels.scale, fastest_mm_s.into())
     }
 
     /// What is connected, for people.

@@ -7,7 +7,8 @@
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
 //! recognizes their devices). Laser scanners share `scanner`, motion sensors `motion_sensor`, wheels
-//! `wheels`, servos `servos`, and drivers of the battery `gauge`. Chips on an I2C bus share `i2c`.
+//! `wheels`, servos `servos`, drivers of the battery `gauge`, and boards with pins `board`. Chips on an I2C
+//! bus share `i2c`.
 //! Drivers that move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
@@ -18,9 +19,10 @@
 //! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
+use std::env;
 use std::process::ExitCode;
 
-use amber_driver::Driver;
+use amber_driver::Device;
 use amber_driver::client::sources;
 use clap::Subcommand;
 
@@ -28,6 +30,7 @@ use self::options::{OptionsError, rejected};
 
 pub mod battery;
 pub mod bno055;
+pub mod board;
 pub mod collision_avoidance;
 pub mod connection;
 pub mod create2;
@@ -37,8 +40,10 @@ pub mod diffdrive;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
+pub mod firmata;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+pub mod gamepad;
 pub mod gauge;
 mod geometry_log;
 pub mod gps;
@@ -55,6 +60,7 @@ pub mod motion_sensor;
 mod moving;
 pub mod mpu;
 pub mod ninedof;
+pub mod odrive;
 pub mod options;
 mod outage;
 pub mod pca9685;
@@ -92,8 +98,12 @@ macro_rules! built_in {
         impl BuiltIn {
             /// Serves on stdin and stdout until stdin ends.
             pub fn run(self) -> ExitCode {
+                let named = named();
                 match self {
-                    $(Self::$name(options) => serve(options.driver()),)*
+                    Self::Create2(options) if named.len() > 1 => {
+                        serve(options.devices(&named), amber_driver::serve_many)
+                    }
+                    $(Self::$name(options) => serve(options.driver(), amber_driver::serve),)*
                 }
             }
         }
@@ -121,6 +131,10 @@ built_in! {
     DriveToPoint: drive_to_point,
     /// No hardware: a flag and a text, for experiments
     Dummy: dummy,
+    /// The pins of an Arduino with Firmata (device type 16)
+    Firmata: firmata + fuzz,
+    /// A gamepad of Linux (device type 15)
+    Gamepad: gamepad + fuzz,
     /// GPS receiver with NMEA 0183 (device type 14)
     Gps: gps + fuzz,
     /// A Hokuyo laser scanner
@@ -143,6 +157,8 @@ built_in! {
     Mpu: mpu + fuzz,
     /// Acceleration, turn rate and magnetic field from I2C sensors
     Ninedof: ninedof + fuzz,
+    /// Wheels on an ODrive motor controller (device type 2)
+    Odrive: odrive + fuzz,
     /// Hobby servos on a PCA9685 (device type 7)
     #[command(name = "pca9685")]
     Pca9685: pca9685 + fuzz,
@@ -162,12 +178,19 @@ built_in! {
     Ydlidar: ydlidar + fuzz,
 }
 
-fn serve<D: Driver>(driver: Result<D, OptionsError>) -> ExitCode {
+fn serve<D>(driver: Result<D, OptionsError>, serve: impl FnOnce(D) -> ExitCode) -> ExitCode {
     amber_driver::init_logging();
     match driver {
-        Ok(driver) => amber_driver::serve(driver),
+        Ok(driver) => serve(driver),
         Err(error) => rejected(&error),
     }
+}
+
+/// The devices that the mediator names for this process.
+fn named() -> Vec<Device> {
+    let named = env::var("AMBER_DEVICE").unwrap_or_default();
+    let devices = named.split(',').filter_map(|name| name.parse().ok());
+    devices.collect()
 }
 
 #[cfg(test)]

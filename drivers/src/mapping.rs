@@ -192,6 +192,7 @@ impl Course {
                 drive: self.setup.collision.drive,
                 outline,
                 large_rooms: self.setup.collision.large_rooms,
+                has_bumper: self.setup.collision.has_bumper,
                 ..usual.collision
             },
             planner: planner::Config {

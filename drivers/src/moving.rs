@@ -1,7 +1,7 @@
 //! Common code of drivers that move the robot: they watch other devices and command its wheels.
 //!
 //! ```text
-//!  hokuyo, roboclaw, ninedof, location --> feeds --inputs--> WheelTask --> pilot (PURE): wheel speeds?
+//!  hokuyo, roboclaw, ninedof, bumper, location --> feeds --inputs--> WheelTask --> pilot (PURE): wheel speeds?
 //!                                                                  |
 //!  roboclaw <-------------------- speeds --------------------------+
 //! ```

@@ -72,6 +72,7 @@ impl Plan {
         setup.devices.poses = Some(self.poses);
         if self.unguarded {
             setup.devices.laser = None;
+            setup.devices.bumper = None;
         }
         let monitor = (!self.unguarded).then(|| {
             Monitor::new(collision::Config {

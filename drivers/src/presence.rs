@@ -11,8 +11,8 @@ use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
 use crate::{
-    create2, diffdrive, gps, hokuyo, ldrobot, maestro, pca9685, roboclaw, rplidar, stargazer, vesc,
-    ydlidar,
+    create2, diffdrive, firmata, gps, hokuyo, ldrobot, maestro, odrive, pca9685, roboclaw, rplidar,
+    stargazer, vesc, ydlidar,
 };
 
 /// What a device has answered.
@@ -70,10 +70,20 @@ impl BuiltIn {
                 let endpoint = endpoint.map(|(_, endpoint)| endpoint);
                 (Kind::Diffdrive, on_line(endpoint, diffdrive::probe::ask))
             }
+            Self::Firmata(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                (Kind::Firmata, on_line(endpoint, firmata::probe::ask))
+            }
             Self::Create2(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());
                 let endpoint = endpoint.map(|(_, endpoint)| endpoint);
                 (Kind::Create2, on_line(endpoint, create2::probe::ask))
+            }
+            Self::Odrive(options) => {
+                let endpoint = options.complete().and_then(|it| it.settings());
+                let endpoint = endpoint.map(|(_, endpoint)| endpoint);
+                (Kind::Odrive, on_line(endpoint, odrive::probe::ask))
             }
             Self::Vesc(options) => {
                 let endpoint = options.complete().and_then(|it| it.settings());

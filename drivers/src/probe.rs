@@ -17,8 +17,8 @@ use crate::i2c::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
 use crate::{
-    bno055, create2, diffdrive, gps, hokuyo, icm20948, ina2xx, ldrobot, lsm6dsox, maestro, mpu,
-    ninedof, pca9685, roboclaw, rplidar, stargazer, vesc, ydlidar,
+    bno055, create2, diffdrive, firmata, gps, hokuyo, icm20948, ina2xx, ldrobot, lsm6dsox, maestro,
+    mpu, ninedof, odrive, pca9685, roboclaw, rplidar, stargazer, vesc, ydlidar,
 };
 
 /// A device that has a probe.
@@ -54,12 +54,16 @@ pub enum Kind {
     Icm20948,
     /// A motion sensor that computes its attitude.
     Bno055,
+    /// An Arduino whose pins programs use.
+    Firmata,
     /// A GPS receiver.
     Gps,
     /// A base that is a robot for cleaning, or was one.
     Create2,
     /// Motor controllers of two wheels.
     Vesc,
+    /// A motor controller of two wheels.
+    Odrive,
 }
 
 /// How a device is recognized.
@@ -82,7 +86,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 18] = [
+pub static PROBES: [Probe; 20] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -242,6 +246,18 @@ pub static PROBES: [Probe; 18] = [
         if_silent: "the sensor needs power, and a second to start; check the wires SDA and SCL",
     },
     Probe {
+        kind: Kind::Firmata,
+        driver: "firmata",
+        device: "board",
+        about: "Arduino with Firmata",
+        sends: "F9, the question for the version, at 57600 baud, after 2.5 seconds, and F0 79 F7, that for \
+                the program, if it answers",
+        is_safe: "it only reads; opening the port restarts the Arduino, whose program then makes most \
+                  pins outputs that are low; a port is opened only if you say that it is such a board",
+        if_silent: "the Arduino needs a program such as StandardFirmata, at 57600 baud. If yours has another \
+                    speed, configure it by hand, with --baud",
+    },
+    Probe {
         kind: Kind::Gps,
         driver: "gps",
         device: "gps",
@@ -273,6 +289,16 @@ pub static PROBES: [Probe; 18] = [
                   if you say that it is a VESC",
         if_silent: "a VESC needs its battery. At a UART, choose it in VESC Tool: App Settings, General, App \
                     to Use; its speed there must be 115200 baud",
+    },
+    Probe {
+        kind: Kind::Odrive,
+        driver: "odrive",
+        device: "roboclaw",
+        about: "ODrive motor controller",
+        sends: "an empty line, and `i`, the question for its firmware, at 115200 baud",
+        is_safe: "it only reads, and an ODrive answers it without a change of its motors; a port is asked \
+                  only if USB says that it is an ODrive, or you do",
+        if_silent: "an ODrive needs its supply, and firmware 0.5. At a UART, its speed must be 115200 baud",
     },
 ];
 
@@ -331,6 +357,15 @@ impl Kind {
     pub fn probe(self) -> &'static Probe {
         // In the same order: a test compares them.
         &PROBES[self as usize]
+    }
+
+    /// The types of the devices that its driver serves besides, in the same process.
+    #[must_use]
+    pub fn besides(self) -> &'static [&'static str] {
+        match self {
+            Self::Create2 => &["bumper"],
+            _ => &[],
+        }
     }
 
     /// Whether it is on an I2C bus, and not at a serial port.
@@ -398,6 +433,13 @@ impl Kind {
                 };
                 options.settings()?.1
             }
+            Self::Firmata => {
+                let options = firmata::Options {
+                    port,
+                    ..Default::default()
+                };
+                options.settings()?.1
+            }
             Self::Create2 => {
                 let options = create2::Options {
                     port,
@@ -411,6 +453,15 @@ impl Kind {
                     // Only the driver needs the real ones.
                     can_id: Some(0),
                     pole_pairs: Some(1),
+                    wheel_diameter_mm: Some(1.0),
+                    ..Default::default()
+                };
+                options.settings()?.1
+            }
+            Self::Odrive => {
+                let options = odrive::Options {
+                    port,
+                    // Only the driver needs the real one.
                     wheel_diameter_mm: Some(1.0),
                     ..Default::default()
                 };
@@ -468,8 +519,10 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
         Kind::Stargazer => stargazer::probe::listen(port).await,
         Kind::Ldrobot => ldrobot::probe::listen(port).await,
         Kind::Diffdrive => diffdrive::probe::ask(port).await,
+        Kind::Firmata => firmata::probe::ask(port).await,
         Kind::Create2 => create2::probe::ask(port).await,
         Kind::Vesc => vesc::probe::ask(port).await,
+        Kind::Odrive => odrive::probe::ask(port).await,
         // Buses, and those above that try several speeds.
         _ => Err(NoAnswer::Silent),
     })
@@ -646,8 +699,10 @@ pub(crate) mod tests {
             (Kind::Stargazer, "/dev/ttyUSB0 at 115200 baud"),
             (Kind::Ldrobot, "/dev/ttyUSB0 at 230400 baud"),
             (Kind::Diffdrive, "/dev/ttyUSB0 at 57600 baud"),
+            (Kind::Firmata, "/dev/ttyUSB0 at 57600 baud"),
             (Kind::Create2, "/dev/ttyUSB0 at 115200 baud"),
             (Kind::Vesc, "/dev/ttyUSB0 at 115200 baud"),
+            (Kind::Odrive, "/dev/ttyUSB0 at 115200 baud"),
         ] {
             let found = kind.endpoint(path).unwrap().unwrap();
             assert_eq!(found.to_string(), endpoint);

@@ -32,6 +32,9 @@ pub(crate) struct RobotFile {
     /// The motion sensors.
     #[serde(deserialize_with = "device")]
     pub(crate) imu: Option<Device>,
+    /// What the robot feels.
+    #[serde(deserialize_with = "device")]
+    pub(crate) bumper: Option<Device>,
     #[serde(deserialize_with = "device")]
     pub(crate) camera: Option<Device>,
     /// The pose on the map.
@@ -103,7 +106,7 @@ impl RobotFile {
     /// These values, and those of `under` where they are absent.
     #[must_use]
     pub(crate) fn over(self, under: Self) -> Self {
-        layers!(self over under: name laser wheels imu camera location devices_of laser_offset_mm
+        layers!(self over under: name laser wheels imu bumper camera location devices_of laser_offset_mm
             laser_left_mm laser_height_mm laser_angle_deg laser_mirrored scan_turn_ms
             scan_delay_ms camera_offset_mm camera_left_mm camera_height_mm camera_angle_deg camera_tilt_deg imu_offset_mm
             imu_left_mm imu_height_mm imu_angle_deg length_mm width_mm height_mm track_mm
@@ -129,6 +132,7 @@ impl RobotFile {
                 laser: Some(self.laser.unwrap_or(LASER)),
                 wheels: self.wheels.unwrap_or(usual_wheels),
                 imu: self.imu,
+                bumper: self.bumper,
                 poses: None,
             },
             devices_of: self.devices_of.clone(),
@@ -150,6 +154,7 @@ impl RobotFile {
                 },
                 reverses_blindly: !shape.looks_before_reversing(),
                 large_rooms: shape.large_rooms(),
+                has_bumper: self.bumper.is_some(),
                 ..collision::Config::new(Pose {
                     at: Point::new(laser.x(), laser.y()),
                     heading: laser.yaw(),
@@ -241,6 +246,7 @@ impl RobotFile {
                 &[DeviceType::HOKUYO],
             ),
             ("imu", self.imu, &[DeviceType::NINEDOF]),
+            ("bumper", self.bumper, &[DeviceType::BUMPER]),
             ("location", self.location, &[DeviceType::LOCATION]),
             // There is more than one type of cameras.
             ("camera", self.camera, &[]),
@@ -314,6 +320,7 @@ impl From<&Shape> for RobotFile {
             laser: role("laser"),
             wheels: role("wheels"),
             imu: role("imu"),
+            bumper: role("bumper"),
             camera: role("camera"),
             location: role("location"),
             laser_offset_mm: mm(laser.map(Place::x)),
@@ -341,6 +348,7 @@ mod tests {
     const FULL: &str = "\
 name = \"Ada\"
 imu = \"ninedof:0\"
+bumper = \"bumper:0\"
 laser_offset_mm = 100
 laser_left_mm = -20
 laser_height_mm = 250
@@ -384,7 +392,15 @@ wheel_radius_mm = 60
         let roles: Vec<_> = (shape.roles.iter())
             .map(|it| (it.role.as_str(), it.r#type, it.id))
             .collect();
-        assert_eq!(roles, [("wheels", 2, 0), ("laser", 4, 0), ("imu", 1, 0)]);
+        assert_eq!(
+            roles,
+            [
+                ("wheels", 2, 0),
+                ("laser", 4, 0),
+                ("imu", 1, 0),
+                ("bumper", 22, 0)
+            ]
+        );
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct RobotOptions {
     /// The motion sensors, to detect slipping wheels, bumps and swapped wheels [default: none]
     #[arg(long, value_name = "DEVICE")]
     pub imu: Option<Device>,
+    /// The bumper: what it touches stops the robot [default: none]
+    #[arg(long, value_name = "DEVICE")]
+    pub bumper: Option<Device>,
     /// Use the devices of the mediator at this address instead of the driver's own mediator
     #[arg(long, value_name = "HOST[:PORT]")]
     pub devices_of: Option<String>,
@@ -144,6 +147,8 @@ pub struct Devices {
     pub wheels: Device,
     /// The motion sensors.
     pub imu: Option<Device>,
+    /// What the robot feels.
+    pub bumper: Option<Device>,
     /// The pose on the map.
     pub poses: Option<Device>,
 }
@@ -204,6 +209,7 @@ impl RobotOptions {
             laser: self.laser,
             wheels: self.wheels,
             imu: self.imu,
+            bumper: self.bumper,
             devices_of: self.devices_of,
             laser_offset_mm: self.laser_offset_mm,
             laser_left_mm: self.laser_left_mm,
@@ -332,6 +338,7 @@ mod tests {
                 "wheels: hokuyo:0 is not a roboclaw",
             ),
             ("imu = \"hokuyo:0\"", "imu: hokuyo:0 is not a ninedof"),
+            ("bumper = \"imu:0\"", "bumper: ninedof:0 is not a bumper"),
         ] {
             let found = setup(&format!("laser_offset_mm = 0\n{text}")).unwrap_err();
             assert_eq!(found.to_string(), error);

@@ -28,7 +28,7 @@ use serde::Deserialize;
 pub use self::note::VescNote;
 use self::units::{Unit, Wheels};
 use crate::connection::Endpoint;
-use crate::options::{OptionsError, check, layered, millis, read, serial};
+use crate::options::{OptionsError, check, layered, read, serial};
 use crate::wheels::{Rules, StopFor, Wiring};
 
 mod driver;
@@ -209,25 +209,20 @@ impl Options {
         };
         let reply_timeout_ms = self.reply_timeout_ms.unwrap_or(200);
         let reply_timeout_ms = check("reply_timeout_ms", reply_timeout_ms, 50..=5_000)?;
-        let speeds_interval_ms = self.speeds_interval_ms.unwrap_or(50);
-        let speeds_interval_ms = check("speeds_interval_ms", speeds_interval_ms, 20..=1_000)?;
+        let rules = Rules::of(
+            self.max_speed_mm_s,
+            self.idle_stop_ms,
+            self.stop_for,
+            self.speeds_interval_ms,
+        )?;
         let turns_per_mm = gear_ratio / (std::f64::consts::PI * diameter_mm);
         let settings = Settings {
-            rules: Rules {
-                max_speed_mm_s: Some(self.max_speed_mm_s.unwrap_or(1_200)).filter(|max| *max > 0),
-                idle_stop: millis(self.idle_stop_ms, 4_000),
-                stop_for: self.stop_for.unwrap_or_default(),
-                speeds_interval: Duration::from_millis(speeds_interval_ms),
-            },
+            rules,
             wheels: Wheels {
                 erpm_per_mm_s: 60.0 * f64::from(pole_pairs) * turns_per_mm,
                 min_erpm: min_erpm.cast_signed(),
                 brake_ma: brake_ma.cast_signed(),
-                wiring: Wiring {
-                    swaps_sides: self.swap_sides.unwrap_or(false),
-                    reverses_left: self.reverse_left.unwrap_or(false),
-                    reverses_right: self.reverse_right.unwrap_or(false),
-                },
+                wiring: Wiring::of(self.swap_sides, self.reverse_left, self.reverse_right),
             },
             reach,
             reply_timeout: Duration::from_millis(reply_timeout_ms),

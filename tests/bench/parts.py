@@ -53,6 +53,8 @@ PARTS = {
         ["--vesc", "6.02"], "roboclaw",
         "vesc --can-id 12 --pole-pairs 7 --gear-ratio 10 --wheel-diameter-mm 120 --min-erpm 100"
         " --port {}/vesc", []),
+    "odrive": (
+        ["--odrive", "0.5.6"], "roboclaw", "odrive --wheel-diameter-mm 120 --port {}/odrive", []),
 }
 #: Until the driver has found its device, and a scanner turns.
 SETTLE_S = 6.0

@@ -9,6 +9,7 @@ mod common;
 
 mod batteries;
 mod bench;
+mod boards;
 mod chaos;
 mod cli;
 mod configuration;

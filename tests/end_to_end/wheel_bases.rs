@@ -1,25 +1,27 @@
 //! Wheels other than those of the RoboClaws: the real driver and the simulated base drive the robot by
 //! device type 2, and the world shows whether it moves as the driver says.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_client::{Client, Roboclaw, WheelSpeeds, sources};
+use amber_client::{Client, Roboclaw, WheelSpeeds, blocking, sources};
+use amber_proto::bumper::Contacts;
 use amber_sim::control::{self, Answer, Request, SimulationState};
 use amber_sim::robot::Device;
-use amber_sim::{create2, diffdrive, vesc};
+use amber_sim::{clock_file, create2, diffdrive, odrive, vesc};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-use crate::common::{AMBER, Mediator, PATIENCE, signal, wait_for};
+use crate::common::{AMBER, Mediator, PATIENCE, Running, signal, wait_for};
 use crate::robot::{drives, fastest, runtime, stands};
 
-/// The firmware stops the motors this long after the last command for them. A VESC does it
+/// The firmware stops the motors this long after the last command for them. A VESC and an ODrive do it
 /// earlier.
 const FIRMWARE_STOP_S: f64 = 2.0;
 /// A guard stops the motors this long after the driver is killed, and after the last sign of life of
@@ -53,6 +55,10 @@ impl Base {
         Self::of(vesc::DEVICE, &["--vesc", firmware])
     }
 
+    fn odrive() -> Self {
+        Self::of(odrive::DEVICE, &["--odrive", "0.5.6"])
+    }
+
     fn of(device: Device, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(AMBER);
@@ -72,6 +78,13 @@ impl Base {
         });
         assert!(!base.folder.path().join("sim/roboclaw").exists());
         base
+    }
+
+    /// The real time for which a busy machine has held the simulation.
+    fn left_out(&self) -> Duration {
+        let file = self.folder.path().join("sim").join(clock_file::FILE);
+        let micros = fs::read(file).unwrap().try_into().unwrap();
+        Duration::from_micros(u64::from_le_bytes(micros))
     }
 
     fn port(&self) -> String {
@@ -183,16 +196,28 @@ impl Peer {
 
 /// The troubles of the driver.
 fn troubles(mediator: &Mediator) -> Vec<String> {
-    let troubles = mediator.describe("roboclaw:0").troubles;
+    troubles_of(mediator, "roboclaw:0")
+}
+
+fn troubles_of(mediator: &Mediator, device: &str) -> Vec<String> {
+    let troubles = mediator.describe(device).troubles;
     troubles.into_iter().map(|it| it.text).collect()
+}
+
+/// The directions in which something is felt.
+fn pressed(contacts: &Contacts) -> Vec<f64> {
+    assert_eq!(contacts.contacts.len(), 8, "{contacts:?}");
+    let pressed = contacts.contacts.iter().filter(|it| it.pressed());
+    pressed.map(|it| it.angle()).collect()
 }
 
 #[test]
 fn the_way_of_a_base_is_that_of_the_world() {
-    let starts: [fn() -> Base; 4] = [
+    let starts: [fn() -> Base; 5] = [
         || Base::with("bridge"),
         || Base::with("andino"),
         || Base::vesc("6.02"),
+        Base::odrive,
         Base::create2,
     ];
     for start in starts {
@@ -209,6 +234,7 @@ fn the_way_of_a_base_is_that_of_the_world() {
             let watching =
                 sources::watch_wheels(peer.wheels.clone(), Duration::from_millis(50), |measured| {
                     let (at, speeds) = measured.unwrap();
+                    let at = at - base.left_out();
                     let mm_s = f64::from(speeds.front_left_mm_s + speeds.rear_right_mm_s) / 2.0;
                     if let Some((before, mm_s_before)) = last {
                         let passed = at.saturating_duration_since(before);
@@ -247,7 +273,7 @@ fn the_way_of_a_base_is_that_of_the_world() {
 
 #[test]
 fn wheels_stop_when_the_driver_is_killed_or_frozen() {
-    for base in [Base::with("bridge"), Base::vesc("6.02")] {
+    for base in [Base::with("bridge"), Base::vesc("6.02"), Base::odrive()] {
         let mediator = base.mediator();
         let peer = Peer::of(&mediator);
         for how in [Signal::SIGKILL, Signal::SIGSTOP] {
@@ -356,6 +382,88 @@ fn a_create_2_at_a_wall_drives_only_back() {
 }
 
 #[test]
+fn what_a_create_2_feels_is_a_device_that_stops_those_who_drive() {
+    let base = Base::create2();
+    let driver = base.options(&base.port()).join(" ");
+    let laser = base.folder.path().join("sim/hokuyo");
+    let mediator = Mediator::start(&[
+        &format!("roboclaw:0,bumper:0,battery:0={driver}"),
+        &format!("hokuyo:0=amber driver hokuyo --port {}", laser.display()),
+        "collision-avoidance:0=amber driver collision_avoidance --laser-offset-mm 0 --bumper bumper:0",
+    ]);
+    mediator.wait_for_line("INFO ready: ");
+    let peer = Peer::of(&mediator);
+    let client = blocking::Client::connect(mediator.address).unwrap();
+    let (bumper, guard) = (client.bumper(0), client.collision_avoidance(0));
+    let felt = || bumper.contacts().ok().map(|contacts| pressed(&contacts));
+    let until = |what: &str, expected: &[f64]| {
+        wait_for(what, || felt().filter(|it| it == expected));
+    };
+    let guarded = |mm_s| guard.drive(WheelSpeeds::all(mm_s));
+    until("contacts", &[]);
+    // One process measures all of it.
+    let pid = mediator.describe("roboclaw:0").pid();
+    assert_eq!(mediator.describe("bumper:0").pid(), pid);
+    let state = wait_for("the battery", || client.battery(0).state().ok());
+    assert!((13_000..16_000).contains(&state.voltage()), "{state:?}");
+    let mut watch = Running::start(&mediator, &["watch", "bumper", "--json"]);
+    let line = watch.line();
+    assert!(line.contains("\"pressed\""), "{line}");
+    watch.interrupt();
+
+    // Clients of the wheels themselves drive into a wall.
+    wait_for("the way ahead", || guarded(200).ok());
+    let ahead = || {
+        let driving = peer.wheels.drive(WheelSpeeds::all(300));
+        peer.runtime.block_on(driving)
+    };
+    let is_at_wall = |error: &amber_client::Error| error.to_string().contains("the bumper is");
+    wait_for("a wall", || ahead().err().filter(is_at_wall));
+    until("both halves of the bumper", &[45.0, -45.0]);
+    let text = "a bumper is pressed; drive away from there";
+    let refused = |text: &str| {
+        let is_it = |error: &amber_client::Error| error.to_string().contains(text);
+        wait_for(text, || guarded(200).err().filter(is_it));
+    };
+    refused(text);
+    wait_for(text, || {
+        let all = troubles_of(&mediator, "collision-avoidance:0");
+        all.iter().any(|it| it == text).then_some(())
+    });
+    wait_for("room ahead", || {
+        guarded(-100).ok()?;
+        felt().filter(Vec::is_empty)
+    });
+
+    base.fault(&["lift"]);
+    until("both wheels in the air", &[90.0, -90.0]);
+    refused("a wheel hangs in the air");
+    base.fault(&["clear"]);
+    until("the floor", &[]);
+
+    base.fault(&["unplug", "create2"]);
+    let gone = |error: &amber_client::Error| error.to_string().contains(" does not exist");
+    wait_for("no contacts", || bumper.contacts().err().filter(gone));
+    wait_for("its trouble", || {
+        let all = troubles_of(&mediator, "bumper:0");
+        all.iter()
+            .any(|it| it.contains(" does not exist"))
+            .then_some(())
+    });
+    wait_for("a refusal without wheels and bumper", || guarded(200).err());
+    base.fault(&["clear"]);
+    until("contacts", &[]);
+    wait_for("a bumper that is heard", || {
+        let refused = guarded(200).err().map(|error| error.to_string());
+        refused
+            .is_none_or(|why| !why.contains("bumper"))
+            .then_some(())
+    });
+    assert_eq!(mediator.describe("bumper:0").restarts(), 0);
+    client.close();
+}
+
+#[test]
 fn an_unplugged_base_stops_and_waits_for_a_new_command_when_it_is_back() {
     let base = Base::with("bridge");
     let mediator = base.mediator();
@@ -395,6 +503,7 @@ fn an_unplugged_base_stops_and_waits_for_a_new_command_when_it_is_back() {
 fn damaged_answers_do_no_lasting_harm() {
     suffers(&Base::with("bridge"));
     suffers(&Base::create2());
+    suffers(&Base::odrive());
 }
 
 fn suffers(base: &Base) {
@@ -420,6 +529,7 @@ fn the_drivers_follow_the_protocol_with_and_without_their_bases() {
     follows(&Base::with("andino"));
     follows(&Base::create2());
     follows(&Base::vesc("5.02"));
+    follows(&Base::odrive());
 }
 
 fn follows(base: &Base) {

@@ -102,6 +102,7 @@ mod tests {
                 "pid-follow-trajectory",
                 "order, orders, next-targets, visited-targets, stop",
             ),
+            ("board", "pins, info, stop"),
         ] {
             let asks = asks_of(device);
             let names: Vec<_> = asks.iter().map(|ask| ask.name.as_str()).collect();

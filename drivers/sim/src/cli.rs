@@ -13,8 +13,9 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::start::Start;
-use crate::control::{self, Answer, Request, Servo, SimulationState};
+use crate::control::{self, Answer, BoardPin, Request, Servo, SimulationState};
 use crate::device::Device;
+use crate::gamepad::Hold;
 use crate::robot::Fault;
 use crate::simulator::{self, Simulator};
 
@@ -57,6 +58,17 @@ enum Verb {
     /// Pull the reset line of the motor controllers
     #[command(after_help = "Example:\n  amber sim reset")]
     Reset,
+    /// Hold parts of the simulated gamepad, and release all others
+    #[command(after_help = "Examples:
+  amber sim hold left-shoulder left-y=0.5
+  amber sim hold")]
+    Hold {
+        #[arg(
+            value_name = "PART[=VALUE]",
+            help = format!("Sticks from -1 to 1, triggers from 0 to 1, and buttons ({})", Hold::names())
+        )]
+        parts: Vec<Hold>,
+    },
     /// Move the robot to another place
     #[command(after_help = "Example:\n  amber sim place 1.2,1,90")]
     Place {
@@ -259,6 +271,9 @@ fn request(verb: &Verb) -> Result<Request, Failure> {
     Ok(match verb {
         Verb::State => Request::State,
         Verb::Reset => Request::Reset,
+        Verb::Hold { parts } => Request::Hold {
+            parts: parts.iter().map(Hold::to_string).collect(),
+        },
         Verb::Place { place } => Request::Place {
             x_m: place.x_m,
             y_m: place.y_m,
@@ -377,6 +392,9 @@ fn people(state: &SimulationState) -> String {
     if !state.i2c_servos.is_empty() {
         text.push_str(&format!("i2c servos {}\n", servos(&state.i2c_servos)));
     }
+    if !state.board.is_empty() {
+        text.push_str(&format!("board      {}\n", board(&state.board)));
+    }
     for fault in &state.faults {
         text.push_str(&format!("fault      {fault}\n"));
     }
@@ -403,6 +421,17 @@ fn servos(servos: &[Servo]) -> String {
     match angles.is_empty() {
         true => "none receives pulses".to_owned(),
         false => angles.join(", "),
+    }
+}
+
+/// The outputs of a board that are not 0.
+fn board(pins: &[BoardPin]) -> String {
+    let set = pins.iter().filter(|pin| pin.value > 0);
+    let set = set.map(|pin| format!("pin {} {} {}", pin.number, pin.mode, pin.value));
+    let set: Vec<_> = set.collect();
+    match set.is_empty() {
+        true => "all outputs are 0".to_owned(),
+        false => set.join(", "),
     }
 }
 
@@ -493,6 +522,12 @@ mod tests {
     fn command_lines_become_requests() {
         check("sim state", Ok(Request::State));
         check("sim reset", Ok(Request::Reset));
+        check(
+            "sim hold left-shoulder left-y=-0.5",
+            Ok(Request::Hold {
+                parts: vec!["left-shoulder".to_owned(), "left-y=-0.5".to_owned()],
+            }),
+        );
         check("sim fault clear", Ok(Request::Clear));
         check(
             "sim fault low-battery",

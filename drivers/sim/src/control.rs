@@ -45,6 +45,11 @@ pub enum Request {
     Clear,
     /// Pulls the reset line of the motor controllers.
     Reset,
+    /// From now on, a person holds these parts of the gamepad, and nothing else.
+    Hold {
+        /// Such as `left-y=0.5` and `south`.
+        parts: Vec<String>,
+    },
     /// Moves the robot to another place, in map coordinates: y down, clockwise.
     Place {
         /// To the right.
@@ -104,8 +109,22 @@ pub struct SimulationState {
     /// The servos on a PCA9685, from channel 0, if there is one.
     #[serde(default)]
     pub i2c_servos: Vec<Servo>,
+    /// The outputs of an Arduino with Firmata, if there is one.
+    #[serde(default)]
+    pub board: Vec<BoardPin>,
     /// The active faults, as on the command line.
     pub faults: Vec<String>,
+}
+
+/// An output of a board.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct BoardPin {
+    /// The number of the pin.
+    pub number: u8,
+    /// How it is used: output, pwm or servo.
+    pub mode: String,
+    /// The level, 0 to 255, or the pulse in microseconds; 0 for none.
+    pub value: u16,
 }
 
 /// A servo and its pulse.

@@ -346,6 +346,9 @@ mod tests {
             vesc: crate::vesc::Options {
                 firmware: Some(crate::vesc::Firmware::V6_02),
             },
+            odrive: crate::odrive::Options {
+                variant: Some(crate::odrive::Variant::Calibrated),
+            },
             ldrobot: crate::ldrobot::Options {
                 model: Some(crate::ldrobot::Model::Ld19),
             },
@@ -362,6 +365,9 @@ mod tests {
                 model: Some(crate::ina2xx::Model::Ina219),
                 ..Default::default()
             },
+            firmata: crate::firmata::Options {
+                model: Some(crate::firmata::Model::Uno),
+            },
             pca9685: crate::pca9685::Options { is_fitted: true },
             lsm6dsox: crate::lsm6dsox::Options {
                 model: Some(crate::lsm6dsox::Model::Lsm6dsox),
@@ -376,6 +382,9 @@ mod tests {
                 model: Some(crate::gps::Model::NeoM8),
                 ..Default::default()
             },
+            gamepad: crate::gamepad::Options {
+                model: Some(crate::gamepad::Model::Xbox),
+            },
             ..Devices::default()
         };
         assert_eq!(made(all), Device::all().collect::<Vec<_>>());
@@ -385,16 +394,19 @@ mod tests {
             crate::diffdrive::DEVICE,
             crate::create2::DEVICE,
             crate::vesc::DEVICE,
+            crate::odrive::DEVICE,
             crate::ldrobot::DEVICE,
             crate::rplidar::DEVICE,
             crate::ydlidar::DEVICE,
             crate::mpu::DEVICE,
             crate::ina2xx::DEVICE,
+            crate::firmata::DEVICE,
             crate::pca9685::DEVICE,
             crate::lsm6dsox::DEVICE,
             crate::icm20948::DEVICE,
             crate::bno055::DEVICE,
             crate::gps::DEVICE,
+            crate::gamepad::DEVICE,
         ] {
             assert!(!usual.contains(&extra));
         }

@@ -18,8 +18,9 @@
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
 //! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
 //! Slamtec or YDLIDAR, one more motion sensor (`motion_sensor`), servos on a PCA9685, a sensor INA2xx
-//! of its battery, a GPS receiver, and an Arduino (`diffdrive`), an iRobot Create 2 or VESCs that drive
-//! its wheels instead of the RoboClaws.
+//! of its battery, a GPS receiver, a gamepad, an Arduino with Firmata whose pins programs use, and an
+//! Arduino (`diffdrive`), an iRobot Create 2, VESCs or an ODrive that drive its wheels instead of the
+//! RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -42,8 +43,10 @@ pub mod control;
 pub mod create2;
 mod device;
 pub mod diffdrive;
+pub mod firmata;
 mod first;
 mod folder;
+pub mod gamepad;
 pub mod gps;
 pub mod hokuyo;
 pub mod i2c;
@@ -56,6 +59,7 @@ pub mod maestro;
 pub mod motion_sensor;
 pub mod mpu;
 pub mod ninedof;
+pub mod odrive;
 pub mod pca9685;
 pub mod pty;
 mod ptys;
@@ -80,6 +84,7 @@ device::devices! {
     diffdrive: diffdrive::Options,
     create2: create2::Options,
     vesc: vesc::Options,
+    odrive: odrive::Options,
     hokuyo: hokuyo::Options,
     ldrobot: ldrobot::Options,
     rplidar: rplidar::Options,
@@ -87,10 +92,12 @@ device::devices! {
     ninedof: ninedof::Options,
     mpu: mpu::Options,
     ina2xx: ina2xx::Options,
+    firmata: firmata::Options,
     lsm6dsox: lsm6dsox::Options,
     icm20948: icm20948::Options,
     bno055: bno055::Options,
     gps: gps::Options,
+    gamepad: gamepad::Options,
     stargazer: stargazer::Options,
     maestro: maestro::Config,
     pca9685: pca9685::Options,

@@ -191,7 +191,7 @@ impl RobotTwin {
         twins.find_map(|twin| twin.downcast_ref())
     }
 
-    /// The first device of a type, for tests that change it.
+    /// The same, to change it.
     pub fn twin_mut<T: Twin>(&mut self) -> Option<&mut T> {
         let mut twins = (self.twins.iter_mut()).map(|(_, twin)| &mut **twin as &mut dyn Any);
         twins.find_map(|twin| twin.downcast_mut())

@@ -27,6 +27,7 @@ use crate::control::{Answer, Control, Request, SimulationState, Wheels};
 use crate::device::{Connection, Device, UnknownDevice};
 use crate::first::first;
 use crate::folder::{Folder, FolderError};
+use crate::gamepad::{Gamepad, Hold};
 use crate::i2c_port::{I2cPort, PendingTransfer};
 use crate::ptys::Ptys;
 use crate::reset_line::ResetLine;
@@ -318,6 +319,7 @@ impl Simulator {
                 self.robot.reset(now);
                 Ok(())
             }
+            Request::Hold { parts } => self.hold(now, &parts),
             Request::Replug { device } => device
                 .parse()
                 .map(|device| self.robot.replug(device))
@@ -343,6 +345,15 @@ impl Simulator {
                 .map_err(|error| error.to_string()),
         };
         result.map_or_else(Answer::Error, |()| Answer::Done)
+    }
+
+    fn hold(&mut self, now: Duration, parts: &[String]) -> Result<(), String> {
+        let held: Result<Vec<Hold>, String> = parts.iter().map(|part| part.parse()).collect();
+        let gamepad = self.robot.twin_mut::<Gamepad>();
+        let gamepad =
+            gamepad.ok_or("the robot has no gamepad; `amber sim --gamepad xbox` has one")?;
+        gamepad.hold(now, &held?);
+        Ok(())
     }
 
     fn state(&self, now: Duration) -> SimulationState {

@@ -323,6 +323,7 @@ impl Pilot for ToPoint {
             Input::Scan(scan, _) => self.logic.handle_scan(&scan),
             Input::Wheels(time, wheels, _) => self.logic.handle_wheels(time, wheels),
             Input::Imu(time, imu) => self.logic.handle_imu(time, imu),
+            Input::Contacts(time, touches) => self.logic.handle_touches(time, &touches),
             Input::Pose(reading, pose) => {
                 self.logic.handle_pose(reading);
                 self.pose = Some(pose);
@@ -360,12 +361,9 @@ impl Pilot for ToPoint {
             State::Searching => "the pose is undecided: the robot turns on the spot to see more",
             State::PoseJumped => "the pose has jumped; the robot waits until it is reliable again",
             State::PoseLost => "the pose is outdated",
-            State::Blocked => match self.reason {
-                Reason::Stuck | Reason::Slip | Reason::Bump => {
-                    return Some(self.reason.to_string().into());
-                }
-                _ => return None,
-            },
+            State::Blocked if self.reason.is_trouble() => {
+                return Some(self.reason.to_string().into());
+            }
             _ => return None,
         };
         Some(text.into())

@@ -191,6 +191,11 @@ impl Pilot for MapPilot {
                 self.odometry.handle_wheels(time, wheels);
                 self.mapper.wheels(time, wheels);
             }
+            Input::Contacts(time, touches) => {
+                if let Some(explorer) = &mut self.explorer {
+                    explorer.handle_touches(time, &touches);
+                }
+            }
             Input::Imu(..) | Input::Pose(..) => {}
         }
     }

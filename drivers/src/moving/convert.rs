@@ -5,8 +5,10 @@
 use std::time::Duration;
 
 use amber_map::Pose;
-use amber_navigation::collision::Imu;
+use amber_navigation::collision::{Felt, Imu, Touch};
 use amber_navigation::pose_tracker::PoseReading;
+use amber_proto::bumper::contact::Kind;
+use amber_proto::bumper::{Contact, Contacts};
 use amber_values::{ImuReading, MapPose};
 
 /// A reading of the motion sensors; `None` if it lacks acceleration or turn rate.
@@ -18,6 +20,21 @@ pub(crate) fn imu(reading: &ImuReading) -> Option<Imu> {
         ahead_m_s2,
         left_m_s2,
     })
+}
+
+/// The contacts that are pressed.
+pub(crate) fn touches(contacts: &Contacts) -> Vec<Touch> {
+    let pressed = contacts.contacts.iter().filter(|contact| contact.pressed());
+    let touch = |contact: &Contact| Touch {
+        felt: match contact.kind() {
+            Kind::Bumper => Felt::Bumper,
+            Kind::Cliff => Felt::Cliff,
+            Kind::WheelDrop => Felt::WheelDrop,
+        },
+        angle_rad: contact.angle().to_radians(),
+        arc_rad: contact.arc().to_radians(),
+    };
+    pressed.map(touch).collect()
 }
 
 /// A pose of the location driver; `None` if it does not know the pose.
@@ -41,6 +58,29 @@ mod tests {
         let read = pose(MapPose::new(1.0, 2.0, 0.5), time).unwrap();
         assert_eq!(read.pose, Pose::new(1.0, -2.0, -0.5));
         assert_eq!(pose(MapPose::default(), time), None);
+    }
+
+    #[test]
+    fn only_what_is_pressed_is_felt() {
+        let contact = |kind: Kind, angle, pressed| Contact {
+            kind: Some(kind.into()),
+            angle: Some(angle),
+            arc: Some(90.0),
+            pressed: Some(pressed),
+        };
+        let contacts = Contacts {
+            contacts: vec![
+                contact(Kind::Bumper, 45.0, false),
+                contact(Kind::Cliff, -90.0, true),
+            ],
+            time: None,
+        };
+        let touch = Touch {
+            felt: Felt::Cliff,
+            angle_rad: -FRAC_PI_2,
+            arc_rad: FRAC_PI_2,
+        };
+        assert_eq!(touches(&contacts), [touch]);
     }
 
     #[test]

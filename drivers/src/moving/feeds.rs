@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use amber_driver::client::proxy::{
-    Hokuyo, LocationService, LocationServicePoses, NineDof, Roboclaw,
+    Bumper, Hokuyo, LocationService, LocationServicePoses, NineDof, Roboclaw,
 };
 use amber_driver::client::{self, Client, Error, Subscription};
 use amber_driver::now;
+use amber_proto::bumper::Contacts;
 use amber_proto::hokuyo::Scanner;
 use amber_proto::ninedof::{DataRequest, SubscribeAction};
 use amber_values::{ImuReading, MapPose, Scan, WheelSpeeds};
@@ -35,6 +36,9 @@ const POSE_DEADLINE: Duration = Duration::from_millis(300);
 const SCAN_DEADLINE: Duration = Duration::from_millis(500);
 const IMU_PERIOD: Duration = Duration::from_millis(50);
 const IMU_DEADLINE: Duration = Duration::from_millis(150);
+/// Bumpers publish four times per second, and at each change.
+const CONTACTS_PERIOD: Duration = Duration::from_millis(250);
+const CONTACTS_DEADLINE: Duration = Duration::from_millis(200);
 /// After this silence of a subscription the driver sends requests. Devices publish at least ten
 /// times per second.
 const SILENCE: Duration = Duration::from_millis(350);
@@ -51,6 +55,7 @@ pub(crate) enum SensorEvent {
     Scanner(Scanner),
     Wheels(Instant, WheelSpeeds),
     Imu(Instant, ImuReading),
+    Contacts(Instant, Contacts),
     Pose(Instant, MapPose),
     /// A request has failed.
     Failed(Source, String),
@@ -95,6 +100,10 @@ pub(crate) fn follow(
         if let Some(poses) = devices.poses {
             let poses = LocationService::new(client.device(poses)).with_deadline(POSE_DEADLINE);
             tokio::spawn(follow_publisher(poses, feeds.clone()));
+        }
+        if let Some(bumper) = devices.bumper {
+            let bumper = Bumper::new(client.device(bumper)).with_deadline(CONTACTS_DEADLINE);
+            tokio::spawn(follow_publisher(bumper, feeds.clone()));
         }
         if let Some(imu) = devices.imu {
             let imu = NineDof::new(client.device(imu)).with_deadline(IMU_DEADLINE);
@@ -245,6 +254,29 @@ impl Publisher for NineDof {
 
     fn feed(reading: ImuReading, _: &mut RobotClock) -> SensorEvent {
         SensorEvent::Imu(now(), reading)
+    }
+}
+
+impl Publisher for Bumper {
+    type Data = Contacts;
+    type Published = Contacts;
+    const SOURCE: Source = Source::Contacts;
+    const PERIOD: Duration = CONTACTS_PERIOD;
+
+    async fn subscribe(&self) -> client::Result<Subscription<Contacts>> {
+        self.contact_updates().await
+    }
+
+    async fn ask(&self) -> client::Result<Contacts> {
+        self.contacts().await
+    }
+
+    fn data(published: Contacts) -> Contacts {
+        published
+    }
+
+    fn feed(contacts: Contacts, _: &mut RobotClock) -> SensorEvent {
+        SensorEvent::Contacts(now(), contacts)
     }
 }
 

@@ -107,6 +107,7 @@ impl Guard {
                 self.speeds = Some((now, speeds));
             }
             Input::Imu(time, imu) => self.monitor.handle_imu(time, imu),
+            Input::Contacts(time, touches) => self.monitor.handle_touches(time, &touches),
             Input::Pose(..) => {}
         }
     }
@@ -116,7 +117,7 @@ impl Guard {
         let decision = self.monitor.step(now);
         if self.monitor.is_blind(now) {
             self.trouble = Some((now, Reason::Blind));
-        } else if matches!(decision.reason, Reason::Stuck | Reason::Slip | Reason::Bump) {
+        } else if decision.reason.is_trouble() {
             self.trouble = Some((now, decision.reason));
         } else if (self.trouble).is_some_and(|(since, reason)| {
             reason == Reason::Blind || now.saturating_sub(since) > TROUBLE
@@ -155,6 +156,7 @@ fn fresh<T>(measured: Option<&(Duration, T)>, now: Duration) -> Option<&T> {
 #[cfg(test)]
 mod tests {
     use amber_map::Pose;
+    use amber_navigation::collision::{Felt, Touch};
     use amber_navigation::scan::{self, Beam, Echo};
 
     use super::*;
@@ -284,6 +286,27 @@ mod tests {
         let (speed_m_s, done) = drive(&mut guard, 9100, wall(ms(9100), 2.5));
         assert_eq!((speed_m_s, done), (0.2, Ok(())));
         assert_eq!(guard.trouble(), None);
+    }
+
+    #[test]
+    fn a_pressed_bumper_is_the_reason_and_a_trouble_and_the_robot_may_drive_back() {
+        let mut guard = guard(4.0);
+        let front = Touch {
+            felt: Felt::Bumper,
+            angle_rad: 0.0,
+            arc_rad: 1.5,
+        };
+        guard.handle(ms(1000), Input::Contacts(ms(1000), vec![front]));
+        let refusal = guard.drive(ms(1000), Some(CLIENT), WheelSpeeds::all(200));
+        let text = "a bumper is pressed; drive away from there";
+        let expected = format!("the wheels stand still: {text}");
+        assert_eq!(refusal.unwrap_err().to_string(), expected);
+        assert_eq!(guard.step(ms(1000)), Wheels::STOP);
+        assert_eq!(guard.trouble().as_deref(), Some(text));
+        guard
+            .drive(ms(1000), Some(CLIENT), WheelSpeeds::all(-100))
+            .unwrap();
+        assert_eq!(guard.step(ms(1000)), Wheels::sides(-0.045, -0.045));
     }
 
     #[test]

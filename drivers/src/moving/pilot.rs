@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use amber_driver::{ClientId, Link};
-use amber_navigation::collision::Imu;
+use amber_navigation::collision::{Imu, Touch};
 use amber_navigation::kinematics::Wheels;
 use amber_navigation::pose_tracker::PoseReading;
 use amber_navigation::scan;
@@ -55,6 +55,8 @@ pub(crate) enum Input {
     Wheels(Duration, Wheels, WheelSpeeds),
     /// The motion sensors.
     Imu(Duration, Imu),
+    /// What the robot feels: the contacts that are pressed.
+    Contacts(Duration, Vec<Touch>),
     /// A pose on the map, and the same as in the message.
     Pose(PoseReading, MapPose),
 }

@@ -15,6 +15,7 @@ pub(crate) enum Source {
     Scans,
     Wheels,
     Imu,
+    Contacts,
     Poses,
 }
 
@@ -25,6 +26,7 @@ impl Source {
             Self::Scans => "sends no scans",
             Self::Wheels => "reports no wheel speeds",
             Self::Imu => "sends no readings",
+            Self::Contacts => "does not say what the robot touches",
             Self::Poses => "sends no poses",
         }
     }
@@ -34,7 +36,7 @@ impl Source {
     fn timeout(self) -> Duration {
         match self {
             Self::Scans | Self::Wheels => Duration::from_millis(600),
-            Self::Imu | Self::Poses => Duration::from_millis(1_000),
+            Self::Imu | Self::Contacts | Self::Poses => Duration::from_millis(1_000),
         }
     }
 }
@@ -61,6 +63,7 @@ impl Sources {
             (Source::Scans, devices.laser),
             (Source::Poses, devices.poses),
             (Source::Imu, devices.imu),
+            (Source::Contacts, devices.bumper),
         ];
         let state = |(source, device): (Source, Option<Device>)| {
             Some(SourceState {
@@ -132,6 +135,7 @@ mod tests {
             laser: Some(Device::new(DeviceType::HOKUYO, 0)),
             wheels: Device::new(DeviceType::ROBOCLAW, 1),
             imu: None,
+            bumper: None,
             poses: None,
         });
         assert_eq!(sources.trouble(ms(3000)), None);

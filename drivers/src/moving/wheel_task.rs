@@ -126,6 +126,11 @@ impl<P: Pilot> WheelTask<P> {
                 let input = convert::imu(&reading).map(|imu| Input::Imu(time, imu));
                 (Source::Imu, input)
             }
+            SensorEvent::Contacts(time, contacts) => {
+                self.decide_soon();
+                let input = Input::Contacts(self.clock.at(time), convert::touches(&contacts));
+                (Source::Contacts, Some(input))
+            }
             SensorEvent::Pose(time, pose) => {
                 let read = convert::pose(pose, self.clock.at(time));
                 (Source::Poses, read.map(|read| Input::Pose(read, pose)))

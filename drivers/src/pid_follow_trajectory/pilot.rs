@@ -235,7 +235,10 @@ impl Pilot for Following {
         match (input, &mut self.monitor) {
             (Input::Scan(scan, _), Some(monitor)) => monitor.handle_scan(&scan),
             (Input::Imu(time, imu), Some(monitor)) => monitor.handle_imu(time, imu),
-            (Input::Scan(..) | Input::Imu(..), None) => {}
+            (Input::Contacts(time, touches), Some(monitor)) => {
+                monitor.handle_touches(time, &touches);
+            }
+            (Input::Scan(..) | Input::Imu(..) | Input::Contacts(..), None) => {}
             (Input::Wheels(time, wheels, _), monitor) => {
                 self.trajectory.handle_wheels(time, wheels);
                 if let Some(monitor) = monitor {
@@ -280,9 +283,7 @@ impl Pilot for Following {
         match (self.trajectory.state(), self.reason) {
             (_, Reason::Blind) => Some(self.reason.to_string().into()),
             (State::WaitingForPose, _) => Some("there is no reliable pose".into()),
-            (State::Running, Reason::Stuck | Reason::Slip | Reason::Bump) => {
-                Some(self.reason.to_string().into())
-            }
+            (State::Running, reason) if reason.is_trouble() => Some(reason.to_string().into()),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Log messages about servos. PURE.
+//! Log messages about servos and other outputs. PURE.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub enum Note {
     Event(&'static str),
     /// A request was rejected.
     Refused(String),
-    /// A client is gone, and so are the pulses of the servos that it turned like motors.
+    /// A client is gone, and what it moved was stopped.
     Stopped(ClientId),
 }
 

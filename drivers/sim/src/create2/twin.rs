@@ -17,7 +17,10 @@ pub const DEVICE: Device = Device {
     options: &[],
     files: &[],
     model_option: None,
-    demonstrations: &[("call wheels speeds", "wheel speeds")],
+    demonstrations: &[
+        ("call wheels speeds", "wheel speeds"),
+        ("watch bumper", "what the bumper and the cliff sensors feel"),
+    ],
 };
 
 /// A wall that is nearer to the outline than this presses the bumper.

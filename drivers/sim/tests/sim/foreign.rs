@@ -1,10 +1,10 @@
 //! Tests of third-party libraries against the simulated devices.
 //!
 //! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
-//! pyrplidar==0.1.2 pyserial==3.5 pynmea2==1.19.0 pynmeagps==1.1.8 pycreate2==0.8.0`, and the packages
-//! that `.ci/run` installs with `--no-deps`, because packages for chips depend on packages for boards,
-//! and pyvesc on another one than it needs. A test whose package is missing prints a line that starts
-//! with `SKIP`.
+//! pyrplidar==0.1.2 pyserial==3.5 pynmea2==1.19.0 pynmeagps==1.1.8 pycreate2==0.8.0
+//! pyfirmata2==2.5.1`, and the packages that `.ci/run` installs with `--no-deps`, because packages for
+//! chips depend on packages for boards, and pyvesc on another one than it needs. A test whose package
+//! is missing prints a line that starts with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -20,8 +20,8 @@ use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
 use amber_sim::{
-    Devices, bno055, create2, diffdrive, gps, icm20948, ina2xx, ldrobot, lsm6dsox, mpu, ninedof,
-    pca9685, roboclaw, rplidar, vesc, ydlidar,
+    Devices, bno055, create2, diffdrive, firmata, gps, icm20948, ina2xx, ldrobot, lsm6dsox, mpu,
+    ninedof, odrive, pca9685, roboclaw, rplidar, vesc, ydlidar,
 };
 use tokio::sync::oneshot;
 
@@ -101,6 +101,19 @@ fn pyserial_talks_to_the_arduinos() {
 }
 
 #[test]
+fn pyfirmata2_uses_the_pins_of_an_arduino() {
+    let twins = Devices {
+        firmata: firmata::Options {
+            model: Some(firmata::Model::Uno),
+        },
+        ..Devices::default()
+    };
+    check("pyfirmata2", "foreign_firmata.py", twins, |devices| {
+        vec![of(devices, firmata::DEVICE)]
+    });
+}
+
+#[test]
 fn pycreate2_drives_a_create_2() {
     let twins = Devices {
         create2: create2::Options { is_fitted: true },
@@ -121,6 +134,19 @@ fn pyvesc_drives_the_vescs() {
     };
     check("pyvesc, serial", "foreign_pyvesc.py", twins, |devices| {
         vec![of(devices, vesc::DEVICE), vesc::CAN_ID.to_string()]
+    });
+}
+
+#[test]
+fn pyserial_talks_to_an_odrive() {
+    let twins = Devices {
+        odrive: odrive::Options {
+            variant: Some(odrive::Variant::Calibrated),
+        },
+        ..Devices::default()
+    };
+    check("serial", "foreign_odrive.py", twins, |devices| {
+        vec![of(devices, odrive::DEVICE)]
     });
 }
 

@@ -251,7 +251,14 @@ impl SimProcess {
                 .map_err(|error| failed(&format!("cannot write {}", path.display()), &error))
         };
         // Written like a string of Rust, which TOML reads.
-        let shape = format!("name = {:?}\n{SHAPE}", model.name);
+        let mut shape = format!("name = {:?}\n{SHAPE}", model.name);
+        if model
+            .parts()
+            .iter()
+            .any(|it| it.device.contains("bumper:0"))
+        {
+            shape += "bumper = \"bumper:0\"\n";
+        }
         write(&self.shape, shape.as_bytes())?;
         match map {
             MapFile::Roson { text, .. } => write(&self.map, text.as_bytes()),

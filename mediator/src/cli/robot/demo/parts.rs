@@ -55,7 +55,7 @@ struct Told {
 /// A part, with the name of its device among all of the same type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Such as `hokuyo:0`.
+    /// Such as `hokuyo:0`. With commas between them, if its driver serves several.
     pub(super) device: String,
     /// What is simulated.
     pub(super) simulated: Device,
@@ -144,12 +144,14 @@ impl Robot {
             (*choice != Choice::Usual(false)).then_some((device, choice))
         });
         let parts = chosen.map(|(simulated, choice)| {
-            let device_type = device_type(simulated);
-            let number = taken.entry(device_type).or_insert(0);
-            let device = format!("{device_type}:{number}");
-            *number += 1;
+            let names = device_types(simulated).into_iter().map(|device_type| {
+                let number = taken.entry(device_type).or_insert(0);
+                let device = format!("{device_type}:{number}");
+                *number += 1;
+                device
+            });
             Part {
-                device,
+                device: names.collect::<Vec<_>>().join(","),
                 simulated,
                 model: choice.model().map(str::to_owned),
                 driver_options: choice.driver_options().to_vec(),
@@ -164,12 +166,15 @@ impl Robot {
     }
 }
 
-/// The name of the device type that the driver of a simulated device serves.
-fn device_type(device: Device) -> &'static str {
+/// The names of the device types that the driver of a simulated device serves.
+fn device_types(device: Device) -> Vec<&'static str> {
     let probe = PROBES
         .iter()
         .find(|probe| probe.driver == device.driver_name());
-    probe.map_or(device.name(), |probe| probe.device)
+    match probe {
+        Some(probe) => [&[probe.device], probe.kind.besides()].concat(),
+        None => vec![device.name()],
+    }
 }
 
 fn wrong(name: &str, problem: &str) -> Failure {
@@ -239,6 +244,9 @@ mod tests {
         .unwrap();
         let devices: Vec<_> = robot.parts().into_iter().map(|it| it.device).collect();
         assert_eq!(devices, ["hokuyo:0", "hokuyo:1"]);
+        let robot = Robot::parse("name = \"round\"\n[parts]\ncreate2 = true\n").unwrap();
+        let devices: Vec<_> = robot.parts().into_iter().map(|it| it.device).collect();
+        assert_eq!(devices, ["roboclaw:0,bumper:0"]);
     }
 
     #[test]

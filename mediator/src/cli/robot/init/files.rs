@@ -27,11 +27,12 @@ pub(super) struct Robot {
 
 impl Robot {
     /// A robot with this name, and the usual numbers for its wheels and the options of their driver:
-    /// those of the Capo robot with RoboClaws, and those of a small kit with an Arduino or VESCs.
+    /// those of the Capo robot with RoboClaws, and those of a small kit with an Arduino, VESCs or an
+    /// ODrive.
     pub(super) fn new(name: String, wheels: Option<(Kind, &[String])>) -> Self {
         let is_single = |option: &String| option.starts_with("--address=");
         match wheels {
-            Some((Kind::Diffdrive | Kind::Vesc, _)) => Self::small(name),
+            Some((Kind::Diffdrive | Kind::Vesc | Kind::Odrive, _)) => Self::small(name),
             Some((Kind::Create2, _)) => Self::create2(name),
             // One controller usually has two wheels, which do not skid.
             Some((Kind::Roboclaw, options)) if options.iter().any(is_single) => Self {
@@ -146,12 +147,15 @@ pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<Strin
             format!("--counts-per-turn={}", robot.pulses_per_turn),
         ]),
         Kind::Create2 => {}
-        Kind::Vesc => command.extend([
-            "--can-id=1".to_owned(),
-            "--pole-pairs=7".to_owned(),
-            "--gear-ratio=1".to_owned(),
-            format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
-        ]),
+        Kind::Vesc | Kind::Odrive => {
+            if kind == Kind::Vesc {
+                command.extend(["--can-id=1", "--pole-pairs=7"].map(str::to_owned));
+            }
+            command.extend([
+                "--gear-ratio=1".to_owned(),
+                format!("--wheel-diameter-mm={}", 2.0 * robot.wheel_radius_mm),
+            ]);
+        }
         _ => return command,
     }
     // What robot.toml says holds at the motors.
@@ -207,6 +211,15 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 #   if a wheel turns the wrong way: --reverse-left true, --reverse-right true, --swap-sides true
 ";
         }
+        if kind == Kind::Odrive {
+            out += "\
+# Wrong numbers make the wheels turn at wrong speeds. Check them with the wheels off the ground:
+# `amber drive --left 300 --right 300 --for 2`, while `amber watch roboclaw` shows the speeds.
+#   gear-ratio: turns of a motor per turn of its wheel
+#   if a wheel turns the wrong way: --reverse-left true, --reverse-right true, --swap-sides true
+# The driver does not calibrate the motors: do it in odrivetool, and store it there.
+";
+        }
         if kind == Kind::Ldrobot {
             out += "\
 # It does not tell which one it is. `--model`: ld19 (also STL-19P; without the option), ld06, ld14p.
@@ -219,7 +232,14 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # With --cells and --chemistry, it also says how full the battery is: docs/robot.md
 ";
         }
-        driver(&mut out, device, &command(finding, kind, robot));
+        if kind == Kind::Firmata {
+            out += "\
+# Name the pins that are used, each with `--pin`: \"--pin\", \"led=13:output\", \"--pin\", \"light=A0:analog\".
+# docs/hardware.md explains the modes, and the safe values of what moves.
+";
+        }
+        let devices = [&[device.to_owned()], besides(kind, device).as_slice()].concat();
+        driver_of(&mut out, &devices, &command(finding, kind, robot));
     }
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     comment(
@@ -233,7 +253,7 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
         &words("amber driver robot --config robot.toml"),
     );
     // An Arduino does not measure the battery, and a sensor measures it better.
-    if let (None, Some((_, Kind::Roboclaw | Kind::Create2 | Kind::Vesc, wheels))) =
+    if let (None, Some((_, Kind::Roboclaw | Kind::Create2 | Kind::Vesc | Kind::Odrive, wheels))) =
         (looked.first(BATTERY), looked.first_of(WHEELS))
     {
         comment(
@@ -320,13 +340,28 @@ fn comment(out: &mut String, text: &str, is_first: bool) {
 }
 
 fn driver(out: &mut String, device: &str, command: &[String]) {
-    let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
-    let _ = writeln!(
-        out,
-        "[[driver]]\ndevice  = {}\ncommand = [{}]",
-        quoted(device),
+    driver_of(out, &[device.to_owned()], command);
+}
+
+/// A process that serves one or more devices.
+fn driver_of(out: &mut String, devices: &[String], command: &[String]) {
+    let list = |words: &[String]| {
+        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
         words.join(", ")
-    );
+    };
+    let devices = match devices {
+        [device] => format!("device  = {}", quoted(device)),
+        several => format!("devices = [{}]", list(several)),
+    };
+    let command = list(command);
+    let _ = writeln!(out, "[[driver]]\n{devices}\ncommand = [{command}]");
+}
+
+/// What the driver of a device serves besides: with the same number.
+fn besides(kind: Kind, device: &str) -> Vec<String> {
+    let number = device.split_once(':').map_or("0", |(_, number)| number);
+    let names = kind.besides().iter();
+    names.map(|name| format!("{name}:{number}")).collect()
 }
 
 /// A text as a TOML string.
@@ -365,6 +400,15 @@ width_mm = {}
             robot.max_speed_mm_s(),
         );
         role(&mut out, "wheels", WHEELS);
+        let of_base = looked.first_of(WHEELS).into_iter();
+        let mut besides = of_base.flat_map(|(_, kind, device)| besides(kind, device));
+        if let Some(bumper) = besides.find(|it| it.starts_with("bumper:")) {
+            let _ = writeln!(
+                out,
+                "bumper = {}  # what it touches stops the robot",
+                quoted(&bumper)
+            );
+        }
     }
     if looked.first(LASER).is_some() {
         let _ = writeln!(
@@ -513,10 +557,13 @@ mod tests {
         let found = finding(Kind::Create2, "roboclaw:0", "/dev/ttyUSB0");
         let robot = Robot::new("dora".into(), Some((Kind::Create2, &[])));
         let files = write(&looked(vec![found]), &robot, Path::new("maps"));
-        let command = "[\"amber\", \"driver\", \"create2\", \"--port\", \"/dev/ttyUSB0\", \
+        let command = "devices = [\"roboclaw:0\", \"bumper:0\"]\n\
+                       command = [\"amber\", \"driver\", \"create2\", \"--port\", \"/dev/ttyUSB0\", \
                        \"--max-speed-mm-s=500\"]";
         assert!(files.amber.contains(command), "{}", files.amber);
         assert!(files.amber.contains("battery:0"));
+        Config::parse(&files.amber, Path::new("amber.toml"), &|_| None).unwrap();
+        assert!(files.robot.contains("bumper = \"bumper:0\""));
         for key in [
             "track_mm = 235",
             "wheel_radius_mm = 36",
@@ -528,16 +575,23 @@ mod tests {
     }
 
     #[test]
-    fn vescs_have_two_wheels_and_measure_the_battery() {
-        let found = finding(Kind::Vesc, "roboclaw:0", "/dev/ttyACM0");
-        let robot = Robot::new("dora".into(), Some((Kind::Vesc, &[])));
-        let files = write(&looked(vec![found]), &robot, Path::new("maps"));
-        let command = "[\"amber\", \"driver\", \"vesc\", \"--port\", \"/dev/ttyACM0\", \
-                       \"--can-id=1\", \"--pole-pairs=7\", \"--gear-ratio=1\", \
-                       \"--wheel-diameter-mm=65\", \"--max-speed-mm-s=500\"]";
-        assert!(files.amber.contains(command), "{}", files.amber);
-        assert!(files.amber.contains("battery:0"), "{}", files.amber);
-        assert!(files.robot.contains("track_mm = 180"), "{}", files.robot);
+    fn vescs_and_an_odrive_have_two_wheels_and_measure_the_battery() {
+        for (kind, options) in [
+            (Kind::Vesc, "\"--can-id=1\", \"--pole-pairs=7\", "),
+            (Kind::Odrive, ""),
+        ] {
+            let found = finding(kind, "roboclaw:0", "/dev/ttyACM0");
+            let robot = Robot::new("dora".into(), Some((kind, &[])));
+            let files = write(&looked(vec![found]), &robot, Path::new("maps"));
+            let driver = kind.probe().driver;
+            let command = format!(
+                "[\"amber\", \"driver\", \"{driver}\", \"--port\", \"/dev/ttyACM0\", {options}\
+                 \"--gear-ratio=1\", \"--wheel-diameter-mm=65\", \"--max-speed-mm-s=500\"]"
+            );
+            assert!(files.amber.contains(&command), "{}", files.amber);
+            assert!(files.amber.contains("battery:0"), "{}", files.amber);
+            assert!(files.robot.contains("track_mm = 180"), "{}", files.robot);
+        }
     }
 
     #[test]

@@ -143,9 +143,13 @@ impl Looked {
         }
         findings.extend(machine.buses.iter().flat_map(bus_findings));
         for usb in &machine.others {
-            if let Some(Meaning::NoDriver(what)) = meaning(usb) {
-                let place = format!("USB {:04x}:{:04x}", usb.vendor, usb.product);
-                findings.push(no_driver(place, what, &usb.text));
+            let place = || format!("USB {:04x}:{:04x}", usb.vendor, usb.product);
+            match meaning(usb) {
+                Some(Meaning::NoDriver(what)) => {
+                    findings.push(no_driver(place(), what, &usb.text));
+                }
+                Some(Meaning::Gamepad) => findings.push(gamepad(place(), &usb.text)),
+                _ => {}
             }
         }
         number(&mut findings);
@@ -298,16 +302,31 @@ fn judged(
     }
 }
 
-fn no_driver(place: String, what: &str, text: &str) -> Finding {
-    let named = match text {
+/// The name of a device, with what it says of itself.
+fn named(what: &str, text: &str) -> String {
+    match text {
         "" => what.to_owned(),
         text => format!("{what} ({text})"),
-    };
+    }
+}
+
+fn gamepad(place: String, text: &str) -> Finding {
+    Finding {
+        note: Some(
+            "`amber drive --gamepad` drives with it; if it stays at the robot, add a [[driver]] with the \
+             command [\"amber\", \"driver\", \"gamepad\"]"
+                .into(),
+        ),
+        ..Finding::new(place, State::Unknown, named("a gamepad", text))
+    }
+}
+
+fn no_driver(place: String, what: &str, text: &str) -> Finding {
     Finding {
         note: Some(
             "Amber has no driver for it; docs/write-a-driver.md shows how to write one".into(),
         ),
-        ..Finding::new(place, State::NoDriver, named)
+        ..Finding::new(place, State::NoDriver, named(what, text))
     }
 }
 

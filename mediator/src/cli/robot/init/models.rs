@@ -23,14 +23,15 @@ pub(super) enum Meaning {
     Adapter,
     /// A device without a driver in Amber, and its name.
     NoDriver(&'static str),
+    /// A gamepad. It may be that of an operator, so it is not configured.
+    Gamepad,
     /// Another port of a device that has one already.
     Second(&'static str),
 }
 
-use Meaning::{Adapter, Device, NoDriver};
+use Meaning::{Adapter, Device, Gamepad, NoDriver};
 
 const ARDUINO: Meaning = NoDriver("an Arduino or a similar board, which runs a program of its own");
-const GAMEPAD: Meaning = NoDriver("a gamepad");
 
 const fn model(vendor: u16, products: &'static [u16], meaning: Meaning) -> Model {
     Model {
@@ -53,7 +54,7 @@ static MODELS: &[Model] = &[
     model(0x1ffb, &[0x008a], Device(Kind::Maestro, &["--servos=12"])),
     model(0x1ffb, &[0x008b], Device(Kind::Maestro, &["--servos=18"])),
     model(0x1ffb, &[0x008c], Device(Kind::Maestro, &["--servos=24"])),
-    model(0x1209, &[0x0d32], NoDriver("an ODrive motor controller")),
+    model(0x1209, &[0x0d32], Device(Kind::Odrive, &[])),
     // A VESC, or another board with an STM32.
     model(0x0483, &[0x5740], Adapter),
     model(
@@ -73,10 +74,10 @@ static MODELS: &[Model] = &[
     model(0x10c4, &[0xea60], Adapter),
     model(0x0403, &[], Adapter),
     model(0x067b, &[], Adapter),
-    model(0x045e, &[0x028e, 0x02d1, 0x02dd, 0x02ea, 0x0b12], GAMEPAD),
-    model(0x046d, &[0xc216, 0xc219, 0xc21d, 0xc21f], GAMEPAD),
-    model(0x054c, &[0x05c4, 0x09cc, 0x0ce6, 0x0df2], GAMEPAD),
-    model(0x057e, &[0x2009], GAMEPAD),
+    model(0x045e, &[0x028e, 0x02d1, 0x02dd, 0x02ea, 0x0b12], Gamepad),
+    model(0x046d, &[0xc216, 0xc219, 0xc21d, 0xc21f], Gamepad),
+    model(0x054c, &[0x05c4, 0x09cc, 0x0ce6, 0x0df2], Gamepad),
+    model(0x057e, &[0x2009], Gamepad),
     model(0x045e, &[0x02ae], NoDriver("a Kinect camera")),
     model(0x2bc5, &[], NoDriver("an Orbbec depth camera")),
 ];

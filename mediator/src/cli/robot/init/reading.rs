@@ -122,7 +122,7 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
             };
             format!("a scan of {} points, {nearest}", scan.points().len())
         }
-        Kind::Roboclaw | Kind::Diffdrive | Kind::Create2 | Kind::Vesc => {
+        Kind::Roboclaw | Kind::Diffdrive | Kind::Create2 | Kind::Vesc | Kind::Odrive => {
             let wheels = client.roboclaw(id);
             let speeds = wheels.speeds()?;
             let battery = wheels.battery().ok().and_then(|it| it.voltage);
@@ -158,6 +158,11 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
                 Some(ma) => format!("{volts:.2} V, {:.2} A", f64::from(ma) / 1000.0),
                 None => format!("{volts:.2} V"),
             }
+        }
+        Kind::Firmata => {
+            let info = client.board(id).info()?;
+            let (firmware, count) = (info.firmware(), info.pins.len());
+            format!("{firmware}, {count} pins; none is configured yet")
         }
         Kind::Gps => {
             let fix = client.gps(id).fix()?;
