@@ -270,7 +270,10 @@ impl Firmata {
                 self.set_value(*pin, value as u16);
             }
             [0x70, pin, min_low, min_high, max_low, max_high, ..] => {
-                let range = (join(*min_low, *min_high), join(*max_low, *max_high));
+                let range = (
+                    kept_limit(MIN_PULSE_US, join(*min_low, *min_high)),
+                    kept_limit(MAX_PULSE_US, join(*max_low, *max_high)),
+                );
                 if self.model.is_digital(*pin) {
                     self.pins[usize::from(*pin)].pulse_us = 0;
                     self.attach(*pin, range);
@@ -493,6 +496,14 @@ impl Firmata {
 
 fn join(low: u8, high: u8) -> u16 {
     u16::from(low) | (u16::from(high) << 7)
+}
+
+/// The limit of a pulse as the servo library keeps it: its distance from the usual one in steps
+/// of 4 us, in eight bits. What does not fit wraps.
+fn kept_limit(usual_us: u16, us: u16) -> u16 {
+    let steps = (i32::from(usual_us) - i32::from(us)) / 4;
+    // Never negative: the usual ones are above 512.
+    (i32::from(usual_us) - i32::from(steps as i8) * 4) as u16
 }
 
 fn halves(value: u16) -> [u8; 2] {

@@ -147,6 +147,14 @@ fn servos_begin_in_the_middle() {
     // 1000 to 2000.
     check(&mut board, "F0 70 0A 68 07 50 0F F7 EA 00 00", "");
     assert_eq!(board.pins()[10].pulse_us, 1000);
+    // In steps of 4 us: 1003 to 2000.
+    check(&mut board, "F0 70 0A 6B 07 50 0F F7 EA 00 00", "");
+    assert_eq!(board.pins()[10].pulse_us, 1000);
+    // 100 to 16383, as far as eight bits reach: both wrap.
+    check(&mut board, "F0 70 0A 64 00 7F 7F F7 EA 00 00", "");
+    assert_eq!(board.pins()[10].pulse_us, 100);
+    check(&mut board, "EA 7F 7F", "");
+    assert_eq!(board.pins()[10].pulse_us, 2044);
     check(&mut board, "F4 09 01", "");
     assert_eq!(
         (board.pins()[9].pulse_us, board.pins()[9].mode),
