@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 
+use amber_harness::copy_program;
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -371,7 +372,7 @@ fn no_privileges_are_needed() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let amber = folder.path().join("amber");
-    fs::copy(AMBER, &amber).unwrap();
+    copy_program(AMBER.as_ref(), &amber).unwrap();
     let mut command = Command::new(amber);
     command
         .args(["mediator", "--listen", "127.0.0.1:0", "--driver", "5:0=cat"])

@@ -10,7 +10,7 @@ pub mod processes;
 mod program;
 pub mod usage;
 
-pub use program::Program;
+pub use program::{Program, copy_program};
 
 /// Longer than anything takes that a test waits for, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -248,6 +249,20 @@ fn collect(stream: impl Read + Send + 'static, output: Arc<Output>) {
         output.lock().open -= 1;
         output.changed.notify_all();
     });
+}
+
+/// Copies a program, so that it can be started at once.
+///
+/// A process of its own does so. A copy by this one would be open for writing also in each process
+/// that another thread starts meanwhile, until that has become its program, and nobody could run it
+/// (`ETXTBSY`).
+///
+/// # Errors
+/// The program cannot be copied.
+pub fn copy_program(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let copied = Command::new("cp").arg(from).arg(to).status()?;
+    ensure!(copied.success(), "{} was not copied", from.display());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_harness::wait_for;
+use amber_harness::{copy_program, wait_for};
 use amber_proto::{Device, DeviceType, MsgType};
 use anyhow::Context as _;
 
@@ -142,7 +142,7 @@ fn stolen_address(context: &Context) -> anyhow::Result<Seen> {
     let folder = tempfile::Builder::new().prefix("amber-attack-").tempdir()?;
     std::os::unix::fs::chown(folder.path(), Some(user), Some(user))?;
     let program = folder.path().join("attack");
-    fs::copy(&context.programs.this, &program)?;
+    copy_program(&context.programs.this, &program)?;
     let rounds = context.pick(3, 10);
     let (mut stolen, mut started) = (0, 0);
     for _ in 0..rounds {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use amber_harness::usage::footprint;
-use amber_harness::within;
+use amber_harness::{copy_program, within};
 use amber_proto::mediator::{Reload, refusal::Reason, reply, request};
 use amber_proto::{Device, DeviceType};
 use anyhow::{Context as _, ensure};
@@ -79,7 +79,7 @@ fn symlink(context: &Context) -> anyhow::Result<Seen> {
     }
     // The victim's program must be able to read the program.
     let amber = home.path().join("amber");
-    fs::copy(&context.programs.amber, &amber)?;
+    copy_program(&context.programs.amber, &amber)?;
     let target = victim.display();
     let plant = format!(
         "umask 0; mkdir {folder} && ln -s {target} {folder}/markers.toml && ln -s {target} {folder}/lock"
@@ -217,7 +217,7 @@ fn other_user(context: &Context) -> anyhow::Result<Seen> {
     std::os::unix::fs::chown(home.path(), Some(user), Some(user))?;
     // The other user must be able to read the program.
     let amber = home.path().join("amber");
-    fs::copy(&context.programs.amber, &amber)?;
+    copy_program(&context.programs.amber, &amber)?;
     let address = site.address().to_string();
     let (mut words, mut holds) = (Vec::new(), true);
     for verb in [
