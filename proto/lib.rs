@@ -15,6 +15,7 @@
 //! - [`frame`] and [`header`] read and write bytes without allocation: for the mediator.
 //! - [`codec`] reads and writes owned packets on any stream: for the SDKs.
 //! - [`feed`] is the format of the feeds that a mediator writes for recorders.
+//! - [`pieces`] cuts and joins messages that are longer than a frame: for the SDKs.
 //! - [`ids`] has the numbers and names, [`limits`] every maximum.
 //! - One module per device has its messages, generated from the `.proto` file of that name,
 //!   each with a `DriverMsg` that has the device's extensions. [`include_messages!`] does the
@@ -32,6 +33,7 @@ pub mod frame;
 pub mod header;
 pub mod ids;
 pub mod limits;
+pub mod pieces;
 
 mod health;
 mod message;
@@ -39,7 +41,9 @@ mod printable;
 
 pub use codec::{FrameCodec, Packet};
 pub use frame::Frame;
-pub use generated::amber::{DriverHdr, DriverMsg, driver_msg::MsgType};
+pub use generated::amber::{
+    DriverHdr, DriverMsg, Joins, MissingPieces, Piece, Receipt, driver_msg::MsgType,
+};
 pub use header::{Header, HeaderBytes};
 pub use ids::{ClientId, Device, DeviceId, DeviceType, SynNum};
 pub use message::DeviceMessage;

@@ -5,6 +5,25 @@
 /// Old Java and Python peers read the two length fields as signed.
 pub const MAX_PART: usize = 32_767;
 
+/// The longest message that travels in pieces, in bytes: a map, or a large picture.
+pub const MAX_LONG: usize = 8 * 1024 * 1024;
+
+/// The bytes of a long message in one piece, for peers on other computers. With all headers, the
+/// datagram has at most 1 232 bytes: no network cuts it.
+pub const PIECE_BYTES: usize = 1_180;
+
+/// The bytes in one piece for peers on this computer, where the number of datagrams costs most.
+pub const LOCAL_PIECE_BYTES: usize = 32_000;
+
+/// The fewest bytes in one piece that a peer may ask for.
+pub const MIN_PIECE_BYTES: usize = 1_024;
+
+/// The maximum number of pieces of a message.
+pub const MAX_PIECES: u32 = (MAX_LONG / MIN_PIECE_BYTES) as u32;
+
+/// The maximum number of pieces in one call for missing ones.
+pub const MAX_MISSING: usize = 400;
+
 /// The longest datagram that old Java and Python clients can receive, in bytes: they use
 /// buffers of 16 384 bytes for both lengths, header and message.
 pub const OLD_CLIENT_DATAGRAM: usize = 16_384;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use amber_proto::Device;
-use amber_proto::limits::MAX_PART;
+use amber_proto::limits::{MAX_LONG, MAX_PART};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -257,7 +257,7 @@ impl Client {
         deadline: Duration,
         sent: Option<oneshot::Sender<Result<()>>>,
     ) -> Result<Asked> {
-        check_length(device, &message)?;
+        check_length(device, &message, longest(device))?;
         let started = Instant::now();
         let until = started + deadline;
         let (answer, receiver) = oneshot::channel();
@@ -304,7 +304,7 @@ impl Client {
         message: Bytes,
         deadline: Duration,
     ) -> Result<()> {
-        check_length(device, &message)?;
+        check_length(device, &message, longest(device))?;
         let started = Instant::now();
         let until = started + deadline;
         let (sent, receiver) = oneshot::channel();
@@ -324,7 +324,7 @@ impl Client {
         fields: Fields,
         decode: Decode<T>,
     ) -> Result<Subscription<T>> {
-        check_length(device, &terms.join)?;
+        check_length(device, &terms.join, MAX_PART)?;
         let started = Instant::now();
         let until = started + self.deadline;
         let listener = ListenerId(self.fresh_id());
@@ -501,9 +501,17 @@ impl Drop for CallGuard {
     }
 }
 
-fn check_length(device: Device, message: &Bytes) -> Result<()> {
+/// The longest message to a device. The mediator joins no pieces.
+fn longest(device: Device) -> usize {
+    match device == Device::MEDIATOR {
+        true => MAX_PART,
+        false => MAX_LONG,
+    }
+}
+
+fn check_length(device: Device, message: &Bytes, longest: usize) -> Result<()> {
     let bytes = message.len() + SYN_LEN;
-    match bytes > MAX_PART {
+    match bytes > longest {
         true => Err(Error::TooLong { device, bytes }),
         false => Ok(()),
     }

@@ -14,6 +14,7 @@
 //! waiting callers get the cause.
 
 mod commands;
+mod long;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;
 
@@ -27,6 +28,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use amber_proto::mediator::{self, Unavailable, reply, request};
+use amber_proto::pieces::Joiner;
 use amber_proto::{ClientId, Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
@@ -35,6 +37,7 @@ use tokio::time::Sleep;
 use tracing::{debug, trace};
 
 pub(crate) use self::commands::{Cancellation, Command, Reports, Status};
+use self::long::Uploads;
 use crate::error::{Error, Result, Unavailability};
 use crate::liveness::{Answer, Liveness, PATIENCE, Renewal, Verdict};
 use crate::pending::{Call, CallId, Pending};
@@ -65,6 +68,8 @@ pub(crate) struct Dispatch<T> {
     liveness: Liveness,
     questions: u64,
     used: BTreeSet<Device>,
+    joiner: Joiner<Device>,
+    uploads: Uploads,
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -115,6 +120,7 @@ impl<T: Transport> Dispatch<T> {
         cancellations: mpsc::UnboundedReceiver<Cancellation>,
         status: Arc<Status>,
     ) -> Self {
+        let uploads = Uploads::new(transport.is_local(), anything());
         Self {
             transport,
             mediator,
@@ -128,6 +134,8 @@ impl<T: Transport> Dispatch<T> {
             liveness: Liveness::default(),
             questions: 0,
             used: BTreeSet::new(),
+            joiner: Joiner::default(),
+            uploads,
             sleep: Box::pin(tokio::time::sleep(NEVER)),
         }
     }
@@ -202,7 +210,7 @@ impl<T: Transport> Dispatch<T> {
                     waiter: Waiter::Caller(answer),
                 };
                 let syn = self.pending.insert(call);
-                self.send(device, with_syn(&message, syn), sent);
+                self.request(now, device, syn, &message, sent);
             }
             Command::Send {
                 device,
@@ -211,7 +219,7 @@ impl<T: Transport> Dispatch<T> {
             } => {
                 if !sent.is_closed() {
                     let syn = self.pending.number(device);
-                    self.send(device, with_syn(&message, syn), Some(sent));
+                    self.request(now, device, syn, &message, Some(sent));
                 }
             }
             Command::Subscribe {
@@ -227,7 +235,7 @@ impl<T: Transport> Dispatch<T> {
                 }
                 self.queues.insert(listener, queue);
                 match self.subscriptions.add(now, device, listener, terms, fields) {
-                    Some(ask) => self.ask(ask, Some(sent)),
+                    Some(ask) => self.ask(now, ask, Some(sent)),
                     None => drop(sent.send(Ok(()))),
                 }
                 self.watch_mediator(now);
@@ -238,7 +246,10 @@ impl<T: Transport> Dispatch<T> {
 
     fn handle_cancellation(&mut self, now: Instant, cancellation: Cancellation) {
         match cancellation {
-            Cancellation::Call(id) => drop(self.pending.cancelled(id)),
+            Cancellation::Call(id) => {
+                drop(self.pending.cancelled(id));
+                self.end_uploads_without_caller();
+            }
             Cancellation::Listener(device, listener) => {
                 self.queues.remove(&listener);
                 if let Some(leave) = self.subscriptions.remove(now, device, listener) {
@@ -261,14 +272,29 @@ impl<T: Transport> Dispatch<T> {
         }
         // A user's device may use another format than DriverMsg.
         let envelope = Envelope::decode(&packet.message[..]).unwrap_or_default();
+        match envelope.is_about_pieces() {
+            true => self.handle_pieces(now, device, envelope),
+            false => self.handle_message(now, device, &envelope, packet.message, None),
+        }
+    }
+
+    /// A message that came whole, or in pieces as one of a stream (0: of none).
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        device: Device,
+        envelope: &Envelope,
+        message: Bytes,
+        stream: Option<u32>,
+    ) {
         match envelope.kind() {
             Some(MsgType::Ping) => {
                 let pong = Envelope::new(MsgType::Pong, None, envelope.syn());
                 self.send(device, pong.bytes(), None);
             }
             Some(MsgType::DriverDied) => {
-                let why = why(&packet.message);
-                self.handle_driver_died(now, device, &envelope, why);
+                let why = why(&message);
+                self.handle_driver_died(now, device, envelope, why);
             }
             Some(MsgType::ClientDied | MsgType::Subscribe | MsgType::Unsubscribe) => {
                 debug!(%device, kind = ?envelope.kind(), "dropped a message not meant for clients");
@@ -278,10 +304,14 @@ impl<T: Transport> Dispatch<T> {
                     .ack()
                     .and_then(|ack| self.pending.answered(device, ack))
                 {
-                    Some(call) => self.answer(now, call, packet.message),
-                    None if envelope.kind().is_none() => self.publish(now, device, packet.message),
-                    None if envelope.kind() == Some(MsgType::Data) && envelope.ack().is_none() => {
-                        self.publish(now, device, packet.message);
+                    Some(call) => {
+                        self.answer(now, call, message);
+                        self.end_uploads_without_caller();
+                    }
+                    None if envelope.kind().is_none()
+                        || envelope.kind() == Some(MsgType::Data) && envelope.ack().is_none() =>
+                    {
+                        self.publish(now, device, message, stream);
                     }
                     None => trace!(%device, "dropped an answer without a waiting caller"),
                 }
@@ -306,6 +336,7 @@ impl<T: Transport> Dispatch<T> {
             }
             None => {
                 let why = why.and_then(|why| why.message);
+                self.forget_pieces(device);
                 for call in self.pending.take_device(device) {
                     self.fail(now, call, |call, waited| Error::DriverDied {
                         device: call.device,
@@ -318,6 +349,7 @@ impl<T: Transport> Dispatch<T> {
         for feed in self.subscriptions.driver_died(now, device, ack) {
             self.tell(feed, || Signal::Interrupted(Interruption::DriverDown));
         }
+        self.end_uploads_without_caller();
     }
 
     fn handle_sent(&mut self, now: Instant, sent: std::result::Result<(), TransportError>) -> Turn {
@@ -356,6 +388,7 @@ impl<T: Transport> Dispatch<T> {
         for call in self.pending.take_all() {
             self.fail(now, call, |_, _| error.clone());
         }
+        self.end_uploads_without_caller();
         for feed in self.subscriptions.mediator_lost(now) {
             self.tell(feed, || Signal::Interrupted(Interruption::MediatorLost));
         }
@@ -393,8 +426,9 @@ impl<T: Transport> Dispatch<T> {
             self.ask_mediator(now);
         }
         for ask in self.subscriptions.handle_timeout(now) {
-            self.ask(ask, None);
+            self.ask(now, ask, None);
         }
+        self.handle_piece_timeout(now);
     }
 
     fn answer(&mut self, now: Instant, call: Call<Waiter>, message: Bytes) {
@@ -436,13 +470,16 @@ impl<T: Transport> Dispatch<T> {
         }
     }
 
-    fn publish(&mut self, now: Instant, device: Device, message: Bytes) {
+    fn publish(&mut self, now: Instant, device: Device, message: Bytes, stream: Option<u32>) {
         let published = self.subscriptions.published(now, device, &message);
         for Delivery { feed, resumed } in published.deliveries {
             if resumed {
                 self.tell(feed, || Signal::Resumed);
             }
-            self.tell(feed, || Signal::Message(message.clone()));
+            self.tell(feed, || match stream {
+                Some(stream) => Signal::Long(stream, message.clone()),
+                None => Signal::Message(message.clone()),
+            });
         }
         if let Some(leave) = published.leave {
             self.send_numbered(device, leave, None);
@@ -457,22 +494,27 @@ impl<T: Transport> Dispatch<T> {
         }
     }
 
-    fn ask(&mut self, ask: Ask, sent: Option<oneshot::Sender<Result<()>>>) {
+    fn ask(&mut self, now: Instant, ask: Ask, sent: Option<oneshot::Sender<Result<()>>>) {
         match ask {
-            Ask::Subscribe(feed) => self.subscribe(feed, sent),
+            Ask::Subscribe(feed) => self.subscribe(now, feed, sent),
             Ask::Renew(feed) => {
                 let leave = self.subscriptions.leave(feed);
                 self.send_numbered(feed.device, leave, None);
-                self.subscribe(feed, sent);
+                self.subscribe(now, feed, sent);
             }
         }
     }
 
-    fn subscribe(&mut self, feed: FeedKey, sent: Option<oneshot::Sender<Result<()>>>) {
+    fn subscribe(
+        &mut self,
+        now: Instant,
+        feed: FeedKey,
+        sent: Option<oneshot::Sender<Result<()>>>,
+    ) {
         let syn = self.pending.number(feed.device);
         self.subscriptions.sent(feed, syn);
         let join = self.subscriptions.terms(feed).join;
-        self.send(feed.device, with_syn(&join, syn), sent);
+        self.request(now, feed.device, syn, &join, sent);
     }
 
     fn send_numbered(
@@ -538,6 +580,7 @@ impl<T: Transport> Dispatch<T> {
             self.pending.next_timeout(),
             self.subscriptions.next_timeout(),
             self.liveness.next_timeout(),
+            self.next_piece_timeout(),
         ];
         let next = timeouts
             .into_iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_proto::Device;
-use amber_proto::limits::MAX_PART;
+use amber_proto::limits::{MAX_LONG, MAX_PART};
 pub use amber_proto::mediator::refusal::Reason;
 pub use amber_proto::mediator::unavailable::Reason as Unavailability;
 
@@ -85,8 +85,9 @@ pub enum Error {
         /// The problem of the answer.
         message: String,
     },
-    /// The message does not fit a frame.
-    #[error("a message of {bytes} bytes for {device} is too long: the limit is {MAX_PART}")]
+    /// The message is too long for any device, or for a driver that cannot join the pieces of a
+    /// message that is longer than a frame.
+    #[error("a message of {bytes} bytes for {device} is too long: the limit is {}", limit(*bytes))]
     TooLong {
         /// The device that the message was for.
         device: Device,
@@ -153,6 +154,14 @@ impl Error {
             | Self::TooLong { device, .. } => Some(*device),
             Self::Unreachable { .. } | Self::UnknownHost { .. } | Self::Closed { .. } => None,
         }
+    }
+}
+
+/// The limit that a message of this length exceeds.
+fn limit(bytes: usize) -> usize {
+    match bytes > MAX_LONG {
+        true => MAX_LONG,
+        false => MAX_PART,
     }
 }
 

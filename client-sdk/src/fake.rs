@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
 use amber_proto::mediator::{Driver, DriverMsg, Reply, reply, request};
+use amber_proto::pieces::Ability;
 use amber_proto::{Device, DeviceMessage, MsgType, Packet};
 use bytes::Bytes;
 use prost::Message;
@@ -105,10 +106,12 @@ impl Sent {
         envelope.syn().unwrap().0
     }
 
-    /// The message before a synNum was appended.
+    /// The message before the client appended that it joins pieces, and a synNum.
     pub fn without_syn(&self) -> &[u8] {
         let mut syn = Vec::new();
         prost::encoding::uint32::encode(3, &self.syn(), &mut syn);
-        self.bytes.strip_suffix(&syn[..]).unwrap()
+        let bytes = self.bytes.strip_suffix(&syn[..]).unwrap();
+        let joins = Ability::of_client(true).to_append();
+        bytes.strip_suffix(&joins[..]).unwrap_or(bytes)
     }
 }

@@ -71,6 +71,11 @@ impl<W> Pending<W> {
         number
     }
 
+    /// Whether a call waits for an answer with this number.
+    pub(crate) fn has(&self, device: Device, number: SynNum) -> bool {
+        self.calls.contains_key(&(device, number))
+    }
+
     /// The call that an answer belongs to.
     pub(crate) fn answered(&mut self, device: Device, ack: SynNum) -> Option<Call<W>> {
         let call = self.calls.remove(&(device, ack))?;

@@ -29,7 +29,8 @@ pub const QUEUE_LEN: usize = 64;
 ///
 /// **Slow readers**: the queue holds 64 messages. When it is full, the oldest
 /// is dropped, and [`Update::missed`] of the next message counts the dropped
-/// ones.
+/// ones. Of messages that are longer than a frame, such as pictures, it holds
+/// only the newest of each kind.
 ///
 /// **Dropping** it never blocks. Dropping the last subscription of this client
 /// to the device sends UNSUBSCRIBE. A subscription keeps the client alive like
@@ -52,8 +53,8 @@ pub type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 pub struct Update<T> {
     /// The published value.
     pub message: T,
-    /// The number of messages dropped since the previous one because they were
-    /// not read in time.
+    /// The number of messages lost since the previous one: they were not read in
+    /// time, or are longer than a frame and did not arrive completely.
     pub missed: u64,
     /// The number of messages since the previous one that could not be decoded.
     pub undecodable: u64,
@@ -148,20 +149,22 @@ impl<T> Subscription<T> {
                     Some(Event::Interrupted(why))
                 }
                 Some((Signal::Resumed, _)) => Some(Event::Resumed),
-                Some((Signal::Message(bytes), missed)) => match (self.decode)(bytes) {
-                    Ok(Some(message)) => Some(Event::Message(Update {
-                        message,
-                        missed,
-                        undecodable: std::mem::take(&mut self.undecodable),
-                        interruptions: std::mem::take(&mut self.interruptions),
-                    })),
-                    Ok(None) => continue,
-                    Err(error) => {
-                        tracing::debug!(device = %self.device, %error, "message not understood");
-                        self.undecodable += 1;
-                        continue;
+                Some((Signal::Message(bytes) | Signal::Long(_, bytes), missed)) => {
+                    match (self.decode)(bytes) {
+                        Ok(Some(message)) => Some(Event::Message(Update {
+                            message,
+                            missed,
+                            undecodable: std::mem::take(&mut self.undecodable),
+                            interruptions: std::mem::take(&mut self.interruptions),
+                        })),
+                        Ok(None) => continue,
+                        Err(error) => {
+                            tracing::debug!(device = %self.device, %error, "message not understood");
+                            self.undecodable += 1;
+                            continue;
+                        }
                     }
-                },
+                }
             };
             return Poll::Ready(event);
         }
@@ -214,6 +217,8 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 pub(crate) enum Signal {
     Message(Bytes),
+    /// A message that came in pieces, and its stream. It replaces earlier ones.
+    Long(u32, Bytes),
     Interrupted(Interruption),
     Resumed,
 }
@@ -230,8 +235,14 @@ impl Queue {
     /// Adds a signal, and drops the oldest one if there are too many.
     pub(crate) fn push(&self, signal: Signal) {
         let mut state = self.lock();
+        if let Signal::Long(stream, _) = &signal {
+            let before = state.signals.len();
+            let is_older = |it: &Signal| matches!(it, Signal::Long(old, _) if old == stream);
+            state.signals.retain(|it| !is_older(it));
+            state.missed += (before - state.signals.len()) as u64;
+        }
         if state.signals.len() >= QUEUE_LEN
-            && let Some(Signal::Message(_)) = state.signals.pop_front()
+            && let Some(Signal::Message(_) | Signal::Long(..)) = state.signals.pop_front()
         {
             state.missed += 1;
         }
@@ -241,6 +252,11 @@ impl Queue {
         if let Some(reader) = reader {
             reader.wake();
         }
+    }
+
+    /// A message was lost on its way.
+    pub(crate) fn miss(&self) {
+        self.lock().missed += 1;
     }
 
     /// Nothing is added after this; what is there can be read.
@@ -262,7 +278,7 @@ impl Queue {
     pub(crate) fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Option<(Signal, u64)>> {
         let mut state = self.lock();
         match state.signals.pop_front() {
-            Some(signal @ Signal::Message(_)) => {
+            Some(signal @ (Signal::Message(_) | Signal::Long(..))) => {
                 let missed = std::mem::take(&mut state.missed);
                 Poll::Ready(Some((signal, missed)))
             }
@@ -306,5 +322,25 @@ mod tests {
             rest += 1;
         }
         assert_eq!(rest, QUEUE_LEN - 1);
+    }
+
+    #[tokio::test]
+    async fn only_the_newest_long_message_of_each_stream_waits() {
+        let queue = Queue::default();
+        let long = |stream, byte: u8| Signal::Long(stream, vec![byte].into());
+        queue.push(long(5, 0));
+        queue.push(long(6, 1));
+        queue.push(Signal::Message(vec![2].into()));
+        queue.push(long(5, 3));
+        queue.miss();
+        queue.close();
+        let mut found = Vec::new();
+        while let Some((signal, missed)) = pop(&queue).await {
+            let (Signal::Message(bytes) | Signal::Long(_, bytes)) = signal else {
+                panic!("{signal:?}")
+            };
+            found.push((bytes[0], missed));
+        }
+        assert_eq!(found, [(1, 2), (2, 0), (3, 0)]);
     }
 }

@@ -415,6 +415,17 @@ impl Subscriptions {
         feed.flat_map(|feed| feed.listeners.iter().map(|listener| listener.id))
     }
 
+    /// The feeds whose listeners miss a lost message with this field.
+    pub(crate) fn readers(&self, device: Device, field: u32) -> Vec<FeedKey> {
+        let feeds = || self.feeds.range(FeedKey::all_of(device));
+        let is_claimed = feeds().any(|(_, feed)| feed.claims(&[field]));
+        let reads = |feed: &DeviceSubscription| {
+            !is_claimed || feed.claims(&[field]) || feed.reads_everything()
+        };
+        let readers = feeds().filter(|(_, feed)| reads(feed));
+        readers.map(|(key, _)| *key).collect()
+    }
+
     /// The feeds; each has listeners.
     pub(crate) fn feeds(&self) -> impl Iterator<Item = FeedKey> + '_ {
         self.feeds.keys().copied()

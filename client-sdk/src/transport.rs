@@ -37,6 +37,11 @@ pub trait Transport: Send + 'static {
     /// The role of this process towards the mediator.
     fn role(&self) -> Role;
 
+    /// Whether the mediator is on this computer: no network then cuts or loses long packets.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Answers are missing: the way to the mediator may be another one now.
     fn look_for_another_way(&mut self) {}
 
@@ -126,6 +131,10 @@ impl Transport for ChannelTransport {
 
     fn role(&self) -> Role {
         self.role
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 }
 

@@ -1,15 +1,17 @@
 //! Reads and writes the common fields of all messages. PURE.
 
-use amber_proto::{Device, DriverHdr, MsgType, Packet, SynNum};
+use amber_proto::{
+    Device, DriverHdr, DriverMsg, MissingPieces, MsgType, Packet, Piece, Receipt, SynNum,
+};
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field};
 use prost::{DecodeError, Message};
 
 const SYN_NUM: u32 = 3;
-/// The fields of [`Envelope`].
-const COMMON: std::ops::RangeInclusive<u32> = 2..=4;
+/// The base fields of a `DriverMsg`.
+const COMMON: std::ops::RangeInclusive<u32> = 2..=9;
 
-/// The base fields of a `DriverMsg`, each optional.
+/// The base fields of a `DriverMsg` that clients read, each optional.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Envelope {
     #[prost(int32, optional, tag = "2")]
@@ -18,6 +20,13 @@ pub(crate) struct Envelope {
     syn_num: Option<u32>,
     #[prost(uint32, optional, tag = "4")]
     ack_num: Option<u32>,
+    /// The message is a piece of a longer one.
+    #[prost(message, optional, tag = "6")]
+    pub(crate) piece: Option<Piece>,
+    #[prost(message, optional, tag = "7")]
+    pub(crate) missing: Option<MissingPieces>,
+    #[prost(message, optional, tag = "8")]
+    pub(crate) receipt: Option<Receipt>,
 }
 
 impl Envelope {
@@ -26,6 +35,7 @@ impl Envelope {
             r#type: Some(kind.into()),
             syn_num: syn.map(|syn| syn.0),
             ack_num: ack.map(|ack| ack.0),
+            ..Self::default()
         }
     }
 
@@ -41,6 +51,12 @@ impl Envelope {
     /// The number of the request that this answers; `None` in published data.
     pub(crate) fn ack(&self) -> Option<SynNum> {
         self.ack_num.filter(|ack| *ack != 0).map(SynNum)
+    }
+
+    /// Whether it is a piece of a message, or about pieces.
+    pub(crate) fn is_about_pieces(&self) -> bool {
+        let is_about = self.piece.is_some() || self.missing.is_some() || self.receipt.is_some();
+        is_about && self.kind() == Some(MsgType::Data)
     }
 
     pub(crate) fn bytes(&self) -> Bytes {
@@ -82,6 +98,16 @@ pub(crate) fn with_syn(message: &[u8], syn: SynNum) -> Bytes {
 
 /// The maximum number of bytes that [`with_syn`] adds to a message.
 pub(crate) const SYN_LEN: usize = 6;
+
+/// A message that calls for missing pieces.
+pub(crate) fn missing(call: MissingPieces) -> Bytes {
+    let message = DriverMsg {
+        r#type: MsgType::Data.into(),
+        missing: Some(call),
+        ..DriverMsg::default()
+    };
+    message.encode_to_vec().into()
+}
 
 pub(crate) fn packet(device: Device, message: Bytes) -> Packet {
     let header = DriverHdr {

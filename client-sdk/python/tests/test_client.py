@@ -25,6 +25,7 @@ class FakeMediator:
         self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
         self.seen = queue.Queue()
         self.answers = {}
+        self.joins = 0
         self.uptime_ms = 1000
         self.client_id = 3
         self.answered = queue.Queue()
@@ -40,6 +41,9 @@ class FakeMediator:
                 return
             frame = decode(datagram)
             message = DriverMsg.FromString(frame.message)
+            # Each request says what its client joins, and most tests are about the rest.
+            self.joins = message.joins.piece_bytes
+            message.ClearField("joins")
             device = (frame.header.device_type, frame.header.device_id)
             if device == (0, 0) and message.HasExtension(schemas.mediator.request):
                 reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)

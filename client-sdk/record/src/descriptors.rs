@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use amber_proto::DeviceType;
+use amber_proto::{DeviceType, pieces};
 use amber_reflect::Schemas;
 use prost::Message;
 use prost_reflect::{DescriptorPool, ExtensionDescriptor, FileDescriptor, Kind as FieldKind};
@@ -44,7 +44,7 @@ impl Descriptors {
         let pool = schemas.for_device(Some(device_type)).pool();
         let base = pool.get_message_by_name("amber.DriverMsg")?;
         let mut fields = vec![frame_field()];
-        for field in base.fields() {
+        for field in (base.fields()).filter(|field| !pieces::FIELDS.contains(&field.number())) {
             let mut field = field.field_descriptor_proto().clone();
             field.set_label(Label::Optional);
             fields.push(plain(field));

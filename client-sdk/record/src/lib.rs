@@ -48,6 +48,7 @@ mod known;
 mod limits;
 mod messages;
 mod payload;
+mod pieces;
 pub mod play;
 mod record;
 mod recording;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use amber_proto::feed::{Direction, Dropped, Gap, Record, Recorded, What};
-use amber_proto::{ClientId, Device, DeviceType};
+use amber_proto::{ClientId, Device, DeviceType, MsgType};
 use amber_reflect::Schemas;
 use foldhash::fast::RandomState;
 use mcap::records::Metadata;
@@ -16,6 +16,7 @@ use prost_types::field_descriptor_proto::Type;
 use crate::companion::{Beside, Companion};
 use crate::known::Known;
 use crate::payload::{self, Form};
+use crate::pieces::{Part, Pieces};
 use crate::topic::{self, Kind};
 use crate::writer::{Compression, PROTOBUF, Writer};
 use crate::{Descriptors, Error, limits};
@@ -23,7 +24,7 @@ use crate::{Descriptors, Error, limits};
 /// The totals so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
-    /// Frames.
+    /// Messages: frames, without the pieces of messages that are longer than a frame.
     pub messages: u64,
     /// The bytes of their messages.
     pub bytes: u64,
@@ -61,6 +62,12 @@ impl Totals {
         }
     }
 
+    /// This frame is a piece of a message.
+    fn leave_out(&mut self, message: &[u8]) {
+        self.messages -= 1;
+        self.bytes -= message.len() as u64;
+    }
+
     /// Both together: those of a file and of the next one.
     pub fn and(self, next: Self) -> Self {
         Self {
@@ -95,6 +102,7 @@ pub struct Recording<W> {
     facts: BTreeMap<&'static str, u16>,
     totals: Totals,
     known: Known,
+    pieces: Pieces,
     ended: bool,
 }
 
@@ -175,6 +183,9 @@ pub(crate) struct GapFact {
     pub(crate) bytes: Option<u64>,
 }
 
+/// The kind of messages without a field of their device, such as pieces.
+const DATA: Kind = Kind::Type(MsgType::Data as i32);
+
 /// The topics about the recording itself begin with this.
 pub(crate) const OWN_TOPICS: &str = "/amber/";
 
@@ -216,6 +227,7 @@ impl<W: Write> Recording<W> {
             facts: BTreeMap::new(),
             totals: Totals::default(),
             known: Known::default(),
+            pieces: Pieces::default(),
             ended: false,
         })
     }
@@ -265,7 +277,10 @@ impl<W: Write> Recording<W> {
                 self.write_beside(time_ns, beside.unwrap_or_default())
             }
             What::Dropped(dropped) => self.dropped(time_ns, dropped),
-            What::Gap(gap) => self.gap(time_ns, gap),
+            What::Gap(gap) => {
+                self.pieces.forget();
+                self.gap(time_ns, gap)
+            }
             What::End => {
                 self.ended = true;
                 Ok(())
@@ -311,6 +326,9 @@ impl<W: Write> Recording<W> {
         if self.left_out > 0 {
             facts.push(("left_out_beside", self.left_out.to_string()));
         }
+        if self.pieces.incomplete > 0 {
+            facts.push(("incomplete", self.pieces.incomplete.to_string()));
+        }
         facts.extend(goes_on.map(|file| ("next_file", file.to_owned())));
         if !self.ended && goes_on.is_none() {
             let why = "the connection to the mediator was lost";
@@ -327,9 +345,12 @@ impl<W: Write> Recording<W> {
     pub fn go_on(mut self, name: &str, next: W) -> Result<(Totals, W, Self), Error> {
         let compression = self.writer.compression();
         let companion = self.companion.take();
+        // Their last pieces are in the next file.
+        let pieces = self.pieces.take_unfinished();
         let (schemas, known) = (self.schemas.clone(), self.known.clone());
         let (totals, file) = self.finish(Some(name))?;
         let mut next = Self::with(next, schemas, compression)?;
+        next.pieces = pieces;
         let records = known.records(totals.last_ns.unwrap_or_default());
         let mut rest = &records[..];
         while let Ok(Some((record, length))) = Record::parse(rest) {
@@ -373,15 +394,43 @@ impl<W: Write> Recording<W> {
             dropped: !frame.dropped.is_empty(),
             kind: topic::kind_of(frame.message),
         };
+        if key.kind == DATA && !key.dropped {
+            match self.pieces.part(time_ns, frame) {
+                Part::Whole => {}
+                Part::Piece => {
+                    self.totals.leave_out(frame.message);
+                    return Ok(());
+                }
+                Part::Last(joined, clients) => {
+                    self.totals.leave_out(frame.message);
+                    self.totals.messages += 1;
+                    self.totals.bytes += joined.message.len() as u64;
+                    let kind = topic::kind_of(&joined.message);
+                    let key = Key { kind, ..key };
+                    return self.message(time_ns, key, clients.into_iter(), "", &joined.message);
+                }
+            }
+        }
+        self.message(time_ns, key, frame.clients(), frame.dropped, frame.message)
+    }
+
+    fn message(
+        &mut self,
+        time_ns: u64,
+        key: Key,
+        clients: impl Iterator<Item = ClientId> + Clone,
+        dropped: &str,
+        message: &[u8],
+    ) -> Result<(), Error> {
         let FrameChannel { id, form, due_ns } = match self.channels.get(&key) {
             Some(known) => *known,
             None => self.new_channel(key)?,
         };
         self.writer.add(id, time_ns, |out| {
-            payload::write(out, frame.clients(), frame.dropped, form, frame.message);
+            payload::write(out, clients, dropped, form, message);
         })?;
         match due_ns {
-            Some(due_ns) if due_ns <= time_ns => self.convert(time_ns, key, frame.message),
+            Some(due_ns) if due_ns <= time_ns => self.convert(time_ns, key, message),
             _ => Ok(()),
         }
     }

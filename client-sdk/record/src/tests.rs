@@ -4,6 +4,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use amber_proto::feed::{Direction, Dropped, Gap, Record, Writer};
+use amber_proto::pieces::Long;
 use amber_proto::{ClientId, Device, DeviceMessage, DeviceType, MsgType, SynNum, hokuyo, roboclaw};
 use amber_reflect::Schemas;
 use prost::Message;
@@ -117,6 +118,80 @@ fn frames(file: &[u8]) -> Vec<(String, Framing, Vec<u8>)> {
         .unwrap()
     {}
     all
+}
+
+/// Pieces of this length of a long scan, with the number of their message.
+fn pieces(number: u32, piece_bytes: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let mut message = hokuyo::DriverMsg::data();
+    message.set_ack(Some(SynNum(0)));
+    message.scan = Some(hokuyo::Scan {
+        angles: vec![1.5; 10_000],
+        distances: vec![number as i32; 10_000],
+    });
+    let bytes = message.encode_to_vec();
+    let long = Long {
+        number,
+        stream: Some(41),
+        syn: None,
+        bytes: bytes.clone().into(),
+    };
+    let pieces = (0..long.count(piece_bytes)).map(|index| long.piece(piece_bytes, index));
+    (bytes, pieces.map(|it| it.unwrap().to_vec()).collect())
+}
+
+#[test]
+fn a_message_in_pieces_is_recorded_once() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer {
+        bytes: &mut bytes,
+        time_ns: 1_000_000_000,
+    };
+    writer.start("1.2.3");
+    let mut say = |client: &[i32], message: &[u8]| {
+        writer.time_ns += 1000;
+        let clients: Vec<_> = client.iter().map(|id| ClientId(*id)).collect();
+        writer.frame(Direction::FromDriver, HOKUYO, "", clients, message);
+    };
+    // The first one goes in two lengths, and a piece is sent again.
+    let (first, short) = pieces(1, 1_180);
+    let (_, long) = pieces(1, 32_000);
+    say(&[3, 4], &short[0]);
+    for piece in &long {
+        say(&[5], piece);
+    }
+    for piece in &short[1..] {
+        say(&[3, 4], piece);
+    }
+    say(&[4], &short[7]);
+    // Of the second one, a piece is missing.
+    let (_, second) = pieces(2, 1_180);
+    for piece in &second[1..] {
+        say(&[3], piece);
+    }
+    let (third, pieces) = pieces(3, 1_180);
+    for piece in &pieces {
+        say(&[3], piece);
+    }
+    let call = b"\x10\x01\x3a\x06\x08\x02\x12\x02\x00\x03";
+    writer.frame(Direction::ToDriver, HOKUYO, "", [ClientId(3)], call);
+    writer.finish();
+
+    let (file, totals) = record(&bytes, true);
+    let frames = frames(&file);
+    let to = |clients: &[i32]| Framing {
+        clients: clients.to_vec(),
+        dropped: None,
+    };
+    let topic = || "/hokuyo/0/scan".to_owned();
+    let expected = [
+        (topic(), to(&[3, 4, 5]), first.clone()),
+        (topic(), to(&[3]), third.clone()),
+    ];
+    assert!(frames == expected, "{} frames", frames.len());
+    let length = (first.len() + third.len()) as u64;
+    assert_eq!((totals.messages, totals.bytes), (2, length));
+    let end = (file.windows(10)).any(|bytes| bytes == b"incomplete");
+    assert!(end, "the end names the number of incomplete messages");
 }
 
 #[test]

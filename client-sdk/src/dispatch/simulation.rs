@@ -199,6 +199,7 @@ impl Machine {
             dispatch.pending.next_timeout(),
             dispatch.subscriptions.next_timeout(),
             dispatch.liveness.next_timeout(),
+            dispatch.next_piece_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }
@@ -237,7 +238,7 @@ impl Machine {
         for (id, (_, queue)) in &self.listeners {
             if let Poll::Ready(Some((signal, _))) = queue.poll_pop(&mut no_waker()) {
                 let signal = match signal {
-                    Signal::Message(bytes) => Signalled::Message(bytes),
+                    Signal::Message(bytes) | Signal::Long(_, bytes) => Signalled::Message(bytes),
                     Signal::Interrupted(_) => Signalled::Interrupted,
                     Signal::Resumed => Signalled::Resumed,
                 };

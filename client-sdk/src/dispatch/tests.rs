@@ -11,18 +11,18 @@ use crate::client::Client;
 use crate::subscription::Event;
 use crate::transport::ChannelTransport;
 
-const DUMMY: Device = Device::new(DeviceType::DUMMY, 0);
+pub(super) const DUMMY: Device = Device::new(DeviceType::DUMMY, 0);
 const DIED: MsgType = MsgType::DriverDied;
 
 /// A task that is polled by hand, and the other end of its transport.
-struct Bench {
-    dispatch: Dispatch<ChannelTransport>,
+pub(super) struct Bench {
+    pub(super) dispatch: Dispatch<ChannelTransport>,
     sent: mpsc::Receiver<Packet>,
-    incoming: mpsc::Sender<Packet>,
+    pub(super) incoming: mpsc::Sender<Packet>,
 }
 
 impl Bench {
-    fn new() -> (Client, Self) {
+    pub(super) fn new() -> (Client, Self) {
         let (outgoing, sent) = mpsc::channel(64);
         let (incoming, received) = mpsc::channel(64);
         let transport = ChannelTransport::new(outgoing, received, Role::Client);
@@ -41,12 +41,18 @@ impl Bench {
 
     /// Lets the task do all that it can do now; gives what it has sent.
     fn settle(&mut self) -> Vec<(MsgType, Option<SynNum>)> {
+        let packets = self.settle_packets().into_iter();
+        let envelopes = packets.map(|packet| Envelope::decode(packet.message).unwrap());
+        envelopes.map(|it| (it.kind().unwrap(), it.syn())).collect()
+    }
+
+    /// The same, as packets.
+    pub(super) fn settle_packets(&mut self) -> Vec<Packet> {
         let mut sent = Vec::new();
         while let Poll::Ready(Turn::GoOn) = poll(Box::pin(self.dispatch.turn()).as_mut()) {}
         while let Ok(packet) = self.sent.try_recv() {
             assert!(packet.header.client_ids.is_empty());
-            let envelope = Envelope::decode(packet.message).unwrap();
-            sent.push((envelope.kind().unwrap(), envelope.syn()));
+            sent.push(packet);
         }
         sent
     }
@@ -74,7 +80,7 @@ impl Bench {
     }
 }
 
-fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+pub(super) fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 

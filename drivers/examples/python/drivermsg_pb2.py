@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0f\x64rivermsg.proto\x12\x05\x61mber\"H\n\tDriverHdr\x12\x12\n\ndeviceType\x18\x01 \x01(\x05\x12\x10\n\x08\x64\x65viceID\x18\x02 \x01(\x05\x12\x15\n\tclientIDs\x18\x03 \x03(\x05\x42\x02\x10\x01\"\xda\x01\n\tDriverMsg\x12&\n\x04type\x18\x02 \x02(\x0e\x32\x18.amber.DriverMsg.MsgType\x12\x0e\n\x06synNum\x18\x03 \x01(\r\x12\x0e\n\x06\x61\x63kNum\x18\x04 \x01(\r\x12\x13\n\x0blistenerNum\x18\x05 \x01(\r\"i\n\x07MsgType\x12\x08\n\x04\x44\x41TA\x10\x01\x12\x08\n\x04PING\x10\x02\x12\x08\n\x04PONG\x10\x03\x12\x0f\n\x0b\x43LIENT_DIED\x10\x04\x12\x0f\n\x0b\x44RIVER_DIED\x10\x05\x12\r\n\tSUBSCRIBE\x10\x06\x12\x0f\n\x0bUNSUBSCRIBE\x10\x07*\x05\x08\n\x10\xe8\x07\x42,\n\x1dpl.edu.agh.amber.common.protoB\x0b\x43ommonProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0f\x64rivermsg.proto\x12\x05\x61mber\"H\n\tDriverHdr\x12\x12\n\ndeviceType\x18\x01 \x01(\x05\x12\x10\n\x08\x64\x65viceID\x18\x02 \x01(\x05\x12\x15\n\tclientIDs\x18\x03 \x03(\x05\x42\x02\x10\x01\"\xdc\x02\n\tDriverMsg\x12&\n\x04type\x18\x02 \x02(\x0e\x32\x18.amber.DriverMsg.MsgType\x12\x0e\n\x06synNum\x18\x03 \x01(\r\x12\x0e\n\x06\x61\x63kNum\x18\x04 \x01(\r\x12\x13\n\x0blistenerNum\x18\x05 \x01(\r\x12\x1b\n\x05piece\x18\x06 \x01(\x0b\x32\x0c.amber.Piece\x12%\n\x07missing\x18\x07 \x01(\x0b\x32\x14.amber.MissingPieces\x12\x1f\n\x07receipt\x18\x08 \x01(\x0b\x32\x0e.amber.Receipt\x12\x1b\n\x05joins\x18\t \x01(\x0b\x32\x0c.amber.Joins\"i\n\x07MsgType\x12\x08\n\x04\x44\x41TA\x10\x01\x12\x08\n\x04PING\x10\x02\x12\x08\n\x04PONG\x10\x03\x12\x0f\n\x0b\x43LIENT_DIED\x10\x04\x12\x0f\n\x0b\x44RIVER_DIED\x10\x05\x12\r\n\tSUBSCRIBE\x10\x06\x12\x0f\n\x0bUNSUBSCRIBE\x10\x07*\x05\x08\n\x10\xe8\x07\"T\n\x05Piece\x12\x0f\n\x07message\x18\x01 \x01(\r\x12\r\n\x05index\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\x12\x0e\n\x06stream\x18\x05 \x01(\r\"3\n\rMissingPieces\x12\x0f\n\x07message\x18\x01 \x01(\r\x12\x11\n\x05index\x18\x02 \x03(\rB\x02\x10\x01\"(\n\x07Receipt\x12\x0f\n\x07message\x18\x01 \x01(\r\x12\x0c\n\x04upto\x18\x02 \x01(\r\"-\n\x05Joins\x12\x0f\n\x07longest\x18\x01 \x01(\r\x12\x13\n\x0bpiece_bytes\x18\x02 \x01(\rB,\n\x1dpl.edu.agh.amber.common.protoB\x0b\x43ommonProto')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'drivermsg_pb2', globals())
@@ -23,10 +23,20 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._serialized_options = b'\n\035pl.edu.agh.amber.common.protoB\013CommonProto'
   _DRIVERHDR.fields_by_name['clientIDs']._options = None
   _DRIVERHDR.fields_by_name['clientIDs']._serialized_options = b'\020\001'
+  _MISSINGPIECES.fields_by_name['index']._options = None
+  _MISSINGPIECES.fields_by_name['index']._serialized_options = b'\020\001'
   _DRIVERHDR._serialized_start=26
   _DRIVERHDR._serialized_end=98
   _DRIVERMSG._serialized_start=101
-  _DRIVERMSG._serialized_end=319
-  _DRIVERMSG_MSGTYPE._serialized_start=207
-  _DRIVERMSG_MSGTYPE._serialized_end=312
+  _DRIVERMSG._serialized_end=449
+  _DRIVERMSG_MSGTYPE._serialized_start=337
+  _DRIVERMSG_MSGTYPE._serialized_end=442
+  _PIECE._serialized_start=451
+  _PIECE._serialized_end=535
+  _MISSINGPIECES._serialized_start=537
+  _MISSINGPIECES._serialized_end=588
+  _RECEIPT._serialized_start=590
+  _RECEIPT._serialized_end=630
+  _JOINS._serialized_start=632
+  _JOINS._serialized_end=677
 # @@protoc_insertion_point(module_scope)

@@ -18,6 +18,8 @@ pub(crate) struct Message {
 const TYPE: u32 = 2;
 const SYN: u32 = 3;
 const ACK: u32 = 4;
+/// What the sender of a request joins, which is no part of what it asks for.
+const JOINS: u32 = 9;
 
 impl Message {
     /// A DATA message with these fields of the device.
@@ -64,6 +66,7 @@ impl prost::Message for Message {
                 let number = self.ack.get_or_insert_default();
                 return encoding::uint32::merge(wire_type, number, buf, ctx);
             }
+            (JOINS, _) => return encoding::skip_field(wire_type, tag, buf, ctx),
             (_, WireType::Varint) => {
                 let mut value = 0;
                 encoding::uint64::merge(wire_type, &mut value, buf, ctx)?;

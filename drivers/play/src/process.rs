@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use std::{env, io};
 
 use amber_driver::{Devices, SendError, now};
 use amber_proto::Device;
@@ -240,11 +240,7 @@ impl DriverOptions {
     }
 
     fn prepared(self) -> Result<Devices, Failure> {
-        let wanted = env::var("AMBER_DEVICE").unwrap_or_default();
-        let wanted: Vec<Device> = wanted
-            .split(',')
-            .filter_map(|name| name.parse().ok())
-            .collect();
+        let wanted = amber_driver::named_devices();
         let Self { options, control } = self;
         served(&options, &wanted, control)
     }

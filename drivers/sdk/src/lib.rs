@@ -119,7 +119,7 @@ pub use pipe::{serve_on, serve_until};
 pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};
 pub use request::{Origin, Request};
 pub use session::MessageTooLong;
-pub use stdio::{claim_stdout, init_logging, serve, serve_many};
+pub use stdio::{claim_stdout, init_logging, named_devices, serve, serve_many};
 
 /// The behaviour of a device, with whole messages. Only [`Driver::request`] is
 /// required. For a device with a description, implement its generated trait

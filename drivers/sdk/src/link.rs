@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use amber_client::Client;
-use amber_proto::limits::MAX_PART;
+use amber_proto::limits::{MAX_LONG, MAX_PART};
 use amber_proto::mediator::{Health, Outcome};
 use amber_proto::{Device, DeviceMessage};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::health::HealthTable;
 use crate::motion::Holder;
@@ -19,17 +19,23 @@ use crate::session::MessageTooLong;
 /// driver publishes in a second.
 const MAX_WAITING: usize = 256;
 
+/// The number of messages longer than a frame that may wait to be written.
+const MAX_LONG_WAITING: usize = 4;
+
 /// A driver's link to the mediator and, through it, to other devices.
 ///
 /// [`Driver::start`](crate::Driver::start) receives one. Clones are cheap, and
 /// you may pass them to other tasks and threads.
 ///
 /// The methods that send never wait. Messages are written in the order of the
-/// calls.
+/// calls. Those that are longer than a frame (32 767 bytes) travel in pieces, to
+/// the clients that join them; others do not get them.
 pub struct Link<M> {
     /// The device that the driver serves, in a process that serves several.
     device: Option<Device>,
-    commands: mpsc::Sender<Command<M>>,
+    commands: mpsc::Sender<Waiting<M>>,
+    /// For messages longer than a frame.
+    room: Arc<Semaphore>,
     subscriptions: watch::Receiver<usize>,
     holder: watch::Receiver<Option<Holder>>,
     client: Client,
@@ -40,10 +46,13 @@ pub struct Link<M> {
 
 /// The other end of a [`Link`].
 pub(crate) struct Linked<M> {
-    pub(crate) commands: mpsc::Receiver<Command<M>>,
+    pub(crate) commands: mpsc::Receiver<Waiting<M>>,
     pub(crate) health: Arc<Mutex<HealthTable>>,
     pub(crate) health_changed: mpsc::Receiver<()>,
 }
+
+/// A command that waits, and its room if it is long.
+pub(crate) type Waiting<M> = (Command<M>, Option<OwnedSemaphorePermit>);
 
 /// A request of a [`Link`] to write a message.
 #[derive(Debug)]
@@ -59,7 +68,7 @@ pub(crate) enum Command<M> {
 /// The reasons why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The message is too long for a frame.
+    /// The message is too long, or too long for a frame and the client does not join pieces.
     #[error(transparent)]
     TooLong(#[from] MessageTooLong),
     /// The mediator reads messages more slowly than the driver sends them.
@@ -83,6 +92,7 @@ impl<M: DeviceMessage> Link<M> {
         let link = Self {
             device,
             commands,
+            room: Arc::new(Semaphore::new(MAX_LONG_WAITING)),
             subscriptions,
             holder,
             client,
@@ -104,7 +114,8 @@ impl<M: DeviceMessage> Link<M> {
     /// # Errors
     /// The message was not sent.
     pub fn publish(&self, message: M) -> Result<(), SendError> {
-        self.send(Command::Publish(check(message)?))
+        let bytes = check(&message, MAX_LONG)?;
+        self.send_long(bytes, Command::Publish(message))
     }
 
     /// Sends a message to the subscribers of one device; only in a process that
@@ -113,7 +124,8 @@ impl<M: DeviceMessage> Link<M> {
     /// # Errors
     /// The message was not sent.
     pub fn publish_for(&self, device: Device, message: M) -> Result<(), SendError> {
-        self.send(Command::PublishFor(device, check(message)?))
+        let bytes = check(&message, MAX_LONG)?;
+        self.send_long(bytes, Command::PublishFor(device, message))
     }
 
     /// Sends a message as published data to the clients of an origin,
@@ -122,7 +134,8 @@ impl<M: DeviceMessage> Link<M> {
     /// # Errors
     /// The message was not sent.
     pub fn publish_to(&self, origin: &Origin, message: M) -> Result<(), SendError> {
-        self.send(Command::PublishTo(origin.clone(), check(message)?))
+        let bytes = check(&message, MAX_LONG)?;
+        self.send_long(bytes, Command::PublishTo(origin.clone(), message))
     }
 
     /// Answers a request whose handler returned `None`.
@@ -130,7 +143,9 @@ impl<M: DeviceMessage> Link<M> {
     /// # Errors
     /// The message was not sent.
     pub fn answer(&self, origin: &Origin, message: M) -> Result<(), SendError> {
-        self.send(Command::Answer(origin.clone(), check(message)?))
+        let longest = origin.joins.map_or(MAX_PART, |joins| joins.longest);
+        let bytes = check(&message, longest)?;
+        self.send_long(bytes, Command::Answer(origin.clone(), message))
     }
 
     /// Reports that the driver carries out a request that has no answer.
@@ -253,8 +268,17 @@ impl<M: DeviceMessage> Link<M> {
     }
 
     fn send(&self, command: Command<M>) -> Result<(), SendError> {
+        self.send_long(0, command)
+    }
+
+    /// Sends a message of so many bytes.
+    fn send_long(&self, bytes: usize, command: Command<M>) -> Result<(), SendError> {
+        let room = match bytes > MAX_PART {
+            true => Some((self.room.clone().try_acquire_owned()).map_err(|_| SendError::Full)?),
+            false => None,
+        };
         self.commands
-            .try_send(command)
+            .try_send((command, room))
             .map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => SendError::Full,
                 mpsc::error::TrySendError::Closed(_) => SendError::ShutDown,
@@ -268,6 +292,7 @@ impl<M> Clone for Link<M> {
         Self {
             device: self.device,
             commands: self.commands.clone(),
+            room: self.room.clone(),
             subscriptions: self.subscriptions.clone(),
             holder: self.holder.clone(),
             client: self.client.clone(),
@@ -290,11 +315,11 @@ pub(crate) fn lock(health: &Mutex<HealthTable>) -> MutexGuard<'_, HealthTable> {
     health.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Leaves room for the fields that are set when the message is sent.
-fn check<M: DeviceMessage>(message: M) -> Result<M, SendError> {
+/// The length of a message, with room for the fields that are set when it is sent.
+fn check<M: DeviceMessage>(message: &M, longest: usize) -> Result<usize, SendError> {
     const TYPE_AND_ACK: usize = 2 + 6;
     match message.encoded_len() {
-        length if length + TYPE_AND_ACK > MAX_PART => Err(MessageTooLong(length).into()),
-        _ => Ok(message),
+        length if length + TYPE_AND_ACK > longest => Err(MessageTooLong(length).into()),
+        length => Ok(length + TYPE_AND_ACK),
     }
 }

@@ -5,9 +5,10 @@
 
 use std::env;
 use std::future::{pending, poll_fn};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use amber_client::Client;
@@ -17,7 +18,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::io::{poll_read_buf, poll_write_buf};
 
@@ -148,6 +149,8 @@ struct Pipe<D: Driver, R, W> {
     holder: watch::Sender<Option<Holder>>,
     to_devices: mpsc::Receiver<Packet>,
     from_devices: mpsc::Sender<Packet>,
+    /// Wakes for the next pieces of long messages.
+    pieces: Pin<Box<Sleep>>,
 }
 
 impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
@@ -176,7 +179,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         let pipe = Self {
             peer,
             device,
-            session: Session::default(),
+            session: Session::default().with_last_number(anything()),
             reader,
             writer,
             input: BytesMut::new(),
@@ -189,6 +192,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             holder,
             to_devices,
             from_devices,
+            pieces: Box::pin(sleep(Duration::ZERO)),
         };
         (pipe, link, end)
     }
@@ -374,6 +378,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
         let reads = !self.session.has_work() || self.last_read.elapsed() > MAX_READ_PAUSE;
         poll_fn(|cx| {
             let _ = self.poll_commands(cx);
+            let _ = self.poll_pieces(cx);
             if let Poll::Ready(Err(error)) = self.poll_write(cx) {
                 return Poll::Ready(Err(ServeError::Write(error)));
             }
@@ -387,9 +392,11 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
 
     fn poll_exchange(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ServeError>> {
         let commanded = self.poll_commands(cx);
+        let paced = self.poll_pieces(cx);
         let written = self.poll_write(cx).map_err(ServeError::Write)?;
         let read = self.poll_read(cx).map_err(ServeError::Read)?;
-        if commanded.is_ready() || written.is_ready() || read.is_ready() {
+        let is_progress = commanded.is_ready() || paced.is_ready();
+        if is_progress || written.is_ready() || read.is_ready() {
             Poll::Ready(Ok(()))
         } else {
             Poll::Pending
@@ -400,7 +407,7 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut progress = Poll::Pending;
         while self.output.len() < MAX_OUTPUT {
-            if let Poll::Ready(Some(command)) = self.linked.commands.poll_recv(cx) {
+            if let Poll::Ready(Some((command, _room))) = self.linked.commands.poll_recv(cx) {
                 complain(match command {
                     Command::Answer(origin, message) => self.session.answer(&origin, message),
                     Command::Publish(message) => self.session.publish_everywhere(message),
@@ -431,6 +438,24 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
             progress = Poll::Ready(());
         }
         progress
+    }
+
+    /// Sends the pieces that are due, unless the mediator does not read.
+    fn poll_pieces(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(due) = self.session.next_piece_timeout() else {
+            return Poll::Pending;
+        };
+        if self.output.len() >= MAX_OUTPUT {
+            return Poll::Pending;
+        }
+        let due = Instant::from_std(due);
+        if self.pieces.deadline() != due {
+            self.pieces.as_mut().reset(due);
+        }
+        ready!(self.pieces.as_mut().poll(cx));
+        self.session.send_pieces(Instant::now().into_std());
+        self.encode_outputs();
+        Poll::Ready(())
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -511,6 +536,9 @@ impl<D: Driver, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<D, R, W> {
     }
 
     fn encode_outputs(&mut self) {
+        if self.session.has_new_long() {
+            self.session.send_pieces(Instant::now().into_std());
+        }
         while let Some(packet) = self.session.poll_output() {
             self.encode(packet);
         }
@@ -539,6 +567,13 @@ fn description(device: Option<Device>, files: &'static [u8]) -> Packet {
         },
         message: message.encode_to_vec().into(),
     }
+}
+
+/// A first number of long messages that an earlier process of this driver has hardly used, small
+/// enough for few bytes.
+fn anything() -> u32 {
+    // The keys of hash tables are the only random source of the standard library.
+    RandomState::new().build_hasher().finish() as u32 & 0x000f_ffff
 }
 
 async fn until(due: Option<std::time::Instant>) {

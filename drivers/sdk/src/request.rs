@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use amber_proto::pieces::Ability;
 use amber_proto::{ClientId, Device, SynNum};
 
 use crate::motion::StopCause;
@@ -38,6 +39,8 @@ pub struct Origin {
     pub stop_cause: Option<StopCause>,
     /// The client of the sender, if it is a driver that moves this device for one.
     pub for_client: Option<ClientId>,
+    /// What the sender joins: an answer may have so many bytes. `None`: not more than a frame.
+    pub joins: Option<Ability>,
 }
 
 impl<M> Request<M> {

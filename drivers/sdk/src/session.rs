@@ -1,21 +1,26 @@
 //! The part of the protocol that all drivers share: frames from the mediator
 //! in, frames to the mediator and work for the driver out. PURE.
 //!
-//! After each change, drain [`Session::poll_output`] and
+//! After each change, call [`Session::send_pieces`] if there is a [new long
+//! message](Session::has_new_long), drain [`Session::poll_output`] and
 //! [`Session::poll_from_device`]; take work from [`Session::poll_work`]
 //! whenever the driver is free.
+
+mod long;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use amber_proto::limits::MAX_PART;
+use amber_proto::limits::{MAX_LONG, MAX_PART};
 use amber_proto::mediator::{self, Outcome};
 use amber_proto::motion;
-use amber_proto::{ClientId, Device, DeviceId, DeviceMessage, DeviceType, DriverHdr};
+use amber_proto::pieces::Ability;
+use amber_proto::{ClientId, Device, DeviceId, DeviceMessage, DeviceType, DriverHdr, DriverMsg};
 use amber_proto::{MsgType, Packet, SynNum};
 use bytes::Bytes;
 use prost::Message;
 
+use self::long::LongMessages;
 use crate::motion::{Command, Holder, Motion, Motions, Moves, Refusal, Request as MotionRequest};
 use crate::queue::{Queue, Work};
 use crate::request::{Origin, Request};
@@ -32,9 +37,13 @@ const MAX_IDS_BYTES: usize = 2_000;
 /// has written, but that are not sent yet, can be for.
 const MAX_GONE: usize = 256;
 
-/// The message is too long for a frame; it was not sent.
+/// The message is too long, or too long for a frame and the client does not join pieces; it was not
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {0} bytes is too long: the limit is {MAX_PART}")]
+#[error(
+    "a message of {0} bytes is too long: the limit is {MAX_PART}, or {MAX_LONG} for clients that \
+     join pieces"
+)]
 pub struct MessageTooLong(pub usize);
 
 /// The subscribers, the queued requests, and the pending output of a driver.
@@ -47,6 +56,7 @@ pub struct Session<M> {
     queue: Queue<M>,
     outputs: VecDeque<Packet>,
     from_devices: VecDeque<Packet>,
+    long: LongMessages,
     complaints: Complaints,
     reports_outcomes: bool,
     /// Only for devices that move.
@@ -72,6 +82,7 @@ impl<M> Default for Session<M> {
             queue: Queue::default(),
             outputs: VecDeque::new(),
             from_devices: VecDeque::new(),
+            long: LongMessages::default(),
             complaints: Complaints::default(),
             reports_outcomes: false,
             motion: None,
@@ -109,6 +120,10 @@ impl<M: DeviceMessage> Session<M> {
             self.from_devices.push_back(packet);
             return;
         }
+        let base = DriverMsg::decode(&packet.message[..]).unwrap_or_default();
+        if is_about_pieces(&base) {
+            return self.handle_pieces(now, packet, &base);
+        }
         let Ok(message) = M::decode(&packet.message[..]) else {
             return self.complaints.about(Complaint::NoDriverMsg);
         };
@@ -119,6 +134,7 @@ impl<M: DeviceMessage> Session<M> {
             .copied()
             .map(ClientId)
             .collect();
+        let joins = base.joins.as_ref().map(Ability::stated);
         match message.kind() {
             Some(MsgType::Ping) => self.pong(packet, message.syn()),
             Some(MsgType::Data) if clients.is_empty() => {
@@ -127,12 +143,14 @@ impl<M: DeviceMessage> Session<M> {
             Some(MsgType::Data) => {
                 // The id may belong to a new client now.
                 self.gone.retain(|gone| !clients.contains(gone));
+                self.long.note_ability(&clients, joins);
                 let syn = message.syn();
                 let mut origin = Origin {
                     clients,
                     device,
                     syn,
                     wants_outcome: syn.is_some() && wants_outcome(&packet.message),
+                    joins,
                     ..Origin::default()
                 };
                 if self.motion.is_some() {
@@ -147,6 +165,7 @@ impl<M: DeviceMessage> Session<M> {
                 self.push(Work::Request(Request { message, origin }));
             }
             Some(MsgType::Subscribe) => {
+                self.long.note_ability(&clients, joins);
                 for client in clients {
                     if self.subscribers.subscribe(device, client, now) {
                         self.push(Work::Subscribed(client));
@@ -162,6 +181,7 @@ impl<M: DeviceMessage> Session<M> {
                 // The client is gone for all devices, not only for the one in the header.
                 for client in clients {
                     self.subscribers.remove(client);
+                    self.long.forget(client);
                     if self.gone.len() == MAX_GONE {
                         self.gone.pop_front();
                     }
@@ -259,7 +279,12 @@ impl<M: DeviceMessage> Session<M> {
         message.set_kind(MsgType::Data);
         message.set_syn(None);
         message.set_ack(Some(syn));
-        self.send(origin.device, &origin.clients, &message)
+        let bytes: Bytes = message.encode_to_vec().into();
+        if bytes.len() > MAX_PART {
+            return self.long.answer(origin, bytes);
+        }
+        self.send_bytes(origin.device, &origin.clients, &bytes);
+        Ok(())
     }
 
     /// Reports to the sender of a request whether it is carried out, if the sender asked for it.
@@ -449,7 +474,10 @@ impl<M: DeviceMessage> Session<M> {
     ) -> Result<(), MessageTooLong> {
         let message: Bytes = message.encode_to_vec().into();
         if message.len() > MAX_PART {
-            return Err(MessageTooLong(message.len()));
+            if self.long.publish(device, clients, message)? < clients.len() {
+                self.complaints.about(Complaint::LongForOldClient);
+            }
+            return Ok(());
         }
         self.send_bytes(device, clients, &message);
         Ok(())
@@ -485,6 +513,8 @@ enum Complaint {
     RequestFromNobody,
     RequestWithoutNumber,
     TooManyRequests,
+    LongForOldClient,
+    PieceOfPiece,
 }
 
 /// Logs each kind of problem once, so that no peer can flood the log.
@@ -501,6 +531,10 @@ impl Complaints {
             Complaint::RequestFromNobody => "ignored a request without a client",
             Complaint::RequestWithoutNumber => "did not answer a request without synNum",
             Complaint::TooManyRequests => "too many requests are waiting; dropped the oldest",
+            Complaint::LongForOldClient => {
+                "a message is too long for a frame, and some clients do not join pieces"
+            }
+            Complaint::PieceOfPiece => "ignored a piece in pieces",
         };
         if self.made.contains(&complaint) {
             tracing::debug!("{text}");
@@ -509,6 +543,12 @@ impl Complaints {
             tracing::warn!("{text} (logged once)");
         }
     }
+}
+
+/// Whether a message is a piece of a longer one, or about pieces.
+fn is_about_pieces(base: &DriverMsg) -> bool {
+    let is_about = base.piece.is_some() || base.missing.is_some() || base.receipt.is_some();
+    is_about && base.r#type == i32::from(MsgType::Data)
 }
 
 fn published<M: DeviceMessage>(mut message: M) -> M {

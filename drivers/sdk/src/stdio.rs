@@ -10,6 +10,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use amber_proto::Device;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -130,12 +131,24 @@ pub fn init_logging() {
     }
 }
 
+/// A mediator of this project names here the devices that a driver serves.
+const NAMED: &str = "AMBER_DEVICE";
+
 /// A mediator of this project identifies itself to its drivers by an environment variable.
 fn peer() -> Peer {
-    match env::var_os("AMBER_DEVICE") {
+    match env::var_os(NAMED) {
         Some(_) => Peer::Amber,
         None => Peer::Unknown,
     }
+}
+
+/// The devices that the mediator names for this process, in the order of its configuration. None if
+/// something else started the process, such as a mediator of the original system.
+#[must_use]
+pub fn named_devices() -> Vec<Device> {
+    let named = env::var(NAMED).unwrap_or_default();
+    let devices = named.split(',').filter_map(|name| name.parse().ok());
+    devices.collect()
 }
 
 fn try_run(

@@ -13,6 +13,9 @@ use prost_types::source_code_info::Location;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 
 const BASE: &str = ".amber.DriverMsg";
+/// The last of the base fields that the messages of devices have. Those behind it are for pieces of
+/// long messages, which the SDKs join.
+const LAST_BASE_FIELD: i32 = 5;
 /// Files of options only, for which there is no Rust.
 const OPTIONS: [&str; 2] = ["google/protobuf/descriptor.proto", "interface.proto"];
 /// Field numbers in descriptor.proto, for paths of source locations.
@@ -71,6 +74,7 @@ fn base_fields(
         .ok_or("amber.DriverMsg is missing")?;
     let fields = file.message_type[index].field.iter().enumerate();
     Ok(fields
+        .filter(|(_, field)| field.number() <= LAST_BASE_FIELD)
         .map(|(i, field)| {
             let mut field = field.clone();
             field.label = Some(Label::Optional as i32);

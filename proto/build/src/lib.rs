@@ -254,8 +254,19 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
         .bytes(["."])
         .prost_path("::amber_proto::prost");
     config.extern_path(".amber.DriverMsg.MsgType", "::amber_proto::MsgType");
-    config.extern_path(".amber.DriverMsg", "::amber_proto::DriverMsg");
-    config.extern_path(".amber.DriverHdr", "::amber_proto::DriverHdr");
+    for message in [
+        "DriverHdr",
+        "DriverMsg",
+        "Joins",
+        "MissingPieces",
+        "Piece",
+        "Receipt",
+    ] {
+        config.extern_path(
+            format!(".amber.{message}"),
+            format!("::amber_proto::{message}"),
+        );
+    }
     for (name, _) in OURS {
         let device = name.trim_end_matches(".proto");
         if device != "drivermsg" {

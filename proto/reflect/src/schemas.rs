@@ -274,11 +274,35 @@ impl Schemas {
                 out += &format!(" {name} {number}");
             }
         }
-        match self.decode(message) {
-            Some(fields) => format!("{out}  {}", human(&fields)),
-            None => out,
+        let pieces = amber_proto::DriverMsg::decode(message)
+            .ok()
+            .and_then(pieces);
+        match (pieces, self.decode(message)) {
+            (Some(text), _) => format!("{out}  {text}"),
+            (None, Some(fields)) => format!("{out}  {}", human(&fields)),
+            (None, None) => out,
         }
     }
+}
+
+/// What a message says about the pieces of a longer one. What a client joins is in most requests, and
+/// tells nothing about them.
+fn pieces(message: amber_proto::DriverMsg) -> Option<String> {
+    if let Some(piece) = message.piece {
+        let (bytes, number) = (piece.data().len(), piece.message());
+        let position = u64::from(piece.index()) + 1;
+        let count = piece.count();
+        return Some(format!(
+            "piece {position} of {count} of message {number}, {bytes} bytes"
+        ));
+    }
+    if let Some(call) = message.missing {
+        let (count, number) = (call.index.len(), call.message());
+        return Some(format!("{count} pieces of message {number} are missing"));
+    }
+    let receipt = message.receipt?;
+    let (upto, number) = (receipt.upto(), receipt.message());
+    Some(format!("{upto} pieces of message {number} have arrived"))
 }
 
 /// The device of a package of Amber; `None` for a user's own package.
@@ -484,6 +508,28 @@ mod tests {
                 bytes,
                 "{name} of {asked}"
             );
+        }
+    }
+
+    #[test]
+    fn pieces_are_shown_without_their_data() {
+        let table = [
+            (
+                &b"\x10\x01\x32\x0a\x08\x07\x10\x02\x18\x09\x22\x02hi"[..],
+                "DATA  piece 3 of 9 of message 7, 2 bytes",
+            ),
+            (
+                b"\x10\x01\x3a\x06\x08\x07\x12\x02\x01\x03",
+                "DATA  2 pieces of message 7 are missing",
+            ),
+            (
+                b"\x10\x01\x42\x04\x08\x07\x10\x05",
+                "DATA  5 pieces of message 7 have arrived",
+            ),
+            (b"\x10\x06\x18\x01\x4a\0", "SUBSCRIBE synNum 1"),
+        ];
+        for (message, text) in table {
+            assert_eq!(Schemas::built_in().brief_message(message), text);
         }
     }
 

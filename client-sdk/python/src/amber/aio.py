@@ -30,7 +30,7 @@ from typing import (
     TypeVar,
 )
 
-from . import proxies, schemas
+from . import pieces, proxies, schemas
 from .device import MEDIATOR, Device
 from .errors import (
     AmberError,
@@ -42,7 +42,7 @@ from .errors import (
     Refused,
     Unreachable,
 )
-from .frame import Frame, Header, decode, encode
+from .frame import MAX_PART, Frame, Header, decode, encode
 from .lease import Lease
 from .liveness import Liveness
 from .udp import PORT, UdpTransport
@@ -82,6 +82,13 @@ class _Asked(NamedTuple):
     device: Device
     message_class: Any
     future: asyncio.Future[Any]
+
+
+class _UnderWay(NamedTuple):
+    """A request in pieces."""
+
+    device: Device
+    upload: pieces.Upload
 
 
 class _FeedKey(NamedTuple):
@@ -128,6 +135,12 @@ class Client(proxies.Devices):
         self._has_waited_for_mediator = False
         self._is_driver = False
         self._pid = os.getpid()
+        #: Joins messages that are longer than a frame.
+        self._joiner = pieces.Joiner()
+        #: Requests that are longer than a frame, by the numbers of their pieces.
+        self._uploads: dict[int, _UnderWay] = {}
+        self._last_long = random.randrange(1 << 20)
+        self._pieces_timer: asyncio.TimerHandle | None = None
 
     # Connecting
 
@@ -187,7 +200,8 @@ class Client(proxies.Devices):
         if not transport.loop.is_closed():
             raise Closed("another event loop uses this client")
         transport.abandon()
-        self._transport = self._liveness = None
+        self._transport = self._liveness = self._pieces_timer = None
+        self._uploads.clear()
         self._used.clear()
         # Nobody can wait for these any more.
         self._pending.clear()
@@ -222,7 +236,13 @@ class Client(proxies.Devices):
             return
         if device == MEDIATOR:
             self._mediator_answers = True
-        if envelope.type == DriverMsg.PING:
+        if pieces.is_about_pieces(envelope):
+            if envelope.HasField("piece"):
+                self._handle_piece(device, envelope.piece)
+            else:
+                self._handle_receipt(device, envelope)
+            self._settle_pieces()
+        elif envelope.type == DriverMsg.PING:
             self._try_send(device, DriverMsg(type=DriverMsg.PONG, ackNum=envelope.synNum))
         elif envelope.type == DriverMsg.DRIVER_DIED:
             self._driver_died(device, envelope.ackNum)
@@ -230,6 +250,83 @@ class Client(proxies.Devices):
             self._answer(device, envelope.ackNum, frame.message)
         elif envelope.type == DriverMsg.DATA:
             self._publish(device, frame.message)
+
+    def _handle_piece(self, device: Device, piece: Any) -> None:
+        joined = self._joiner.piece(time.monotonic(), device, piece)
+        if joined is not None:
+            try:
+                envelope = Envelope.FromString(joined.data)
+            except Exception:
+                envelope = Envelope()
+            if envelope.type != DriverMsg.DATA or pieces.is_about_pieces(envelope):
+                self.malformed += 1
+            elif envelope.ackNum != 0:
+                self._answer(device, envelope.ackNum, joined.data)
+            else:
+                self._publish(device, joined.data, joined.stream or 0)
+
+    def _handle_receipt(self, device: Device, envelope: Any) -> None:
+        """A receipt of a driver, or its call for pieces of a request."""
+        is_receipt = envelope.HasField("receipt")
+        about = envelope.receipt if is_receipt else envelope.missing
+        found = self._uploads.get(about.message)
+        if found is None or found.device != device:
+            return
+        if not is_receipt:
+            found.upload.missing(about.index)
+        elif found.upload.receipt(time.monotonic(), about.upto):
+            del self._uploads[about.message]
+
+    def _settle_pieces(self) -> None:
+        """Sends pieces of requests and calls for missing ones, and counts what is lost."""
+        calls, self._joiner.to_send = self._joiner.to_send, []
+        for device, message in calls:
+            self._try_send(device, message)
+        for number, (device, upload) in list(self._uploads.items()):
+            if upload.long.syn is not None and upload.long.syn not in self._pending:
+                del self._uploads[number]  # its call has ended
+                continue
+            while (piece := upload.poll()) is not None:
+                with contextlib.suppress(Unreachable):
+                    self._send_bytes(device, piece)
+        lost, self._joiner.lost = self._joiner.lost, []
+        for message in lost:
+            if message.stream is not None:
+                for subscription in self._subscriptions(message.sender):
+                    subscription.missed += 1
+        times = [found.upload.due for found in self._uploads.values()]
+        joiner = self._joiner.next_timeout()
+        due = min(times if joiner is None else [*times, joiner], default=None)
+        if due is None or self._transport is None:
+            return
+        loop = asyncio.get_running_loop()
+        at = loop.time() + max(0.0, due - time.monotonic())
+        timer = self._pieces_timer
+        # Waking up too early costs less than a timer for each piece.
+        if timer is None or at < timer.when():
+            if timer is not None:
+                timer.cancel()
+            self._pieces_timer = loop.call_at(at, self._pieces_timeout)
+
+    def _pieces_timeout(self) -> None:
+        self._pieces_timer = None
+        if self._transport is None:
+            return
+        now = time.monotonic()
+        self._joiner.timeout(now)
+        for number, (device, upload) in list(self._uploads.items()):
+            verdict = upload.timeout(now)
+            if verdict is pieces.Verdict.GOES_ON:
+                continue
+            del self._uploads[number]
+            if verdict is pieces.Verdict.NOT_UNDERSTOOD:
+                error = FrameError(_too_long(len(upload.long.data), device))
+                asked = self._pending.get(upload.long.syn or 0)
+                if asked is None:
+                    _warn(error)
+                elif not asked.future.done():
+                    asked.future.set_exception(error)
+        self._settle_pieces()
 
     def _handle_datagram(self, datagram: bytes) -> None:
         try:
@@ -248,14 +345,14 @@ class Client(proxies.Devices):
         elif device != MEDIATOR:  # the reply to the first PING is optional
             self.late_answers += 1
 
-    def _publish(self, device: Device, data: bytes) -> None:
+    def _publish(self, device: Device, data: bytes, stream: int | None = None) -> None:
         parsed: dict[Any, Any] = {}
         for subscription in self._subscriptions(device):
             kind = subscription._message_class
             if kind not in parsed:
                 parsed[kind] = self._parsed(kind, data)
             if parsed[kind] is not None:
-                subscription._deliver(parsed[kind])
+                subscription._deliver(parsed[kind], stream)
 
     def _parsed(self, message_class: Any, data: bytes) -> Any:
         try:
@@ -266,6 +363,8 @@ class Client(proxies.Devices):
 
     def _driver_died(self, device: Device, number: int) -> None:
         self._reports.pop(device, None)
+        if number == 0:
+            self._joiner.forget(lambda sender: sender == device)
         error = DriverDied(f"{device} is unavailable; `amber status {device}` shows the reason")
         for key, asked in list(self._pending.items()):
             if asked.device == device and number in (0, key) and not asked.future.done():
@@ -294,8 +393,32 @@ class Client(proxies.Devices):
             raise Closed("the client belongs to the parent of this process; connect another one")
         if isinstance(transport, UdpTransport) and transport.loop.is_closed():
             raise Closed("the event loop of the client has ended; use `async with`, or connect()")
-        header = Header(device.type, device.id)
-        transport.send(encode(header, message.SerializeToString()))
+        data = message.SerializeToString()
+        if device != MEDIATOR and message.type in (DriverMsg.DATA, _SUBSCRIBE):
+            is_local = not isinstance(transport, UdpTransport) or transport.is_local
+            joins = _JOINS[is_local]
+            # An old driver may take the message only if it does not become longer.
+            if len(data) + len(joins) <= MAX_PART or len(data) > MAX_PART:
+                data += joins
+            if len(data) > MAX_PART:
+                return self._upload(device, message, data, is_local)
+        transport.send(encode(Header(device.type, device.id), data))
+
+    def _upload(self, device: Device, message: Any, data: bytes, is_local: bool) -> None:
+        """Sends a request in pieces."""
+        if len(data) > pieces.MAX_LONG:
+            raise FrameError(f"{len(data)} bytes are too long (at most {pieces.MAX_LONG})")
+        self._last_long = self._last_long + 1 & 0xFFFF_FFFF
+        syn = message.synNum if message.HasField("synNum") else None
+        long = pieces.Long(self._last_long, None, data, syn)
+        size = pieces.LOCAL_PIECE_BYTES if is_local else pieces.PIECE_BYTES
+        upload = pieces.Upload(time.monotonic(), long, size)
+        self._uploads[long.number] = _UnderWay(device, upload)
+        self._settle_pieces()
+
+    def _send_bytes(self, device: Device, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.send(encode(Header(device.type, device.id), data))
 
     def _try_send(self, device: Device, message: Any) -> None:
         """Sends what is sent again later, or is of no use later."""
@@ -405,6 +528,16 @@ class Client(proxies.Devices):
             # An old driver would keep a second subscription in addition to the first one.
             self._try_send(key.device, feed[-1]._stop)
             self._try_send(key.device, feed[-1]._start)
+
+
+#: What a client says in its requests: what it joins, by whether its mediator is on this computer.
+_JOINS = {
+    False: pieces.Ability().to_append(),
+    True: pieces.Ability(piece_bytes=pieces.LOCAL_PIECE_BYTES).to_append(),
+}
+
+def _too_long(length: int, device: Device) -> str:
+    return f"{length} bytes are too long for {device}: its driver takes at most {MAX_PART}"
 
 
 #: Called with the reason why a command was not carried out.
@@ -590,7 +723,8 @@ class Subscription(Generic[T]):
         stop: Any,
     ) -> None:
         self.device = device
-        #: The number of values dropped because the reader was too slow.
+        #: The number of values that are lost: the reader was too slow, or a message that is longer
+        #: than a frame did not arrive completely. Of such messages, only the newest waits.
         self.missed = 0
         #: Messages that did not fit the device.
         self.unreadable = 0
@@ -600,7 +734,8 @@ class Subscription(Generic[T]):
         self._stop = stop
         self._message_class = type(start)
         self._feed = _FeedKey(device, _request_of(start))
-        self._values: collections.deque[T] = collections.deque()
+        #: Each with the stream of a message that came in pieces.
+        self._values: collections.deque[tuple[T, int | None]] = collections.deque()
         # Before Python 3.10, an event belongs to the loop in which it is made.
         self._changed: asyncio.Event | None = None
         self._ended = False
@@ -649,9 +784,9 @@ class Subscription(Generic[T]):
                 return None
             changed.clear()
             await changed.wait()
-        return self._values.popleft()
+        return self._values.popleft()[0]
 
-    def _deliver(self, message: Any) -> None:
+    def _deliver(self, message: Any, stream: int | None = None) -> None:
         try:
             value = self._read(message)
         except BadAnswer:
@@ -659,10 +794,14 @@ class Subscription(Generic[T]):
             return
         if value is None:
             return
+        if stream is not None:
+            newer = [it for it in self._values if it[1] != stream]
+            self.missed += len(self._values) - len(newer)
+            self._values = collections.deque(newer)
         if len(self._values) == BUFFER:
             self._values.popleft()
             self.missed += 1
-        self._values.append(value)
+        self._values.append((value, stream))
         self._wake()
 
     def _end(self) -> None:

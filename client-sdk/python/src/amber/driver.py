@@ -26,6 +26,7 @@ from __future__ import annotations
 import collections
 import functools
 import os
+import random
 import select
 import signal
 import sys
@@ -35,9 +36,9 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
-from . import aio, motion, schemas
+from . import aio, motion, pieces, schemas
 from .errors import FrameError, Refused
-from .frame import Frame, FrameReader, Header, encode
+from .frame import MAX_PART, Frame, FrameReader, Header, encode
 from .schemas import DriverMsg
 from .wire import claim_stdout
 
@@ -115,7 +116,11 @@ class Driver:
         return tuple(sorted(self._serving().subscribers))
 
     def send_to_subscribers(self, message: Any) -> None:
-        """Publishes a message now. May be called from any thread."""
+        """Publishes a message now. May be called from any thread.
+
+        A message that is longer than a frame (32 767 bytes) travels in pieces, to the subscribers
+        that join them; others do not get it.
+        """
         self._serving().publish(message)
 
     def trouble(self, why: str) -> None:
@@ -242,6 +247,9 @@ class _Pipe:
         self._control = motion.Control(next(iter(halts.values()), None))
         self._control_lock = threading.Lock()
         self._input_fd = -1
+        # Messages that are longer than a frame.
+        self._joiner = pieces.Joiner(gives_receipts=True)
+        self._pacer = _Pacer(self)
 
     # The main thread calls the driver, because it receives signals.
 
@@ -331,6 +339,11 @@ class _Pipe:
         if self._robot is not None and not clients and frame.header.device_type is not None:
             self._robot._handle(frame)  # a reply of another device
             return
+        envelope = _envelope(frame.message)
+        if pieces.is_about_pieces(envelope):
+            return self._handle_pieces(frame, envelope)
+        if envelope.type in (DriverMsg.DATA, DriverMsg.SUBSCRIBE):
+            self._pacer.note(clients, pieces.Ability.stated(envelope))
         try:
             message = self._driver.message_class.FromString(frame.message)
         except Exception as error:
@@ -356,6 +369,9 @@ class _Pipe:
         elif message.type == DriverMsg.UNSUBSCRIBE:
             self._enqueue(lambda: self._unsubscribe(clients))
         elif message.type == DriverMsg.CLIENT_DIED:
+            for client in clients:
+                self._pacer.forget(client)
+            self._joiner.forget(lambda sender: sender in clients)
             if self._moves is not None:
                 with self._control_lock:
                     for client in clients:
@@ -363,6 +379,28 @@ class _Pipe:
                         self._control.client_gone(time.monotonic(), client, stops)
                 self._settle()
             self._enqueue(lambda: self._forget(clients))
+
+    def _handle_pieces(self, frame: Frame, envelope: Any) -> None:
+        """A piece of a request, or a call for pieces of an earlier message."""
+        clients = frame.header.clients
+        if not clients:
+            return log("ignored a request without a client")
+        if envelope.HasField("missing"):
+            self._pacer.missing(clients[0], envelope.missing)
+        if not envelope.HasField("piece"):
+            return
+        now = time.monotonic()
+        joined = self._joiner.piece(now, clients[0], envelope.piece)
+        self._joiner.timeout(now)
+        messages, self._joiner.to_send = self._joiner.to_send, []
+        for client, message in messages:
+            self._send(Header(clients=(client,)), message)
+        self._joiner.lost.clear()
+        if joined is None:
+            return
+        if pieces.is_about_pieces(_envelope(joined.data)):
+            return log("ignored a piece in pieces")
+        self._handle(Frame(frame.header, joined.data))
 
     def _enqueue(
         self, work: Callable[[], None], may_drop: bool = False, moved_by: int | None = None
@@ -530,8 +568,12 @@ class _Pipe:
             self._send(Header(), message)
 
     def _send(self, header: Header, message: Any) -> None:
+        data = message.SerializeToString()
+        if len(data) > MAX_PART and header.clients:
+            stream = pieces.stream_of(message) if message.ackNum == 0 else None
+            return self._pacer.push(header.clients, data, stream)
         try:
-            self.write(encode(header, message.SerializeToString()))
+            self.write(encode(header, data))
         except FrameError as error:
             log("message not sent:", error)
 
@@ -549,6 +591,92 @@ class _Pipe:
 
                 self._robot = Client._over(_ToMediator(self))
             return self._robot
+
+
+def _envelope(data: bytes) -> Any:
+    """The base fields of a message; empty if it is not a DriverMsg."""
+    try:
+        return schemas.Envelope.FromString(data)
+    except Exception:
+        return schemas.Envelope()
+
+
+class _Pacer:
+    """Sends long messages in bursts, from a thread of its own that starts with the first one."""
+
+    def __init__(self, pipe: _Pipe) -> None:
+        self._pipe = pipe
+        #: Protects everything below.
+        self._changed = threading.Condition()
+        self._abilities: dict[int, pieces.Ability] = {}
+        self._paced = pieces.Paced(random.randrange(1 << 20))
+        self._thread: threading.Thread | None = None
+        self._has_warned = False
+
+    def note(self, clients: tuple[int, ...], ability: pieces.Ability | None) -> None:
+        """A request or SUBSCRIBE says what its clients join."""
+        with self._changed:
+            for client in clients:
+                if ability is None:
+                    self._abilities.pop(client, None)
+                else:
+                    self._abilities[client] = ability
+
+    def forget(self, client: int) -> None:
+        with self._changed:
+            self._abilities.pop(client, None)
+            self._paced.forget(client)
+
+    def push(self, clients: tuple[int, ...], data: bytes, stream: int | None) -> None:
+        """Takes a message. May be called from any thread."""
+        with self._changed:
+            groups: dict[int, list[int]] = {}
+            for client in clients:
+                ability = self._abilities.get(client)
+                if ability is not None and len(data) <= ability.longest:
+                    groups.setdefault(ability.piece_bytes, []).append(client)
+            if sum(map(len, groups.values())) < len(clients) and not self._has_warned:
+                self._has_warned = True
+                log(
+                    f"a message of {len(data)} bytes is too long for clients that do not join "
+                    f"pieces: the limit is {MAX_PART} (logged once)"
+                )
+            if not groups:
+                return
+            self._paced.push(time.monotonic(), data, stream, groups)
+            self._wake()
+
+    def missing(self, client: int, call: Any) -> None:
+        """A client calls for missing pieces."""
+        with self._changed:
+            self._paced.missing(client, call)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        self._changed.notify()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                burst = self._next()
+                for piece in burst.pieces:
+                    self._pipe.write(encode(Header(clients=burst.clients), piece))
+        except BrokenPipeError:
+            self._pipe.end()
+
+    def _next(self) -> pieces.Burst:
+        """Waits for the next burst."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                burst = self._paced.poll(now)
+                if burst is not None:
+                    return burst
+                due = self._paced.next_timeout()
+                self._changed.wait(None if due is None else max(0.0, due - now))
 
 
 @dataclass(frozen=True)

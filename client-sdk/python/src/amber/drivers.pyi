@@ -703,6 +703,57 @@ class BoardDriver(TypedDriver):
         No answer. Raises Refused if the driver reports that it refuses.
         """
 
+class CameraDriver(TypedDriver):
+    """A camera."""
+    @abstractmethod
+    def picture(
+        self,
+        max_width: int | None,
+        quality_percent: int | None,
+        format: int,
+        max_age_ms: int,
+        /,
+    ) -> Any:
+        """One picture. A camera that nobody uses is switched on first, which takes up to three seconds.
+
+        ``max_width``: A wider picture is made smaller: to a half, a third and so on of
+        its size. From 16 to 8192.
+
+        ``quality_percent``: The quality of JPEG. In %, from 1 to 100.
+
+        ``max_age_ms``: An older picture will do, if it is not older than this. In ms.
+        """
+    @abstractmethod
+    def pictures(self, max_width: int | None, quality_percent: int | None, format: int, /) -> Any:
+        """The newest picture, once each period; a period shorter than that of the camera means each
+        picture. The device keeps one period and one kind of picture per client: those of the last
+        request.
+
+        ``period_ms``: 0 or absent ends the subscription. In ms.
+
+        ``max_width``: From 16 to 8192.
+
+        ``quality_percent``: In %, from 1 to 100.
+        """
+    def send_pictures(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def info(self) -> Any:
+        """What is known of the camera. It is not switched on for this."""
+    def info_updates(self) -> Any:
+        """The same, once per second."""
+    def send_info_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def set_control(self, id: int | None, name: str | None, value: int | None, /) -> Any:
+        """Changes a control, such as the exposure, for as long as the camera is plugged in. Only cameras of
+        which Info shows controls have some.
+
+        ``id``: The id of the control, or its name in lower case.
+
+        ``value``: Absent: the default of the camera.
+        """
+
 class BumperDriver(TypedDriver):
     """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     @abstractmethod

@@ -98,6 +98,26 @@ class Robot:
         return self._odometry_updates(period_ms)  # type: ignore[no-any-return]
 
 
+class Camera:
+    def pictures(
+        self: Any,
+        period_ms: int = 200,
+        *,
+        max_width: int | None = None,
+        quality_percent: int | None = None,
+        format: int | str = "JPEG",
+    ) -> Subscription[Any]:
+        """The newest picture every ``period_ms`` milliseconds, which is at least 1.
+
+        A period shorter than that of the camera means each picture. A picture wider than
+        ``max_width`` pixels is made smaller. The device keeps one period and one kind of picture
+        per client, those of the last subscription.
+        """
+        return self._pictures(  # type: ignore[no-any-return]
+            period_ms, max_width, quality_percent, format
+        )
+
+
 class DriveToPoint:
     async def stop(self: Any) -> None:
         """Deletes all targets, which stops the robot. No answer."""

@@ -775,6 +775,56 @@ class Board(Typed):
         No answer. Raises Refused if the driver reports that it refuses.
         """
 
+class Camera(Typed):
+    """A camera."""
+    async def picture(
+        self,
+        max_width: int | None = None,
+        quality_percent: int | None = None,
+        format: int | str = 1,
+        max_age_ms: int = 0,
+    ) -> Any:
+        """One picture. A camera that nobody uses is switched on first, which takes up to three seconds.
+
+        ``max_width``: A wider picture is made smaller: to a half, a third and so on of
+        its size. From 16 to 8192.
+
+        ``quality_percent``: The quality of JPEG. In %, from 1 to 100.
+
+        ``max_age_ms``: An older picture will do, if it is not older than this. In ms.
+        """
+    async def info(self) -> Any:
+        """What is known of the camera. It is not switched on for this."""
+    def info_updates(self) -> Subscription[Any]:
+        """The same, once per second."""
+    async def set_control(
+        self,
+        id: int | None = None,
+        name: str | None = None,
+        value: int | None = None,
+    ) -> Any:
+        """Changes a control, such as the exposure, for as long as the camera is plugged in. Only cameras of
+        which Info shows controls have some.
+
+        ``id``: The id of the control, or its name in lower case.
+
+        ``value``: Absent: the default of the camera.
+        """
+    def pictures(
+        self,
+        period_ms: int = 200,
+        *,
+        max_width: int | None = None,
+        quality_percent: int | None = None,
+        format: int | str = 'JPEG',
+    ) -> Subscription[Any]:
+        """The newest picture every ``period_ms`` milliseconds, which is at least 1.
+
+        A period shorter than that of the camera means each picture. A picture wider than
+        ``max_width`` pixels is made smaller. The device keeps one period and one kind of picture
+        per client, those of the last subscription.
+        """
+
 class Bumper(Typed):
     """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     async def contacts(self) -> Any:
@@ -871,6 +921,8 @@ class Devices:
         Outputs that move something have a safe value in the configuration. They get it when the client that
         has set them is gone, and when the driver ends or is killed.
         """
+    def camera(self, id: int = 0) -> Camera:
+        """A camera."""
     def bumper(self, id: int = 0) -> Bumper:
         """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     def gateway(self, id: int = 0) -> Gateway:

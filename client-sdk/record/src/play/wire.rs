@@ -16,6 +16,7 @@ const TYPE: u32 = 2;
 const SYN: u32 = 3;
 const ACK: u32 = 4;
 const LISTENER: u32 = 5;
+const JOINS: u32 = 9;
 
 /// Number and bytes (with the key) of each field; `None` if the message is malformed.
 pub fn fields(mut message: &[u8]) -> Option<Vec<(u32, &[u8])>> {
@@ -32,8 +33,9 @@ pub fn fields(mut message: &[u8]) -> Option<Vec<(u32, &[u8])>> {
 /// The key of equal requests: everything except the numbers that differ each time.
 pub fn key(message: &[u8]) -> Option<Vec<u8>> {
     let fields = fields(message)?.into_iter();
-    let is_own =
-        |number: u32| !matches!(number, TYPE | SYN | ACK | LISTENER) && !BESIDE.contains(&number);
+    let is_own = |number: u32| {
+        !matches!(number, TYPE | SYN | ACK | LISTENER | JOINS) && !BESIDE.contains(&number)
+    };
     let own = fields.filter(|(number, _)| is_own(*number));
     Some(own.flat_map(|(_, bytes)| bytes).copied().collect())
 }

@@ -222,10 +222,15 @@ fn check(seed: u64, file: &[u8], all: &[(usize, usize, Found)]) -> Option<Vec<u8
     let (mut intact, mut count) = (0, 0);
     for (start, end, messages) in all {
         let is_intact = places.range(start..end).next().is_none();
+        // The checksum of a chunk that is cut off is not about what is left of it.
+        let is_unverified = copy.len() < *end && recovered.unverified > 0;
         for (key, data) in messages {
             count += 1;
             match kept.get(key) {
-                Some(found) => assert_eq!(found, data, "seed {seed}: an altered message"),
+                Some(found) => assert!(
+                    found == data || is_unverified,
+                    "seed {seed}: an altered message"
+                ),
                 None => assert!(!is_intact, "seed {seed}: {key:?} is lost"),
             }
             intact += usize::from(is_intact);

@@ -3,6 +3,7 @@
 mod calls;
 mod ending;
 mod lease;
+mod long;
 mod publishing;
 mod requests;
 mod trouble;
@@ -12,6 +13,7 @@ use std::error::Error;
 use std::rc::Rc;
 
 use amber_proto::dummy::DriverMsg;
+use amber_proto::limits::MAX_LONG;
 use amber_proto::{ClientId, DeviceMessage, DeviceType, DriverHdr, MsgType, SynNum, mediator};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -85,7 +87,7 @@ impl Driver for Probe {
             }
             "answer too much" => return Some(data(&"x".repeat(32_768))),
             "publish too much" => {
-                let error = link.publish(data(&"x".repeat(32_768))).unwrap_err();
+                let error = link.publish(data(&"x".repeat(MAX_LONG))).unwrap_err();
                 assert!(matches!(error, SendError::TooLong(_)));
                 return Some(data(&error.to_string()));
             }

@@ -69,7 +69,8 @@ fn a_message_that_is_too_long_is_an_error_and_the_stream_continues() {
             .expect(
                 5,
                 2,
-                "a message of 32775 bytes is too long: the limit is 32767",
+                "a message of 8388616 bytes is too long: the limit is 32767, or 8388608 for \
+                 clients that join pieces",
             )
             .await;
         mediator.end().await.unwrap();
