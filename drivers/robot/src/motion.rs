@@ -15,9 +15,10 @@ use serde_json::{Map, Value};
 
 use crate::errand::Errand;
 
-/// Fields that ask for nothing: number and type of the message, `want_outcome` and `max_answer_bytes`
-/// of `proto/mediator.proto`, `valid_ms` and `for_client` of `proto/motion.proto`.
-const NO_REQUESTS: [u32; 9] = [1, 2, 3, 4, 5, 186, 189, 197, 199];
+/// Fields that ask for nothing: number and type of the message, `joins` of a client that joins pieces,
+/// `want_outcome` and `max_answer_bytes` of `proto/mediator.proto`, `valid_ms` and `for_client` of
+/// `proto/motion.proto`.
+const NO_REQUESTS: [u32; 10] = [1, 2, 3, 4, 5, 9, 186, 189, 197, 199];
 
 /// The motion in a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +149,7 @@ fn without(message: &Bytes, drop: impl Fn(u32) -> bool) -> Result<Option<Bytes>,
 
 #[cfg(test)]
 mod tests {
+    use amber_proto::pieces::Ability;
     use amber_proto::{
         DeviceMessage, MsgType, collision_avoidance, drive_to_point, mediator,
         pid_follow_trajectory, roboclaw,
@@ -228,6 +230,7 @@ mod tests {
         };
         bytes.extend(asks.encode_to_vec());
         bytes.extend(lasts.encode_to_vec());
+        bytes.extend(Ability::of_client(true).to_append());
         let found = of(WHEELS, WHEELS, &bytes.clone().into());
         assert_eq!(found, Ok(Motion::Wheels(speeds(), None)));
         // A request for the lease is one.
