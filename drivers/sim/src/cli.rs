@@ -98,6 +98,16 @@ enum FaultKind {
     Tunnel,
     /// A Create 2 feels that its wheels hang in the air
     Lift,
+    /// The camera sends the same picture again and again
+    FrozenPicture,
+    /// The light is off
+    DarkPicture,
+    /// The end of each picture is missing
+    HalfPicture,
+    /// The Huffman tables of pictures are missing
+    NoTables,
+    /// The camera takes two pictures per second
+    SlowPictures,
     /// Clear all faults
     Clear,
 }

@@ -44,6 +44,8 @@ pub enum Connection {
     I2c,
     /// By TCP.
     Tcp,
+    /// By HTTP.
+    Http,
 }
 
 /// The options of one kind of device.
@@ -229,8 +231,10 @@ impl Device {
         };
         let models = option.get_possible_values().into_iter();
         let models: Vec<_> = models.map(|it| it.get_name().to_owned()).collect();
+        let may_be_bare = (option.get_num_args()).is_some_and(|count| count.min_values() == 0);
         match (model, models.as_slice()) {
             (None, _) if !self.is_extra => Ok(None),
+            (None, _) if may_be_bare => Ok(Some(format!("--{}", self.name))),
             (None, [only]) => Ok(Some(format!("--{}={only}", self.name))),
             (Some(model), known) if known.is_empty() || known.iter().any(|it| it == model) => {
                 Ok(Some(format!("--{}={model}", self.name)))
@@ -255,6 +259,7 @@ impl Device {
             Connection::Serial => ["--port", place].map(str::to_owned),
             Connection::I2c => ["--bus".to_owned(), format!("sim:{place}")],
             Connection::Tcp => ["--tcp", place].map(str::to_owned),
+            Connection::Http => ["--url".to_owned(), format!("http://{place}/stream")],
         };
         let mut command = ["amber", "driver", self.driver].map(str::to_owned).to_vec();
         command.extend([option, value]);
@@ -332,6 +337,7 @@ mod tests {
         let setup = Setup {
             seed: 1,
             speed: 1.0,
+            walls: &[],
             ceiling: &ceiling,
         };
         let made = |devices: Devices| -> Vec<_> {
@@ -385,6 +391,10 @@ mod tests {
             gamepad: crate::gamepad::Options {
                 model: Some(crate::gamepad::Model::Xbox),
             },
+            camera: crate::camera::Options {
+                address: Some(([127, 0, 0, 1], 0).into()),
+                ..Default::default()
+            },
             ..Devices::default()
         };
         assert_eq!(made(all), Device::all().collect::<Vec<_>>());
@@ -407,6 +417,7 @@ mod tests {
             crate::bno055::DEVICE,
             crate::gps::DEVICE,
             crate::gamepad::DEVICE,
+            crate::camera::DEVICE,
         ] {
             assert!(!usual.contains(&extra));
         }
@@ -441,6 +452,12 @@ mod tests {
             ..bus
         };
         assert_eq!(tcp.driver("[::1]:5")[3..], ["--tcp", "[::1]:5"]);
+        let http = Device {
+            connection: Connection::Http,
+            ..bus
+        };
+        let url = "http://[::1]:5/stream";
+        assert_eq!(http.driver("[::1]:5")[3..], ["--url", url]);
     }
 
     #[test]
@@ -460,6 +477,7 @@ mod tests {
             given("--roboclaw=legacy")
         );
         assert_eq!(option("bno055", None), given("--bno055=bno055"));
+        assert_eq!(option("camera", None), given("--camera"));
         let address = "[::1]:5";
         assert_eq!(
             option("hokuyo-tcp", Some(address)),

@@ -16,6 +16,7 @@ pub use self::fault::{Fault, UnknownFault};
 pub use crate::device::{Connection, Device, UnknownDevice, WrongModel};
 
 use crate::Devices;
+use crate::camera::PictureFault;
 use crate::ceiling::Ceiling;
 use crate::control::SimulationState;
 use crate::i2c::{Reply, Transfer};
@@ -64,6 +65,7 @@ impl RobotTwin {
         let setup = Setup {
             seed: config.seed,
             speed: config.speed,
+            walls: &config.walls,
             ceiling: &config.ceiling,
         };
         let mut twins = config.devices.twins(&setup);
@@ -231,6 +233,7 @@ impl RobotTwin {
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, true),
             Fault::Tunnel => self.set_covered(true),
             Fault::Lift => self.set_lifted(true),
+            Fault::Picture(fault) => self.set_picture_fault(fault, true),
             Fault::Unplug(device) => self.handle_hang_up(device),
             Fault::Stall(_) | Fault::Corrupt(_) => {}
         }
@@ -280,6 +283,7 @@ impl RobotTwin {
             Fault::StuckWheel(wheel) => self.world.set_stuck(wheel, false),
             Fault::Tunnel => self.set_covered(false),
             Fault::Lift => self.set_lifted(false),
+            Fault::Picture(fault) => self.set_picture_fault(fault, false),
             Fault::Unplug(device) => {
                 if let Some(twin) = self.twin_of(device) {
                     twin.handle_plug_in(now);
@@ -310,6 +314,12 @@ impl RobotTwin {
     fn set_lifted(&mut self, is_lifted: bool) {
         for (_, twin) in &mut self.twins {
             twin.set_lifted(is_lifted);
+        }
+    }
+
+    fn set_picture_fault(&mut self, fault: PictureFault, is_on: bool) {
+        for (_, twin) in &mut self.twins {
+            twin.set_picture_fault(fault, is_on);
         }
     }
 

@@ -162,7 +162,8 @@ impl Simulator {
             None => find_start(&walls, &candidates(&config.map))?,
         };
         let ceiling = Ceiling::over(&config.map);
-        let markers = ceiling.file();
+        let mut files = vec![(ceiling::FILE, ceiling.file())];
+        files.extend(config.devices.camera.files(&walls));
         let robot = RobotTwin::new(robot::Config {
             walls,
             ceiling,
@@ -172,10 +173,12 @@ impl Simulator {
             devices: config.devices.clone(),
         })?;
         let mut folder = Folder::take(&config.folder)?;
-        let written = folder.write(ceiling::FILE, &markers);
         let path = folder.path().to_owned();
         let missing = |what: &str| format!("cannot create the {what} in {}", path.display());
-        written.map_err(|error| failed(missing(ceiling::FILE), error))?;
+        for (name, text) in files {
+            let written = folder.write(name, &text);
+            written.map_err(|error| failed(missing(name), error))?;
+        }
         let clock_file = (folder.write(clock_file::FILE, "")).and_then(|()| ClockFile::open(&path));
         let clock_file = clock_file.map_err(|error| failed(missing(clock_file::FILE), error))?;
         let mut tcp = Vec::new();
@@ -282,7 +285,7 @@ impl Simulator {
             match device.connection() {
                 // The bus exists with and without the board.
                 Connection::I2c => {}
-                Connection::Tcp => {
+                Connection::Tcp | Connection::Http => {
                     if let (false, Some(tcp)) = (plugged, &mut tcp) {
                         tcp.hang_up();
                     }

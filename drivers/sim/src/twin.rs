@@ -4,6 +4,9 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use amber_map::Segment;
+
+use crate::camera::PictureFault;
 use crate::ceiling::Ceiling;
 use crate::control::SimulationState;
 use crate::i2c::{Reply, Transfer};
@@ -17,6 +20,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) seed: u64,
     /// The speed of the simulation relative to real time.
     pub(crate) speed: f64,
+    /// What is around the robot.
+    pub(crate) walls: &'a [Segment],
     /// What is above the robot.
     pub(crate) ceiling: &'a Ceiling,
 }
@@ -84,6 +89,9 @@ pub trait Twin: Any + Debug + Send {
 
     /// Whether the wheels hang in the air.
     fn set_lifted(&mut self, _is_lifted: bool) {}
+
+    /// Whether its pictures have a fault.
+    fn set_picture_fault(&mut self, _fault: PictureFault, _is_on: bool) {}
 
     /// What it wants of the wheels, if it drives them.
     fn drives(&self) -> Option<[Drive; 4]> {

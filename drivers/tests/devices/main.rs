@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
 mod bno055_drive;
+mod camera_drive;
 mod common;
 mod dummy;
 mod gamepad_drive;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::camera::PictureFault;
 use crate::device::{Device, UnknownDevice};
 use crate::wheels::{UnknownWheel, Wheel};
 
@@ -23,6 +24,8 @@ pub enum Fault {
     Tunnel,
     /// The robot feels that its wheels hang in the air.
     Lift,
+    /// The pictures of the camera have a fault.
+    Picture(PictureFault),
 }
 
 impl fmt::Display for Fault {
@@ -36,6 +39,7 @@ impl fmt::Display for Fault {
             Self::StuckWheel(wheel) => write!(f, "stuck-wheel {wheel}"),
             Self::Tunnel => f.write_str("tunnel"),
             Self::Lift => f.write_str("lift"),
+            Self::Picture(fault) => f.write_str(fault.name()),
         }
     }
 }
@@ -46,7 +50,8 @@ impl fmt::Display for Fault {
 pub enum UnknownFault {
     /// There is no such fault.
     #[error(
-        "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel, tunnel, lift): {0:?}"
+        "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel, tunnel, lift, {pictures}): {0:?}",
+        pictures = PictureFault::ALL.map(|(_, name)| name).join(", ")
     )]
     Name(String),
     /// There is no such device.
@@ -83,7 +88,12 @@ impl Fault {
                 let missing = UnknownFault::Missing("stuck-wheel", "wheel");
                 Self::StuckWheel(about.ok_or(missing)?.parse()?)
             }
-            _ => return Err(UnknownFault::Name(name.to_owned())),
+            _ => {
+                let mut of_pictures = PictureFault::ALL.into_iter();
+                let found = of_pictures.find(|(_, known)| *known == name);
+                let (fault, _) = found.ok_or_else(|| UnknownFault::Name(name.to_owned()))?;
+                Self::Picture(fault)
+            }
         })
     }
 }

@@ -304,6 +304,7 @@ fn faults_have_names() {
         ("sagging-battery", None, Fault::SaggingBattery),
         ("tunnel", None, Fault::Tunnel),
         ("lift", None, Fault::Lift),
+        ("half-picture", None, Fault::Picture(PictureFault::Half)),
         (
             "stuck-wheel",
             Some("front-left"),
@@ -317,7 +318,8 @@ fn faults_have_names() {
             "melt",
             None,
             "no such fault (unplug, stall, corrupt, low-battery, sagging-battery, stuck-wheel, \
-             tunnel, lift): \"melt\"",
+             tunnel, lift, frozen-picture, dark-picture, half-picture, no-tables, slow-pictures): \
+             \"melt\"",
         ),
         ("stall", None, "stall needs the name of a device"),
     ] {

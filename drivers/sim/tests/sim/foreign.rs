@@ -2,9 +2,9 @@
 //!
 //! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
 //! pyrplidar==0.1.2 pyserial==3.5 pynmea2==1.19.0 pynmeagps==1.1.8 pycreate2==0.8.0
-//! pyfirmata2==2.5.1`, and the packages that `.ci/run` installs with `--no-deps`, because packages for
-//! chips depend on packages for boards, and pyvesc on another one than it needs. A test whose package
-//! is missing prints a line that starts with `SKIP`.
+//! pyfirmata2==2.5.1 opencv-python-headless==5.0.0.93`, and the packages that `.ci/run` installs with
+//! `--no-deps`, because packages for chips depend on packages for boards, and pyvesc on another one
+//! than it needs. A test whose package is missing prints a line that starts with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -13,15 +13,17 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use amber_map::Map;
+use amber_map::{Map, MapPose, Point, Pose, Walls};
+use amber_sim::camera::markers::{SIDE_M, WallMarker, WallMarkers};
+use amber_sim::camera::render::Optics;
 use amber_sim::hokuyo::{self, Model};
 use amber_sim::roboclaw::Firmware;
 use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
 use amber_sim::{
-    Devices, bno055, create2, diffdrive, firmata, gps, icm20948, ina2xx, ldrobot, lsm6dsox, mpu,
-    ninedof, odrive, pca9685, roboclaw, rplidar, vesc, ydlidar,
+    Devices, bno055, camera, create2, diffdrive, firmata, gps, icm20948, ina2xx, ldrobot, lsm6dsox,
+    mpu, ninedof, odrive, pca9685, roboclaw, rplidar, vesc, ydlidar,
 };
 use tokio::sync::oneshot;
 
@@ -321,6 +323,76 @@ fn libraries_read_the_sentences_of_a_gps_receiver() {
     }
 }
 
+#[test]
+fn opencv_finds_the_robot_by_the_markers_on_the_walls() {
+    let segments = Map::flat().faces();
+    let markers = WallMarkers::on(&segments);
+    let walls = Walls::new(segments);
+    let (robot, visible) = viewpoint(&walls, &markers);
+    let optics = Optics::new(camera::Size::default(), camera::VIEW_DEG);
+    let calibration: Vec<_> = optics.calibration().lines().map(str::to_owned).collect();
+    let matrix = calibration
+        .iter()
+        .find_map(|line| line.trim().strip_prefix("data: "));
+    let matrix: Vec<f64> = serde_json::from_str(matrix.expect("a matrix")).expect("numbers");
+    let seen_from = robot.global(Point::new(camera::AHEAD_M, 0.0));
+    let all: Vec<_> = (markers.all().iter())
+        .map(|WallMarker { id, pose }| {
+            serde_json::json!({ "id": id, "x": pose.at.x, "y": pose.at.y, "heading": pose.heading })
+        })
+        .collect();
+    let twins = Devices {
+        camera: camera::Options {
+            address: Some((Ipv4Addr::LOCALHOST, 0).into()),
+            ..camera::Options::default()
+        },
+        ..Devices::default()
+    };
+    check_at(
+        "cv2, numpy",
+        "foreign_camera.py",
+        Some(robot),
+        twins,
+        |devices| {
+            let told = serde_json::json!({
+                "url": format!("http://{}/stream", of(devices, camera::DEVICE)),
+                "f": matrix[0], "cx": matrix[2], "cy": matrix[5],
+                "side": SIDE_M, "height": camera::HEIGHT_M,
+                "markers": all, "visible": visible,
+                "pose": [seen_from.x, seen_from.y, robot.heading],
+            });
+            vec![told.to_string()]
+        },
+    );
+}
+
+/// A place for the robot from which its camera sees two markers well, and their ids.
+fn viewpoint(walls: &Walls, markers: &WallMarkers) -> (Pose, Vec<u8>) {
+    let nodes = Map::flat().nodes;
+    let headings = (0..36).map(|step| f64::from(step) * 10f64.to_radians());
+    let poses = headings.flat_map(|heading| nodes.iter().map(move |at| Pose { at: *at, heading }));
+    let seen = |pose: Pose| -> Vec<u8> {
+        let at = pose.global(Point::new(camera::AHEAD_M, 0.0));
+        let from = Pose { at, ..pose };
+        let is_seen = |marker: &&WallMarker| {
+            let local = from.local(marker.pose.at);
+            let in_front = marker.pose.global(Point::new(0.01, 0.0));
+            // Neither far away, nor at the edge of the picture, nor aslant.
+            let aslant = marker.pose.local(at);
+            (0.5..3.5).contains(&local.x)
+                && local.y.abs() < 0.55 * local.x
+                && aslant.x > 0.7 * aslant.y.abs()
+                && walls.is_open(at, in_front)
+        };
+        let seen = markers.all().iter().filter(is_seen);
+        seen.map(|marker| marker.id).collect()
+    };
+    let found = poses
+        .map(|pose| (pose, seen(pose)))
+        .find(|(_, seen)| seen.len() >= 2);
+    found.expect("two markers are in view somewhere")
+}
+
 fn with_firmware(firmware: Firmware) -> Devices {
     Devices {
         roboclaw: roboclaw::Options {
@@ -354,16 +426,36 @@ fn check(
     twins: Devices,
     arguments: impl Fn(&[(Device, String)]) -> Vec<String>,
 ) {
+    check_at(package, script, None, twins, arguments);
+}
+
+/// The same with the robot at a place.
+fn check_at(
+    package: &str,
+    script: &str,
+    start: Option<Pose>,
+    twins: Devices,
+    arguments: impl Fn(&[(Device, String)]) -> Vec<String>,
+) {
     if let Err(reason) = import(package) {
         // Not eprintln!, whose output a passing test hides.
         let _ = writeln!(std::io::stderr(), "SKIP foreign {package}: {reason}");
         return;
     }
     let folder = tempfile::tempdir().expect("the test is set up");
+    let start = start.map(|pose| {
+        let MapPose {
+            x_m,
+            y_m,
+            heading_rad,
+            ..
+        } = pose.into();
+        (x_m, y_m, heading_rad.to_degrees())
+    });
     let config = Config {
         map: Map::flat(),
         folder: folder.path().to_owned(),
-        start: None,
+        start,
         seed: 1,
         speed: 1.0,
         devices: twins,
