@@ -15,6 +15,7 @@ use nix::pty::openpty;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::camera::shim;
 use crate::common::{AMBER, Mediator, root, wait_for};
 
 /// The USB devices of the machine: port, ids, name, and the simulated device behind it.
@@ -655,6 +656,36 @@ fn the_doctor_says_of_each_device_whether_it_is_there() {
         Some(doctor("roboclaw:0")).filter(|told| told.len() == 2)
     });
     assert_eq!(told[1], low);
+}
+
+#[test]
+fn a_usb_camera_is_found_and_gives_a_picture() {
+    let machine = Machine::with(&[]);
+    let (sys, dev) = (machine.root().join("sys"), machine.root().join("dev"));
+    let usb = sys.join("devices/1-3");
+    write(&usb.join("idVendor"), "046d");
+    write(&usb.join("idProduct"), "0825");
+    let interface = usb.join("1-3:1.0");
+    write(&interface.join("bInterfaceClass"), "0e");
+    for (name, index) in [("video0", "0"), ("video1", "1")] {
+        let node = sys.join("class/video4linux").join(name);
+        write(&node.join("index"), index);
+        symlink(&interface, node.join("device")).unwrap();
+        write(&dev.join(name), "");
+    }
+    let camera = dev.join("video0");
+    let mut init = machine.command(&machine.home(), &["--yes"]);
+    init.env("LD_PRELOAD", shim(machine.folder.path()));
+    let init = Ended::of(init.env("SHIM_DEVICE", &camera).output().unwrap());
+    assert_eq!(init.code, 0, "{init:?}");
+    for line in [
+        "camera:0      USB camera: Shim, YUYV up to 320 x 240",
+        "a picture of 320 x 240 pixels",
+    ] {
+        assert!(init.out.contains(line), "{init:?}");
+    }
+    let driver = format!("\"camera\", \"--device\", \"{}\"", camera.display());
+    assert!(machine.file("amber.toml").contains(&driver), "{init:?}");
 }
 
 #[test]

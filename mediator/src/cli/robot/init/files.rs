@@ -127,11 +127,7 @@ pub(super) fn write(looked: &Looked, robot: &Robot, maps: &Path) -> Files {
 
 /// The command of the driver of a device.
 pub(super) fn command(finding: &Finding, kind: Kind, robot: &Robot) -> Vec<String> {
-    let option = match kind.is_on_i2c() {
-        true => "--bus",
-        false => "--port",
-    };
-    let driver = kind.probe().driver;
+    let (driver, option) = (kind.probe().driver, kind.place_option());
     let words = ["amber", "driver", driver, option, finding.place.as_str()];
     let mut command: Vec<_> = words.map(str::to_owned).into();
     command.extend(finding.options.iter().cloned());
@@ -230,6 +226,13 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # `--shunt-mohm`: what is printed on its shunt; R100 is 100, as without the option, and R010 is 10.
 # If the current is positive while the battery is used: --invert-current true.
 # With --cells and --chemistry, it also says how full the battery is: docs/robot.md
+";
+        }
+        if kind == Kind::Camera {
+            out += "\
+# 640 x 480 pixels, 15 times per second, unless you add --width, --height and --rate.
+# `amber call camera info` shows what it offers. With `--calibration FILE`, programs can measure in
+# its pictures: docs/hardware.md
 ";
         }
         if kind == Kind::Firmata {

@@ -17,11 +17,13 @@ pub(super) struct Machine {
     pub(super) buses: Vec<I2cBus>,
     /// USB devices without a serial port.
     pub(super) others: Vec<Usb>,
+    /// The files of USB cameras, one of each camera.
+    pub(super) cameras: Vec<Port>,
     /// Ports and buses that are left alone, with the reason.
     pub(super) left_alone: Vec<(String, &'static str)>,
 }
 
-/// A serial port.
+/// A serial port, or the file of a camera.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     /// A path that stays the same when devices are plugged in elsewhere or later, if there is one.
@@ -65,6 +67,7 @@ impl Machine {
         let mut machine = Self::default();
         machine.read_ports(root);
         machine.read_buses(root);
+        machine.read_cameras(root);
         machine.read_others(root);
         machine
     }
@@ -72,8 +75,6 @@ impl Machine {
     fn read_ports(&mut self, root: &Path) {
         let sys = root.join("sys");
         let consoles = text(&sys.join("class/tty/console/active")).unwrap_or_default();
-        let by_id = links(&root.join("dev/serial/by-id"));
-        let by_path = links(&root.join("dev/serial/by-path"));
         let mut found = Vec::new();
         for (name, folder) in entries(&sys.join("class/tty")) {
             let file = root.join("dev").join(&name);
@@ -93,28 +94,24 @@ impl Machine {
             }
             found.push((file, Usb::above(&device, &sys)));
         }
-        let is_twin = |a: &Usb, b: &Usb| {
-            a.folder != b.folder
-                && (a.vendor, a.product, a.interface, &a.serial_number)
-                    == (b.vendor, b.product, b.interface, &b.serial_number)
-        };
-        for (file, usb) in &found {
-            // udev has one link for two devices that it cannot tell apart.
-            let has_twin = usb.as_ref().is_some_and(|usb| {
-                let mut others = found.iter().filter_map(|(_, other)| other.as_ref());
-                others.any(|other| is_twin(usb, other))
-            });
-            let names = match has_twin {
-                true => &by_path,
-                false => &by_id,
-            };
-            let target = fs::canonicalize(file).ok();
-            let stable = names.iter().find(|(to, _)| Some(to) == target.as_ref());
-            self.ports.push(Port {
-                path: stable.map_or(file, |(_, link)| link).clone(),
-                usb: usb.clone(),
-            });
+        self.ports = with_stable_names(found, &root.join("dev/serial"));
+    }
+
+    /// Cameras on a board have files, too, but the driver reads them by a program.
+    fn read_cameras(&mut self, root: &Path) {
+        let sys = root.join("sys");
+        let mut found = Vec::new();
+        for (name, folder) in entries(&sys.join("class/video4linux")) {
+            let file = root.join("dev").join(&name);
+            // The second file of a camera has data about its pictures.
+            if text(&folder.join("index")).as_deref() != Some("0") || !file.exists() {
+                continue;
+            }
+            let device = fs::canonicalize(folder.join("device")).ok();
+            let usb = device.and_then(|device| Usb::above(&device, &sys));
+            found.extend(usb.map(|usb| (file, Some(usb))));
         }
+        self.cameras = with_stable_names(found, &root.join("dev/v4l"));
     }
 
     fn read_buses(&mut self, root: &Path) {
@@ -157,7 +154,8 @@ impl Machine {
             let Some(usb) = Usb::at(&folder) else {
                 continue;
             };
-            let mut ports = self.ports.iter().filter_map(|port| port.usb.as_ref());
+            let ports = self.ports.iter().chain(&self.cameras);
+            let mut ports = ports.filter_map(|port| port.usb.as_ref());
             if !ports.any(|port| port.folder == usb.folder) {
                 self.others.push(usb);
             }
@@ -200,6 +198,35 @@ impl Usb {
             folder: folder.to_owned(),
         })
     }
+}
+
+/// Files with the links of udev that stay the same when devices are plugged in elsewhere or later, as far
+/// as there are some. `folder` has the folders of these links.
+fn with_stable_names(found: Vec<(PathBuf, Option<Usb>)>, folder: &Path) -> Vec<Port> {
+    let (by_id, by_path) = (links(&folder.join("by-id")), links(&folder.join("by-path")));
+    let is_twin = |a: &Usb, b: &Usb| {
+        a.folder != b.folder
+            && (a.vendor, a.product, a.interface, &a.serial_number)
+                == (b.vendor, b.product, b.interface, &b.serial_number)
+    };
+    let named = found.iter().map(|(file, usb)| {
+        // udev has one link for two devices that it cannot tell apart.
+        let has_twin = usb.as_ref().is_some_and(|usb| {
+            let mut others = found.iter().filter_map(|(_, other)| other.as_ref());
+            others.any(|other| is_twin(usb, other))
+        });
+        let names = match has_twin {
+            true => &by_path,
+            false => &by_id,
+        };
+        let target = fs::canonicalize(file).ok();
+        let stable = names.iter().find(|(to, _)| Some(to) == target.as_ref());
+        Port {
+            path: stable.map_or(file, |(_, link)| link).clone(),
+            usb: usb.clone(),
+        }
+    });
+    named.collect()
 }
 
 /// Names and paths in a folder, by name. Numbers count as numbers: `i2c-2` is before `i2c-10`.
@@ -308,6 +335,35 @@ mod tests {
             .map(|port| port.path.file_name().unwrap())
             .collect();
         assert_eq!(names, ["left", "right"]);
+    }
+
+    #[test]
+    fn a_camera_has_one_file_and_those_of_the_board_are_left_out() {
+        let files = Files::new();
+        let device = "sys/devices/usb1/1-3";
+        files.write(&format!("{device}/idVendor"), "046d\n");
+        files.write(&format!("{device}/idProduct"), "0825\n");
+        let interface = format!("{device}/1-3:1.0");
+        files.write(&format!("{interface}/bInterfaceClass"), "0e\n");
+        files.link("sys/bus/usb/devices/1-3", device);
+        files.write("sys/devices/platform/isp/uevent", "");
+        for (name, index, device) in [
+            ("video0", "0\n", &*interface),
+            ("video1", "1\n", &interface),
+            ("video13", "0\n", "sys/devices/platform/isp"),
+        ] {
+            files.write(&format!("sys/class/video4linux/{name}/index"), index);
+            files.link(&format!("sys/class/video4linux/{name}/device"), device);
+            files.write(&format!("dev/{name}"), "");
+        }
+        files.link("dev/v4l/by-id/usb-046d_0825-video-index0", "dev/video0");
+        let machine = files.machine();
+        let [camera] = &machine.cameras[..] else {
+            panic!("{machine:?}");
+        };
+        let link = "dev/v4l/by-id/usb-046d_0825-video-index0";
+        assert!(camera.path.ends_with(link), "{camera:?}");
+        assert!(machine.others.is_empty(), "it is listed once");
     }
 
     #[test]

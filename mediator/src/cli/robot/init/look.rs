@@ -142,6 +142,8 @@ impl Looked {
             findings.push(asked(at.kind, &at.port, &[]));
         }
         findings.extend(machine.buses.iter().flat_map(bus_findings));
+        let cameras = machine.cameras.iter();
+        findings.extend(cameras.map(|camera| asked(Kind::Camera, &camera.path, &[])));
         for usb in &machine.others {
             let place = || format!("USB {:04x}:{:04x}", usb.vendor, usb.product);
             match meaning(usb) {
@@ -149,6 +151,7 @@ impl Looked {
                     findings.push(no_driver(place(), what, &usb.text));
                 }
                 Some(Meaning::Gamepad) => findings.push(gamepad(place(), &usb.text)),
+                Some(Meaning::Camera) => findings.push(camera(place(), &usb.text)),
                 _ => {}
             }
         }
@@ -244,10 +247,11 @@ fn bus_findings(bus: &I2cBus) -> Vec<Finding> {
     findings
 }
 
-/// Asks the device at a serial port.
+/// Asks the device at a serial port, or a camera.
 fn asked(kind: Kind, port: &Path, options: &[&str]) -> Finding {
     let by = holder(port);
     let found = match by {
+        None if kind == Kind::Camera => probe::camera(port),
         None => probe::serial(kind, port),
         Some(_) => Err(NoAnswer::Busy),
     };
@@ -318,6 +322,13 @@ fn gamepad(place: String, text: &str) -> Finding {
                 .into(),
         ),
         ..Finding::new(place, State::Unknown, named("a gamepad", text))
+    }
+}
+
+fn camera(place: String, text: &str) -> Finding {
+    Finding {
+        note: Some("there is no /dev/video* for it: see whether `sudo dmesg` says why".into()),
+        ..Finding::new(place, State::Unknown, named("a camera", text))
     }
 }
 

@@ -25,11 +25,13 @@ pub(super) enum Meaning {
     NoDriver(&'static str),
     /// A gamepad. It may be that of an operator, so it is not configured.
     Gamepad,
+    /// A camera that Linux has no file for.
+    Camera,
     /// Another port of a device that has one already.
     Second(&'static str),
 }
 
-use Meaning::{Adapter, Device, Gamepad, NoDriver};
+use Meaning::{Adapter, Camera, Device, Gamepad, NoDriver};
 
 const ARDUINO: Meaning = NoDriver("an Arduino or a similar board, which runs a program of its own");
 
@@ -95,7 +97,7 @@ pub(super) fn meaning(usb: &Usb) -> Option<Meaning> {
         Some(Device(Kind::Maestro, _)) if usb.interface.is_some_and(|number| number > 0) => Some(
             Meaning::Second("the second port of the Maestro, for its pins TX and RX"),
         ),
-        None if usb.is_camera => Some(NoDriver("a camera")),
+        None if usb.is_camera => Some(Camera),
         found => found,
     }
 }
@@ -167,6 +169,6 @@ mod tests {
             is_camera: true,
             ..usb(0x046d, 0x082d, "HD Pro Webcam C920")
         };
-        assert_eq!(meaning(&camera), Some(NoDriver("a camera")));
+        assert_eq!(meaning(&camera), Some(Camera));
     }
 }

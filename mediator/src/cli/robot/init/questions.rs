@@ -211,7 +211,7 @@ pub(super) fn at(text: &str) -> Result<At, String> {
         ));
     };
     let named = PROBES.iter().find(|probe| probe.driver == device);
-    match named.filter(|probe| !probe.kind.is_on_i2c()) {
+    match named.filter(|probe| probe.kind.is_serial()) {
         Some(probe) => Ok(At {
             kind: probe.kind,
             // The drivers are started in another folder.
@@ -223,7 +223,7 @@ pub(super) fn at(text: &str) -> Result<At, String> {
 
 /// The devices that may be at a serial port.
 fn serial_devices() -> String {
-    let serial = PROBES.iter().filter(|probe| !probe.kind.is_on_i2c());
+    let serial = PROBES.iter().filter(|probe| probe.kind.is_serial());
     serial
         .map(|probe| probe.driver)
         .collect::<Vec<_>>()

@@ -11,6 +11,7 @@ use amber_client::blocking::Client;
 use amber_drivers::probe::Kind;
 use amber_mediator::shell::this_program;
 use amber_proto::Device;
+use amber_proto::camera::PictureRequest;
 use amber_proto::mediator::Driver;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -163,6 +164,14 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
             let info = client.board(id).info()?;
             let (firmware, count) = (info.firmware(), info.pins.len());
             format!("{firmware}, {count} pins; none is configured yet")
+        }
+        Kind::Camera => {
+            let picture = client.camera(id).picture(PictureRequest::default())?;
+            format!(
+                "a picture of {} x {} pixels",
+                picture.width(),
+                picture.height()
+            )
         }
         Kind::Gps => {
             let fix = client.gps(id).fix()?;
