@@ -4,9 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use amber_client::blocking::Client;
-use serde_json::Value;
 
 use crate::common::{AMBER, Mediator, wait_for};
+use crate::kit::with_and_without;
 use crate::motion_sensors::Robot;
 
 fn troubles(mediator: &Mediator) -> Vec<String> {
@@ -62,23 +62,10 @@ fn a_sensor_measures_the_battery_and_recovers() {
 fn the_driver_follows_the_protocol_with_and_without_its_sensor() {
     let robot = Robot::with_device("ina2xx", "ina219");
     // Without the sensor, it answers with the reason.
-    for bus in [robot.socket(), "/nowhere/bus".to_owned()] {
-        let mut check = Command::new(AMBER);
-        check.args([
-            "check",
-            "--json",
-            "--as",
-            "battery",
-            "--timeout",
-            "10",
-            "--",
-        ]);
-        check.args(["amber", "driver", "ina2xx", "--bus", &format!("sim:{bus}")]);
-        let output = check.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], 0, "{report}");
-    }
+    let places = [&*robot.socket(), "/nowhere/bus"];
+    with_and_without("battery", 0, places, |check, bus| {
+        check.args(["ina2xx", "--bus", &format!("sim:{bus}")]);
+    });
 }
 
 #[test]

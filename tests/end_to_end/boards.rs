@@ -8,10 +8,10 @@ use amber_client::blocking::{Board, Client};
 use amber_proto::board::Pin;
 use amber_sim::control::{self, Answer, Request, SimulationState};
 use nix::sys::signal::Signal;
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, is_running, signal, wait_for};
+use crate::kit::with_and_without;
 use crate::motion_sensors::Robot;
 
 /// What moves is safe this long after the driver was killed, and after the last sign of life of one that
@@ -219,16 +219,11 @@ fn an_outage_is_reported_and_ends() {
 #[test]
 fn the_driver_follows_the_protocol_with_and_without_its_board() {
     let robot = robot();
-    for port in [robot.socket(), "/nowhere/port".to_owned()] {
-        let mut check = Command::new(AMBER);
-        check.args(["check", "--json", "--as", "board", "--timeout", "10", "--"]);
-        check.args(["amber", "driver", "firmata", "--port", &port]);
+    let places = [&*robot.socket(), "/nowhere/port"];
+    with_and_without("board", 0, places, |check, port| {
+        check.args(["firmata", "--port", port]);
         check.args(["--pin", "led=13:output", "--pin", "motor=5:pwm"]);
-        let output = check.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], 0, "{report}");
-    }
+    });
 }
 
 /// Nothing is set: the driver has no pins.

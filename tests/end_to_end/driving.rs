@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use amber_client::{Client, DriveEnd, Error, OrderState, Target, WheelSpeeds, new_order_id};
 use amber_map::{Layout, Map, Occupancy, ros_map};
@@ -319,22 +320,26 @@ fn the_drivers_keep_the_protocol_and_share_the_description_of_the_robot() {
     let text = "laser_offset_mm = 100\ntrack_mm = 400\nlength_mm = 370\nwidth_mm = 330\n\
                 max_speed_mm_s = 700\nimu = \"ninedof:0\"\nscan_turn_ms = 100\n";
     std::fs::write(&robot, text).unwrap();
-    for (driver, device) in [
+    let robot = robot.to_str().unwrap();
+    let drivers = [
         ("collision_avoidance", "collision-avoidance"),
         ("drive_support", "roboclaw"),
         ("drive_to_point", "drive-to-point"),
         ("location", "location"),
         ("pid_follow_trajectory", "pid-follow-trajectory"),
-    ] {
-        let check = |more: &[&str]| {
-            let mut command = Command::new(AMBER);
-            command.args(["check", "--as", device, "--", AMBER, "driver", driver]);
-            command.args(more).output().unwrap()
-        };
-        let output = check(&["--robot", robot.to_str().unwrap()]);
-        assert!(output.status.success(), "{driver}: {output:?}");
-        // Without the offset, it waits for the robot device, and keeps the protocol.
-        let output = check(&[]);
-        assert!(output.status.success(), "{driver}: {output:?}");
-    }
+    ];
+    let check = |driver, device, more: &[&str]| {
+        let mut command = Command::new(AMBER);
+        command.args(["check", "--as", device, "--", AMBER, "driver", driver]);
+        let output = command.args(more).output().unwrap();
+        assert!(output.status.success(), "{driver} {more:?}: {output:?}");
+    };
+    // Each check mostly waits for messages that must not arrive.
+    thread::scope(|scope| {
+        for (driver, device) in drivers {
+            scope.spawn(move || check(driver, device, &["--robot", robot]));
+            // Without the offset, it waits for the robot device, and keeps the protocol.
+            scope.spawn(move || check(driver, device, &[]));
+        }
+    });
 }

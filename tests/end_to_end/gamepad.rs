@@ -3,14 +3,15 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use amber_client::blocking::Client;
 use amber_proto::gamepad::gamepad_state::Button;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Running, demo_of, wait_for};
+use crate::common::{Running, demo_of, wait_for};
+use crate::kit::with_and_without;
 use crate::robot::{Robot, drives, stands};
 
 const KEY: u16 = 1;
@@ -220,21 +221,7 @@ fn the_driver_follows_the_protocol_with_and_without_a_gamepad() {
     let (robot, _file) = robot_with_gamepad();
     robot.demo.amber(&["stop", "gamepad"]).status().unwrap();
     let port = robot.folder().join("sim/gamepad").display().to_string();
-    for port in [&port, "/nowhere/event5"] {
-        let mut check = Command::new(AMBER);
-        check.args([
-            "check",
-            "--json",
-            "--as",
-            "gamepad",
-            "--timeout",
-            "10",
-            "--",
-        ]);
-        check.args(["amber", "driver", "gamepad", "--port", port]);
-        let output = check.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], 0, "{report}");
-    }
+    with_and_without("gamepad", 0, [&port, "/nowhere/event5"], |check, port| {
+        check.args(["gamepad", "--port", port]);
+    });
 }

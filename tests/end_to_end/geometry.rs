@@ -10,7 +10,7 @@ use crate::common::{demo_with_all, wait_for};
 use crate::robot::{Robot, stands};
 
 #[test]
-fn one_drive_shows_which_drivers_have_a_wrong_geometry() {
+fn driving_shows_which_drivers_have_a_wrong_geometry() {
     let wrong = [
         (
             "location:1",

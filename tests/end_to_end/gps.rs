@@ -1,12 +1,11 @@
 //! GPS receivers: the real driver and the simulated receiver give the position of device type 14.
 
-use std::process::Command;
-
 use amber_client::blocking::Client;
 use amber_proto::gps::fix::Kind;
 use serde_json::Value;
 
-use crate::common::{AMBER, Mediator, Running, wait_for};
+use crate::common::{Mediator, Running, wait_for};
+use crate::kit::with_and_without;
 use crate::motion_sensors::Robot;
 
 fn troubles(mediator: &Mediator) -> Vec<String> {
@@ -68,13 +67,8 @@ const COVERED: &str =
 fn the_driver_follows_the_protocol_with_and_without_its_receiver() {
     let robot = Robot::with_device("gps", "zed-f9p");
     // Without the receiver, it answers with the reason.
-    for port in [robot.socket(), "/nowhere/port".to_owned()] {
-        let mut check = Command::new(AMBER);
-        check.args(["check", "--json", "--as", "gps", "--timeout", "10", "--"]);
-        check.args(["amber", "driver", "gps", "--port", &port]);
-        let output = check.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], 0, "{report}");
-    }
+    let places = [&*robot.socket(), "/nowhere/port"];
+    with_and_without("gps", 0, places, |check, port| {
+        check.args(["gps", "--port", port]);
+    });
 }

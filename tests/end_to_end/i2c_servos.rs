@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use amber_client::blocking::Client;
 use amber_sim::control::{Servo, SimulationState};
 use nix::sys::signal::Signal;
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, is_running, signal, wait_for};
+use crate::kit::with_and_without;
 
 /// A simulated robot with a PCA9685. It ends with this.
 struct Robot {
@@ -192,24 +192,10 @@ fn an_outage_is_reported_and_ends() {
 #[test]
 fn the_driver_follows_the_protocol_with_and_without_its_chip() {
     let robot = Robot::start();
-    for bus in [robot.socket(), "/nowhere/bus".to_owned()] {
-        let bus = format!("sim:{bus}");
-        let mut check = Command::new(AMBER);
-        check.args([
-            "check",
-            "--json",
-            "--as",
-            "maestro",
-            "--timeout",
-            "10",
-            "--",
-        ]);
-        check.args(["amber", "driver", "pca9685", "--bus", &bus]);
-        let output = check.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], 0, "{report}");
-    }
+    let places = [&*robot.socket(), "/nowhere/bus"];
+    with_and_without("maestro", 0, places, |check, bus| {
+        check.args(["pca9685", "--bus", &format!("sim:{bus}")]);
+    });
 }
 
 /// It is found, and nothing is written to it: not even its driver is started.

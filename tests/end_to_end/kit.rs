@@ -70,6 +70,32 @@ fn built_in_driver_keeps_the_protocol(kind: &str, options: &[String], notes: u32
     assert_eq!(report["notes"], notes, "{kind}: {out}");
 }
 
+/// A driver keeps the protocol with its device and without it. `notes` is the number of checks that
+/// are not possible without it. `driver` adds the driver and its options, with one of the `places` of
+/// the device, of which nothing is at the second.
+pub fn with_and_without(
+    kind: &str,
+    notes: u32,
+    places: [&str; 2],
+    driver: impl Fn(&mut Command, &str) + Sync,
+) {
+    let driver = &driver;
+    // Each check mostly waits for messages that must not arrive.
+    thread::scope(|scope| {
+        for (place, notes) in places.into_iter().zip([0, notes]) {
+            scope.spawn(move || {
+                let mut check = Command::new(AMBER);
+                check.args(["check", "--json", "--as", kind, "--timeout", "10", "--"]);
+                driver(check.args(["amber", "driver"]), place);
+                let (code, out, err) = run(&mut check);
+                let report: Value = serde_json::from_str(&out).expect(&err);
+                assert_eq!(code, 0, "{kind} at {place}: {out} {err}");
+                assert_eq!(report["notes"], notes, "{kind} at {place}: {out}");
+            });
+        }
+    });
+}
+
 /// `amber sim` in its own folder.
 struct Sim {
     child: Child,

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use amber_client::{Client, Hokuyo, Scan};
@@ -13,6 +14,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::common::{AMBER, Mediator, wait_for};
+use crate::kit::with_and_without;
 
 /// Where the robot stands in the flat.
 const PLACE: (f64, f64, f64) = (3.5, 2.6, 30.0);
@@ -301,16 +303,15 @@ fn each_model_of_ydlidar_shows_the_walls() {
 
 #[test]
 fn the_drivers_follow_the_protocol_with_and_without_their_scanners() {
-    for (driver, model) in [("ldrobot", "ld06"), ("rplidar", "c1"), ("ydlidar", "x4")] {
-        let robot = Robot::with(driver, model);
-        for (port, notes) in [(robot.port(), 0), ("/nowhere/port".to_owned(), 1)] {
-            let mut check = Command::new(AMBER);
-            check.args(["check", "--json", "--as", "hokuyo", "--timeout", "10", "--"]);
-            check.args(["amber", "driver", driver, "--model", model, "--port", &port]);
-            let output = check.output().unwrap();
-            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert!(output.status.success(), "{report}");
-            assert_eq!(report["notes"], notes, "{report}");
+    thread::scope(|scope| {
+        for (driver, model) in [("ldrobot", "ld06"), ("rplidar", "c1"), ("ydlidar", "x4")] {
+            scope.spawn(move || {
+                let robot = Robot::with(driver, model);
+                let places = [&*robot.port(), "/nowhere/port"];
+                with_and_without("hokuyo", 1, places, |check, port| {
+                    check.args([driver, "--model", model, "--port", port]);
+                });
+            });
         }
-    }
+    });
 }

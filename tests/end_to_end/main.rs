@@ -10,6 +10,7 @@ mod common;
 mod batteries;
 mod bench;
 mod boards;
+mod camera;
 mod chaos;
 mod cli;
 mod configuration;

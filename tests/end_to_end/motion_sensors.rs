@@ -11,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{AMBER, Mediator, wait_for};
+use crate::kit::with_and_without;
 
 /// A simulated robot with one more device on an I2C bus. It ends with this.
 pub(crate) struct Robot {
@@ -167,23 +168,10 @@ fn an_mpu_6050_has_no_magnetometer_and_says_so() {
 #[test]
 fn the_driver_follows_the_protocol_with_and_without_its_sensor() {
     let robot = Robot::with("mpu9255");
-    for (bus, notes) in [(robot.socket(), 0), ("/nowhere/bus".to_owned(), 1)] {
-        let mut check = Command::new(AMBER);
-        check.args([
-            "check",
-            "--json",
-            "--as",
-            "ninedof",
-            "--timeout",
-            "10",
-            "--",
-        ]);
-        check.args(["amber", "driver", "mpu", "--bus", &format!("sim:{bus}")]);
-        let output = check.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], notes, "{report}");
-    }
+    let places = [&*robot.socket(), "/nowhere/bus"];
+    with_and_without("ninedof", 1, places, |check, bus| {
+        check.args(["mpu", "--bus", &format!("sim:{bus}")]);
+    });
 }
 
 /// The sensors of other families, with a magnetometer each.

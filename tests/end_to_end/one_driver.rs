@@ -59,6 +59,10 @@ trait Program: Send {
     /// Commands a turn, for a moment.
     fn turn(&mut self, robot: &Robot, turn: Turn);
 
+    /// If it has ended by itself, the next turn starts it again: a goto gives up at once while the robot
+    /// does not know its pose for a moment.
+    fn forget_end(&mut self) {}
+
     /// What it has been told about a refusal.
     fn told(&mut self, robot: &Robot) -> Option<String>;
 
@@ -335,6 +339,12 @@ impl Program for Command {
         }
     }
 
+    fn forget_end(&mut self) {
+        if (self.running.as_mut()).is_some_and(|it| it.try_wait().unwrap().is_some()) {
+            self.running = None;
+        }
+    }
+
     fn told(&mut self, _robot: &Robot) -> Option<String> {
         let ended = self.running.as_mut()?.try_wait().unwrap()?;
         let mut running = self.running.take()?;
@@ -468,6 +478,7 @@ fn drives_alone(
     thread::scope(|scope| {
         let driving = scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
+                first.forget_end();
                 first.turn(robot, Turn::Left);
                 thread::sleep(PERIOD);
             }

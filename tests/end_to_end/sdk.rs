@@ -39,6 +39,24 @@ fn requests_are_answered_or_fail_at_once_without_a_driver() {
 }
 
 #[test]
+fn messages_may_be_longer_than_a_frame() {
+    let mediator = Mediator::start(&[DUMMY]);
+    run(async {
+        let client = Client::connect(mediator.address).await.unwrap();
+        let client = client.with_deadline(PATIENCE);
+        let dummy = client.dummy(0);
+        // More than the mediator queues for a driver.
+        let text = "zażółć ".repeat(100_000);
+        dummy.message(&text).await.unwrap();
+        let status = dummy.status().await.unwrap();
+        assert!(status.message == text, "{} bytes", status.message.len());
+        let error = dummy.message(&"x".repeat(9_000_000)).await.unwrap_err();
+        assert!(matches!(error, Error::TooLong { .. }), "{error:?}");
+        client.close().await;
+    });
+}
+
+#[test]
 fn a_subscription_resumes_after_a_restart() {
     let mediator = Mediator::start(&[DUMMY]);
     run(async {

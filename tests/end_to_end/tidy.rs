@@ -131,11 +131,16 @@ fn only_the_supervisor_reads_the_command_lines_of_drivers() {
 }
 
 #[test]
-fn unsafe_code_stands_in_two_small_modules() {
+fn unsafe_code_stands_in_three_small_modules() {
     for (path, text) in sources() {
         if text.contains("unsafe {") || text.contains(concat!("allow(", "unsafe_code)")) {
-            let allowed = ["batch.rs", "spawn.rs"].map(|file| format!("mediator/src/shell/{file}"));
-            let is_allowed = allowed.iter().any(|file| path.ends_with(file));
+            let is_allowed = [
+                "mediator/src/shell/batch.rs",
+                "mediator/src/shell/spawn.rs",
+                "drivers/src/camera/source/v4l2/linux.rs",
+            ]
+            .iter()
+            .any(|file| path.ends_with(file));
             assert!(is_allowed, "{}", path.display());
             assert!(text.contains("// SAFETY: "));
         }

@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use crate::common::{AMBER, Mediator, PATIENCE, Running, signal, wait_for};
+use crate::kit::with_and_without;
 use crate::robot::{drives, fastest, runtime, stands};
 
 /// The firmware stops the motors this long after the last command for them. A VESC and an ODrive do it
@@ -526,29 +527,23 @@ fn suffers(base: &Base) {
 
 #[test]
 fn the_drivers_follow_the_protocol_with_and_without_their_bases() {
-    follows(&Base::with("andino"));
-    follows(&Base::create2());
-    follows(&Base::vesc("5.02"));
-    follows(&Base::odrive());
+    let bases = [
+        Base::with("andino"),
+        Base::create2(),
+        Base::vesc("5.02"),
+        Base::odrive(),
+    ];
+    thread::scope(|scope| {
+        for base in &bases {
+            scope.spawn(move || follows(base));
+        }
+    });
 }
 
 fn follows(base: &Base) {
     base.until("it has started", |state| state.time_s > 2.0);
-    for (port, notes) in [(base.port(), 0), ("/nowhere/port".to_owned(), 1)] {
-        let mut check = Command::new(AMBER);
-        check.args([
-            "check",
-            "--json",
-            "--as",
-            "roboclaw",
-            "--timeout",
-            "10",
-            "--",
-        ]);
-        check.args(base.options(&port));
-        let output = check.output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(output.status.success(), "{report}");
-        assert_eq!(report["notes"], notes, "{report}");
-    }
+    let places = [&*base.port(), "/nowhere/port"];
+    with_and_without("roboclaw", 1, places, |check, port| {
+        check.args(&base.options(port)[2..]);
+    });
 }
