@@ -19,10 +19,8 @@
 //! The first lines of each module contain PURE or IO. PURE code only computes: it uses no sockets,
 //! files, clocks or tasks, and gets the time as an argument. IO code uses them.
 
-use std::env;
 use std::process::ExitCode;
 
-use amber_driver::Device;
 use amber_driver::client::sources;
 use clap::Subcommand;
 
@@ -31,6 +29,7 @@ use self::options::{OptionsError, rejected};
 pub mod battery;
 pub mod bno055;
 pub mod board;
+pub mod camera;
 pub mod collision_avoidance;
 pub mod connection;
 pub mod create2;
@@ -85,9 +84,10 @@ pub mod wheels;
 pub mod ydlidar;
 
 /// Defines [`BuiltIn`] from the line of each driver in the list, its name, and its module, which has
-/// a struct `Options`. `+ fuzz` says that the module has fuzz targets.
+/// a struct `Options`. `+ fuzz` says that the module has fuzz targets, and `=> devices` that the options
+/// make the drivers of several devices, too, which one process then serves.
 macro_rules! built_in {
-    ($($(#[$about:meta])* $name:ident: $module:ident $(+ $fuzz:ident)?,)*) => {
+    ($($(#[$about:meta])* $name:ident: $module:ident $(+ $fuzz:ident)? $(=> $devices:ident)?,)*) => {
         /// A built-in driver and its options.
         #[derive(Clone, Debug, Subcommand)]
         #[command(rename_all = "snake_case")]
@@ -98,11 +98,11 @@ macro_rules! built_in {
         impl BuiltIn {
             /// Serves on stdin and stdout until stdin ends.
             pub fn run(self) -> ExitCode {
-                let named = named();
+                let named = amber_driver::named_devices();
                 match self {
-                    Self::Create2(options) if named.len() > 1 => {
-                        serve(options.devices(&named), amber_driver::serve_many)
-                    }
+                    $($(Self::$name(options) if named.len() > 1 => {
+                        serve(options.$devices(&named), amber_driver::serve_many)
+                    })?)*
                     $(Self::$name(options) => serve(options.driver(), amber_driver::serve),)*
                 }
             }
@@ -119,10 +119,12 @@ built_in! {
     Battery: battery,
     /// Motion sensor BNO055 with its own attitude (device type 1)
     Bno055: bno055 + fuzz,
+    /// Cameras: USB, network, or a program (device type 17)
+    Camera: camera + fuzz,
     /// Drives the wheels and avoids collisions (device type 9)
     CollisionAvoidance: collision_avoidance,
     /// An iRobot Create 2 or Roomba
-    Create2: create2 + fuzz,
+    Create2: create2 + fuzz => devices,
     /// Two wheels on an Arduino: ros_arduino_bridge, Andino
     Diffdrive: diffdrive + fuzz,
     /// The same for programs that support only the RoboClaw
@@ -184,13 +186,6 @@ fn serve<D>(driver: Result<D, OptionsError>, serve: impl FnOnce(D) -> ExitCode) 
         Ok(driver) => serve(driver),
         Err(error) => rejected(&error),
     }
-}
-
-/// The devices that the mediator names for this process.
-fn named() -> Vec<Device> {
-    let named = env::var("AMBER_DEVICE").unwrap_or_default();
-    let devices = named.split(',').filter_map(|name| name.parse().ok());
-    devices.collect()
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) enum Start {
     #[command(after_help = "Example:\n  amber mediator --driver 'dummy:0=amber driver dummy'")]
     Driver(DriverOptions),
     /// Run a simulated robot with devices that any program can open
-    Sim(amber_sim::cli::Options),
+    Sim(Box<amber_sim::cli::Options>),
 }
 
 /// What prepares a machine.

@@ -3,6 +3,7 @@
 mod config;
 mod core;
 mod gateways;
+mod pieces;
 mod queue;
 mod recording;
 mod ros2;
@@ -26,6 +27,7 @@ const OWN: &[Target] = &[
     target("stream", wire::stream),
     target("header", wire::header),
     target("session", wire::session),
+    target("pieces", pieces::pieces),
     Target {
         cost: 20,
         ..target("descriptors", tools::descriptors)

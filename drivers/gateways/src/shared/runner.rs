@@ -373,9 +373,8 @@ fn millis(time: Duration) -> u64 {
 
 /// The device of this gateway: the first of its type among those that the mediator names.
 fn own_device() -> Device {
-    let named = std::env::var("AMBER_DEVICE").unwrap_or_default();
-    let mut devices = named.split(',').filter_map(|name| name.parse().ok());
+    let mut devices = amber_driver::named_devices().into_iter();
     devices
-        .find(|device: &Device| device.device_type == DeviceType::GATEWAY)
+        .find(|device| device.device_type == DeviceType::GATEWAY)
         .unwrap_or(Device::new(DeviceType::GATEWAY, 0))
 }

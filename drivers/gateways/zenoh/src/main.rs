@@ -298,7 +298,7 @@ async fn run_remote(options: RemoteOptions) -> Result<(), Failure> {
     let config = file(far.config.as_deref())?.checked_remote(robot, far.operator, far.connect);
     let config = config.map_err(rejected)?;
     let devices = match options.devices.is_empty() {
-        true => remote::own_devices(),
+        true => amber_driver::named_devices(),
         false => options.devices,
     };
     let stop = terminated().map_err(failed)?;

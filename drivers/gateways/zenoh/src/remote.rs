@@ -292,12 +292,3 @@ async fn wait_until(due: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-
-/// The devices that the mediator names in the environment of its drivers.
-#[must_use]
-pub fn own_devices() -> Vec<Device> {
-    let named = std::env::var("AMBER_DEVICE").unwrap_or_default();
-    (named.split(','))
-        .filter_map(|name| name.parse().ok())
-        .collect()
-}
