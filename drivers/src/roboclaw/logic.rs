@@ -69,6 +69,8 @@ pub struct WheelLogic {
     telling: Telling,
     reading: Reading,
     monitors: Monitors,
+    /// The turn that comes next.
+    turn: Turn,
     reset_is_active: bool,
     lit: [Option<bool>; 2],
 }
@@ -94,6 +96,28 @@ enum Job {
     Battery(Unit, Command),
 }
 
+/// What takes turns on the bus while nothing is urgent, so that none of them starves on a slow bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// A command that the controllers know already.
+    Repeat,
+    /// A reading of the monitors.
+    Monitor,
+    /// The speeds of all wheels. They are measured without a break, so that they belong together.
+    Measure,
+}
+
+impl Turn {
+    /// This one, and the others in their order.
+    fn order(self) -> [Self; 3] {
+        match self {
+            Self::Repeat => [Self::Repeat, Self::Monitor, Self::Measure],
+            Self::Monitor => [Self::Monitor, Self::Measure, Self::Repeat],
+            Self::Measure => [Self::Measure, Self::Repeat, Self::Monitor],
+        }
+    }
+}
+
 impl WheelLogic {
     /// Starts with the port closed.
     pub fn new(settings: Settings, now: Instant) -> Self {
@@ -108,6 +132,7 @@ impl WheelLogic {
             telling: Telling::new(now, &settings),
             reading: Reading::of(settings.layout.units()),
             monitors: Monitors::new(now, &settings),
+            turn: Turn::Repeat,
             reset_is_active: false,
             lit: [None; 2],
             settings,
@@ -290,15 +315,22 @@ impl WheelLogic {
         if self.telling.comes_first(next, target) {
             return drive;
         }
-        // Monitors come first: they are rare, while requests for the speeds may never pause.
-        if let Some(other) = self.monitors.next(now) {
-            return Some(other);
+        for turn in self.turn.order() {
+            let job = match turn {
+                Turn::Repeat => drive,
+                Turn::Monitor => self.monitors.next(now),
+                Turn::Measure => self.service.questions.start(now).then(|| {
+                    let (unit, motor) = self.reading.next();
+                    Job::Speed(unit, Command::Speed(motor))
+                }),
+            };
+            if job.is_some() {
+                let [_, next, _] = turn.order();
+                self.turn = if turn == Turn::Measure { turn } else { next };
+                return job;
+            }
         }
-        if self.service.questions.start(now) {
-            let (unit, motor) = self.reading.next();
-            return Some(Job::Speed(unit, Command::Speed(motor)));
-        }
-        drive
+        None
     }
 }
 
@@ -376,6 +408,7 @@ impl WheelLogic {
         if let Some(qpps) = self.reading.add(qpps)
             && let Some(measured) = self.service.questions.complete(now)
         {
+            self.turn = Turn::Repeat;
             let speeds = self.settings.wheel.speeds(qpps);
             (self.service).tell(speeds, measured.askers, measured.published);
         }

@@ -10,8 +10,10 @@ use crate::roboclaw::units::Unit;
 /// Who must still be told the newest command.
 #[derive(Debug)]
 pub(super) struct Telling {
-    /// Controllers that have not received the target yet.
+    /// Controllers that have not received the newest command yet.
     untold: [bool; 2],
+    /// The speeds that they have received since the last reset.
+    known: [Option<WheelSpeeds>; 2],
     units: &'static [Unit],
     /// How many in the list come before the next controller.
     told: usize,
@@ -26,6 +28,7 @@ impl Telling {
     pub(super) fn new(now: Instant, settings: &Settings) -> Self {
         Self {
             untold: [false; 2],
+            known: [None; 2],
             units: settings.layout.units(),
             told: 0,
             yields: false,
@@ -41,9 +44,10 @@ impl Telling {
         }
     }
 
-    /// The target need not be sent any more.
+    /// The target need not be sent any more, and the controllers may have lost what they knew.
     pub(super) fn forget(&mut self) {
         self.untold = [false; 2];
+        self.known = [None; 2];
     }
 
     /// Whether all controllers have received the target.
@@ -59,11 +63,15 @@ impl Telling {
         order.find(|unit| self.untold[unit.index()])
     }
 
-    /// Whether sending the target comes before all other jobs. A stop always does; after all
-    /// controllers have received another command, one other job may run.
+    /// Whether sending the target comes before all other jobs. A stop always does, and speeds that the
+    /// controller does not know yet; after all controllers have received them, one other job may run.
+    ///
+    /// Programs repeat their commands. A repetition tells a controller nothing new, so it takes turns with
+    /// the other jobs: on a slow bus, repetitions alone would leave no time for measurements.
     pub(super) fn comes_first(&mut self, next: Option<Unit>, target: WheelSpeeds) -> bool {
         let is_stop = target == WheelSpeeds::STOP;
-        let first = next.is_some() && (is_stop || !self.yields);
+        let is_new = next.is_some_and(|unit| self.known[unit.index()] != Some(target));
+        let first = next.is_some() && (is_stop || is_new && !self.yields);
         self.yields = first && next.as_ref() == self.units.last();
         first
     }
@@ -71,6 +79,7 @@ impl Telling {
     /// A controller has received these speeds.
     pub(super) fn told(&mut self, unit: Unit, speeds: WheelSpeeds, target: WheelSpeeds) {
         self.told = unit.index() + 1;
+        self.known[unit.index()] = Some(speeds);
         // If they differ, a newer command has arrived meanwhile.
         self.untold[unit.index()] &= speeds != target;
     }

@@ -29,6 +29,8 @@ struct Robot {
     logic: WheelLogic,
     pair: FakePair,
     now: Instant,
+    /// How long an exchange takes.
+    exchange: Duration,
     plugged: bool,
     opened: usize,
     lines: Vec<(Line, bool)>,
@@ -51,6 +53,7 @@ impl Robot {
             logic: WheelLogic::new(settings, now),
             pair: FakePair::new(check),
             now,
+            exchange: Duration::from_millis(2),
             plugged: true,
             opened: 0,
             lines: Vec::new(),
@@ -87,7 +90,7 @@ impl Robot {
             ControllerAction::Set(line, active) => self.lines.push((line, active)),
             ControllerAction::Wait(duration) => self.now += duration,
             ControllerAction::Exchange { packet, shape } => {
-                self.now += Duration::from_millis(2);
+                self.now += self.exchange;
                 let result = if self.plugged {
                     self.exchange(&packet, shape)
                 } else {
@@ -354,6 +357,42 @@ fn continuous_drive_commands_leave_room_for_requests() {
     assert_eq!(robot.answers.len(), 1);
     let rear = (robot.pair.take(37).into_iter()).filter(|(unit, _)| *unit == Unit::Rear);
     assert!(rear.count() >= 10, "both controllers get commands");
+}
+
+#[test]
+fn repeated_commands_leave_room_for_measurements_on_a_slow_bus() {
+    // Beside many busy programs, the exchanges with a simulated bus take so long.
+    for millis in [60, 100, 130] {
+        let mut robot = Robot::new(Check::Crc16);
+        robot.exchange = Duration::from_millis(millis);
+        let end = robot.now + seconds(20);
+        let (mut next_command, mut answered) = (robot.now, robot.now);
+        let mut longest = Duration::ZERO;
+        robot.logic.ask(robot.now, Origin::default());
+        while robot.now < end {
+            while next_command <= robot.now {
+                robot.logic.drive(robot.now, &[ALICE], AHEAD);
+                next_command += Duration::from_millis(200);
+            }
+            match robot.logic.poll_action(robot.now) {
+                Some(step) => robot.carry_out(step),
+                None => robot.now = next_command,
+            }
+            robot.drain();
+            if !robot.answers.is_empty() {
+                longest = longest.max(robot.now - answered);
+                answered = robot.now;
+                robot.answers.clear();
+                robot.logic.ask(robot.now, Origin::default());
+            }
+        }
+        longest = longest.max(robot.now - answered);
+        assert!(longest < seconds(2), "{millis} ms: {longest:?}");
+        let heard = std::mem::take(&mut robot.pair.heard);
+        let count = |command| heard.iter().filter(|(_, it, _)| *it == command).count();
+        assert!(count(37) >= 20, "commands are still repeated");
+        assert!(count(90) >= 10, "the status is still read");
+    }
 }
 
 #[test]
