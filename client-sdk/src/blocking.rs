@@ -234,6 +234,11 @@ impl<T> Subscription<T> {
         }
     }
 
+    /// Like [`subscription::Subscription::missed`].
+    pub fn missed(&self) -> u64 {
+        self.subscription.missed()
+    }
+
     /// The next message or interruption; `None` when the client has ended.
     pub fn next_event(&mut self) -> Option<subscription::Event<T>> {
         self.runtime.block_on(self.subscription.next_event())

@@ -15,10 +15,11 @@
 
 mod commands;
 mod long;
+mod outbox;
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::Pin;
@@ -38,6 +39,7 @@ use tracing::{debug, trace};
 
 pub(crate) use self::commands::{Cancellation, Command, Reports, Status};
 use self::long::Uploads;
+use self::outbox::Outbox;
 use crate::error::{Error, Result, Unavailability};
 use crate::liveness::{Answer, Liveness, PATIENCE, Renewal, Verdict};
 use crate::pending::{Call, CallId, Pending};
@@ -46,8 +48,6 @@ use crate::subscriptions::{Ask, Delivery, FeedKey, ListenerId, Subscriptions};
 use crate::transport::{Role, Transport, TransportError};
 use crate::wire::{Envelope, packet, sender, with_syn};
 
-/// The number of unsent packets from which on no further commands are taken.
-const MAX_OUTBOX: usize = 64;
 /// The time limit for the goodbye if the transport cannot send.
 const GOODBYE: Duration = Duration::from_millis(500);
 /// A datagram of so many bytes passes every network whole.
@@ -61,7 +61,7 @@ pub(crate) struct Dispatch<T> {
     commands: mpsc::Receiver<Command>,
     cancellations: mpsc::UnboundedReceiver<Cancellation>,
     status: Arc<Status>,
-    outbox: VecDeque<Outgoing>,
+    outbox: Outbox,
     pending: Pending<Waiter>,
     subscriptions: Subscriptions,
     queues: HashMap<ListenerId, Arc<Queue>>,
@@ -71,19 +71,6 @@ pub(crate) struct Dispatch<T> {
     joiner: Joiner<Device>,
     uploads: Uploads,
     sleep: Pin<Box<Sleep>>,
-}
-
-struct Outgoing {
-    packet: Packet,
-    sent: Option<oneshot::Sender<Result<()>>>,
-    attempt: Attempt,
-}
-
-/// The system reports an earlier packet's refusal instead of sending this one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    First,
-    Second,
 }
 
 #[derive(Debug)]
@@ -127,7 +114,7 @@ impl<T: Transport> Dispatch<T> {
             commands,
             cancellations,
             status,
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
             pending: Pending::new(anything()),
             subscriptions: Subscriptions::default(),
             queues: HashMap::new(),
@@ -159,7 +146,7 @@ impl<T: Transport> Dispatch<T> {
     /// Handles one event.
     pub(crate) async fn turn(&mut self) -> Turn {
         self.arm();
-        let may_take_commands = self.outbox.len() < MAX_OUTBOX;
+        let may_take_commands = !self.outbox.is_full();
         let wakeup = tokio::select! {
             wakeup = poll_fn(|cx| poll_transport(&mut self.transport, &self.outbox, cx)) => wakeup,
             command = self.commands.recv(), if may_take_commands => Wakeup::Command(command),
@@ -355,26 +342,15 @@ impl<T: Transport> Dispatch<T> {
     fn handle_sent(&mut self, now: Instant, sent: std::result::Result<(), TransportError>) -> Turn {
         let error = match sent {
             Ok(()) => {
-                let outgoing = self.outbox.pop_front();
-                if let Some(sent) = outgoing.and_then(|outgoing| outgoing.sent) {
-                    let _ = sent.send(Ok(()));
-                }
+                self.outbox.sent();
                 return Turn::GoOn;
             }
             Err(TransportError::Closed(cause)) => return Turn::Ended(cause.into()),
             Err(TransportError::Unreachable(error) | TransportError::Malformed(error)) => error,
         };
-        match self.outbox.front_mut() {
-            Some(outgoing) if outgoing.attempt == Attempt::First => {
-                outgoing.attempt = Attempt::Second;
-            }
-            _ => {
-                let outgoing = self.outbox.pop_front();
-                let error = self.handle_unreachable(now, error);
-                if let Some(sent) = outgoing.and_then(|outgoing| outgoing.sent) {
-                    let _ = sent.send(Err(error));
-                }
-            }
+        if !self.outbox.try_again() {
+            let error = self.handle_unreachable(now, error);
+            self.outbox.fail(error);
         }
         Turn::GoOn
     }
@@ -538,11 +514,7 @@ impl<T: Transport> Dispatch<T> {
                 self.send(Device::MEDIATOR, ping, None);
             }
         }
-        self.outbox.push_back(Outgoing {
-            packet: packet(device, message),
-            sent,
-            attempt: Attempt::First,
-        });
+        self.outbox.push(packet(device, message), sent);
     }
 
     fn watch_mediator(&mut self, now: Instant) {
@@ -617,10 +589,15 @@ impl<T: Transport> Dispatch<T> {
             }
         }
         let flush = async {
-            while let Some(outgoing) = self.outbox.pop_front() {
-                let sent = poll_fn(|cx| self.transport.poll_send(cx, &outgoing.packet)).await;
-                if let Err(error) = sent {
-                    debug!(%error, "goodbye not sent");
+            while let Some(packet) = self.outbox.first() {
+                let sent = poll_fn(|cx| self.transport.poll_send(cx, packet)).await;
+                match sent {
+                    Ok(()) => self.outbox.sent(),
+                    Err(error) => {
+                        debug!(%error, "goodbye not sent");
+                        let cause = error.to_string().into();
+                        self.outbox.fail(Error::Closed { cause });
+                    }
                 }
             }
         };
@@ -651,14 +628,14 @@ impl<T: Transport> Dispatch<T> {
 
 fn poll_transport<T: Transport>(
     transport: &mut T,
-    outbox: &VecDeque<Outgoing>,
+    outbox: &Outbox,
     cx: &mut Context<'_>,
 ) -> Poll<Wakeup> {
     if transport.poll_moved(cx).is_ready() {
         return Poll::Ready(Wakeup::Moved);
     }
-    if let Some(outgoing) = outbox.front()
-        && let Poll::Ready(sent) = transport.poll_send(cx, &outgoing.packet)
+    if let Some(packet) = outbox.first()
+        && let Poll::Ready(sent) = transport.poll_send(cx, packet)
     {
         return Poll::Ready(Wakeup::Sent(sent));
     }

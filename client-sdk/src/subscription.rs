@@ -41,6 +41,7 @@ pub struct Subscription<T> {
     listener: ListenerId,
     client: Client,
     decode: Decode<T>,
+    missed: u64,
     interruptions: u64,
     undecodable: u64,
 }
@@ -102,6 +103,7 @@ impl<T> Subscription<T> {
             listener,
             client,
             decode,
+            missed: 0,
             interruptions: 0,
             undecodable: 0,
         }
@@ -130,6 +132,14 @@ impl<T> Subscription<T> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
 
+    /// How many messages were lost since the last one that was read: so far, what
+    /// [`Update::missed`] of the next one will count.
+    ///
+    /// While a device sends only pictures that do not arrive completely, nothing else tells.
+    pub fn missed(&self) -> u64 {
+        self.missed + self.queue.missed()
+    }
+
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Update<T>>> {
         loop {
             match ready!(self.poll_event(cx)) {
@@ -150,10 +160,12 @@ impl<T> Subscription<T> {
                 }
                 Some((Signal::Resumed, _)) => Some(Event::Resumed),
                 Some((Signal::Message(bytes) | Signal::Long(_, bytes), missed)) => {
+                    // The next message may be about something else.
+                    self.missed += missed;
                     match (self.decode)(bytes) {
                         Ok(Some(message)) => Some(Event::Message(Update {
                             message,
-                            missed,
+                            missed: std::mem::take(&mut self.missed),
                             undecodable: std::mem::take(&mut self.undecodable),
                             interruptions: std::mem::take(&mut self.interruptions),
                         })),
@@ -257,6 +269,11 @@ impl Queue {
     /// A message was lost on its way.
     pub(crate) fn miss(&self) {
         self.lock().missed += 1;
+    }
+
+    /// The number of messages lost since the last one that was taken.
+    pub(crate) fn missed(&self) -> u64 {
+        self.lock().missed
     }
 
     /// Nothing is added after this; what is there can be read.

@@ -415,15 +415,17 @@ impl Subscriptions {
         feed.flat_map(|feed| feed.listeners.iter().map(|listener| listener.id))
     }
 
-    /// The feeds whose listeners miss a lost message with this field.
-    pub(crate) fn readers(&self, device: Device, field: u32) -> Vec<FeedKey> {
-        let feeds = || self.feeds.range(FeedKey::all_of(device));
-        let is_claimed = feeds().any(|(_, feed)| feed.claims(&[field]));
-        let reads = |feed: &DeviceSubscription| {
-            !is_claimed || feed.claims(&[field]) || feed.reads_everything()
-        };
-        let readers = feeds().filter(|(_, feed)| reads(feed));
-        readers.map(|(key, _)| *key).collect()
+    /// The listeners that miss a lost message whose first field is this one.
+    pub(crate) fn readers(&self, device: Device, field: u32) -> Vec<ListenerId> {
+        let keys = FeedKey::all_of(device);
+        let feeds = || self.feeds.range(keys.clone()).map(|(_, feed)| feed);
+        let listeners = || feeds().flat_map(|feed| &feed.listeners);
+        // As with messages that arrive, one that nobody claims belongs to all.
+        let is_claimed = feeds().any(|feed| feed.claims(&[field]))
+            || (self.left.range(keys.clone())).any(|(_, left)| reads(left.fields, &[field]));
+        let misses =
+            |it: &&Listener| !is_claimed || it.fields.is_empty() || reads(it.fields, &[field]);
+        listeners().filter(misses).map(|it| it.id).collect()
     }
 
     /// The feeds; each has listeners.

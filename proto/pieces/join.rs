@@ -20,7 +20,8 @@ const MAX_PARTIALS: usize = 64;
 const MAX_BYTES: usize = 2 * MAX_LONG;
 /// The memory that each unfinished message is taken to need in addition to its bytes.
 const OVERHEAD: usize = 256;
-/// How many finished messages are remembered, so that late copies of their pieces start nothing.
+/// How many messages are remembered that are complete or given up, so that late pieces of them start
+/// nothing and count nothing again.
 const MAX_FINISHED: usize = 256;
 /// How long a finished message makes earlier ones of its stream outdated. Only for a while: a driver
 /// that was restarted may count from a smaller number.
@@ -125,12 +126,24 @@ pub struct Counters {
     pub too_long: u64,
 }
 
+/// A message of which nothing more is needed.
 #[derive(Clone, Copy, Debug)]
 struct Finished<K, T> {
     sender: K,
     number: u32,
-    stream: Option<u32>,
-    at: T,
+    end: End<T>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End<T> {
+    Joined {
+        stream: Option<u32>,
+        at: T,
+    },
+    /// With the number of its pieces: a recorder may still join a copy with pieces of another length.
+    GivenUp {
+        count: u32,
+    },
 }
 
 /// A piece that does not contradict itself.
@@ -211,16 +224,21 @@ impl<K: Copy + PartialEq, T: Copy + Ord + Add<Duration, Output = T>> Joiner<K, T
         };
         let at = match self.find(sender, &part) {
             Some(known) => known,
-            None if self.is_finished(sender, part.number) => {
-                self.counters.late += 1;
-                self.give_receipt(sender, part.number, part.count);
-                return None;
-            }
-            None if self.is_outdated(now, sender, &part) => {
-                self.counters.late += 1;
-                return None;
-            }
-            None => self.begin(now, sender, &part),
+            None => match self.end_of(sender, &part) {
+                Some(end) => {
+                    self.counters.late += 1;
+                    if matches!(end, End::Joined { .. }) {
+                        self.give_receipt(sender, part.number, part.count);
+                    }
+                    return None;
+                }
+                None if self.is_outdated(now, sender, &part) => {
+                    self.counters.late += 1;
+                    self.lose(sender, &part);
+                    return None;
+                }
+                None => self.begin(now, sender, &part),
+            },
         };
         let partial = &mut self.partials[at];
         let before = partial.memory();
@@ -241,8 +259,6 @@ impl<K: Copy + PartialEq, T: Copy + Ord + Add<Duration, Output = T>> Joiner<K, T
             Added::TooLong => {
                 self.counters.too_long += 1;
                 self.give_up(at);
-                // Its other pieces change nothing.
-                self.remember(now, sender, part.number, None);
                 return None;
             }
         }
@@ -326,19 +342,30 @@ impl<K: Copy + PartialEq, T: Copy + Ord + Add<Duration, Output = T>> Joiner<K, T
         self.bytes
     }
 
-    fn is_finished(&self, sender: K, number: u32) -> bool {
-        let mut finished = self.finished.iter().rev();
-        finished.any(|it| it.sender == sender && it.number == number)
+    /// How the message of a piece has ended, if it has.
+    fn end_of(&self, sender: K, part: &Part<'_>) -> Option<End<T>> {
+        let is_it = |it: &&Finished<K, T>| {
+            it.sender == sender
+                && it.number == part.number
+                && match it.end {
+                    End::Joined { .. } => true,
+                    End::GivenUp { count } => count == part.count,
+                }
+        };
+        self.finished.iter().rev().find(is_it).map(|it| it.end)
     }
 
-    /// Whether a newer message of the stream is finished.
+    /// Whether a newer message of the stream is complete.
     fn is_outdated(&self, now: T, sender: K, part: &Part<'_>) -> bool {
         part.stream.is_some()
-            && self.finished.iter().any(|it| {
-                it.sender == sender
-                    && it.stream == part.stream
-                    && is_newer(it.number, part.number)
-                    && now < it.at + OUTDATES
+            && self.finished.iter().any(|it| match it.end {
+                End::Joined { stream, at } => {
+                    it.sender == sender
+                        && stream == part.stream
+                        && is_newer(it.number, part.number)
+                        && now < at + OUTDATES
+                }
+                End::GivenUp { .. } => false,
             })
     }
 
@@ -381,24 +408,24 @@ impl<K: Copy + PartialEq, T: Copy + Ord + Add<Duration, Output = T>> Joiner<K, T
         }) {
             self.give_up(old);
         }
-        self.remember(now, done.sender, done.number, done.stream);
+        let stream = done.stream;
+        self.remember(done.sender, done.number, End::Joined { stream, at: now });
         self.counters.joined += 1;
         Joined {
-            stream: done.stream,
+            stream,
             first_at: done.first_at,
             message: done.joined(),
         }
     }
 
-    fn remember(&mut self, at: T, sender: K, number: u32, stream: Option<u32>) {
+    fn remember(&mut self, sender: K, number: u32, end: End<T>) {
         if self.finished.len() == MAX_FINISHED {
             self.finished.pop_front();
         }
         self.finished.push_back(Finished {
             sender,
             number,
-            stream,
-            at,
+            end,
         });
     }
 
@@ -429,11 +456,25 @@ impl<K: Copy + PartialEq, T: Copy + Ord + Add<Duration, Output = T>> Joiner<K, T
 
     fn give_up(&mut self, at: usize) {
         let partial = self.remove(at);
+        let count = partial.count;
+        self.remember(partial.sender, partial.number, End::GivenUp { count });
         self.counters.lost += 1;
         self.lost.push_back(Lost {
             sender: partial.sender,
             stream: partial.stream,
             missing: partial.count - partial.received,
+        });
+    }
+
+    /// Gives up a message before it begins: all its pieces come behind a newer message.
+    fn lose(&mut self, sender: K, part: &Part<'_>) {
+        let count = part.count;
+        self.remember(sender, part.number, End::GivenUp { count });
+        self.counters.lost += 1;
+        self.lost.push_back(Lost {
+            sender,
+            stream: part.stream,
+            missing: count,
         });
     }
 

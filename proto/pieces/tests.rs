@@ -193,6 +193,46 @@ fn a_newer_message_of_the_stream_wins() {
 }
 
 #[test]
+fn a_lost_message_counts_once() {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let pieces_of = |number, stream| pieces(&long(number, stream, content(30, 0)), 10);
+    let mut joiner = Joiner::with_receipts();
+    let lost = |joiner: &mut Joiner<u8>| {
+        let lost = std::iter::from_fn(|| joiner.poll_lost());
+        lost.map(|lost| (lost.stream, lost.missing))
+            .collect::<Vec<_>>()
+    };
+    // Its last piece never comes, and a copy of its first one only after it was given up.
+    for piece in &pieces_of(7, Some(5))[..2] {
+        assert_eq!(joiner.piece(at(0), 0, piece), None);
+    }
+    joiner.timeout(at(1_000));
+    assert_eq!(lost(&mut joiner), [(Some(5), 1)]);
+    for piece in &pieces_of(7, Some(5)) {
+        assert_eq!(joiner.piece(at(1_001), 0, piece), None);
+    }
+    joiner.timeout(at(3_000));
+    assert_eq!(lost(&mut joiner), []);
+    // All pieces come behind those of a newer one.
+    let joined = pieces_of(9, Some(5));
+    let joined = (joined.iter()).filter_map(|piece| joiner.piece(at(4_000), 0, piece));
+    assert_eq!(joined.count(), 1);
+    for piece in &pieces_of(8, Some(5)) {
+        assert_eq!(joiner.piece(at(4_001), 0, piece), None);
+    }
+    assert_eq!(lost(&mut joiner), [(Some(5), 3)]);
+    // A sender must not take a request that was given up for one that has arrived.
+    while joiner.poll_receipt().is_some() {}
+    assert_eq!(joiner.piece(at(5_000), 0, &pieces_of(20, None)[0]), None);
+    joiner.timeout(at(10_000));
+    while joiner.poll_receipt().is_some() {}
+    assert_eq!(joiner.piece(at(10_001), 0, &pieces_of(20, None)[0]), None);
+    assert_eq!(joiner.poll_receipt(), None);
+    assert_eq!((joiner.memory(), lost(&mut joiner)), (0, vec![(None, 2)]));
+}
+
+#[test]
 fn calls_name_gaps_first_and_the_end_later() {
     let start = Instant::now();
     let at = |ms| start + Duration::from_millis(ms);
@@ -444,6 +484,7 @@ fn through_network(bytes: usize, loss_percent: u64, pictures: u32) -> (f64, f64)
     }
     let counters = joiner.counters();
     assert_eq!(counters.joined, arrived);
+    assert_eq!(counters.joined + counters.lost, u64::from(pictures));
     let needed = f64::from(pictures * long(0, None, vec![0; bytes]).count(1_180));
     let percent = |part: f64, whole: f64| 100.0 * part / whole;
     (
@@ -510,6 +551,15 @@ proptest! {
         }
         joiner.timeout(now + Duration::from_secs(60));
         prop_assert_eq!(joiner.memory(), 0);
+        // Each message that began has arrived, or counts as lost once.
+        for piece in &order {
+            let piece = piece_of(&longs[piece.0].piece(10, piece.1).unwrap());
+            prop_assert_eq!(joiner.piece(now, 0, &piece), None);
+        }
+        joiner.timeout(now + Duration::from_secs(120));
+        let begun = (0..longs.len()).filter(|i| order.iter().any(|(it, _)| it == i)).count();
+        let counters = joiner.counters();
+        prop_assert_eq!(counters.joined + counters.lost, begun as u64);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """Tests of messages that are longer than a frame."""
 
 import random
+import time
 import unittest
 
 import test_client
@@ -70,6 +71,29 @@ class Joining(unittest.TestCase):
         for piece in cut(0xFFFF_FFFF, 5, content(30), 10):
             self.assertIsNone(joiner.piece(0.5, 1, piece))
         self.assertIsNotNone(joiner.piece(0.0, 1, cut(8, None, content(30), 10)[2]))
+
+    def test_a_lost_message_counts_once(self):
+        joiner = pieces.Joiner(gives_receipts=True)
+        for piece in cut(7, 5, content(30), 10)[:2]:
+            self.assertIsNone(joiner.piece(0.0, 1, piece))
+        joiner.timeout(1.0)
+        # Late copies of its pieces begin nothing.
+        for piece in cut(7, 5, content(30), 10):
+            self.assertIsNone(joiner.piece(1.001, 1, piece))
+        joiner.timeout(3.0)
+        self.assertEqual(joiner.lost, [pieces.Lost(1, 5, 1)])
+        # All pieces come behind those of a newer one.
+        for number in (9, 8):
+            joined = [joiner.piece(4.0, 1, piece) for piece in cut(number, 5, content(30), 10)]
+            self.assertEqual(sum(it is not None for it in joined), number - 8)
+        self.assertEqual(joiner.lost[1:], [pieces.Lost(1, 5, 3)])
+        # A sender must not take a request that was given up for one that has arrived.
+        self.assertIsNone(joiner.piece(5.0, 1, cut(20, None, content(30), 10)[0]))
+        joiner.timeout(10.0)
+        joiner.to_send.clear()
+        self.assertIsNone(joiner.piece(10.001, 1, cut(20, None, content(30), 10)[0]))
+        self.assertEqual((joiner.to_send, joiner.memory), ([], 0))
+        self.assertEqual(joiner.lost[2:], [pieces.Lost(1, None, 2)])
 
     def test_calls_name_gaps_first_and_the_end_later(self):
         joiner = pieces.Joiner()
@@ -208,6 +232,22 @@ class Clients(unittest.TestCase):
                     break
         self.assertIn("c" * BYTES, read)
         self.assertNotIn("b" * BYTES, read)
+
+
+    def test_a_picture_that_never_gets_whole_is_missed_by_those_who_read_pictures(self):
+        camera = self.robot.camera()
+        message = DriverMsg(type=DriverMsg.DATA, ackNum=0)
+        message.Extensions[schemas.camera.picture].data = b"x" * BYTES
+        with camera.pictures(100) as pictures, camera.info_updates() as infos:
+            everything = self.robot.device("camera").messages().open()
+            self.mediator.wait_for((17, 0), DriverMsg.SUBSCRIBE)
+            for piece in self.pieces(message, 7, 261)[:2]:
+                self.mediator.send((17, 0), piece)
+            end = time.monotonic() + test_client.PATIENCE
+            while pictures.missed == 0 and time.monotonic() < end:
+                time.sleep(0.01)
+            missed = pictures.missed, infos.missed, everything.missed
+            self.assertEqual(missed, (1, 0, 1))
 
 
 class Drivers(unittest.TestCase):

@@ -241,11 +241,9 @@ impl<T: Transport> Dispatch<T> {
             let Some(stream) = lost.stream else {
                 continue;
             };
-            for feed in self.subscriptions.readers(lost.sender, stream) {
-                for listener in self.subscriptions.listeners(feed) {
-                    if let Some(queue) = self.queues.get(&listener) {
-                        queue.miss();
-                    }
+            for listener in self.subscriptions.readers(lost.sender, stream) {
+                if let Some(queue) = self.queues.get(&listener) {
+                    queue.miss();
                 }
             }
         }

@@ -254,8 +254,8 @@ impl Machine {
     }
 
     fn flush(&mut self, now: Instant) {
-        while let Some(outgoing) = self.dispatch.outbox.front() {
-            self.dispatch.transport.sent.push(outgoing.packet.clone());
+        while let Some(packet) = self.dispatch.outbox.first() {
+            self.dispatch.transport.sent.push(packet.clone());
             self.dispatch.handle_sent(now, Ok(()));
         }
     }

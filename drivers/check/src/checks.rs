@@ -4,6 +4,7 @@ mod answers;
 mod clients;
 mod ending;
 mod framing;
+mod pieces;
 mod robust;
 mod subscriptions;
 
@@ -191,6 +192,16 @@ pub(crate) const ALL: &[Check] = &[
         fix: "copy the whole list, not only its first entry",
         needs_probe: true,
         run: clients::several_ids,
+    },
+    Check {
+        name: "pieces",
+        title: "sends long answers in pieces, to clients that join them",
+        why: "A message above 32767 bytes, such as a picture, does not fit into a frame. Clients that do \
+              not say that they join pieces cannot read them. Networks lose some, so clients call for \
+              these again.",
+        fix: "follow `Longer messages` in docs/PROTOCOL.md; the SDKs for Rust and Python do",
+        needs_probe: true,
+        run: pieces::pieces,
     },
     Check {
         name: "subscribe",

@@ -56,6 +56,8 @@ pub enum Mistake {
     NoDriverMsg,
     /// Two answers to one request.
     Twice,
+    /// The answer comes in pieces, for a client that does not join any.
+    InPieces,
 }
 
 impl Mistake {
@@ -96,6 +98,7 @@ impl Mistake {
             },
             Self::NoDriverMsg => "the answer is not a DriverMsg".into(),
             Self::Twice => "a request was answered twice".into(),
+            Self::InPieces => "the answer comes in pieces, but the client joins none".into(),
         }
     }
 
@@ -165,6 +168,9 @@ impl Mistake {
             Self::NoDriverMsg => {
                 "serialize a DriverMsg, with the fields of the device as extensions"
             }
+            Self::InPieces => {
+                "send pieces only to clients whose last request or SUBSCRIBE has the field `joins`"
+            }
             Self::Twice => {
                 "look for two places that answer (a base class and your own code?), or for two threads that \
                  read the same queue"
@@ -183,6 +189,10 @@ pub fn judge(packet: &Packet, ids: &[i32], kind: MsgType, ack: Option<u32>) -> R
     };
     if message.r#type != Some(kind.into()) {
         return Err(Mistake::OtherType(message.r#type));
+    }
+    let base = DriverMsg::decode(packet.message.clone()).unwrap_or_default();
+    if base.piece.is_some() {
+        return Err(Mistake::InPieces);
     }
     match (ack, message.ack_num) {
         (Some(wanted), Some(got)) if wanted == got => {}

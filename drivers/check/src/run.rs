@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_proto::frame::Frame;
-use amber_proto::{Device, DriverHdr, MsgType, Packet, dummy};
+use amber_proto::pieces::Joiner;
+use amber_proto::{Device, DriverHdr, DriverMsg, MsgType, Packet, dummy};
 use amber_reflect::Schemas;
 use amber_schema::{Interface, Kind};
 use prost::Message;
@@ -461,6 +462,28 @@ impl Run<'_> {
     pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Packet>, Finding> {
         let received = self.bench()?.receive(wait);
         received.map_err(|trouble| self.trouble(trouble, ONLY_FRAMES))
+    }
+
+    /// The same for a client that joins pieces. The check `pieces` judges them.
+    pub(crate) fn receive_joined(&mut self, wait: Duration) -> Result<Option<Packet>, Finding> {
+        let mut joiner = Joiner::default();
+        let deadline = Instant::now() + wait;
+        loop {
+            let now = Instant::now();
+            let Some(packet) = self.receive(deadline.saturating_duration_since(now))? else {
+                return Ok(None);
+            };
+            let base = DriverMsg::decode(packet.message.clone()).unwrap_or_default();
+            let Some(piece) = base.piece else {
+                return Ok(Some(packet));
+            };
+            if let Some(joined) = joiner.piece(now, (), &piece) {
+                return Ok(Some(Packet {
+                    header: packet.header,
+                    message: joined.message,
+                }));
+            }
+        }
     }
 
     /// Sends a request if the driver answers any, and judges the answer.

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use amber_simulation::{Failure, Invariant, Log, Summary, simulate};
+use amber_simulation::pictures::{self, Plan};
+use amber_simulation::{Failure, Invariant, Log, Random, Summary, simulate};
 
 const HELP: &str = "\
 scripts/simulate [--seeds N | --for 120s] [--from SEED] [--seed SEED] [--trace] [--keep-going]
+scripts/simulate --pictures HOURS [--seed SEED]
 
 The mediator and both SDKs against scripted peers, on a virtual clock. Each seed
 is another world; the same seed is the same world, to the last byte.
@@ -22,7 +24,13 @@ is another world; the same seed is the same world, to the last byte.
 --seed SEED   only this seed
 --trace       prints all events
 --keep-going  continues after a failure, and counts the violated invariants
---list        prints the invariants";
+--list        prints the invariants
+--pictures H  instead of worlds: a camera sends ten pictures per second in pieces for so many
+              simulated hours, to clients that stay and others that come and go, over a network
+              that loses one packet in a hundred. The memory of this program must not grow";
+
+/// More than this is growth; less is what the allocator keeps.
+const GROWTH_KIB: u64 = 1024;
 
 /// The interval between progress lines.
 const NEWS: Duration = Duration::from_secs(10);
@@ -35,6 +43,8 @@ struct Options {
     time: Option<Duration>,
     trace: bool,
     keep_going: bool,
+    /// Simulated hours of pictures, instead of worlds.
+    pictures: Option<f64>,
 }
 
 /// The state shared by all threads.
@@ -63,6 +73,9 @@ fn main() -> ExitCode {
         }
     };
     // A panic is a result; it is reported with its world.
+    if let Some(hours) = options.pictures {
+        return show_pictures(hours, options.first);
+    }
     std::panic::set_hook(Box::new(|_| {}));
     run(&options)
 }
@@ -74,6 +87,7 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
         time: None,
         trace: false,
         keep_going: false,
+        pictures: None,
     };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -94,6 +108,14 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
                 options.time = Some(Duration::from_secs(seconds));
             }
             "--trace" => options.trace = true,
+            "--pictures" => {
+                let text = value()?;
+                let hours = text
+                    .parse()
+                    .ok()
+                    .filter(|hours| (0.0..=10_000.0).contains(hours));
+                options.pictures = Some(hours.ok_or(format!("'{text}' is not a number of hours"))?);
+            }
             "--keep-going" => options.keep_going = true,
             "--list" => {
                 for invariant in Invariant::ALL {
@@ -154,6 +176,46 @@ fn run(options: &Options) -> ExitCode {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
+}
+
+/// Runs a camera for so many simulated hours.
+fn show_pictures(hours: f64, seed: u64) -> ExitCode {
+    let plan = Plan {
+        duration: Duration::from_secs_f64(hours * 3600.0),
+        ..Plan::default()
+    };
+    let mut rng = Random::seeded(seed);
+    let mut resident_kib = Vec::new();
+    let began = Instant::now();
+    let counts = pictures::run(began, &plan, &mut rng, |counts| {
+        resident_kib.extend(resident());
+        let seconds = began.elapsed().as_secs_f64();
+        let memory = resident_kib.last().copied().unwrap_or_default();
+        println!("{seconds:7.1} s, {memory} KiB: {counts:?}");
+    });
+    if let Err(error) = counts {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
+    }
+    // In the first hour, buffers and tables grow to their size.
+    let [Some(first), Some(last)] = [resident_kib.first(), resident_kib.last()] else {
+        eprintln!("error: the memory of this program is unknown");
+        return ExitCode::FAILURE;
+    };
+    if *last > first + GROWTH_KIB {
+        eprintln!("error: the memory has grown from {first} to {last} KiB");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// The resident memory of this program, in KiB.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn work(options: &Options, start: Instant, shared: &Shared) {

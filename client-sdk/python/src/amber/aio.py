@@ -292,7 +292,7 @@ class Client(proxies.Devices):
         lost, self._joiner.lost = self._joiner.lost, []
         for message in lost:
             if message.stream is not None:
-                for subscription in self._subscriptions(message.sender):
+                for subscription in self._readers(message.sender, message.stream):
                     subscription.missed += 1
         times = [found.upload.due for found in self._uploads.values()]
         joiner = self._joiner.next_timeout()
@@ -479,6 +479,13 @@ class Client(proxies.Devices):
         return f"{text}; is a mediator running at {self.mediator_address}?"
 
     # Subscriptions
+
+    def _readers(self, device: Device, field: int) -> list[Subscription[Any]]:
+        """The subscriptions that miss a lost message whose first field is this one."""
+        known = self._subscriptions(device)
+        claimed = any(field in it._fields for it in known)
+        # One that nobody claims belongs to all.
+        return [it for it in known if not claimed or not it._fields or field in it._fields]
 
     def _subscriptions(self, device: Device | None = None) -> list[Subscription[Any]]:
         feeds = self._feeds.items()
@@ -686,11 +693,13 @@ class Proxy:
         read: Callable[[Any], T | None],
         start: Any = None,
         stop: Any = None,
+        fields: frozenset[int] = frozenset(),
     ) -> Subscription[T]:
         """The published data of the device; ``read`` converts a message to a value, or None.
 
         ``start`` and ``stop`` are messages for devices that do not use
-        SUBSCRIBE and UNSUBSCRIBE.
+        SUBSCRIBE and UNSUBSCRIBE. ``fields`` are the numbers of the fields that ``read`` reads;
+        empty: any.
         """
         return Subscription(
             self.client,
@@ -698,6 +707,7 @@ class Proxy:
             read,
             start or DriverMsg(type=_SUBSCRIBE),
             stop or DriverMsg(type=_UNSUBSCRIBE),
+            fields,
         )
 
     def messages(self, message_class: Any = DriverMsg) -> Subscription[Any]:
@@ -721,6 +731,7 @@ class Subscription(Generic[T]):
         read: Callable[[Any], T | None],
         start: Any,
         stop: Any,
+        fields: frozenset[int] = frozenset(),
     ) -> None:
         self.device = device
         #: The number of values that are lost: the reader was too slow, or a message that is longer
@@ -732,6 +743,7 @@ class Subscription(Generic[T]):
         self._read = read
         self._start = start
         self._stop = stop
+        self._fields = fields
         self._message_class = type(start)
         self._feed = _FeedKey(device, _request_of(start))
         #: Each with the stream of a message that came in pieces.

@@ -152,7 +152,7 @@ class Subscription(Generic[T]):
 
     @property
     def missed(self) -> int:
-        """The number of values dropped because the reader was too slow."""
+        """The number of values that are lost: as in :class:`amber.aio.Subscription`."""
         return self._inner.missed
 
     def open(self) -> Subscription[T]:

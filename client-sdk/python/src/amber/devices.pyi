@@ -790,6 +790,17 @@ class Bumper(PlainTyped):
         unknown: a silence of a second means that nobody knows what the robot touches.
         """
 
+class Markers(PlainTyped):
+    """What finds markers in pictures."""
+    def sightings(self) -> Any:
+        """The markers in a new picture. A camera that nobody uses is switched on first, which takes up to
+        three seconds.
+        """
+    def sightings_updates(self) -> Subscription[Any]:
+        """The same for each picture, five times per second unless the driver is told otherwise. The camera is
+        only used while somebody has subscribed.
+        """
+
 class Gateway(PlainTyped):
     """Lets programs for another robot protocol use Amber's devices."""
     def status(self) -> Any:
@@ -881,6 +892,8 @@ class Devices:
         """A camera."""
     def bumper(self, id: int = 0) -> Bumper:
         """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
+    def markers(self, id: int = 0) -> Markers:
+        """What finds markers in pictures."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

@@ -766,6 +766,20 @@ class BumperDriver(TypedDriver):
     def send_contact_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
 
+class MarkersDriver(TypedDriver):
+    """What finds markers in pictures."""
+    @abstractmethod
+    def sightings(self) -> Any:
+        """The markers in a new picture. A camera that nobody uses is switched on first, which takes up to
+        three seconds.
+        """
+    def sightings_updates(self) -> Any:
+        """The same for each picture, five times per second unless the driver is told otherwise. The camera is
+        only used while somebody has subscribed.
+        """
+    def send_sightings_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+
 class GatewayDriver(TypedDriver):
     """Lets programs for another robot protocol use Amber's devices."""
     @abstractmethod

@@ -109,6 +109,11 @@ class Method:
         return self.kind in ("subscribe", "stream")
 
     @property
+    def fields(self) -> frozenset[int]:
+        """The numbers of the fields of DriverMsg that carry an answer or published data."""
+        return frozenset(part.path[0].number for part in self.parts)
+
+    @property
     def result_annotation(self) -> str:
         """The type of an answer or of a published value, as text."""
         if self.kind == "tell":

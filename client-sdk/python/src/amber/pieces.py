@@ -140,10 +140,13 @@ class Lost(NamedTuple):
 
 
 class _Finished(NamedTuple):
+    """A message of which nothing more is needed."""
+
     sender: Hashable
     number: int
     stream: int | None
-    at: float
+    #: When it was joined; None if it was given up.
+    at: float | None
 
 
 class _Partial:
@@ -248,10 +251,12 @@ class Joiner:
         if partial is None:
             for done in self._finished:
                 if done.sender == sender and done.number == piece.message:
-                    self._receipt(sender, piece.message, piece.count)
+                    if done.at is not None:
+                        self._receipt(sender, piece.message, piece.count)
                     return None
-                if _outdates(done, now, sender, piece):
-                    return None
+            if any(_outdates(done, now, sender, piece) for done in self._finished):
+                self._lose(sender, piece.message, _stream(piece), piece.count)
+                return None
             partial = self._begin(now, sender, piece)
         if piece.index in partial.data:
             self._receipt(sender, piece.message, partial.upto)
@@ -262,7 +267,6 @@ class Joiner:
         partial.add(now, piece)
         if partial.is_too_long():
             self._give_up(partial)
-            self._finished.append(_Finished(sender, partial.number, None, now))
             return None
         if len(partial.data) == partial.count:
             return self._finish(now, partial)
@@ -359,7 +363,11 @@ class Joiner:
     def _give_up(self, partial: _Partial) -> None:
         self._partials.remove(partial)
         missing = partial.count - len(partial.data)
-        self.lost.append(Lost(partial.sender, partial.stream, missing))
+        self._lose(partial.sender, partial.number, partial.stream, missing)
+
+    def _lose(self, sender: Hashable, number: int, stream: int | None, missing: int) -> None:
+        self._finished.append(_Finished(sender, number, stream, None))
+        self.lost.append(Lost(sender, stream, missing))
 
 
 class Burst(NamedTuple):
@@ -550,7 +558,8 @@ def _stream(piece: Any) -> int | None:
 
 def _outdates(done: _Finished, now: float, sender: Hashable, piece: Any) -> bool:
     return (
-        done.stream is not None
+        done.at is not None
+        and done.stream is not None
         and done.sender == sender
         and done.stream == _stream(piece)
         and _is_newer(done.number, piece.message)

@@ -834,6 +834,17 @@ class Bumper(Typed):
         unknown: a silence of a second means that nobody knows what the robot touches.
         """
 
+class Markers(Typed):
+    """What finds markers in pictures."""
+    async def sightings(self) -> Any:
+        """The markers in a new picture. A camera that nobody uses is switched on first, which takes up to
+        three seconds.
+        """
+    def sightings_updates(self) -> Subscription[Any]:
+        """The same for each picture, five times per second unless the driver is told otherwise. The camera is
+        only used while somebody has subscribed.
+        """
+
 class Gateway(Typed):
     """Lets programs for another robot protocol use Amber's devices."""
     async def status(self) -> Any:
@@ -925,6 +936,8 @@ class Devices:
         """A camera."""
     def bumper(self, id: int = 0) -> Bumper:
         """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
+    def markers(self, id: int = 0) -> Markers:
+        """What finds markers in pictures."""
     def gateway(self, id: int = 0) -> Gateway:
         """Lets programs for another robot protocol use Amber's devices."""
 

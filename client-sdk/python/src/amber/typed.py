@@ -193,7 +193,7 @@ def _client_method(method: Method) -> Any:
     def subscribe(self: Typed) -> Any:
         kinds = proxy_message.SUBSCRIBE, proxy_message.UNSUBSCRIBE
         start, stop = (proxy_message(type=kind) for kind in kinds)
-        return self.proxy.subscription(method.published, start, stop)
+        return self.proxy.subscription(method.published, start, stop, method.fields)
 
     def stream(self: Typed, *args: Any, **kwargs: Any) -> Any:
         given = arguments(self, args, kwargs)
@@ -202,7 +202,7 @@ def _client_method(method: Method) -> Any:
         if period_ms is not None and period_ms < least["period_ms"]:
             raise ValueError(f"period_ms is at least {least['period_ms']}, not {period_ms}")
         start, stop = (method.order(given, last) for last in (method.start, method.stop))
-        return self.proxy.subscription(method.published, start, stop)
+        return self.proxy.subscription(method.published, start, stop, method.fields)
 
     call: Any = {"ask": ask, "tell": tell, "subscribe": subscribe, "stream": stream}[method.kind]
     return dressed(call, method.name, signature, docs_of(method))

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use amber_proto::limits::LOCAL_PIECE_BYTES;
 use amber_proto::{
-    DeviceMessage, DriverMsg, Joins, MissingPieces, MsgType, Packet, Receipt, dummy,
+    DeviceMessage, DeviceType, DriverMsg, Joins, MissingPieces, MsgType, Packet, Receipt, camera,
+    dummy,
 };
 
 use super::*;
@@ -26,6 +27,10 @@ fn text(letter: &str, ack: u32) -> Bytes {
 }
 
 fn pieces(number: u32, stream: Option<u32>, bytes: Bytes) -> Vec<Packet> {
+    pieces_of(DUMMY, number, stream, bytes)
+}
+
+fn pieces_of(device: Device, number: u32, stream: Option<u32>, bytes: Bytes) -> Vec<Packet> {
     let long = Long {
         number,
         stream,
@@ -33,7 +38,7 @@ fn pieces(number: u32, stream: Option<u32>, bytes: Bytes) -> Vec<Packet> {
         bytes,
     };
     let pieces = (0..).map_while(|index| long.piece(LOCAL_PIECE_BYTES, index));
-    pieces.map(|piece| packet(DUMMY, piece)).collect()
+    pieces.map(|piece| packet(device, piece)).collect()
 }
 
 /// What the task has sent to the device.
@@ -78,6 +83,80 @@ async fn published_messages_are_joined_and_only_the_newest_waits() {
     assert_eq!(update.message, "c".repeat(BYTES));
     // One was not read in time, and one was incomplete.
     assert_eq!(update.missed, 2);
+}
+
+/// What subscribing gives, once the task has sent its message.
+macro_rules! subscribed {
+    ($bench:expr, $subscribe:expr) => {{
+        let mut subscribing = Box::pin($subscribe);
+        assert!(poll(subscribing.as_mut()).is_pending());
+        $bench.settle_packets();
+        subscribing.await.unwrap()
+    }};
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_that_never_gets_whole_is_missed_by_those_who_read_pictures() {
+    let (client, mut bench) = Bench::new();
+    let proxy = client.camera(0);
+    let of_camera = Device::new(DeviceType(17), 0);
+    let period = Duration::from_millis(100);
+    let wanted = camera::PictureStream::default();
+    let pictures = subscribed!(bench, proxy.pictures(period, wanted));
+    let infos = subscribed!(bench, proxy.info_updates());
+    let device = client.device(of_camera);
+    let everything = subscribed!(bench, device.subscribe_raw());
+    let picture = camera::DriverMsg {
+        ack_num: Some(0),
+        picture: Some(camera::Picture {
+            data: Some(vec![7; BYTES].into()),
+            ..camera::Picture::default()
+        }),
+        ..camera::DriverMsg::data()
+    };
+    let bytes = picture.encode_to_vec().into();
+    for packet in &pieces_of(of_camera, 7, Some(261), bytes)[..2] {
+        bench.incoming.try_send(packet.clone()).unwrap();
+    }
+    bench.settle_packets();
+    let missed = || (pictures.missed(), infos.missed(), everything.missed());
+    assert_eq!(missed(), (0, 0, 0));
+    // Nothing else may ever come, so this does not wait for the next message.
+    tokio::time::advance(Duration::from_millis(1_001)).await;
+    bench.settle_packets();
+    assert_eq!(missed(), (1, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_is_told_with_the_next_message_of_the_stream() {
+    let (client, mut bench) = Bench::new();
+    let proxy = client.dummy(0);
+    let mut updates = subscribed!(bench, proxy.messages());
+    let mut packets = pieces(1, Some(51), text("a", 0));
+    packets.remove(2);
+    packets.extend(pieces(2, Some(51), text("b", 0)));
+    let enabled = dummy::DriverMsg {
+        ack_num: Some(0),
+        enable: Some(true),
+        ..dummy::DriverMsg::data()
+    };
+    // It belongs to another stream, and is read first.
+    packets.insert(3, packet(DUMMY, enabled.encode_to_vec().into()));
+    // The first long message is known to be lost before that one is read.
+    let last = packets.split_off(4);
+    for packet in packets {
+        bench.incoming.try_send(packet).unwrap();
+    }
+    bench.settle_packets();
+    tokio::time::advance(Duration::from_millis(1_001)).await;
+    for packet in last {
+        bench.incoming.try_send(packet).unwrap();
+    }
+    bench.settle_packets();
+    assert_eq!(updates.missed(), 1);
+    let update = updates.next().await.unwrap();
+    assert_eq!((update.message, update.missed), ("b".repeat(BYTES), 1));
+    assert_eq!(updates.missed(), 0);
 }
 
 #[tokio::test(start_paused = true)]

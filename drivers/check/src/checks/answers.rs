@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use amber_proto::pieces::Ability;
 use amber_proto::{DriverHdr, MsgType};
 use amber_schema::{Harmless, Method};
 
@@ -211,8 +212,10 @@ fn not_asked<'a>(run: &Run<'a>, asks: &[Ask]) -> Vec<&'a str> {
 fn request(run: &mut Run<'_>, ask: &Ask, may_be_silent: bool) -> Result<bool, Finding> {
     let syn = run.syn();
     let mut wanted = expected(CLIENT, MsgType::Data, Some(syn));
-    run.send(CLIENT, &with_syn(&ask.message, syn))?;
-    let Some(packet) = run.receive(run.plan.timeout)? else {
+    // As the SDKs do: the answer may be longer than a frame.
+    let joins = Ability::of_client(false).to_append();
+    run.send(CLIENT, &[&with_syn(&ask.message, syn)[..], &joins].concat())?;
+    let Some(packet) = run.receive_joined(run.plan.timeout)? else {
         if may_be_silent {
             return Ok(false);
         }

@@ -26,8 +26,8 @@ fn a_driver_without_mistakes_passes_everything() {
     let report = report("", &[], Duration::from_secs(20));
     for check in &report.checks {
         let expected = match check.name {
-            // A Dummy needs no other device, and has no such streams.
-            "asks-others" | "streams" => Outcome::NotApplicable,
+            // A Dummy needs no other device, and has no such streams and no long answers.
+            "asks-others" | "streams" | "pieces" => Outcome::NotApplicable,
             _ => Outcome::Pass,
         };
         assert_eq!(
@@ -75,6 +75,84 @@ fn at_once(mistakes: &[&(dyn Fn() + Sync)]) {
             scope.spawn(mistake);
         }
     });
+}
+
+#[test]
+fn long_answers() {
+    at_once(&[
+        &|| {
+            let found = report("long", &["pieces", "requests"], Duration::from_secs(10));
+            for check in &found.checks {
+                let explained = check.line() + &check.explanation();
+                assert_eq!(check.outcome, Outcome::Pass, "{explained}");
+            }
+            let pieces = found.check("pieces").unwrap();
+            assert_eq!(pieces.summary, "'status': 40012 bytes in 34 pieces");
+        },
+        &|| {
+            fails(
+                "long-to-all",
+                "pieces",
+                &["it sends pieces to a client whose last request has no `joins`"],
+            )
+        },
+        &|| {
+            fails(
+                "long-to-weak",
+                "pieces",
+                &["it sends pieces to a client that joins at most 20006 bytes"],
+            )
+        },
+        &|| {
+            fails(
+                "long-once",
+                "pieces",
+                &["a call for 2 of 34 pieces with 0 messages", "half a second"],
+            )
+        },
+        &|| {
+            fails(
+                "long-again-for-all",
+                "pieces",
+                &["a client calls for pieces, and clients [62] get them"],
+            )
+        },
+        &|| {
+            fails(
+                "long-with-ack",
+                "pieces",
+                &["piece 0 of 34 has a synNum or ackNum of its own"],
+            )
+        },
+        &|| {
+            fails(
+                "long-from-one",
+                "pieces",
+                &["there is a piece 34 of 34", "indices begin with 0"],
+            )
+        },
+        &|| {
+            fails(
+                "long-uneven",
+                "pieces",
+                &["piece 1 of 34 has 1179 bytes, and an earlier one 1180"],
+            )
+        },
+        &|| {
+            fails(
+                "long-same-number",
+                "pieces",
+                &["the answers to 'status' do not count upwards"],
+            )
+        },
+        &|| {
+            fails(
+                "long-in-large-pieces",
+                "pieces",
+                &["piece 0 of 2 has 32000 bytes, not 1 to 1180"],
+            )
+        },
+    ]);
 }
 
 #[test]
