@@ -9,9 +9,19 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use amber_proto::DeviceMessage;
+use amber_proto::camera::{self, Picture};
+use amber_proto::limits::MAX_PART;
+use amber_reflect::hex;
+use prost::Message;
 use tempfile::TempDir;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
+use crate::camera::Robot;
 use crate::common::{AMBER, Mediator, root, rust_examples};
+use crate::relay::Relay;
 
 /// A timeout in seconds, longer than any answer or run of a client takes, even on a busy machine.
 const PATIENCE: &str = "60";
@@ -21,6 +31,8 @@ struct Language {
     dummy: Vec<String>,
     thermometer: Option<Vec<String>>,
     client: Option<Vec<String>>,
+    /// A client that saves a picture of a camera to a file.
+    picture: Option<Vec<String>>,
     /// The address argument of the client, in the form of `amber check-client`.
     address: &'static str,
     /// The environment of all of them.
@@ -82,6 +94,16 @@ fn at_once(checks: &[&(dyn Fn() + Sync)]) {
     });
 }
 
+/// Checks that a file is a whole JPEG of this size: nothing is missing, and all parts are in their places.
+#[track_caller]
+fn assert_whole(file: &[u8], size: (usize, usize)) {
+    assert!(file.starts_with(b"\xff\xd8\xff") && file.ends_with(b"\xff\xd9"));
+    let strict = DecoderOptions::default().set_strict_mode(true);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), strict);
+    decoder.decode().unwrap();
+    assert_eq!(decoder.dimensions(), Some(size));
+}
+
 impl Language {
     fn new(dummy: &str, thermometer: &str, client: &str) -> Self {
         let some = |command: &str| (!command.is_empty()).then(|| words(command));
@@ -89,6 +111,7 @@ impl Language {
             dummy: words(dummy),
             thermometer: some(thermometer),
             client: some(client),
+            picture: None,
             address: "{host} {port}",
             environment: Vec::new(),
             _built: TempDir::new().unwrap(),
@@ -166,7 +189,66 @@ impl Language {
                 }
             },
             &|| self.work_together(),
+            &|| {
+                if let Some(picture) = &self.picture {
+                    self.check_short_pictures(picture);
+                }
+            },
+            &|| {
+                if let Some(picture) = &self.picture {
+                    self.save_pictures(picture);
+                }
+            },
         ]);
+    }
+
+    /// Checks the client for pictures with one that fits into a frame, like any other client.
+    fn check_short_pictures(&self, picture: &[String]) {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("picture.jpg");
+        let answer = camera::DriverMsg {
+            picture: Some(Picture {
+                data: Some(b"\xff\xd8\xff\xd9".to_vec().into()),
+                ..Picture::default()
+            }),
+            ..camera::DriverMsg::data()
+        };
+        let answer = format!("camera:0={}", hex(&answer.encode_to_vec()));
+        let mut check = Command::new(AMBER);
+        check.args(["check-client", "--timeout", PATIENCE, "--answer", &answer]);
+        check.arg("--").args(picture).arg(&file);
+        self.in_environment(check.args(words(self.address)));
+        let report = build(&mut check);
+        for check in ["announces", "ping"] {
+            assert!(report.contains(&format!("pass  {check} ")), "{report}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"\xff\xd8\xff\xd9");
+    }
+
+    /// The client for pictures joins the pieces of a long answer, and calls for those that are lost.
+    fn save_pictures(&self, picture: &[String]) {
+        let folder = TempDir::new().unwrap();
+        let robot = Robot::with_pictures_of("800x600");
+        let camera = format!(
+            "camera:0=amber driver camera --url http://{}/stream",
+            robot.place
+        );
+        let mediator = Mediator::start(&[&camera]);
+        mediator.wait_for_line("INFO ready: pictures of 800 x 600");
+        let relay = Relay::start(mediator.address);
+        for (name, address) in [("direct", mediator.address), ("lossy", relay.address)] {
+            let file = folder.path().join(name);
+            let mut client = Command::new(&picture[0]);
+            client.args(&picture[1..]).arg(&file);
+            client.arg(address.ip().to_string());
+            client.arg(address.port().to_string());
+            self.in_environment(&mut client);
+            build(&mut client);
+            let bytes = fs::read(&file).unwrap();
+            assert!(bytes.len() > MAX_PART, "{} bytes fit", bytes.len());
+            assert_whole(&bytes, (800, 600));
+        }
+        assert!(relay.lost() > 0 && relay.calls() > 0);
     }
 
     /// Runs the drivers under a mediator, with their client.
@@ -220,6 +302,7 @@ fn c() {
     build(make.current_dir(examples()));
     let language = Language {
         _built: built,
+        picture: Some(vec![format!("{out}/picture")]),
         ..Language::new(
             &format!("{out}/dummy_driver"),
             &format!("{out}/thermometer_driver"),
@@ -236,11 +319,14 @@ fn node() {
     }
     let copy = copied("node");
     let program = |name: &str| format!("node {}/node/{name}.js", copy.path().display());
-    let language = Language::new(
-        &program("dummy_driver"),
-        &program("thermometer_driver"),
-        &program("client"),
-    );
+    let language = Language {
+        picture: Some(words(&program("picture"))),
+        ..Language::new(
+            &program("dummy_driver"),
+            &program("thermometer_driver"),
+            &program("client"),
+        )
+    };
     language.check();
 }
 
@@ -255,11 +341,14 @@ fn java() {
     let copy = copied("java");
     build(&mut Command::new(copy.path().join("java/build.sh")));
     let program = |name: &str| format!("{}/java/run {name}", copy.path().display());
-    let language = Language::new(
-        &program("DummyDriver"),
-        &program("ThermometerDriver"),
-        &program("Client"),
-    );
+    let language = Language {
+        picture: Some(words(&program("Picture"))),
+        ..Language::new(
+            &program("DummyDriver"),
+            &program("ThermometerDriver"),
+            &program("Client"),
+        )
+    };
     language.check();
 }
 
@@ -308,6 +397,7 @@ fn copies_of_schemas_are_up_to_date() {
             ("drivermsg.proto", root().join("proto/drivermsg.proto")),
             ("interface.proto", root().join("proto/interface.proto")),
             ("dummy.proto", root().join("proto/dummy.proto")),
+            ("camera.proto", root().join("proto/camera.proto")),
             ("thermometer.proto", examples().join("thermometer.proto")),
         ] {
             let copy = examples().join(language).join("proto").join(name);

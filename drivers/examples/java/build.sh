@@ -8,5 +8,5 @@ jar=${PROTOBUF_JAR:-/usr/share/java/protobuf.jar}
 
 mkdir -p "$out/source"
 protoc -Iproto --java_out="$out/source" \
-  drivermsg.proto interface.proto dummy.proto thermometer.proto
+  drivermsg.proto interface.proto dummy.proto thermometer.proto camera.proto
 javac -cp "$jar" -d "$out" $(find "$out/source" -name '*.java') ./*.java

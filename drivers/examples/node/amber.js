@@ -11,6 +11,14 @@ const protobuf = require('protobufjs');
 const MAX_PART = 32767; // bytes; older programs read the lengths as signed numbers
 const PROTO = path.join(__dirname, 'proto');
 
+/** The parts of HOST, HOST:PORT or [IPV6]:PORT; without it, of AMBER_MEDIATOR, or of this computer. */
+function address(text, port) {
+  text = text || process.env.AMBER_MEDIATOR || '127.0.0.1';
+  const parts = /^(?:\[(?<v6>.*)\]|(?<name>[^:]*))(?::(?<port>\d+))?$/.exec(text);
+  const { v6, name, port: given = '26233' } = parts ? parts.groups : { name: text };
+  return { host: v6 || name, port: Number(port || given) };
+}
+
 /** Loads .proto files. They and their imports are in the folder `proto`, or have a path. */
 function load(...files) {
   const root = new protobuf.Root();
@@ -154,4 +162,4 @@ function serve(device, { DriverHdr, DriverMsg, Type }) {
   process.on('SIGINT', end);
 }
 
-module.exports = { encodeFrame, load, log, serve, splitFrame };
+module.exports = { address, encodeFrame, load, log, serve, splitFrame };

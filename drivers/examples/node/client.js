@@ -12,10 +12,7 @@ const amber = require('./amber');
 
 const { DriverHdr, DriverMsg, Type } = amber.load('dummy.proto', 'thermometer.proto');
 
-const address = process.argv[2] || process.env.AMBER_MEDIATOR || '127.0.0.1';
-const parts = /^(?:\[(?<v6>.*)\]|(?<name>[^:]*))(?::(?<port>\d+))?$/.exec(address);
-const { v6, name, port: given = '26233' } = parts ? parts.groups : { name: address };
-const [host, port] = [v6 || name, process.argv[3] || given];
+const { host, port } = amber.address(process.argv[2], process.argv[3]);
 
 const [MEDIATOR, DUMMY, THERMOMETER] = [0, 5, 201];
 
@@ -62,7 +59,7 @@ socket.on('message', (datagram) => {
 socket.on('error', () => {}); // the port is closed: the request times out
 
 async function main() {
-  await new Promise((resolve) => socket.connect(Number(port), host, resolve));
+  await new Promise((resolve) => socket.connect(port, host, resolve));
   // After this, the mediator reports missing devices at once, so no request waits for a timeout.
   send(MEDIATOR, { type: Type.PING });
   let answers = 0;
