@@ -11,6 +11,7 @@
 pub mod scan;
 
 mod attitude;
+mod camera;
 mod even_scan;
 mod finding;
 mod hazard;
@@ -28,6 +29,7 @@ mod vector;
 mod wheel_speeds;
 
 pub use attitude::Attitude;
+pub use camera::{CameraOptics, OpticalFrame};
 pub use even_scan::EvenScan;
 pub use finding::Finding;
 pub use hazard::Hazard;
