@@ -37,11 +37,15 @@ pub mod place;
 pub mod socket;
 
 #[cfg(feature = "server")]
+mod body;
+#[cfg(feature = "server")]
 mod notes;
 #[cfg(feature = "server")]
 mod server;
 
 pub use self::access::{Access, Advice, Origins, Own, Reach, Refused, Role, Token, Tokens};
+#[cfg(feature = "server")]
+pub use self::body::{Body, Parts};
 pub use self::places::{Counts, Limits};
 #[cfg(feature = "server")]
-pub use self::server::{Answer, Guest, Request, Server, StatusCode, head, page, plain};
+pub use self::server::{Answer, Guest, Request, Server, StatusCode, endless, head, page, plain};

@@ -22,17 +22,29 @@ pub async fn listen(
     address: SocketAddr,
     command: &str,
 ) -> Result<(TcpListener, SocketAddr), Failure> {
-    let failed = |error| cannot_listen(address, command, &error);
+    listen_by(address, command, "--listen").await
+}
+
+/// The same for a command with this option for the address.
+///
+/// # Errors
+/// The address is in use, unavailable or forbidden.
+pub async fn listen_by(
+    address: SocketAddr,
+    command: &str,
+    option: &str,
+) -> Result<(TcpListener, SocketAddr), Failure> {
+    let failed = |error| cannot_listen(address, command, option, &error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let listen = listener.local_addr().map_err(failed)?;
     Ok((listener, listen))
 }
 
-fn cannot_listen(address: SocketAddr, command: &str, error: &io::Error) -> Failure {
+fn cannot_listen(address: SocketAddr, command: &str, option: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot listen on {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.hint(format!(
-            "another program uses this port, perhaps another `{command}`; `{command} --listen {}` \
+            "another program uses this port, perhaps another `{command}`; `{command} {option} {}` \
              picks a free one",
             SocketAddr::new(address.ip(), 0)
         )),
@@ -141,6 +153,7 @@ mod tests {
         let expected = cannot_listen(
             listen_at,
             "amber dashboard",
+            "--listen",
             &std::net::TcpListener::bind(listen_at).unwrap_err(),
         );
         assert_eq!(failure, expected);

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use amber_terminal::note;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -22,6 +21,7 @@ use tokio::time::timeout;
 
 pub use hyper::StatusCode;
 
+use crate::body::{Body, Parts, Taken};
 use crate::limits::{ACCEPT_RETRY, CONNECTION_LIFE, HELLO_TIME, LAST_ANSWER, MAX_HEAD};
 use crate::notes::Notes;
 use crate::places::{Guests, Limits};
@@ -30,7 +30,7 @@ use crate::places::{Guests, Limits};
 pub type Request = hyper::Request<Incoming>;
 
 /// The answer to a request.
-pub type Answer = hyper::Response<Full<Bytes>>;
+pub type Answer = hyper::Response<Body>;
 
 /// The state that all connections of a server share.
 pub struct Server {
@@ -142,15 +142,19 @@ where
     F: Future<Output = Answer> + Send + 'static,
 {
     let visitor = guest.clone();
+    let taken = Taken::default();
+    let is_taken = taken.clone();
     let answer = service_fn(move |mut request: Request| {
-        let service = service.clone();
+        let (service, taken) = (service.clone(), taken.clone());
         // Its place goes to the WebSocket, if it opens one.
         request.extensions_mut().insert(visitor.clone());
         async move {
-            Ok::<_, Infallible>(match *request.method() {
+            let mut answer = match *request.method() {
                 Method::GET | Method::HEAD => service(request, peer).await,
                 _ => plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is supported"),
-            })
+            };
+            answer.body_mut().report_to(&taken);
+            Ok::<_, Infallible>(answer)
         }
     });
     let mut builder = http1::Builder::new();
@@ -163,9 +167,13 @@ where
     tokio::pin!(connection);
     let served = async {
         // An error means that the peer is gone or does not speak HTTP.
-        if timeout(CONNECTION_LIFE, connection.as_mut()).await.is_err() {
-            connection.as_mut().graceful_shutdown();
-            let _ = timeout(LAST_ANSWER, connection).await;
+        while timeout(CONNECTION_LIFE, connection.as_mut()).await.is_err() {
+            // A peer that takes an endless answer may stay.
+            if !is_taken.look() {
+                connection.as_mut().graceful_shutdown();
+                let _ = timeout(LAST_ANSWER, connection).await;
+                break;
+            }
         }
     };
     tokio::select! {
@@ -184,7 +192,7 @@ pub fn head<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
 /// A line of text.
 #[must_use]
 pub fn plain(status: StatusCode, text: impl Display) -> Answer {
-    let mut answer = Answer::new(Full::new(Bytes::from(format!("{text}\n"))));
+    let mut answer = Answer::new(Body::whole(format!("{text}\n").into()));
     *answer.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(header::CONTENT_TYPE, plain);
@@ -194,7 +202,18 @@ pub fn plain(status: StatusCode, text: impl Display) -> Answer {
 /// A page, a file or metrics, with these headers. Their names are in lower case.
 #[must_use]
 pub fn page(body: impl Into<Bytes>, headers: &[(&'static str, &'static str)]) -> Answer {
-    let mut answer = Answer::new(Full::new(body.into()));
+    answer(Body::whole(body.into()), headers)
+}
+
+/// An answer that goes on until its parts end, or the peer leaves. It also ends if the peer takes no
+/// part for [`CONNECTION_LIFE`].
+#[must_use]
+pub fn endless(parts: impl Parts, headers: &[(&'static str, &'static str)]) -> Answer {
+    answer(Body::endless(parts), headers)
+}
+
+fn answer(body: Body, headers: &[(&'static str, &'static str)]) -> Answer {
+    let mut answer = Answer::new(body);
     for (name, value) in headers {
         let (name, value) = (
             HeaderName::from_static(name),
@@ -255,6 +274,43 @@ mod tests {
             assert!(answer.starts_with(start), "{method}: {answer}");
             assert!(answer.ends_with(end), "{method}: {answer}");
         }
+    }
+
+    /// One part per second.
+    struct Ticks(tokio::time::Interval);
+
+    impl Parts for Ticks {
+        async fn next(&mut self) -> Option<Bytes> {
+            self.0.tick().await;
+            Some(Bytes::from_static(b"tick"))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_endless_answer_goes_on_while_its_peer_takes_it() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let (listener, address) = crate::place::listen(any, "amber").await.unwrap();
+        let limits = Limits {
+            total: 1,
+            per_ip: 1,
+        };
+        let service = |_: Request, _: SocketAddr| async {
+            let ticks = tokio::time::interval(Duration::from_secs(1));
+            endless(Ticks(ticks), &[])
+        };
+        tokio::spawn(Arc::new(Server::new(limits)).run(listener, service));
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.0\r\n\r\n";
+        peer.write_all(request).await.unwrap();
+        let began = tokio::time::Instant::now();
+        let mut answer = Vec::new();
+        while began.elapsed() < 3 * CONNECTION_LIFE {
+            let read = peer.read_buf(&mut answer).await.unwrap();
+            assert!(read > 0, "it has ended");
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+        assert!(answer.matches("tick").count() > 50, "{answer}");
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http_body_util::Full;
+use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::upgrade::Upgraded;
@@ -11,6 +11,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use crate::body::Body;
 use crate::server::{Answer, Guest, Request, StatusCode, head, plain};
 use crate::websocket::config;
 
@@ -53,7 +54,7 @@ where
             WebSocketStream::from_raw_socket(io, Role::Server, Some(config(max_message))).await;
         serve(socket, guest).await;
     });
-    let mut answer = Answer::new(Full::default());
+    let mut answer = Answer::new(Body::whole(Bytes::new()));
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let mut set = |name: HeaderName, value: HeaderValue| answer.headers_mut().insert(name, value);
     set(header::CONNECTION, HeaderValue::from_static("Upgrade"));

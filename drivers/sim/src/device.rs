@@ -255,6 +255,13 @@ impl Device {
     /// The command of its driver, from `amber` on. `place` is the path of the device.
     #[must_use]
     pub fn driver(self, place: &str) -> Vec<String> {
+        let folder = Path::new(place).parent();
+        self.driver_in(folder.unwrap_or(Path::new("")), place)
+    }
+
+    /// The same for any place: that of a camera is an address. `folder` is that of the simulation.
+    #[must_use]
+    pub fn driver_in(self, folder: &Path, place: &str) -> Vec<String> {
         let [option, value] = match self.connection {
             Connection::Serial => ["--port", place].map(str::to_owned),
             Connection::I2c => ["--bus".to_owned(), format!("sim:{place}")],
@@ -265,8 +272,8 @@ impl Device {
         command.extend([option, value]);
         command.extend(self.options.iter().map(|word| (*word).to_owned()));
         for (option, file) in self.files {
-            let file = Path::new(place).with_file_name(file);
-            command.extend([(*option).to_owned(), file.display().to_string()]);
+            let file = folder.join(file).display().to_string();
+            command.extend([(*option).to_owned(), file]);
         }
         command
     }
@@ -454,10 +461,16 @@ mod tests {
         assert_eq!(tcp.driver("[::1]:5")[3..], ["--tcp", "[::1]:5"]);
         let http = Device {
             connection: Connection::Http,
+            files: device.files,
             ..bus
         };
-        let url = "http://[::1]:5/stream";
-        assert_eq!(http.driver("[::1]:5")[3..], ["--url", url]);
+        let expected = [
+            "--url",
+            "http://[::1]:5/stream",
+            "--echoes",
+            "/sim/echoes.txt",
+        ];
+        assert_eq!(http.driver_in(Path::new("/sim"), "[::1]:5")[3..], expected);
     }
 
     #[test]

@@ -13,6 +13,9 @@ const MAX_UNSENT: usize = 1 << 20;
 pub struct TcpPort {
     listener: TcpListener,
     peer: Option<Peer>,
+    /// Whether the peer was gone when something was sent: [`TcpPort::read`] tells it before it accepts
+    /// the next one, which must not get what was meant for the last one.
+    is_lost: bool,
 }
 
 /// An event on a port.
@@ -37,8 +40,11 @@ impl TcpPort {
     /// The address is not available on this host, or is in use.
     pub async fn open(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
-        let peer = None;
-        Ok(Self { listener, peer })
+        Ok(Self {
+            listener,
+            peer: None,
+            is_lost: false,
+        })
     }
 
     /// The address on which it listens.
@@ -58,6 +64,9 @@ impl TcpPort {
     /// The system fails. Peers that connect and disconnect cause no errors.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<TcpEvent> {
         loop {
+            if std::mem::take(&mut self.is_lost) {
+                return Ok(TcpEvent::HungUp);
+            }
             let Some(peer) = &mut self.peer else {
                 let (stream, _) = self.listener.accept().await?;
                 stream.set_nodelay(true)?;
@@ -66,13 +75,8 @@ impl TcpPort {
                 continue;
             };
             tokio::select! {
-                second = self.listener.accept() => drop(second?),
-                ready = peer.stream.writable(), if !peer.unsent.is_empty() => {
-                    if ready.is_err() || peer.flush().is_err() {
-                        self.hang_up();
-                        return Ok(TcpEvent::HungUp);
-                    }
-                }
+                // The end of the last peer comes before the next one.
+                biased;
                 ready = peer.stream.readable() => {
                     let read = ready.and_then(|()| peer.stream.try_read(buffer));
                     match read {
@@ -84,6 +88,13 @@ impl TcpPort {
                         }
                     }
                 }
+                ready = peer.stream.writable(), if !peer.unsent.is_empty() => {
+                    if ready.is_err() || peer.flush().is_err() {
+                        self.hang_up();
+                        return Ok(TcpEvent::HungUp);
+                    }
+                }
+                second = self.listener.accept() => drop(second?),
             }
         }
     }
@@ -94,6 +105,7 @@ impl TcpPort {
         peer.unsent.extend(bytes);
         if peer.flush().is_err() || peer.unsent.len() > MAX_UNSENT {
             self.hang_up();
+            self.is_lost = true;
         }
     }
 
@@ -143,10 +155,30 @@ mod tests {
             event = port.read(&mut buffer) => panic!("{event:?}"),
         }
         drop(first);
-        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::HungUp);
+        // Although the next one is there already.
         let mut third = TcpStream::connect(address).await.unwrap();
+        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::HungUp);
         third.write_all(b"again").await.unwrap();
         assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::Bytes(5));
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_was_gone_when_something_was_sent_is_told_before_the_next() {
+        let mut port = TcpPort::open(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = port.address().unwrap();
+        let mut buffer = [0; 10];
+        let mut first = TcpStream::connect(address).await.unwrap();
+        first.write_all(b"x").await.unwrap();
+        port.read(&mut buffer).await.unwrap();
+        drop(first);
+        while port.peer.is_some() {
+            port.write(b"picture");
+            tokio::task::yield_now().await;
+        }
+        let mut second = TcpStream::connect(address).await.unwrap();
+        second.write_all(b"request").await.unwrap();
+        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::HungUp);
+        assert_eq!(port.read(&mut buffer).await.unwrap(), TcpEvent::Bytes(7));
     }
 
     #[tokio::test]

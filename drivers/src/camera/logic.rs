@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A camera that nobody uses is off: then its light is off, other programs can use it, and it needs no
-//! power. At the start it is on for a moment, so that a missing camera is noticed. After a failure it
+//! power. At the start it is on for one picture, so that a missing camera is noticed. After a failure it
 //! is tried again until it works, so that `amber status` is right.
 
 use std::collections::VecDeque;
@@ -116,8 +116,8 @@ pub struct CameraLogic<T> {
     phase: Phase,
     audience: Audience,
     waiting: VecDeque<Waiting<T>>,
-    /// When somebody last wanted pictures.
-    used: Instant,
+    /// When somebody last wanted pictures; `None`: nobody has since the start.
+    used: Option<Instant>,
     /// When the camera was switched on, and when its first and its last picture came.
     opened: Instant,
     first: Option<Instant>,
@@ -162,7 +162,7 @@ impl<T> CameraLogic<T> {
             phase: Phase::Off,
             audience: Audience::default(),
             waiting: VecDeque::new(),
-            used: now,
+            used: None,
             opened: now,
             first: None,
             heard: now,
@@ -199,7 +199,7 @@ impl<T> CameraLogic<T> {
             let until = now + PATIENCE;
             self.waiting.push_back(Waiting { wish, until, asker });
         }
-        self.used = now;
+        self.used = Some(now);
         self.switch(now);
     }
 
@@ -222,7 +222,7 @@ impl<T> CameraLogic<T> {
                 }
             }
         }
-        self.used = now;
+        self.used = Some(now);
         self.switch(now);
         Ok(())
     }
@@ -418,7 +418,7 @@ impl<T> CameraLogic<T> {
     /// Switches the camera on or off, as it is wanted.
     fn switch(&mut self, now: Instant) {
         if self.is_wanted() {
-            self.used = now;
+            self.used = Some(now);
         }
         match self.phase {
             Phase::Off if self.is_wanted() => self.open(now),
@@ -438,11 +438,13 @@ impl<T> CameraLogic<T> {
         is_used || self.settings.idle.is_none() || self.outage.trouble().is_some()
     }
 
-    /// When the camera is switched off. Never before it has sent a picture.
+    /// When the camera is switched off. Never before it has sent a picture, which is all that the
+    /// start is for.
     fn off_at(&self) -> Option<Instant> {
         let idle = self.settings.idle?;
         let is_proven = self.first.is_some();
-        (is_proven && !self.is_wanted()).then(|| self.used + idle)
+        let off_at = self.used.map_or(self.opened, |used| used + idle);
+        (is_proven && !self.is_wanted()).then_some(off_at)
     }
 
     fn silent_at(&self) -> Instant {

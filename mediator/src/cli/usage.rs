@@ -45,7 +45,7 @@ const OPTIONAL: [(&str, bool, &[&str]); 8] = [
     (
         "web",
         cfg!(feature = "web"),
-        &["dashboard", "foxglove", "--listen"],
+        &["dashboard", "foxglove", "--listen", "--mjpeg"],
     ),
 ];
 

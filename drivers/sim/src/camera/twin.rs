@@ -22,13 +22,13 @@ pub const DEVICE: Device = Device {
     is_extra: true,
     driver: "camera",
     options: &[],
-    files: &[],
+    files: &[("--calibration", CALIBRATION_FILE)],
     model_option: None,
-    demonstrations: &[("call camera info", "the camera")],
+    demonstrations: &[("camera", "what the camera sees")],
 };
 
-/// The pictures per second that most cameras take.
-const USUAL_RATE_HZ: f64 = 15.0;
+/// Enough to drive by hand. The simulation waits while it draws, so more would make others late.
+const USUAL_RATE_HZ: f64 = 10.0;
 
 /// The variants of the camera.
 #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Options {
     /// Size of its pictures [default: 640x480]
     #[arg(long = "camera-size", value_name = "WIDTHxHEIGHT", requires = "camera")]
     pub size: Option<Size>,
-    /// Pictures per second [default: 15]
+    /// Pictures per second [default: 10]
     #[arg(long = "camera-rate", value_name = "HZ", requires = "camera", value_parser = rate)]
     pub rate_hz: Option<f64>,
 }

@@ -17,6 +17,7 @@ use amber_core::config::DEFAULT_PORT;
 use amber_gateways::Demonstration;
 use amber_map::{MapFile, MapPose, Point, Pose, Walls, ros_map};
 use amber_mediator::shell::{Hangup, this_program};
+use amber_sim::camera::{AHEAD_M, HEIGHT_M, markers};
 use amber_sim::cli::default_folder;
 use amber_sim::clock_file;
 use amber_sim::robot::Device;
@@ -111,7 +112,8 @@ impl Options {
             Err(_) => "amber driver dummy".to_owned(),
         };
         let simulated = parts.iter().map(|part| {
-            let command = shell_words::join(part.driver(robot.at(part.simulated)));
+            let place = robot.at(part.simulated);
+            let command = shell_words::join(part.driver(&self.dir, place));
             format!("{}={command}", part.device)
         });
         let map = quoted(&robot.map.to_string_lossy());
@@ -129,6 +131,12 @@ impl Options {
             "dummy:0=amber driver dummy".to_owned(),
             format!("dummy:1={second}"),
         ];
+        let has_camera = parts.iter().any(|part| part.device == "camera:0");
+        let markers = has_camera.then(|| {
+            let file = self.dir.join(markers::FILE);
+            let file = quoted(&file.to_string_lossy());
+            format!("markers:0=amber driver markers --markers {file}")
+        });
         let gateways = if self.gateways {
             amber_gateways::DEMO
         } else {
@@ -136,7 +144,7 @@ impl Options {
         };
         let commands = gateways.iter().enumerate();
         let commands = commands.map(|(id, gateway)| format!("gateway:{id}={}", gateway.command));
-        let drivers: Vec<_> = (simulated.chain(others).chain(commands))
+        let drivers: Vec<_> = (simulated.chain(others).chain(markers).chain(commands))
             .chain(self.driver)
             .collect();
         let mediator = mediator::Options {
@@ -252,12 +260,17 @@ impl SimProcess {
         };
         // Written like a string of Rust, which TOML reads.
         let mut shape = format!("name = {:?}\n{SHAPE}", model.name);
-        if model
-            .parts()
-            .iter()
-            .any(|it| it.device.contains("bumper:0"))
-        {
+        let parts = model.parts();
+        let has = |device| parts.iter().any(|it| it.device.contains(device));
+        if has("bumper:0") {
             shape += "bumper = \"bumper:0\"\n";
+        }
+        if has("camera:0") {
+            let [ahead_mm, height_mm] = [AHEAD_M, HEIGHT_M].map(|m| m * 1_000.0);
+            shape += &format!(
+                "camera = \"camera:0\"\ncamera_offset_mm = {ahead_mm}\n\
+                 camera_height_mm = {height_mm}\n"
+            );
         }
         write(&self.shape, shape.as_bytes())?;
         match map {
@@ -407,6 +420,9 @@ impl Introduction<'_> {
             .iter()
             .flat_map(|part| part.simulated.demonstrations());
         commands.extend(shown.map(|&(command, what)| (command, what)));
+        if parts.iter().any(|part| part.device == "camera:0") {
+            commands.push(("watch markers", "markers on the walls; Ctrl-C ends"));
+        }
         commands.extend([
             ("call location pose", "position by the laser and the map"),
             (goto, "drive to a point on the map; Ctrl-C stops"),

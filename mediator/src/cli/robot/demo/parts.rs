@@ -66,9 +66,9 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The command of its driver, for a device at this place.
-    pub(super) fn driver(&self, place: &str) -> Vec<String> {
-        let mut command = self.simulated.driver(place);
+    /// The command of its driver, for a device at this place of the simulation in this folder.
+    pub(super) fn driver(&self, folder: &Path, place: &str) -> Vec<String> {
+        let mut command = self.simulated.driver_in(folder, place);
         let model = self.model.iter();
         command.extend(model.flat_map(|model| self.simulated.told(model)));
         command.extend(self.driver_options.iter().cloned());
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Its devices, the options for the simulation, and the commands of its drivers.
-    const TURTLE: [(&str, &str, &str); 4] = [
+    const TURTLE: [(&str, &str, &str); 5] = [
         (
             "roboclaw:0",
             "--diffdrive=bridge",
@@ -209,6 +209,12 @@ mod tests {
             "--ina2xx=ina226",
             "amber driver ina2xx --bus sim:/dev/a --shunt-mohm=2 --cells=3 --chemistry=li-ion",
         ),
+        (
+            "camera:0",
+            "--camera",
+            "amber driver camera --url http:///dev/a/stream --calibration /sim/camera.yaml \
+             --idle-s 1",
+        ),
     ];
 
     #[test]
@@ -220,18 +226,17 @@ mod tests {
             (devices, robot.options().to_vec())
         };
         let (devices, options) = parts("capo");
-        let expected: Vec<_> = Device::built_in()
-            .map(|device| format!("{device}:0"))
-            .collect();
+        let expected = Device::built_in().map(|device| format!("{device}:0"));
+        let expected: Vec<_> = expected.chain(["camera:0".to_owned()]).collect();
         assert_eq!(devices, expected);
-        assert_eq!(options, [""; 0]);
+        assert_eq!(options, ["--camera"]);
         let (devices, options) = parts("turtle");
         assert_eq!(devices, TURTLE.map(|(device, ..)| device));
         let mut expected = TURTLE.map(|(_, option, _)| option);
         expected.sort_unstable();
         assert_eq!(options, expected);
         let parts = Robot::read("turtle").unwrap().parts();
-        let command = |part: &Part| part.driver("/dev/a").join(" ");
+        let command = |part: &Part| part.driver(Path::new("/sim"), "/dev/a").join(" ");
         let commands: Vec<_> = parts.iter().map(command).collect();
         assert_eq!(commands, TURTLE.map(|(.., command)| command));
     }
