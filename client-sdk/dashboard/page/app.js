@@ -1,5 +1,6 @@
 // The page: connects its parts with the dashboard's messages.
 
+import { Camera } from "./camera.js";
 import { $, forgetColours, notice, text } from "./dom.js";
 import { DeviceList, isBroken } from "./devices.js";
 import { Goal } from "./goal.js";
@@ -33,6 +34,7 @@ const map = new MapView($("map-canvas"), (place) => {
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
 const here = new Here(map, link);
 const mapping = new Mapping(link);
+const camera = new Camera(link, () => stop());
 const stick = new Stick((left, right) => {
   // The stick replaces the target.
   if ((left || right) && goal.place) goal.clear();
@@ -68,6 +70,8 @@ on("hello", (hello) => {
   for (const plot of Object.values(plots)) plot.clear();
   devices.mayChange = hello.role === "drive";
   panel.reopen();
+  camera.clear();
+  camera.settle();
   settle();
 });
 on("lost", (reason) => {
@@ -76,6 +80,7 @@ on("lost", (reason) => {
   banner(reason ?? "Connection to the dashboard lost. Reconnecting …");
   $("seat").hidden = true;
   $("battery").hidden = true;
+  camera.settle();
   settle();
 });
 on("drivers", (drivers) => {
@@ -86,7 +91,10 @@ on("drivers", (drivers) => {
   }
   document.title = `Amber · ${drivers.mediator}`;
   banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
-  if (!drivers.missing) devices.take(drivers);
+  if (!drivers.missing) {
+    devices.take(drivers);
+    camera.take(drivers.cameras);
+  }
   const hasNoMap = drivers.devices.length && !drivers.parts.location && !drivers.parts.scanner;
   $("map-missing").hidden = !hasNoMap;
   if (hasNoMap) text($("map-missing"), "No map: this robot has no location driver and no laser scanner.");
@@ -290,4 +298,4 @@ $("theme").addEventListener("click", () => {
 showSpeed();
 
 // For tests.
-window.amber = { state, map, mapping, link, stick, plots, goal, panel };
+window.amber = { state, map, mapping, camera, link, stick, plots, goal, panel };

@@ -17,13 +17,10 @@ export class Link extends EventTarget {
   }
 
   connect() {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const socket = new WebSocket(`${scheme}://${location.host}/socket`);
-    socket.binaryType = "arraybuffer";
+    const socket = this.open("/socket");
     this.socket = socket;
     socket.onopen = () => {
       this.heard = performance.now();
-      socket.send(JSON.stringify({ t: "hello", token: this.token, at: performance.now() }));
     };
     socket.onmessage = ({ data }) => {
       this.heard = performance.now();
@@ -42,6 +39,15 @@ export class Link extends EventTarget {
       const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)];
       setTimeout(() => this.connect(), wait);
     };
+  }
+
+  /** A WebSocket of the dashboard, which says hello. */
+  open(path) {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}${path}`);
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("open", () => socket.send(JSON.stringify({ t: "hello", token: this.token, at: performance.now() })));
+    return socket;
   }
 
   take(message) {

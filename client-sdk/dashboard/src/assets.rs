@@ -34,6 +34,7 @@ pub const ASSETS: &[Asset] = &[
         "manifest.json"
     ),
     asset!("/app.js", SCRIPT, "app.js"),
+    asset!("/camera.js", SCRIPT, "camera.js"),
     asset!("/devices.js", SCRIPT, "devices.js"),
     asset!("/dom.js", SCRIPT, "dom.js"),
     asset!("/goal.js", SCRIPT, "goal.js"),

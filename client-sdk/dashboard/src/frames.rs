@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::backlog::Frame;
-use crate::parts::{Parts, Problems};
+use crate::parts::{self, CameraShown, Parts, Problems};
 
 /// The first four bytes of a binary frame, as a little-endian number. The rest are `f32` in the
 /// same order.
@@ -231,6 +231,7 @@ pub struct Overview {
     missing: Option<String>,
     parts: crate::parts::PartsShown,
     problems: Problems,
+    cameras: Vec<CameraShown>,
     devices: Vec<DeviceShown>,
 }
 
@@ -328,6 +329,7 @@ impl Overview {
             missing: None,
             parts: Parts::of(drivers).shown(),
             problems: Problems::of(drivers),
+            cameras: parts::cameras(drivers),
             devices: devices.collect(),
         }
     }

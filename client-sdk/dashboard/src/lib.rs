@@ -4,10 +4,13 @@
 //!   page  -- WebSocket --  viewer  -->  hub (PURE)  -->  page clients: one client per page that drives
 //!   page  -- WebSocket --  viewer  <--   |    ^     <--  feeds: one client for what all pages show
 //!                          backlog        seat           panels: any device by its description
+//!   page  -- WebSocket --  picture clients: one for each page that shows a camera
 //! ```
 //!
 //! - **Measurements** are requested once for all pages, and only while a page is open. A page gets
 //!   the newest of each kind at most 25 times a second; a slow page gets fewer. Drops are counted.
+//! - **Pictures** come over a WebSocket of their own, as often and as wide as the page wants, and the
+//!   next one only after the page has drawn the last one. Nobody asks a camera that no page shows.
 //! - **Driving**: one page at a time holds the controls. A command of the stick is valid for 0.35 s
 //!   in the dashboard, and the wheels stop immediately when the page is gone. Each page that drives
 //!   is a separate client of the mediator: if the dashboard is killed, the drivers stop the robot.
@@ -30,12 +33,14 @@ pub mod frames;
 pub mod hub;
 pub mod limits;
 pub mod parts;
+pub mod pictures;
 
 mod app;
 mod feeds;
 mod input;
 mod page_client;
 mod panel;
+mod picture_clients;
 mod qr;
 mod server;
 mod token_file;
@@ -105,7 +110,7 @@ async fn serve(options: &Options, mediator: String) -> Result<(), Failure> {
     })?;
     let introduction = introduction(&place::shown(listen), &access, has_colours());
     let (inputs, received) = mpsc::channel(limits::MAX_INPUTS);
-    let server = server::Server::new(access, inputs.clone());
+    let server = server::Server::new(access, mediator.clone(), inputs.clone());
     let serving = tokio::spawn(server.run(listener));
     let app = app::App::new(mediator, options.max_speed, inputs, received);
     print(introduction.as_bytes())?;

@@ -115,6 +115,22 @@ pub const STOPS: u32 = 3;
 /// See [`STOPS`].
 pub const BETWEEN_STOPS: Duration = Duration::from_millis(20);
 
+/// The most pictures per second of a page. Cameras have up to 60.
+pub const MAX_RATE: u32 = 60;
+
+/// The smallest width of pictures in pixels: the description of the camera names it, too.
+pub const MIN_WIDTH: u32 = 16;
+
+/// The time between two pings to a page that shows pictures.
+pub const PICTURE_PINGS: Duration = Duration::from_secs(1);
+
+/// A page that does not even answer pings for this time shows no pictures. It is longer than
+/// [`SILENT_PAGE`], because a ping may wait behind a large picture.
+pub const SILENT_PICTURES: Duration = Duration::from_secs(15);
+
+/// How long a page may take for one picture.
+pub const PICTURE_TIME: Duration = SILENT_PICTURES;
+
 /// The time between attempts to connect to the mediator.
 pub const RETRY: Duration = Duration::from_secs(1);
 

@@ -124,6 +124,30 @@ impl Problems {
     }
 }
 
+/// A camera, for the page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CameraShown {
+    /// Its name.
+    pub device: String,
+    /// The reason why it sends no pictures, in words. `None`: no reason is known.
+    pub problem: Option<String>,
+}
+
+/// All cameras of a robot with these drivers, the one with the lowest number first.
+#[must_use]
+pub fn cameras(drivers: &[Driver]) -> Vec<CameraShown> {
+    let devices = drivers.iter().flat_map(|driver| &driver.devices);
+    let mut cameras: Vec<_> = (devices.filter(|it| it.r#type == DeviceType::CAMERA.0))
+        .map(|it| Device::new(DeviceType::CAMERA, it.id))
+        .collect();
+    cameras.sort_by_key(|it| it.id);
+    let shown = |&device: &Device| CameraShown {
+        device: device.to_string(),
+        problem: problem(drivers, device),
+    };
+    cameras.iter().map(shown).collect()
+}
+
 /// The reason why a device does not work, if it does not.
 fn problem(drivers: &[Driver], device: Device) -> Option<String> {
     let driver = driver_of(drivers, device)?;
@@ -190,6 +214,27 @@ pub(crate) mod tests {
         assert!(!is_up(&drivers, wheels));
         assert!(is_up(&drivers, Device::new(DeviceType::ROBOCLAW, 1)));
         assert!(!is_up(&drivers, Device::new(DeviceType::ROBOCLAW, 7)));
+    }
+
+    #[test]
+    fn all_cameras_are_listed_with_what_is_wrong_with_them() {
+        let (up, failed) = (DriverState::Up, DriverState::Failed);
+        assert_eq!(cameras(&drivers(&[(2, 0, up)])), []);
+        let mut drivers = drivers(&[(17, 10, up), (2, 0, up), (17, 2, failed)]);
+        let shown = |device: &str, problem: Option<&str>| CameraShown {
+            device: device.to_owned(),
+            problem: problem.map(str::to_owned),
+        };
+        let failed = shown("camera:2", Some("camera:2 has failed"));
+        assert_eq!(cameras(&drivers), [failed, shown("camera:10", None)]);
+        drivers.pop();
+        drivers[0].troubles = vec![Trouble {
+            device: WireDevice { r#type: 17, id: 10 },
+            text: "/dev/video0 is not there".into(),
+            since_ms: 1,
+        }];
+        let unplugged = Some("camera:10: /dev/video0 is not there");
+        assert_eq!(cameras(&drivers), [shown("camera:10", unplugged)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! HTTP: serves the files of the page, and upgrades to its WebSocket. IO.
+//! HTTP: serves the files of the page, and upgrades to its WebSockets. IO.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use crate::assets;
 use crate::hub::FULL;
 use crate::input::Input;
 use crate::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE};
+use crate::picture_clients::PictureClients;
 use crate::viewer::{self, Admission, Ended};
 
 /// What people are told about refused pages.
@@ -27,18 +28,29 @@ const ADVICE: Advice = Advice {
     token: "wrong or missing token: open the address that `amber dashboard` printed",
 };
 
-/// The path of the WebSocket.
+/// The path of the WebSocket of each page.
 const SOCKET: &str = "/socket";
+/// The path of the WebSocket for the pictures of a camera.
+const PICTURES: &str = "/pictures";
+
+/// What a WebSocket is for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    /// Everything that a page shows and says, except for pictures.
+    Page,
+    Pictures,
+}
 
 /// The state that all connections share.
 pub(crate) struct Server {
     access: Access,
     inputs: mpsc::Sender<Input>,
+    picture_clients: PictureClients,
     connections: Arc<amber_web::Server>,
 }
 
 impl Server {
-    pub(crate) fn new(access: Access, inputs: mpsc::Sender<Input>) -> Self {
+    pub(crate) fn new(access: Access, mediator: String, inputs: mpsc::Sender<Input>) -> Self {
         let limits = Limits {
             total: MAX_GUESTS,
             per_ip: MAX_GUESTS_PER_IP,
@@ -46,6 +58,7 @@ impl Server {
         Self {
             access,
             inputs,
+            picture_clients: PictureClients::new(mediator),
             connections: Arc::new(amber_web::Server::new(limits)),
         }
     }
@@ -66,7 +79,8 @@ impl Server {
             return plain(StatusCode::FORBIDDEN, why);
         }
         match request.uri().path() {
-            SOCKET => self.upgrade(request, peer),
+            SOCKET => self.upgrade(request, peer, Purpose::Page),
+            PICTURES => self.upgrade(request, peer, Purpose::Pictures),
             path => match assets::find(path) {
                 Some(asset) => {
                     let mut all = vec![
@@ -82,7 +96,7 @@ impl Server {
     }
 
     /// Opens a WebSocket.
-    fn upgrade(self: Arc<Self>, request: Request, peer: SocketAddr) -> Answer {
+    fn upgrade(self: Arc<Self>, request: Request, peer: SocketAddr, purpose: Purpose) -> Answer {
         let ip = peer.ip().to_canonical();
         socket::upgrade(
             request,
@@ -90,8 +104,16 @@ impl Server {
             MAX_MESSAGE,
             move |socket, guest| async move {
                 let admit = |token: Option<&str>| self.admit(token, ip);
-                let served = viewer::serve(socket, guest, ip.to_string(), admit, &self.inputs);
-                if served.await == Ended::Full {
+                let Some((socket, role, at)) = viewer::admitted(socket, guest, admit).await else {
+                    return;
+                };
+                let ended = match purpose {
+                    Purpose::Page => {
+                        viewer::serve(socket, role, at, ip.to_string(), &self.inputs).await
+                    }
+                    Purpose::Pictures => self.picture_clients.serve(socket, role).await,
+                };
+                if ended == Ended::Full {
                     self.connections.refused(ip, FULL);
                 }
             },

@@ -39,14 +39,13 @@ pub(crate) enum Ended {
     Full,
 }
 
-/// Serves a page until it is gone. It is a guest until it has shown its token.
-pub(crate) async fn serve(
+/// Waits for the hello of a page, which is a guest until it has shown its token. Returns the page with
+/// its permission and the time on its clock in ms; `None` if it is refused.
+pub(crate) async fn admitted(
     mut socket: Socket,
     guest: Option<Arc<Guest>>,
-    address: String,
     admit: impl FnOnce(Option<&str>) -> Admission,
-    inputs: &mpsc::Sender<Input>,
-) -> Ended {
+) -> Option<(Socket, Role, Option<f64>)> {
     let must_leave = async {
         match &guest {
             Some(guest) => guest.must_leave().await,
@@ -57,14 +56,23 @@ pub(crate) async fn serve(
         said = hello(&mut socket, admit) => said,
         () = must_leave => Err((Refusal::Full, "too many connections wait: try again")),
     };
-    let (role, at) = match said {
-        Ok(admitted) => admitted,
+    match said {
+        Ok((role, at)) => Some((socket, role, at)),
         Err((refusal, why)) => {
             refuse(socket, refusal, why).await;
-            return Ended::Gone;
+            None
         }
-    };
-    drop(guest);
+    }
+}
+
+/// Serves a page until it is gone. `at` is the time on its clock in ms.
+pub(crate) async fn serve(
+    socket: Socket,
+    role: Role,
+    at: Option<f64>,
+    address: String,
+    inputs: &mpsc::Sender<Input>,
+) -> Ended {
     let (opened, page) = oneshot::channel();
     if inputs
         .send(Input::Opened(role, address, opened))

@@ -15,7 +15,8 @@ export async function withDemo(amber, run) {
   try {
     const url = await new Promise((found, failed) => {
       createInterface({ input: demo.stdout }).on("line", (line) => {
-        const url = line.match(/http:\/\/\S+/)?.[0];
+        // The camera of the demo has an address, too.
+        const url = line.match(/^Open (http:\S+) in a browser/)?.[1];
         if (url) found(url);
       });
       ended.then((why) => failed(why instanceof Error ? why : new Error("the demo has ended")));

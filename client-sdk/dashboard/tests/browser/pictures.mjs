@@ -38,7 +38,7 @@ function taken(path, screen) {
     const context = await browser.newContext(screen);
     const page = await context.newPage();
     await page.goto(url);
-    await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose && window.amber.map.map);
+    await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose && window.amber.map.map && window.amber.camera.shown);
     await page.evaluate(async (goal) => {
       const { link } = window.amber;
       for (const servo of [0, 1, 2, 3]) {

@@ -4,14 +4,8 @@
 import assert from "node:assert/strict";
 
 import { launch } from "./browser.mjs";
+import { PHONE, expectRoom } from "./room.mjs";
 import { clickMap, step } from "./steps.mjs";
-
-// Phones in both directions, small displays, tablets, windows that are not high, and large screens.
-const SIZES = [
-  [320, 480], [320, 568], [360, 640], [390, 844], [480, 320], [568, 320], [667, 375], [740, 360], [844, 390],
-  [932, 430], [800, 480], [768, 1024], [1024, 600], [1280, 720], [1440, 500], [1920, 1080], [2560, 1440],
-];
-const PHONE = [390, 844];
 
 const browser = await launch();
 const context = await browser.newContext();
@@ -22,61 +16,11 @@ page.on("pageerror", (error) => errors.push(String(error)));
 await page.goto(process.argv[2]);
 await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose);
 
-/** What is not fully visible, and what overlaps. */
-function misplaced() {
-  const found = [];
-  const name = (element) => element?.id || element?.className || element?.tagName;
-  const all = (selectors) => [...document.querySelectorAll(selectors)].filter((it) => it.checkVisibility());
-  const box = (element) => element.getBoundingClientRect();
-  for (const element of all("#stick, #speed, #speed-shown, #halt, #guard-label, #drive-hint, .hint button, .tools button, #layers summary")) {
-    const { left, top, right, bottom, width, height } = box(element);
-    if (left < 0 || top < 0 || right > innerWidth || bottom > innerHeight) found.push(`${name(element)} is outside the window`);
-    // Its middle, and near its edges.
-    for (const [x, y] of [[0.5, 0.5], [0.5, 0.03], [0.5, 0.97], [0.03, 0.5], [0.97, 0.5]]) {
-      const seen = document.elementFromPoint(left + x * width, top + y * height);
-      if (!element.contains(seen)) found.push(`${name(element)} is behind ${name(seen)}`);
-    }
-  }
-  for (const selectors of ["header, nav, #banner, main > section", "#stick, .settings > *, .hint > *", ".tools, #layers, #map-status > :not(:empty)", "header > :not(.space)"]) {
-    const elements = all(selectors);
-    elements.forEach((one, index) => elements.slice(index + 1).forEach((other) => {
-      const [a, b] = [box(one), box(other)];
-      const isApart = a.right <= b.left + 0.5 || b.right <= a.left + 0.5 || a.bottom <= b.top + 0.5 || b.bottom <= a.top + 0.5;
-      if (!isApart) found.push(`${name(one)} overlaps ${name(other)}`);
-    }));
-  }
-  for (const element of all("#drive, #map, body")) {
-    const isCut = element.scrollHeight > element.clientHeight + 1 || element.scrollWidth > element.clientWidth + 1;
-    if (isCut) found.push(`${name(element)} is larger than its place`);
-  }
-  for (const id of ["stick", "speed", "halt", "map-canvas"]) {
-    if (!all(`#${id}`).length) found.push(`${id} is missing`);
-  }
-  const isSmall = innerWidth < 760 || innerHeight < 500;
-  const halt = box(document.querySelector("#halt"));
-  if (isSmall && (halt.height < 40 || halt.width < 110)) found.push(`the stop button has ${halt.width} x ${halt.height} pixels`);
-  const stick = box(document.querySelector("#stick"));
-  if (stick.width < 100 || stick.height < 100) found.push(`the stick has ${stick.width} x ${stick.height} pixels`);
-  return found;
-}
-
-async function expectRoom(what) {
-  for (const [width, height] of SIZES) {
-    await page.setViewportSize({ width, height });
-    // The canvases follow in the next frame.
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-    if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${what}-${width}x${height}.png` });
-    const found = await page.evaluate(misplaced);
-    const words = await page.evaluate(() => ["drive", "map"].map((id) => document.getElementById(id).innerText));
-    assert.deepEqual(found, [], `${what} on ${width} x ${height}: ${JSON.stringify(words)}`);
-  }
-  await page.setViewportSize({ width: PHONE[0], height: PHONE[1] });
-}
 const tab = (name) => page.locator(`nav [data-tab="${name}"]`);
 const says = (place, words) => page.locator(place, { hasText: words }).waitFor();
 const isMarked = async (name) => /there is a problem/.test(await tab(name).innerText()) && await tab(name).evaluate((it) => it.classList.contains("marked"));
 
-await expectRoom("usual");
+await expectRoom(page, "usual");
 // On a busy machine, a device may have answered late.
 await page.waitForFunction(() => !document.querySelector("nav .marked"));
 assert.match(await page.locator("#scale-text").innerText(), /^\d+ (m|cm)$/);
@@ -90,7 +34,7 @@ await page.getByRole("button", { name: "Begin a map" }).click();
 await page.getByRole("button", { name: "End the map" }).waitFor();
 await page.waitForFunction(() => window.amber.map.map?.grid);
 await says("#mapping-shown", "m² free");
-await expectRoom("mapping");
+await expectRoom(page, "mapping");
 await page.getByRole("button", { name: "End the map" }).click();
 await page.getByRole("button", { name: "Begin a map" }).waitFor();
 await page.keyboard.press("Escape");
@@ -122,7 +66,7 @@ await page.evaluate(() => {
   say({ ...seat, holder: 99, address: "fd00:1234:5678:9abc:def0:1234:5678:9abc", viewers: 2 });
 });
 await page.locator("#take-over").waitFor();
-await expectRoom("another");
+await expectRoom(page, "another");
 await page.evaluate(() => window.restore());
 await page.locator("#take-over").waitFor({ state: "hidden" });
 
@@ -136,13 +80,14 @@ await page.evaluate(() => {
   say("path", { t: "path", state: "following", reason: "obstacle ahead", remaining: 3.2, path: [], targets: [[1, 1, 0.2]] });
   say("drivers", {
     mediator: "amber", parts: state.parts, problems: { wheels: problem, guard: problem, targets: problem, map: problem },
+    cameras: [{ device: "camera:0", problem }],
     devices: state.devices.map((it) => ({ ...it, holder: it.device === state.parts.wheels ? "amber goto (pid 12345 on raspberrypi)" : null })),
   });
   goal.refuse(problem);
 });
 await page.locator("#cancel").waitFor();
 await says("#drive-hint.problem", "os error 2");
-await expectRoom("long");
+await expectRoom(page, "long");
 await page.evaluate(() => window.speak());
 await says("#drive-hint", "Drag the stick");
 
@@ -151,7 +96,7 @@ await page.evaluate(() => window.amber.link.send({ t: "halt", halt: true }));
 await page.locator("#release").waitFor();
 await says("#drive-hint.problem", "Halted by dashboard");
 await says("#seat", "halted");
-await expectRoom("halted");
+await expectRoom(page, "halted");
 await page.locator("#release").click();
 await page.locator("#release").waitFor({ state: "hidden" });
 await says("#drive-hint", "Drag the stick");
@@ -167,7 +112,7 @@ await page.mouse.down();
 await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2 - 30);
 await says("#seat", "the robot does not drive");
 await page.mouse.up();
-await expectRoom("unplugged");
+await expectRoom(page, "unplugged");
 await step("plug the wheels in");
 await says("#drive-hint", "Drag the stick");
 
@@ -195,7 +140,7 @@ const body = () => page.evaluate(() => {
 });
 const isBlue = ([red, , blue]) => blue > red + 60;
 assert.ok(!isBlue(await body()), `${await body()}`);
-await expectRoom("blind");
+await expectRoom(page, "blind");
 await page.locator("#guard").click();
 await says("#drive-hint", "Drag the stick");
 await page.locator("#guard").click();

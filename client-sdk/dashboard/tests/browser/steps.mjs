@@ -1,4 +1,4 @@
-// Steps of a test in Rust: a script prints a line after each, and goes on after a line on stdin.
+// Steps of a test in Rust: a script prints a line after each, and goes on after a line on stdin, which it returns.
 
 import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
@@ -7,7 +7,7 @@ const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 export async function step(name) {
   console.log(name);
-  await lines.next();
+  return (await lines.next()).value;
 }
 
 /**
