@@ -18,6 +18,7 @@ mod progress;
 mod report;
 pub(super) mod snapshot;
 mod viewers;
+mod watched;
 mod writer;
 
 use std::io::{self, IsTerminal};
@@ -37,6 +38,7 @@ use self::names::Names;
 use self::progress::Shown;
 use self::report::Report;
 use self::snapshot::{Asked, Socket};
+use self::watched::Watched;
 use self::writer::{Content, Plan, Target, Writer};
 use super::end::End;
 use super::session::Session;
@@ -47,6 +49,9 @@ All messages between clients and drivers are recorded: requests, replies and str
 with the times at which the mediator received them. Missing messages are reported in the file and
 at the end. Run it on the machine of the mediator, as its user.
 
+A camera sends pictures only to clients that ask for them. With --watch, the recorder is such a
+client: it asks for each picture, or for as many per second and as wide as you say.
+
 With --snapshot, the last seconds stay in memory. They are written to a file by `amber snapshot`,
 and automatically when a driver dies or reports trouble.
 
@@ -54,6 +59,8 @@ Examples:
   amber record
   amber record -o drive.mcap hokuyo roboclaw --for 60
   amber record --max-size 1GB --compress
+  amber record --watch camera:0
+  amber record --watch camera:0@10Hz,640px
   amber record --snapshot 30s
   amber info drive.mcap";
 
@@ -76,6 +83,10 @@ pub struct Options {
     /// Compress the files (zstd)
     #[arg(long)]
     compress: bool,
+    /// Camera to ask for pictures, if wanted with a rate and a maximum width, as in
+    /// camera:0@10Hz,640px (may be given several times)
+    #[arg(long, value_name = "CAMERA")]
+    watch: Vec<Watched>,
     /// Keep the last seconds in memory, and write them on request
     #[arg(long, value_name = "TIME", value_parser = amber_terminal::seconds)]
     snapshot: Option<Duration>,
@@ -144,16 +155,30 @@ impl Options {
     }
 }
 
-pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(), Failure> {
+pub(super) async fn run(session: &mut Session<'_>, mut options: Options) -> Result<(), Failure> {
     options.checked()?;
+    if !options.devices.is_empty() {
+        // Nobody asks for pictures and leaves them out.
+        let watched = options.watch.iter().map(|it| it.device);
+        let left_out = watched.filter(|it| !options.devices.contains(it));
+        let left_out: Vec<_> = left_out.collect();
+        options.devices.extend(left_out);
+    }
     let json = session.options.json;
     let port = session.options.mediator.port();
     let schemas = Schemas::with(&options.proto)?;
     let client = session.client_when_network_is_there().await?;
     let shape = viewers::shape(client, &options.devices).await;
+    let cameras = watched::cameras(client, &options.devices).await;
     let viewers = match options.raw {
         true => None,
-        false => Some(viewers::converter(client, &options.devices, shape.as_ref()).await),
+        false => {
+            let mut made = viewers::converter(client, &options.devices, shape.as_ref()).await;
+            for (device, info) in &cameras {
+                made.set_camera(device.id.0, info);
+            }
+            Some(made)
+        }
     };
     let feed = OpenFeed::open(client, &options.devices, schemas).await?;
     let mut end = End::new()?;
@@ -173,6 +198,10 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
     if shape.is_some() {
         viewers::shape(client, &options.devices).await;
     }
+    // So that the recording has what the cameras say about themselves.
+    watched::cameras(client, &options.devices).await;
+    let watching = watched::watch(client, &options.watch);
+    watched::hint(&cameras, &options.watch);
     shown.started(&options.devices, &writer.progress(), options.snapshot)?;
     let until = options.length.map(|length| Instant::now() + length);
     let mut ticks = interval(limits::PROGRESS_INTERVAL);
@@ -197,6 +226,8 @@ pub(super) async fn run(session: &mut Session<'_>, options: Options) -> Result<(
             }
         }
     }
+    // It cancels its subscriptions.
+    drop(watching);
     // The mediator sends what it still has, and then the end.
     feed::leave(&feed.stream);
     let hung = async {

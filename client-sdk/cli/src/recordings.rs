@@ -9,6 +9,7 @@ use amber_terminal::Failure;
 pub(crate) mod drive;
 pub(super) mod export;
 pub(super) mod info;
+mod pictures;
 pub(super) mod recover;
 pub(crate) mod size;
 

@@ -1,15 +1,17 @@
 //! Converts messages of devices to those that Foxglove knows. PURE.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use amber_map::{Map, MapPose, Mounting, Pose, ros_map};
+use amber_map::{Map, MapPose, Mounting, Point, Pose, ros_map};
+use amber_proto::camera::{Calibration, CameraInfo, Picture};
 use amber_proto::mediator::Event;
 use amber_proto::{Device, DeviceType, bumper, drive_to_point, gps, hokuyo, location, robot};
-use amber_record::{Beside, Companion};
+use amber_record::{Beside, Carrier, Companion};
 use amber_values::{NavSatFix, Scan};
 use prost::Message;
 
-use crate::frames::{self, MAP, ROBOT, laser, measured_ns, on_map, position, timestamp};
+use crate::camera::{self, IMAGE_DATA, Size};
+use crate::frames::{self, MAP, ROBOT, agreed_ns, laser, measured_ns, on_map, position, timestamp};
 use crate::limits::REPEAT_NS;
 use crate::messages::{FrameTransform, FrameTransforms, LocationFix, PoseInFrame, PosesInFrame};
 use crate::{Schema, events, scan, shapes};
@@ -39,6 +41,10 @@ pub struct Converter {
     /// Length, width and height of the robot, if they are known.
     size_m: Option<(f64, f64, f64)>,
     lasers: BTreeSet<i32>,
+    /// The place of a camera on the robot, and the number of this camera.
+    camera_place: robot::Place,
+    camera_placed: i32,
+    cameras: BTreeMap<i32, Camera>,
     location: Option<i32>,
     /// The robot on the map, while its position is known.
     robot: Option<FrameTransform>,
@@ -46,6 +52,16 @@ pub struct Converter {
     repeated_ns: Option<u64>,
     maps: Vec<(i32, Vec<u8>, Published)>,
     invalid: u64,
+}
+
+/// What is known of a camera.
+#[derive(Clone, Debug, Default)]
+struct Camera {
+    calibration: Option<Calibration>,
+    /// The size of its last picture.
+    size: Option<Size>,
+    /// The size for which the calibration was last sent, and when.
+    sent: Option<(Size, u64)>,
 }
 
 impl Converter {
@@ -68,6 +84,14 @@ impl Converter {
                 };
             }
         }
+        let camera = shape.roles.iter().find(|it| it.role == "camera");
+        self.camera_placed = camera.map_or(0, |it| it.id);
+        if let Some(place) = &shape.camera {
+            let numbers = [place.x(), place.y(), place.z(), place.yaw(), place.pitch()];
+            if numbers.iter().all(|number| number.is_finite()) {
+                self.camera_place = *place;
+            }
+        }
         let size_m = (
             shape.length(),
             shape.width(),
@@ -80,14 +104,37 @@ impl Converter {
     }
 
     /// The parts that do not change, if a second has passed since they were made, or if there is
-    /// another laser: these are all. Use it where messages may not come.
+    /// another laser or camera: these are all devices. Use it where messages may not come.
     #[must_use]
-    pub fn repeated(&mut self, time_ns: u64, lasers: impl Iterator<Item = i32>) -> Vec<Published> {
-        let before = self.lasers.len();
-        self.lasers.extend(lasers);
+    pub fn repeated(
+        &mut self,
+        time_ns: u64,
+        devices: impl Iterator<Item = Device>,
+    ) -> Vec<Published> {
+        let count = |it: &Self| it.lasers.len() + it.cameras.len();
+        let before = count(self);
+        for device in devices {
+            match device.device_type {
+                DeviceType::HOKUYO => {
+                    self.lasers.insert(device.id.0);
+                }
+                DeviceType::CAMERA => {
+                    self.cameras.entry(device.id.0).or_default();
+                }
+                _ => {}
+            }
+        }
         let mut out = Vec::new();
-        self.repeat(time_ns, self.lasers.len() > before, &mut out);
+        self.repeat(time_ns, count(self) > before, &mut out);
         out
+    }
+
+    /// What a camera says about itself: its optics. Its driver may not say so again.
+    pub fn set_camera(&mut self, device_id: i32, info: &CameraInfo) {
+        let camera = self.cameras.entry(device_id).or_default();
+        camera.calibration.clone_from(&info.calibration);
+        let of_info = camera::size(info.width(), info.height());
+        camera.size = camera.size.or(of_info);
     }
 
     /// The map of a `location` device: [`Converter::again`] sends it.
@@ -103,6 +150,7 @@ impl Converter {
         matches!(
             device_type,
             DeviceType::HOKUYO
+                | DeviceType::CAMERA
                 | DeviceType::LOCATION
                 | DeviceType::DRIVE_TO_POINT
                 | DeviceType::GPS
@@ -121,6 +169,7 @@ impl Converter {
     #[must_use]
     pub fn again(&mut self) -> Vec<Published> {
         self.repeated_ns = None;
+        self.cameras.values_mut().for_each(|it| it.sent = None);
         self.maps.iter().map(|(_, _, map)| map.clone()).collect()
     }
 
@@ -137,6 +186,7 @@ impl Converter {
         let mut out = Vec::new();
         let read = match device.device_type {
             DeviceType::HOKUYO => self.laser(time_ns, device.id.0, message, &mut out),
+            DeviceType::CAMERA => self.camera(time_ns, device.id.0, message, &mut out),
             DeviceType::LOCATION => self.location(time_ns, device.id.0, message, &mut out),
             DeviceType::DRIVE_TO_POINT => drive(time_ns, device.id.0, message, &mut out),
             DeviceType::GPS => fix(time_ns, device.id.0, message, &mut out),
@@ -193,7 +243,69 @@ impl Converter {
         Some(())
     }
 
-    /// The robot device with the number 0 says where the laser is.
+    fn camera(
+        &mut self,
+        time_ns: u64,
+        id: i32,
+        bytes: &[u8],
+        out: &mut Vec<Published>,
+    ) -> Option<()> {
+        let message = camera::read(bytes)?;
+        let mut measured_ns = time_ns;
+        let is_new = !self.cameras.contains_key(&id);
+        if let Some(info) = &message.camera_info {
+            self.set_camera(id, info);
+        }
+        if let Some(picture) = message.picture {
+            measured_ns = taken_ns(time_ns, &picture);
+            let known = self.cameras.entry(id).or_default();
+            known.size = camera::size(picture.width(), picture.height()).or(known.size);
+            if let Some(image) = camera::image(&picture, id, measured_ns) {
+                let image = camera::with_file(image, &picture);
+                out.push(published(
+                    topic("camera", id, "picture"),
+                    Schema::CompressedImage,
+                    &image,
+                ));
+            }
+        }
+        self.calibrate(time_ns, id, measured_ns, out);
+        if self.cameras.contains_key(&id) {
+            self.repeat(time_ns, is_new, out);
+        }
+        Some(())
+    }
+
+    /// The optics of a camera: for each new size, and periodically.
+    fn calibrate(&mut self, time_ns: u64, id: i32, measured_ns: u64, out: &mut Vec<Published>) {
+        let Some(known) = self.cameras.get_mut(&id) else {
+            return;
+        };
+        let Some(calibration) = &known.calibration else {
+            return;
+        };
+        let of_calibration = || camera::size(calibration.width(), calibration.height());
+        let Some(size) = known.size.or_else(of_calibration) else {
+            return;
+        };
+        let is_due = known.sent.is_none_or(|(last, last_ns)| {
+            last != size || time_ns < last_ns || time_ns - last_ns >= REPEAT_NS
+        });
+        if !is_due {
+            return;
+        }
+        known.sent = Some((size, time_ns));
+        match camera::calibration(calibration, size, id, measured_ns) {
+            Some(made) => out.push(published(
+                topic("camera", id, "calibration"),
+                Schema::CameraCalibration,
+                &made,
+            )),
+            None => self.invalid += 1,
+        }
+    }
+
+    /// The robot device with the number 0 says where laser and camera are.
     fn robot(&mut self, id: i32, bytes: &[u8]) -> Option<()> {
         let message = robot::DriverMsg::decode(bytes).ok()?;
         if let (0, Some(shape)) = (id, &message.shape) {
@@ -336,6 +448,10 @@ impl Converter {
         if !has_changed && !is_due {
             return;
         }
+        let stamp = match &self.robot {
+            Some(robot) => robot.timestamp,
+            None => timestamp(time_ns),
+        };
         let lasers = self.lasers.iter().map(|&id| {
             let is_placed = id == self.mounted;
             let mount = if is_placed {
@@ -343,16 +459,27 @@ impl Converter {
             } else {
                 Mounting::default()
             };
-            let stamp = match &self.robot {
-                Some(robot) => robot.timestamp,
-                None => timestamp(time_ns),
-            };
             FrameTransform {
                 timestamp: stamp,
                 ..transform(ROBOT, &laser(id), mount)
             }
         });
-        let transforms = self.robot.iter().cloned().chain(lasers).collect();
+        let cameras = self.cameras.keys().map(|&id| {
+            let is_placed = id == self.camera_placed;
+            let place = match is_placed {
+                true => self.camera_place,
+                false => robot::Place::default(),
+            };
+            FrameTransform {
+                timestamp: stamp,
+                parent_frame_id: ROBOT.to_owned(),
+                child_frame_id: frames::camera(id),
+                translation: Some(position(Point::new(place.x(), place.y()), place.z())),
+                rotation: Some(frames::optical(&place)),
+            }
+        });
+        let transforms = self.robot.iter().cloned().chain(lasers).chain(cameras);
+        let transforms = transforms.collect();
         let transforms = FrameTransforms { transforms };
         out.push(published(
             "/foxglove/tf".to_owned(),
@@ -372,8 +499,29 @@ impl Companion for Converter {
     }
 
     fn message(&mut self, time_ns: u64, device: Device, message: &[u8]) -> Vec<Beside> {
-        let all = Self::message(self, time_ns, device, message);
-        all.into_iter().map(Beside::from).collect()
+        let all = Self::message(self, time_ns, device, message).into_iter();
+        // Pictures have carriers.
+        let others = all.filter(|it| it.schema != Schema::CompressedImage);
+        others.map(Beside::from).collect()
+    }
+
+    fn carries(&self, device: Device) -> bool {
+        device.device_type == DeviceType::CAMERA
+    }
+
+    fn carrier(&mut self, time_ns: u64, device: Device, message: &[u8]) -> Option<Carrier> {
+        let picture = camera::read(message)?.picture?;
+        let part = camera::place_of_file(message, &picture)?;
+        let id = device.id.0;
+        let image = camera::image(&picture, id, taken_ns(time_ns, &picture))?;
+        Some(Carrier {
+            topic: topic("camera", id, "picture"),
+            schema: Schema::CompressedImage.name(),
+            descriptors: Schema::CompressedImage.descriptors(),
+            head: image.encode_to_vec(),
+            field: IMAGE_DATA,
+            part,
+        })
     }
 
     fn event(&mut self, time_ns: u64, event: &[u8]) -> Vec<Beside> {
@@ -400,6 +548,12 @@ impl From<Published> for Beside {
             data: message.data,
         }
     }
+}
+
+/// When a picture was taken.
+fn taken_ns(time_ns: u64, picture: &Picture) -> u64 {
+    let says_us = picture.captured.and_then(|us| u64::try_from(us).ok());
+    agreed_ns(says_us.and_then(|us| us.checked_mul(1_000)), time_ns)
 }
 
 fn drive(time_ns: u64, id: i32, bytes: &[u8], out: &mut Vec<Published>) -> Option<()> {

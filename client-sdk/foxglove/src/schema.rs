@@ -3,6 +3,10 @@
 /// A message that Foxglove knows by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Schema {
+    /// The optics of a camera.
+    CameraCalibration,
+    /// A picture as a file.
+    CompressedImage,
     /// Transforms between frames.
     FrameTransforms,
     /// A map of cells.
@@ -21,7 +25,9 @@ pub enum Schema {
 
 impl Schema {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
+        Self::CameraCalibration,
+        Self::CompressedImage,
         Self::FrameTransforms,
         Self::Grid,
         Self::LaserScan,
@@ -36,6 +42,8 @@ impl Schema {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::CameraCalibration => "foxglove.CameraCalibration",
+            Self::CompressedImage => "foxglove.CompressedImage",
             Self::FrameTransforms => "foxglove.FrameTransforms",
             Self::Grid => "foxglove.Grid",
             Self::LaserScan => "foxglove.LaserScan",

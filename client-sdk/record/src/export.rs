@@ -4,10 +4,24 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use amber_proto::{printable_cell, printable_json};
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions, Value as Field,
+};
 use serde_json::Value;
 
 use crate::messages::Stored;
+
+/// How a message is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// With everything.
+    Whole,
+    /// For cells: of long data, such as a picture, only the length.
+    Cells,
+}
+
+/// The most bytes of a field that are written into a cell.
+const CELL_BYTES: usize = 64;
 
 /// The schemas of a recording, compiled once.
 #[derive(Debug, Default)]
@@ -38,7 +52,13 @@ impl Table {
     }
 
     /// A message as JSON; `None` if its schema is not usable.
-    pub fn value(&mut self, channel: u16, stored: &Stored, data: &[u8]) -> Option<Value> {
+    pub fn value(
+        &mut self,
+        channel: u16,
+        stored: &Stored,
+        data: &[u8],
+        form: Form,
+    ) -> Option<Value> {
         let descriptor = self.messages.entry(channel).or_insert_with(|| {
             let pool = DescriptorPool::decode(&stored.descriptors[..]).ok()?;
             pool.get_message_by_name(&stored.schema)
@@ -47,9 +67,12 @@ impl Table {
         let options = SerializeOptions::new().use_proto_field_name(true);
         // Numbers of 64 bits as numbers: the tools for tables expect them.
         let options = options.stringify_64_bit_integers(false);
-        message
-            .serialize_with_options(serde_json::value::Serializer, &options)
-            .ok()
+        let serializer = serde_json::value::Serializer;
+        let mut value = message.serialize_with_options(serializer, &options).ok()?;
+        if form == Form::Cells {
+            shorten(&message, &mut value);
+        }
+        Some(value)
     }
 
     /// The columns of a message that were not there before, in order. Lists are one column.
@@ -72,6 +95,29 @@ impl Table {
         let mut cells: HashMap<_, _> = cells.map(|(name, cell)| (name, cell.shown(self))).collect();
         let cell = |name: &String| cells.remove(name).unwrap_or_default();
         self.columns.iter().map(cell).collect()
+    }
+}
+
+/// Replaces the long bytes of a message by their number.
+fn shorten(message: &DynamicMessage, value: &mut Value) {
+    for (field, content) in message.fields() {
+        let Some(value) = value.get_mut(field.name()) else {
+            continue;
+        };
+        match (content, value) {
+            (Field::Bytes(bytes), value) if bytes.len() > CELL_BYTES => {
+                *value = format!("<{} bytes>", bytes.len()).into();
+            }
+            (Field::Message(inner), value) => shorten(inner, value),
+            (Field::List(all), Value::Array(values)) => {
+                for (inner, value) in all.iter().zip(values) {
+                    if let Field::Message(inner) = inner {
+                        shorten(inner, value);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -127,8 +127,10 @@ impl Info {
             } else {
                 channel.topic = format!("channel {id} without a name");
             }
-            let is_of_device =
+            let stored = messages.channels().get(&id);
+            let is_own =
                 channel.schema.starts_with(PACKAGE) && !channel.topic.starts_with(OWN_TOPICS);
+            let is_of_device = is_own || stored.is_some_and(|it| it.about.contains_key("device"));
             match is_of_device {
                 true => info.messages += channel.messages,
                 false => info.others += channel.messages,

@@ -25,7 +25,9 @@
 //! `amber.start` has versions, `amber.end` shows whether the recording is complete.
 //!
 //! **A [`Companion`]** writes messages for other programs into the same file, such as those that
-//! Foxglove draws. They are not frames: [`Stored::message`] ignores them.
+//! Foxglove draws. They are not frames: [`Stored::message`] ignores them. A picture would double the
+//! file, so the file has it only in the form for other programs, a [`Carrier`], followed by what this
+//! form lacks. [`Stored::message`] reads the message from it again, byte for byte.
 //!
 //! **Files stay readable.** Chunks are written whole, at least every second. A file that was not
 //! finished has them all; [`recover`] copies them to a finished file. Where a file is damaged, all
@@ -63,10 +65,10 @@ mod window;
 mod writer;
 
 pub use chunk::Check;
-pub use companion::{Beside, Companion};
+pub use companion::{Beside, Carrier, Companion};
 pub use damage::{Damage, Effect};
 pub use descriptors::Descriptors;
-pub use export::{Table, json_line};
+pub use export::{Form, Table, json_line};
 pub use info::{ChannelInfo, GapInfo, Info};
 pub use known::Known;
 pub use messages::{Entry, Messages, Stored};

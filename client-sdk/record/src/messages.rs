@@ -1,5 +1,6 @@
 //! Reads recordings, finished or not, damaged or not. PURE except for the file.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 
@@ -9,6 +10,7 @@ use prost_reflect::DescriptorPool;
 use crate::Error;
 use crate::chunk::{self, Check, Chunk, Header, first_record};
 use crate::damage::{Damage, Effect};
+use crate::descriptors::PACKAGE;
 use crate::payload::{self, Form, Framing};
 use crate::record::MESSAGE_HEADER;
 use crate::scan::{Attached, Found, Scan};
@@ -424,14 +426,17 @@ impl Stored {
         self.descriptors = data.to_vec();
     }
 
-    /// Framing and message of a stored frame; `None` for other messages.
-    pub fn message<'a>(&self, data: &'a [u8]) -> Option<(Framing, &'a [u8])> {
+    /// Framing and message of a stored frame; `None` for other messages. The message is copied if the
+    /// file has it within one for other programs.
+    pub fn message<'a>(&self, data: &'a [u8]) -> Option<(Framing, Cow<'a, [u8]>)> {
         if !self.about.contains_key("device") {
             return None;
         }
-        let form = match self.schema == "amber.recorded.Unknown" {
-            true => Form::Opaque,
-            false => Form::Fields,
+        let form = match &*self.schema {
+            "amber.recorded.Unknown" => Form::Opaque,
+            // The schema of a channel may be lost.
+            own if own.is_empty() || own.starts_with(PACKAGE) => Form::Fields,
+            _ => Form::Carried,
         };
         payload::read(data, form)
     }

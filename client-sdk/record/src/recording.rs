@@ -13,7 +13,7 @@ use mcap::records::Metadata;
 use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 
-use crate::companion::{Beside, Companion};
+use crate::companion::{Beside, Carrier, Companion};
 use crate::known::Known;
 use crate::payload::{self, Form};
 use crate::pieces::{Part, Pieces};
@@ -95,6 +95,8 @@ pub struct Recording<W> {
     companion: Option<Box<dyn Companion>>,
     /// The schemas and channels of the companion.
     beside: (HashMap<&'static str, u16>, HashMap<String, u16>),
+    /// The channels of carriers, and when the companion gets the next message of each.
+    carriers: HashMap<Device, (u16, u64)>,
     /// The first messages of the companion: they get the time of the first record.
     beginning: Vec<Beside>,
     /// Messages of the companion for which there were too many channels.
@@ -136,9 +138,28 @@ impl Hash for Key {
 impl Key {
     /// When a companion gets the first message of this kind; never if it does not read it.
     fn due_ns(self, companion: Option<&dyn Companion>) -> Option<u64> {
-        let is_said = self.direction == Direction::FromDriver && !self.dropped;
         let reads = companion.is_some_and(|it| it.reads(self.device));
-        (is_said && reads).then_some(0)
+        (self.is_said() && reads).then_some(0)
+    }
+
+    /// Whether a driver has sent it, and the mediator forwarded it.
+    fn is_said(self) -> bool {
+        self.direction == Direction::FromDriver && !self.dropped
+    }
+
+    /// Facts about its channel.
+    fn about(self) -> BTreeMap<String, String> {
+        let direction = match self.direction {
+            Direction::ToDriver => "to driver",
+            Direction::FromDriver => "from driver",
+        };
+        let about = [
+            ("device", self.device.to_string()),
+            ("device_type", self.device.device_type.0.to_string()),
+            ("device_id", self.device.id.0.to_string()),
+            ("direction", direction.to_owned()),
+        ];
+        about.map(|(key, value)| (key.to_owned(), value)).into()
     }
 }
 
@@ -222,6 +243,7 @@ impl<W: Write> Recording<W> {
             channels: HashMap::default(),
             companion: None,
             beside: Default::default(),
+            carriers: HashMap::new(),
             beginning: Vec::new(),
             left_out: 0,
             facts: BTreeMap::new(),
@@ -422,6 +444,9 @@ impl<W: Write> Recording<W> {
         dropped: &str,
         message: &[u8],
     ) -> Result<(), Error> {
+        if let Some(carrier) = self.carrier(time_ns, key, message) {
+            return self.carry(time_ns, key, clients, &carrier, message);
+        }
         let FrameChannel { id, form, due_ns } = match self.channels.get(&key) {
             Some(known) => *known,
             None => self.new_channel(key)?,
@@ -433,6 +458,52 @@ impl<W: Write> Recording<W> {
             Some(due_ns) if due_ns <= time_ns => self.convert(time_ns, key, message),
             _ => Ok(()),
         }
+    }
+
+    /// What is written instead of a message.
+    fn carrier(&mut self, time_ns: u64, key: Key, message: &[u8]) -> Option<Carrier> {
+        let companion = self.companion.as_mut().filter(|_| key.is_said())?;
+        if !companion.carries(key.device) {
+            return None;
+        }
+        let is_known = self.carriers.contains_key(&key.device);
+        let has_room = is_known || self.carriers.len() < limits::COMPANION_CHANNELS;
+        match has_room {
+            true => companion.carrier(time_ns, key.device, message),
+            false => None,
+        }
+    }
+
+    fn carry(
+        &mut self,
+        time_ns: u64,
+        key: Key,
+        clients: impl Iterator<Item = ClientId>,
+        carrier: &Carrier,
+        message: &[u8],
+    ) -> Result<(), Error> {
+        let (id, due_ns) = match self.carriers.get(&key.device) {
+            Some(known) => *known,
+            None => {
+                let schema = self.schema_beside(carrier.schema, carrier.descriptors)?;
+                let (topic, about) = (&carrier.topic, key.about());
+                (
+                    (self.writer).add_channel(schema, topic, PROTOBUF, &about)?,
+                    0,
+                )
+            }
+        };
+        self.writer.add(id, time_ns, |out| {
+            payload::write_carrier(out, clients, carrier, message);
+        })?;
+        if time_ns < due_ns {
+            return Ok(());
+        }
+        let due_ns = time_ns + limits::COMPANION_PERIOD_NS;
+        self.carriers.insert(key.device, (id, due_ns));
+        let companion = self.companion.as_mut();
+        let beside = companion.map(|it| it.message(time_ns, key.device, message));
+        self.write_beside(time_ns, beside.unwrap_or_default())
     }
 
     /// Lets the companion have a message.
@@ -447,7 +518,7 @@ impl<W: Write> Recording<W> {
 
     fn write_beside(&mut self, time_ns: u64, all: Vec<Beside>) -> Result<(), Error> {
         for message in all {
-            let (schemas, channels) = &mut self.beside;
+            let (_, channels) = &self.beside;
             let channel = match channels.get(&message.topic) {
                 Some(known) => *known,
                 None if channels.len() >= limits::COMPANION_CHANNELS => {
@@ -455,23 +526,26 @@ impl<W: Write> Recording<W> {
                     continue;
                 }
                 None => {
-                    let schema = match schemas.get(message.schema) {
-                        Some(known) => *known,
-                        None => {
-                            let (name, set) = (message.schema, message.descriptors);
-                            let made = self.writer.add_schema(name, PROTOBUF, set)?;
-                            *schemas.entry(name).or_insert(made)
-                        }
-                    };
+                    let schema = self.schema_beside(message.schema, message.descriptors)?;
                     let none = BTreeMap::new();
                     let topic = &message.topic;
                     let id = (self.writer).add_channel(schema, topic, PROTOBUF, &none)?;
-                    *channels.entry(message.topic).or_insert(id)
+                    *self.beside.1.entry(message.topic).or_insert(id)
                 }
             };
             self.write(channel, time_ns, &message.data)?;
         }
         Ok(())
+    }
+
+    fn schema_beside(&mut self, name: &'static str, set: &[u8]) -> Result<u16, Error> {
+        let (schemas, _) = &mut self.beside;
+        if let Some(known) = schemas.get(name) {
+            return Ok(*known);
+        }
+        let made = self.writer.add_schema(name, PROTOBUF, set)?;
+        schemas.insert(name, made);
+        Ok(made)
     }
 
     fn write(&mut self, channel_id: u16, time_ns: u64, data: &[u8]) -> Result<(), Error> {
@@ -504,19 +578,7 @@ impl<W: Write> Recording<W> {
             _ => ("message".to_owned(), self.unknown()?, Form::Opaque),
         };
         let topic = topic::name(device, &name, direction, dropped, &what);
-        let direction = match direction {
-            Direction::ToDriver => "to driver",
-            Direction::FromDriver => "from driver",
-        };
-        let about = [
-            ("device", device.to_string()),
-            ("device_type", device.device_type.0.to_string()),
-            ("device_id", device.id.0.to_string()),
-            ("direction", direction.to_owned()),
-        ];
-        let about = about.map(|(key, value)| (key.to_owned(), value));
-        let about = BTreeMap::from_iter(about);
-        let id = (self.writer).add_channel(schema, &topic, PROTOBUF, &about)?;
+        let id = (self.writer).add_channel(schema, &topic, PROTOBUF, &key.about())?;
         let due_ns = key.due_ns(self.companion.as_deref());
         let channel = FrameChannel { id, form, due_ns };
         self.channels.insert(key, channel);

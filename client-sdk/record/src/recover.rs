@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::chunk::Check;
 use crate::damage::{Damage, Effect};
-use crate::export::Table;
+use crate::export::{Form, Table};
 use crate::messages::{Entry, Messages, Stored};
 use crate::recording::{END, GAPS, GapFact, gaps};
 use crate::scan::Attached;
@@ -147,7 +147,8 @@ impl<W: Write> Copy<W> {
         let is_doubtful = messages.is_doubtful(id);
         let is_readable = !is_doubtful
             || stored.is_some_and(|stored| {
-                stored.encoding == PROTOBUF && self.table.value(id, stored, data).is_some()
+                stored.encoding == PROTOBUF
+                    && self.table.value(id, stored, data, Form::Whole).is_some()
             });
         let is_ours = messages.writer().starts_with("amber");
         header.channel_id = self.channel(id, stored, is_readable, is_ours)?;

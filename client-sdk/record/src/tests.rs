@@ -269,7 +269,7 @@ fn values_are_exported_by_the_schemas_in_the_file() {
             } = entry
             {
                 let stored = &channels[&channel];
-                let value = table.value(channel, stored, data).unwrap();
+                let value = table.value(channel, stored, data, Form::Whole).unwrap();
                 lines.push(json_line(header.log_time, &stored.topic, &value));
             }
         })
@@ -562,4 +562,77 @@ fn a_companion_gets_what_it_reads_at_a_limited_rate_and_goes_on_in_the_next_file
     let (_, next) = next.finish(None).unwrap();
     let next = beside(next.get_ref());
     assert_eq!(next, [(1_000_000_000, 50_u32.to_le_bytes().to_vec())]);
+}
+
+/// Carries the distances of scans as they are encoded.
+struct Carrying;
+
+impl Companion for Carrying {
+    fn reads(&self, device: Device) -> bool {
+        device == HOKUYO
+    }
+
+    fn carries(&self, device: Device) -> bool {
+        device == HOKUYO
+    }
+
+    fn carrier(&mut self, _: u64, _: Device, message: &[u8]) -> Option<Carrier> {
+        let end = message.len();
+        message.starts_with(&scan(0)[..2]).then(|| Carrier {
+            topic: "/other/hokuyo/0/scan".to_owned(),
+            schema: "other.Scan",
+            descriptors: b"",
+            head: b"\x0a\x02hi".to_vec(),
+            field: 2,
+            part: end - 5..end - 1,
+        })
+    }
+
+    fn message(&mut self, _: u64, _: Device, _: &[u8]) -> Vec<Beside> {
+        self.begin()
+    }
+
+    fn event(&mut self, _: u64, _: &[u8]) -> Vec<Beside> {
+        Vec::new()
+    }
+
+    fn begin(&mut self) -> Vec<Beside> {
+        Counting(7).begin()
+    }
+}
+
+#[test]
+fn a_carried_message_is_in_the_file_once_and_is_read_and_played_as_it_was() {
+    let plain = frames(&record(&feed(100), true).0);
+    let mut file = Cursor::new(Vec::new());
+    let schemas = Arc::new(Schemas::built_in());
+    let mut recording = Recording::new(&mut file, schemas).unwrap();
+    recording.accompany(Box::new(Carrying)).unwrap();
+    let feed = feed(100);
+    let mut rest = &feed[..];
+    while let Some((record, length)) = Record::parse(rest).unwrap() {
+        recording.add(&record).unwrap();
+        rest = &rest[length..];
+    }
+    recording.finish(None).unwrap();
+    let file = file.into_inner();
+    let mut carried = frames(&file);
+    let is_carried = |topic: &str| topic == "/other/hokuyo/0/scan";
+    assert_eq!(carried.iter().filter(|it| is_carried(&it.0)).count(), 100);
+    for (topic, ..) in &mut carried {
+        if is_carried(topic) {
+            *topic = "/hokuyo/0/scan".to_owned();
+        }
+    }
+    assert_eq!(carried, plain);
+    // The beginning, a message that is not carried, and 100 scans in a tenth of a millisecond.
+    assert_eq!(beside(&file).len(), 3);
+    let info = Info::read(Cursor::new(&file[..])).unwrap();
+    assert_eq!(info.messages, plain.len() as u64);
+
+    let recorded = Arc::new(play::Recorded::open(Cursor::new(&file[..])).unwrap());
+    let files = vec![Cursor::new(&file[..])];
+    let mut answers = play::Answers::new(recorded, files);
+    let said = answers.said(HOKUYO, "scan", &[41], u64::MAX / 2).unwrap();
+    assert_eq!(said.unwrap(), scan(99));
 }

@@ -91,7 +91,8 @@ impl Playback {
     ) -> Self {
         let requests = Requests::new(schemas, device.device_type);
         if requests.has_streams_by_request() {
-            lock(&shared.streams).insert(device, Streams::default());
+            let streams = Streams::new(requests.published());
+            lock(&shared.streams).insert(device, streams);
         }
         Self {
             device,
@@ -193,9 +194,9 @@ impl Driver for Playback {
                 }
             }
             Meaning::Command => self.refuse(&origin, None, NO_COMMANDS),
-            Meaning::Start => {
+            Meaning::Start(period) => {
                 self.accept(&origin);
-                self.with_streams(|streams| streams.start(origin));
+                self.with_streams(|streams| streams.start(origin, period));
                 None
             }
             Meaning::Stop => {

@@ -372,11 +372,14 @@ impl Shared {
         let Some(link) = lock(&self.links).get(&device).cloned() else {
             return;
         };
-        let origins: Option<Vec<_>> = lock(&self.streams).get_mut(&device).map(|streams| {
-            match streams.follows(time_ns, clients) {
-                true => streams.clients().cloned().collect(),
-                false => Vec::new(),
+        let origins: Option<Vec<_>> = lock(&self.streams).get_mut(&device).and_then(|streams| {
+            if !streams.has(message) {
+                return None;
             }
+            Some(match streams.follows(time_ns, clients) {
+                true => streams.due(time_ns),
+                false => Vec::new(),
+            })
         });
         let is_empty = origins.as_ref().is_none_or(Vec::is_empty);
         if is_empty && link.subscriptions() == 0 {

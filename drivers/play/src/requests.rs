@@ -1,6 +1,7 @@
 //! The meaning of a request for a device of a recording, from the description of the device. PURE.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use amber_proto::DeviceType;
 use amber_record::play;
@@ -28,8 +29,8 @@ pub(crate) enum Meaning {
     /// It requests a value. The number is for [`Requests::value`] and [`Requests::refusal`].
     Ask(Option<usize>),
     Command,
-    /// It starts a stream.
-    Start,
+    /// It starts a stream with this period; 0 means every message.
+    Start(Duration),
     /// It stops a stream.
     Stop,
 }
@@ -96,6 +97,18 @@ impl Requests {
         methods.any(|known| matches!(known.method.kind, Kind::StreamByRequest { .. }))
     }
 
+    /// The fields of messages that go to all subscribers, and not to those who ask for a stream.
+    pub(crate) fn published(&self) -> BTreeSet<u32> {
+        let fields = |is_it: fn(&Kind) -> bool| {
+            let methods = self.methods.iter().filter(move |it| is_it(&it.method.kind));
+            methods.flat_map(|it| it.answer.iter().copied())
+        };
+        let of_streams = |kind: &Kind| matches!(kind, Kind::StreamByRequest { .. });
+        let of_streams: BTreeSet<u32> = fields(of_streams).collect();
+        let all = fields(|kind| matches!(kind, Kind::Subscribe));
+        all.filter(|field| !of_streams.contains(field)).collect()
+    }
+
     /// The meaning of a request.
     pub(crate) fn meaning(&self, message: &[u8]) -> Meaning {
         let fields = play::fields(message).unwrap_or_default();
@@ -120,19 +133,23 @@ impl Requests {
                 let schemas = self.schemas.for_device(Some(self.device_type));
                 match schemas.stream_request(&known.method, message) {
                     Some(StreamRequest::Stop) => Meaning::Stop,
-                    Some(StreamRequest::Start { .. }) | None => Meaning::Start,
+                    Some(StreamRequest::Start { period }) => Meaning::Start(period),
+                    None => Meaning::Start(Duration::ZERO),
                 }
             }
         }
     }
 
-    /// The value that a request without arguments requests.
+    /// The value that a request without arguments requests, or one for a picture.
     pub(crate) fn value(&self, index: usize) -> Option<Wanted> {
         let known = self.methods.get(index)?;
         let Kind::Ask { repeats_flag, .. } = known.method.kind else {
             return None;
         };
-        if !known.arguments.is_empty() || !known.method.set.is_empty() {
+        let needs_nothing = known.arguments.is_empty() && known.method.set.is_empty();
+        // The arguments are wishes about size and age: what was recorded is the nearest to them.
+        let is_picture = self.device_type == DeviceType::CAMERA && known.method.name == "Picture";
+        if !needs_nothing && !is_picture {
             return None;
         }
         let mut prefix = Vec::new();
@@ -229,7 +246,8 @@ mod tests {
         let ninedof = requests(DeviceType::NINEDOF);
         assert!(ninedof.has_streams_by_request());
         let mut message = ninedof::DriverMsg::data();
-        for (freq, expected) in [(0, Meaning::Stop), (100, Meaning::Start)] {
+        let start = Meaning::Start(Duration::from_millis(100));
+        for (freq, expected) in [(0, Meaning::Stop), (100, start)] {
             message.subscribe_action = Some(ninedof::SubscribeAction {
                 freq: Some(freq),
                 ..ninedof::SubscribeAction::default()
@@ -243,6 +261,32 @@ mod tests {
         };
         // It has arguments.
         assert_eq!(ninedof.value(index), None);
+    }
+
+    #[test]
+    fn a_picture_of_any_kind_is_the_recorded_one() {
+        use amber_proto::camera::{self, PictureRequest, PictureStream};
+
+        let requests = requests(DeviceType::CAMERA);
+        let mut message = camera::DriverMsg::data();
+        message.get_picture = Some(PictureRequest {
+            max_width: Some(320),
+            ..PictureRequest::default()
+        });
+        let Meaning::Ask(Some(index)) = requests.meaning(&message.encode_to_vec()) else {
+            panic!("not a question")
+        };
+        let wanted = requests.value(index).unwrap();
+        assert_eq!((&*wanted.name, &wanted.fields[..]), ("picture", &[261][..]));
+        message = camera::DriverMsg::data();
+        message.stream_pictures = Some(PictureStream {
+            period: Some(200),
+            ..PictureStream::default()
+        });
+        let start = Meaning::Start(Duration::from_millis(200));
+        assert_eq!(requests.meaning(&message.encode_to_vec()), start);
+        // What it says about itself is for other clients.
+        assert_eq!(requests.published(), [265].into());
     }
 
     #[test]

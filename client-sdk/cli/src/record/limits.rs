@@ -38,6 +38,9 @@ pub(super) const RING_BYTES: u64 = 256_000_000;
 /// How much a killed recorder may lose.
 pub(super) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The time between attempts to watch a camera: its driver may come later.
+pub(super) const WATCH_AGAIN: Duration = Duration::from_secs(1);
+
 /// Between two lines of progress: people can read them.
 pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 

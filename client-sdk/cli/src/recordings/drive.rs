@@ -46,7 +46,7 @@ pub(crate) fn read(
                     return;
                 };
                 let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(header.log_time);
-                match measured(device, at, message) {
+                match measured(device, at, &message) {
                     Ok(Some(found)) => {
                         let part = (count as f64 / expected as f64).min(1.0);
                         done = each(found, part);

@@ -1,4 +1,4 @@
-//! `amber export`: messages of a recording as JSON lines or as a table. IO.
+//! `amber export`: messages of a recording as JSON lines or as a table, or its pictures. IO.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use amber_proto::Device;
-use amber_record::{Damage, Effect, Entry, Error, Messages, Stored, Table, json_line};
-use amber_terminal::{Failure, note};
+use amber_record::{Damage, Effect, Entry, Error, Form, Messages, Stored, Table, json_line};
+use amber_terminal::{Failure, note, show};
 use serde_json::Value;
 
-use super::cannot_write;
 use super::info::{cannot_read, describe, open};
+use super::{cannot_write, pictures};
 use crate::file;
 
 pub(in super::super) const HELP: &str = "\
@@ -19,11 +19,16 @@ Examples:
   amber export drive.mcap --jsonl > drive.jsonl
   amber export drive.mcap --csv --topic currentSpeed -o speeds.csv
   amber export drive.mcap --csv roboclaw
+  amber export drive.mcap --jpeg pictures camera:0
 
 In a table, text that a spreadsheet would take for a formula gets a ' before it, and control
 characters are escaped; --raw leaves all text as it was sent.
 
-A table has one column for each field that occurs; a list fills one cell. Choose a single topic for
+With --jpeg, each picture becomes a file in a new folder, named by the time at which the camera took
+it, and index.csv lists them.
+
+A table has one column for each field that occurs; a list fills one cell, and long data is only
+counted. Choose a single topic for
 a table without empty cells. `amber info` lists the topics.";
 
 /// Options of `amber export`.
@@ -41,6 +46,14 @@ pub struct Options {
     /// Write one JSON object per line
     #[arg(long, group = "format")]
     jsonl: bool,
+    /// Write each picture of cameras as a file into this new folder, with a table of them
+    #[arg(
+        long,
+        group = "format",
+        value_name = "FOLDER",
+        conflicts_with = "output"
+    )]
+    jpeg: Option<PathBuf>,
     /// Write text into the table exactly as it was sent. Spreadsheets may run it as a formula
     #[arg(long, requires = "csv")]
     raw: bool,
@@ -52,7 +65,11 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-pub(in super::super) fn run(options: &Options) -> Result<(), Failure> {
+pub(in super::super) fn run(options: &Options, json: bool) -> Result<(), Failure> {
+    if let Some(folder) = &options.jpeg {
+        let written = pictures::write(&options.file, folder, |stored| options.wants(stored))?;
+        return show(&written, json);
+    }
     let path = options.output.clone().unwrap_or_else(|| "-".into());
     let mut output = file::Output::create(&path)?;
     let written = match options.csv {
@@ -101,7 +118,7 @@ impl From<csv::Error> for Problem {
 }
 
 /// The error itself: `io::Error::from` would hide what kind it is.
-fn io_error(error: csv::Error) -> io::Error {
+pub(super) fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
@@ -124,7 +141,7 @@ struct Done {
 }
 
 fn lines(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
-    read(options, |_, topic, time_ns, value| {
+    read(options, Form::Whole, |_, topic, time_ns, value| {
         writeln!(output, "{}", json_line(time_ns, topic, &value))
     })
 }
@@ -133,7 +150,7 @@ fn lines(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
 fn table(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
     let mut columns = Table::new();
     columns.set_raw(options.raw);
-    read(options, |_, _, _, value| {
+    read(options, Form::Cells, |_, _, _, value| {
         columns.add_columns(&value);
         Ok(())
     })?;
@@ -147,7 +164,7 @@ fn table(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
             .chain(names)
             .map(Cow::into_owned),
     )?;
-    let done = read(options, |_, topic, time_ns, value| {
+    let done = read(options, Form::Cells, |_, topic, time_ns, value| {
         let fixed = [time_ns.to_string(), columns.text(topic).into_owned()];
         let row = fixed.into_iter().chain(columns.row(&value));
         output.write_record(row).map_err(io_error)
@@ -159,6 +176,7 @@ fn table(options: &Options, output: &mut impl Write) -> Result<Done, Problem> {
 /// Reads all messages that are wanted.
 fn read(
     options: &Options,
+    form: Form,
     mut each: impl FnMut(u16, &str, u64, Value) -> io::Result<()>,
 ) -> Result<Done, Problem> {
     let file: File = open(&options.file).map_err(Problem::Open)?;
@@ -186,7 +204,7 @@ fn read(
             let Some(stored) = stored else {
                 return;
             };
-            match table.value(channel, stored, data) {
+            match table.value(channel, stored, data, form) {
                 Some(value) => {
                     done.rows += 1;
                     failed = each(channel, &stored.topic, header.log_time, value).err();
@@ -241,6 +259,7 @@ mod tests {
                 .collect(),
             csv: false,
             jsonl: true,
+            jpeg: None,
             raw: false,
             topic: topics.iter().map(|topic| (*topic).to_owned()).collect(),
             output: None,

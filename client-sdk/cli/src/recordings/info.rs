@@ -50,6 +50,9 @@ pub(in super::super) fn devices_in(path: &Path) -> Names {
     while messages.next(|_, _| {}).unwrap_or(false) {}
     let named = |channel: &Stored| {
         let device: Device = channel.about.get("device")?.parse().ok()?;
+        // Other programs have topics of their own.
+        let is_own = channel.schema.starts_with("amber.recorded.");
+        let channel = Some(channel).filter(|_| is_own)?;
         let name = channel.topic.split('/').nth(1)?;
         Some((usual(name), device.device_type))
     };

@@ -261,7 +261,10 @@ fn a_robot_that_is_lost_has_no_place_and_is_grey() {
     assert_eq!(topics(&lost), ["/foxglove/robot"]);
     assert!(shade(&lost) < 0.1);
     // Viewers that come later do not get the old place.
-    let repeated = converter.repeated(NOW_NS + 2_000_000_000, [0].into_iter());
+    let repeated = converter.repeated(
+        NOW_NS + 2_000_000_000,
+        [device(DeviceType::HOKUYO)].into_iter(),
+    );
     assert_eq!(places(&repeated), 0);
     assert!(shade(&repeated) < 0.1);
     let found = converter.message(NOW_NS + 3_000_000_000, location, &message(0.9));
@@ -387,9 +390,9 @@ fn the_robot_is_drawn_with_its_own_size() {
         let drawn: SceneUpdate = of(all, "/foxglove/robot");
         drawn.entities[0].cubes[0].size.unwrap()
     };
-    let usual = size(&converter.repeated(NOW_NS, [0].into_iter()));
+    let usual = size(&converter.repeated(NOW_NS, [device(DeviceType::HOKUYO)].into_iter()));
     converter.set_shape(&shape(Pose::default()));
-    let own = size(&converter.repeated(2 * NOW_NS, [0].into_iter()));
+    let own = size(&converter.repeated(2 * NOW_NS, [device(DeviceType::HOKUYO)].into_iter()));
     assert_eq!((own.x, own.y, own.z), (0.5, 0.4, usual.z));
 }
 
@@ -483,4 +486,117 @@ fn a_position_on_earth_is_drawn_and_none_is_not() {
         []
     );
     assert_eq!(converter.invalid(), 0);
+}
+
+fn picture_message(width: u32, captured: i64) -> Vec<u8> {
+    let mut message = amber_proto::camera::DriverMsg::data();
+    message.picture = Some(Picture {
+        data: Some(b"\xff\xd8 a file \xff\xd9"[..].into()),
+        format: Some(amber_proto::camera::Format::Jpeg.into()),
+        width: Some(width),
+        height: Some(width * 3 / 4),
+        captured: Some(captured),
+        sequence: Some(1),
+        damaged: None,
+    });
+    message.encode_to_vec()
+}
+
+fn info_message() -> Vec<u8> {
+    let mut message = amber_proto::camera::DriverMsg::data();
+    message.camera_info = Some(CameraInfo {
+        calibration: Some(Calibration {
+            width: Some(640),
+            height: Some(480),
+            fx: Some(500.0),
+            fy: Some(500.0),
+            cx: Some(319.5),
+            cy: Some(239.5),
+            ..Calibration::default()
+        }),
+        ..CameraInfo::default()
+    });
+    message.encode_to_vec()
+}
+
+#[test]
+fn pictures_have_the_optics_of_their_size_and_the_place_of_the_camera() {
+    use crate::messages::{CameraCalibration, CompressedImage};
+
+    let camera = device(DeviceType::CAMERA);
+    let mut converter = Converter::new();
+    converter.set_shape(&robot::Shape {
+        camera: Some(robot::Place {
+            x: Some(0.1),
+            z: Some(0.25),
+            ..robot::Place::default()
+        }),
+        ..robot::Shape::default()
+    });
+    let captured = NOW_MS * 1000 - 20_000;
+    let made = converter.message(NOW_NS, camera, &picture_message(640, captured));
+    let expected = [
+        "/foxglove/camera/0/picture",
+        "/foxglove/tf",
+        "/foxglove/robot",
+    ];
+    assert_eq!(topics(&made), expected, "no optics are known");
+    let image: CompressedImage = of(&made, "/foxglove/camera/0/picture");
+    assert_eq!(
+        (&*image.format, &image.data[..2]),
+        ("jpeg", &b"\xff\xd8"[..])
+    );
+    assert_eq!(image.timestamp, timestamp(NOW_NS - 20_000_000));
+    let tf: FrameTransforms = of(&made, "/foxglove/tf");
+    let place = &tf.transforms[0];
+    assert_eq!(
+        (&*place.parent_frame_id, &*place.child_frame_id),
+        ("base_link", &*image.frame_id)
+    );
+    let (at, turn) = (place.translation.unwrap(), place.rotation.unwrap());
+    assert_eq!((at.x, at.y, at.z), (0.1, 0.0, 0.25));
+    assert_eq!((turn.x, turn.y, turn.z, turn.w), (-0.5, 0.5, -0.5, 0.5));
+
+    // The optics come for the size of the pictures, and again after a second.
+    let topic = "/foxglove/camera/0/calibration";
+    let made = converter.message(NOW_NS + 1, camera, &info_message());
+    assert_eq!(topics(&made), [topic]);
+    let mut at = |after_ms: u64, width: u32| {
+        let made = converter.message(
+            NOW_NS + after_ms * 1_000_000,
+            camera,
+            &picture_message(width, captured),
+        );
+        let is_there = topics(&made).contains(&topic);
+        is_there.then(|| of::<CameraCalibration>(&made, topic))
+    };
+    assert_eq!(at(10, 640), None);
+    let small = at(20, 320).unwrap();
+    assert_eq!((small.width, small.k[0], small.k[2]), (320, 250.0, 159.5));
+    assert_eq!(at(30, 320), None);
+    assert!(at(1100, 320).is_some());
+    // Another file begins.
+    let _ = converter.again();
+    let made = converter.message(NOW_NS + 1_200_000_000, camera, &picture_message(320, 0));
+    assert!(topics(&made).contains(&topic) && topics(&made).contains(&"/foxglove/tf"));
+    assert_eq!(converter.invalid(), 0);
+}
+
+#[test]
+fn a_recording_has_a_picture_once() {
+    let camera = device(DeviceType::CAMERA);
+    let mut converter = Converter::new();
+    let message = picture_message(640, NOW_MS * 1000);
+    let carrier = converter.carrier(NOW_NS, camera, &message).unwrap();
+    assert_eq!(carrier.topic, "/foxglove/camera/0/picture");
+    assert!(message[carrier.part].starts_with(b"\xff\xd8"));
+    let beside = Companion::message(&mut converter, NOW_NS, camera, &message);
+    assert!(
+        beside
+            .iter()
+            .all(|it| it.schema != "foxglove.CompressedImage")
+    );
+    assert!(!beside.is_empty(), "the place of the camera");
+    assert_eq!(converter.carrier(NOW_NS, camera, &info_message()), None);
+    assert!(!converter.carries(device(DeviceType::HOKUYO)));
 }

@@ -16,6 +16,9 @@ use super::limits::MAX_CHANNELS;
 use super::protocol;
 use crate::Schema;
 
+/// The stream of a camera.
+pub(super) const PICTURES: &str = "pictures";
+
 /// A device with the description of its messages.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
@@ -252,6 +255,12 @@ fn made(device: Device) -> Vec<(String, Channel)> {
     let asked = |request: &str| Upstream::Asked(device, request.to_owned());
     let (name, all) = match device.device_type {
         DeviceType::HOKUYO => ("hokuyo", vec![("scan", Schema::LaserScan, published)]),
+        DeviceType::CAMERA => {
+            let pictures = Upstream::ByRequest(device, PICTURES.to_owned());
+            let calibration = ("calibration", Schema::CameraCalibration, published);
+            let picture = ("picture", Schema::CompressedImage, pictures);
+            ("camera", vec![picture, calibration])
+        }
         DeviceType::GPS => ("gps", vec![("fix", Schema::LocationFix, published)]),
         DeviceType::BUMPER => ("bumper", vec![("contacts", Schema::SceneUpdate, published)]),
         DeviceType::LOCATION => (
@@ -368,6 +377,7 @@ pub(super) mod tests {
             DeviceType::DRIVE_TO_POINT,
             DeviceType::GPS,
             DeviceType::BUMPER,
+            DeviceType::CAMERA,
         ];
         let schemas = Schemas::built_in();
         for device_type in all {
@@ -379,6 +389,9 @@ pub(super) mod tests {
                 let exists = upstreams.iter().all(|upstream| match upstream {
                     Upstream::Asked(_, request) => {
                         interface.method(request).is_some_and(needs_nothing)
+                    }
+                    Upstream::ByRequest(_, stream) => {
+                        interface.method(stream).is_some_and(|it| it.is_stream())
                     }
                     _ => interface
                         .methods

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
+use amber_proto::Device;
 use amber_proto::mediator::Event;
 use amber_proto::robot::Shape;
-use amber_proto::{Device, DeviceType};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -254,9 +254,7 @@ impl Hub {
             self.settle();
         }
         self.change_services(devices);
-        let lasers = devices.iter().map(|it| it.device);
-        let lasers = lasers.filter(|it| it.device_type == DeviceType::HOKUYO);
-        let repeated = (self.converter).repeated(time_ns, lasers.map(|it| it.id.0));
+        let repeated = (self.converter).repeated(time_ns, devices.iter().map(|it| it.device));
         self.publish(time_ns, repeated);
     }
 

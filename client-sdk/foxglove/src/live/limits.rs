@@ -62,6 +62,12 @@ pub(super) const MAP_PERIOD: Duration = Duration::from_secs(5);
 /// The period of streams that have one.
 pub(super) const STREAM_PERIOD: Duration = Duration::from_millis(50);
 
+/// The period of pictures: enough to see how the robot moves, and some hundred kB per second.
+pub(super) const PICTURE_PERIOD: Duration = Duration::from_millis(100);
+
+/// The width of pictures, in pixels: panels of viewers are hardly wider.
+pub(super) const PICTURE_WIDTH: u32 = 640;
+
 /// The time between attempts to connect to the mediator, or to subscribe to a device.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 

@@ -5,21 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amber_client::{Announcement, Client, Error};
-use amber_proto::{Device, DeviceType};
+use amber_proto::camera::{self, PictureStream};
+use amber_proto::{Device, DeviceMessage, DeviceType};
 use amber_reflect::Schemas;
 use amber_reflect::arguments::{self, Spelling};
 use amber_scene::mount;
 use amber_schema::{Kind, Method};
 use amber_terminal::note;
 use bytes::Bytes;
+use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::catalog::{Described, Upstream};
+use super::catalog::{Described, PICTURES, Upstream};
 use super::input::Input;
 use super::limits::{
-    ASK_PERIOD, DEVICES_PERIOD, MAP_PERIOD, MEDIATOR_DEADLINE, PARTICLES_PERIOD, RETRY,
-    STREAM_PERIOD,
+    ASK_PERIOD, DEVICES_PERIOD, MAP_PERIOD, MEDIATOR_DEADLINE, PARTICLES_PERIOD, PICTURE_PERIOD,
+    PICTURE_WIDTH, RETRY, STREAM_PERIOD,
 };
 
 /// Connects to the mediator; tries again until it succeeds.
@@ -155,12 +157,12 @@ async fn events(client: &Client, inputs: &mpsc::Sender<Input>) {
 async fn published(
     client: &Client,
     device: Device,
-    requests: Option<(Bytes, Bytes)>,
+    requests: Option<(Bytes, Bytes, Duration)>,
     inputs: &mpsc::Sender<Input>,
 ) {
     let proxy = client.device(device);
     let updates = match requests {
-        Some((start, stop)) => proxy.subscribe_raw_by(start, stop, STREAM_PERIOD).await,
+        Some((start, stop, period)) => proxy.subscribe_raw_by(start, stop, period).await,
         None => proxy.subscribe_raw().await,
     };
     let Ok(mut updates) = updates else {
@@ -229,9 +231,24 @@ fn method<'a>(schemas: &'a Schemas, device: Device, name: &str) -> Option<&'a Me
 }
 
 /// The two requests of a stream, with all flags set and the usual period.
-fn start_stop(schemas: &Schemas, device: Device, name: &str) -> Option<(Bytes, Bytes)> {
+fn start_stop(schemas: &Schemas, device: Device, name: &str) -> Option<(Bytes, Bytes, Duration)> {
+    if (device.device_type, name) == (DeviceType::CAMERA, PICTURES) {
+        let [start, stop] = [PICTURE_PERIOD, Duration::ZERO].map(pictures);
+        return Some((start, stop, PICTURE_PERIOD));
+    }
     let method = method(schemas, device, name)?;
     let schemas = schemas.for_device(Some(device.device_type));
     let requests = schemas.whole_stream(method, STREAM_PERIOD)?;
-    Some((requests.start.into(), requests.stop.into()))
+    Some((requests.start.into(), requests.stop.into(), STREAM_PERIOD))
+}
+
+/// The request for pictures with this period; 0 ends them.
+fn pictures(period: Duration) -> Bytes {
+    let mut message = camera::DriverMsg::data();
+    message.stream_pictures = Some(PictureStream {
+        period: u32::try_from(period.as_millis()).ok(),
+        max_width: (!period.is_zero()).then_some(PICTURE_WIDTH),
+        ..PictureStream::default()
+    });
+    message.encode_to_vec().into()
 }

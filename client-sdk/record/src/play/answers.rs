@@ -99,12 +99,15 @@ impl<F: Read + Seek> Answers<F> {
             let all = chunk.messages().filter(|(_, id, _)| says.contains(id));
             let messages = all.filter_map(|(at_ns, id, data)| {
                 let (framing, message) = recorded.channels[&id].stored.message(data)?;
-                let numbers: Vec<_> = fields(message)?.iter().map(|(number, _)| *number).collect();
+                let numbers: Vec<_> = fields(&message)?
+                    .iter()
+                    .map(|(number, _)| *number)
+                    .collect();
                 let has_all = wanted.iter().all(|number| numbers.contains(number));
                 (has_all && framing.dropped.is_none()).then(|| (at_ns.abs_diff(time_ns), message))
             });
             let nearest = messages.min_by_key(|(distance, _)| *distance);
-            Ok(nearest.map(|(distance, message)| (distance, message.to_vec())))
+            Ok(nearest.map(|(distance, message)| (distance, message.into_owned())))
         })
     }
 
@@ -164,8 +167,8 @@ impl<F: Read + Seek> Answers<F> {
         let all = chunk.messages().filter(|(_, id, _)| asks.contains(id));
         let same = all.filter_map(|(at_ns, id, data)| {
             let (framing, message) = self.recorded.channels[&id].stored.message(data)?;
-            let syn = outer(message)?.syn;
-            let is_same = framing.dropped.is_none() && syn != 0 && key(message)? == request;
+            let syn = outer(&message)?.syn;
+            let is_same = framing.dropped.is_none() && syn != 0 && key(&message)? == request;
             let What::Frames(device, _) = self.recorded.channels[&id].what else {
                 return None;
             };
@@ -203,12 +206,12 @@ impl<F: Read + Seek> Answers<F> {
                     continue;
                 };
                 let is_theirs = framing.clients.contains(&asked.client);
-                let Some(outer) = outer(message).filter(|_| is_theirs) else {
+                let Some(outer) = outer(&message).filter(|_| is_theirs) else {
                     continue;
                 };
                 match direction {
                     Direction::FromDriver if outer.ack == asked.syn => {
-                        return Ok(Some(message.to_vec()));
+                        return Ok(Some(message.into_owned()));
                     }
                     Direction::ToDriver if outer.syn == asked.syn && at_ns > asked.time_ns => {
                         return Ok(None);

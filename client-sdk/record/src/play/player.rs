@@ -208,12 +208,12 @@ impl<F: Read + Seek> Player<F> {
                 let played = channel.and_then(|channel| match channel.what {
                     What::Frames(device, _) => {
                         let (framing, message) = channel.stored.message(data)?;
-                        let outer = outer(message)?;
+                        let outer = outer(&message)?;
                         let is_published = outer.msg_type == DATA && outer.ack == 0;
                         (is_published && framing.dropped.is_none()).then(|| Played::Published {
                             device,
                             clients: framing.clients,
-                            message: message.to_vec(),
+                            message: message.into_owned(),
                         })
                     }
                     What::Events => Some(Played::Event(data.to_vec())),

@@ -405,7 +405,9 @@ fn a_damaged_first_chunk_does_not_make_the_others_unreadable() {
             .next(|channels, entry| {
                 if let Entry::Message { channel, data, .. } = entry {
                     assert!(
-                        table.value(channel, &channels[&channel], data).is_some(),
+                        table
+                            .value(channel, &channels[&channel], data, Form::Whole)
+                            .is_some(),
                         "{at}"
                     );
                 }

@@ -1,5 +1,5 @@
 use amber_proto::robot::Place;
-use amber_proto::{DeviceMessage, hokuyo, location};
+use amber_proto::{DeviceMessage, DeviceType, hokuyo, location};
 use prost::Message;
 use serde_json::{Value, json};
 
