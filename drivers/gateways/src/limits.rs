@@ -58,5 +58,9 @@ pub const SILENT_PEER: Duration = Duration::from_secs(15);
 /// targets end. Five pings are sent per second.
 pub const ERRAND_SILENCE: Duration = MOTION_LIFE;
 
+/// The send buffer of a WebSocket: pictures in it are too late to be replaced by newer ones. The system
+/// would make it as large as some dozens of them.
+pub const SEND_BUFFER: usize = 256 * 1024;
+
 /// How long a WebSocket peer may take to make room for a text.
 pub const WRITE_TIME: Duration = Duration::from_secs(10);

@@ -7,23 +7,26 @@ use std::time::Duration;
 
 use amber_client::error::{Error, Unavailability};
 use amber_client::proxy::{
-    Battery, Bumper, DriveToPoint, Gamepad, Gps, Hokuyo, LocationService, NineDof, Roboclaw, Robot,
+    Battery, Bumper, Camera, DriveToPoint, Gamepad, Gps, Hokuyo, LocationService, NineDof,
+    Roboclaw, Robot,
 };
 use amber_client::sources::{self, watch_poses, watch_scanner, watch_scans, watch_wheels};
 use amber_client::{Client, Subscription};
 use amber_map::Pose;
 use amber_navigation::kinematics::Twist;
+use amber_proto::camera::{Picture, PictureStream};
 use amber_proto::ninedof::SubscribeAction;
-use amber_proto::robot::Odometry;
+use amber_proto::robot::{Odometry, Place};
 use amber_proto::{Device, DeviceType};
 use amber_scene::mount;
-use amber_values::MapPose;
-use tokio::sync::mpsc;
+use amber_values::{MapPose, OpticalFrame};
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::maps;
+use crate::pictures::{PictureWish, PictureWishes};
 use crate::robot::{Measurement, News, Topic};
 
 /// The time between two requests or readings.
@@ -42,6 +45,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ROBOT: Device = Device::new(DeviceType::ROBOT, 0);
 /// The time between two attempts to subscribe.
 const RETRY: Duration = Duration::from_millis(250);
+/// A program for which more measurements wait than this is busy: it gets no picture now, and the newest
+/// one later. Pictures are large.
+const BUSY: usize = 8;
+/// The time between two looks whether a program is still busy.
+const BUSY_PERIOD: Duration = Duration::from_millis(10);
 
 /// The topics that are watched.
 pub struct Feeds {
@@ -49,6 +57,7 @@ pub struct Feeds {
     devices_of: Option<String>,
     sink: Sink,
     watched: HashMap<Topic, Watched>,
+    cameras: HashMap<Device, WatchedCamera>,
 }
 
 /// The receiver of measurements.
@@ -63,6 +72,13 @@ struct Watched {
     task: AbortHandle,
 }
 
+/// A camera whose pictures are watched.
+struct WatchedCamera {
+    wishes: PictureWishes,
+    strongest: watch::Sender<PictureWish>,
+    task: AbortHandle,
+}
+
 impl Feeds {
     /// Watches over its own link, or as a client of the mediator at an address.
     pub fn new(own: Client, devices_of: Option<String>, news: mpsc::Sender<News>) -> Self {
@@ -74,6 +90,7 @@ impl Feeds {
                 lost: Arc::default(),
             },
             watched: HashMap::new(),
+            cameras: HashMap::new(),
         }
     }
 
@@ -84,23 +101,23 @@ impl Feeds {
 
     /// Watches a topic: each call needs one of [`Feeds::unwatch`].
     pub fn watch(&mut self, topic: Topic) {
+        if let Topic::Pictures(device, wish) = topic {
+            return self.watch_pictures(device, wish);
+        }
         if let Some(watched) = self.watched.get_mut(&topic) {
             watched.count += 1;
             return;
         }
-        let (own, devices_of) = (self.own.clone(), self.devices_of.clone());
         let sink = self.sink.clone();
-        let following = async move {
-            let failed = |error| tracing::warn!("cannot reach the devices: {error}");
-            let client = sources::client(&own, devices_of.as_deref(), failed).await;
-            follow(topic, client, sink).await;
-        };
-        let task = tokio::spawn(following).abort_handle();
+        let task = self.spawn(async move |client| follow(topic, client, sink).await);
         self.watched.insert(topic, Watched { count: 1, task });
     }
 
     /// Watches a topic no longer, once for each [`Feeds::watch`].
     pub fn unwatch(&mut self, topic: Topic) {
+        if let Topic::Pictures(device, wish) = topic {
+            return self.unwatch_pictures(device, wish);
+        }
         if let Some(watched) = self.watched.get_mut(&topic) {
             watched.count -= 1;
             if watched.count == 0 {
@@ -108,6 +125,66 @@ impl Feeds {
                 self.watched.remove(&topic);
             }
         }
+    }
+
+    fn watch_pictures(&mut self, device: Device, wish: PictureWish) {
+        if let Some(camera) = self.cameras.get_mut(&device) {
+            camera.wishes.add(wish);
+            return camera.update();
+        }
+        let (strongest, wanted) = watch::channel(wish);
+        let sink = self.sink.clone();
+        let following = async move |client: Client| {
+            let camera = Camera::new(client.device(device));
+            follow_pictures(camera, wanted, &sink).await;
+        };
+        let mut camera = WatchedCamera {
+            wishes: PictureWishes::default(),
+            strongest,
+            task: self.spawn(following),
+        };
+        camera.wishes.add(wish);
+        self.cameras.insert(device, camera);
+    }
+
+    fn unwatch_pictures(&mut self, device: Device, wish: PictureWish) {
+        let Some(camera) = self.cameras.get_mut(&device) else {
+            return;
+        };
+        camera.wishes.remove(wish);
+        match camera.wishes.strongest() {
+            Some(_) => camera.update(),
+            None => {
+                camera.task.abort();
+                self.cameras.remove(&device);
+            }
+        }
+    }
+
+    /// Starts a task that follows something as a client.
+    fn spawn<F>(&self, following: impl FnOnce(Client) -> F + Send + 'static) -> AbortHandle
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (own, devices_of) = (self.own.clone(), self.devices_of.clone());
+        let task = async move {
+            let failed = |error| tracing::warn!("cannot reach the devices: {error}");
+            following(sources::client(&own, devices_of.as_deref(), failed).await).await;
+        };
+        tokio::spawn(task).abort_handle()
+    }
+}
+
+impl WatchedCamera {
+    fn update(&self) {
+        let Some(strongest) = self.wishes.strongest() else {
+            return;
+        };
+        self.strongest.send_if_modified(|wanted| {
+            let is_other = *wanted != strongest;
+            *wanted = strongest;
+            is_other
+        });
     }
 }
 
@@ -228,6 +305,40 @@ async fn follow(topic: Topic, client: Client, sink: Sink) {
             };
             is_known.await;
         }
+        // They have a task of their own.
+        Topic::Pictures(..) => {}
+        Topic::Camera(device) => {
+            let camera = Camera::new(client.device(device));
+            loop {
+                if let Ok(mut infos) = camera.info_updates().await {
+                    while let Some(update) = infos.next().await {
+                        let info = Box::new(update.message);
+                        sink.offer(device, Measurement::CameraInfo(info));
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
+        Topic::CameraPlace(device) => {
+            let robot = Robot::new(client.device(ROBOT));
+            let mut last = None;
+            loop {
+                // A subscriber gets the shape at once.
+                if let Ok(mut shapes) = robot.shape_updates().await {
+                    while let Some(update) = shapes.next().await {
+                        let place = update.message.camera.filter(is_finite);
+                        let place = place.as_ref().map(OpticalFrame::from);
+                        if let Some(place) = place
+                            && last != Some(place)
+                            && sink.offer(device, Measurement::CameraPlace(place))
+                        {
+                            last = Some(place);
+                        }
+                    }
+                }
+                sleep(RETRY).await;
+            }
+        }
         Topic::Targets(device) => {
             let driver = DriveToPoint::new(client.device(device)).with_deadline(DEADLINE);
             let mut ticks = ticks(TARGETS_PERIOD);
@@ -284,6 +395,59 @@ async fn follow_odometry(client: &Client, wheels: Device, sink: &Sink) {
     }
 }
 
+/// Follows the pictures of a camera as they are wanted, which may change at any time.
+async fn follow_pictures(camera: Camera, mut wanted: watch::Receiver<PictureWish>, sink: &Sink) {
+    let device = camera.address();
+    // The last subscription lives until there is the next one, so that the camera stays on. It keeps
+    // only its newest picture itself.
+    let mut subscription;
+    loop {
+        let wish = *wanted.borrow_and_update();
+        let request = PictureStream {
+            max_width: wish.max_width,
+            ..PictureStream::default()
+        };
+        subscription = match camera.pictures(wish.period(), request).await {
+            Ok(pictures) => pictures,
+            Err(_) => {
+                sleep(RETRY).await;
+                continue;
+            }
+        };
+        let mut held: Option<Picture> = None;
+        loop {
+            tokio::select! {
+                biased;
+                changed = wanted.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                next = subscription.next() => match next {
+                    Some(update) => {
+                        if held.replace(update.message).is_some() {
+                            sink.lost.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    // The client has ended.
+                    None => return,
+                },
+                () = sleep(BUSY_PERIOD), if held.is_some() => {}
+            }
+            if !sink.is_busy()
+                && let Some(picture) = held.take()
+            {
+                sink.offer(device, Measurement::Picture(Arc::new(picture)));
+            }
+        }
+    }
+}
+
+fn is_finite(place: &Place) -> bool {
+    [place.x(), place.y(), place.z(), place.yaw(), place.pitch()]
+        .iter()
+        .all(|number| number.is_finite())
+}
+
 async fn next_odometry(published: &mut Subscription<Odometry>) -> Option<Measurement> {
     let it = published.next().await?.message;
     Some(Measurement::Odometry(
@@ -321,6 +485,11 @@ impl Sink {
         sent.is_ok()
     }
 
+    /// Whether many measurements wait for the program.
+    fn is_busy(&self) -> bool {
+        self.news.max_capacity() - self.news.capacity() > BUSY
+    }
+
     fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
@@ -353,5 +522,22 @@ mod tests {
         assert_eq!(sink.take_lost(), 3);
         assert_eq!(sink.take_lost(), 0);
         assert!(received.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_program_is_busy_while_many_measurements_wait() {
+        let (news, mut received) = mpsc::channel(2 * BUSY);
+        let sink = Sink {
+            news,
+            lost: Arc::default(),
+        };
+        let device = Device::new(DeviceType::ROBOCLAW, 0);
+        for _ in 0..=BUSY {
+            assert!(!sink.is_busy());
+            sink.offer(device, Measurement::Wheels(WheelSpeeds::STOP));
+        }
+        assert!(sink.is_busy());
+        assert!(received.try_recv().is_ok());
+        assert!(!sink.is_busy());
     }
 }

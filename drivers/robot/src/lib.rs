@@ -9,7 +9,7 @@
 //! lasts), [`helm`] (the same for all devices of a robot), [`errand`] (motion that goes on without
 //! further commands), [`motion`] (which messages move wheels), [`lag`] (how late a message is),
 //! [`bucket`] (rates), [`here`] (the pose that a program knows), [`battery`] (in the terms of ROS),
-//! [`limits`]. IO: [`hands`] (the orders of one user, with leases), [`users`] (sessions as clients of the
+//! [`pictures`] (who wants which of a camera), [`limits`]. IO: [`hands`] (the orders of one user, with leases), [`users`] (sessions as clients of the
 //! mediator), [`trips`] (errands of which somebody wants to know the end), [`feeds`] (measurements),
 //! [`maps`].
 
@@ -25,6 +25,7 @@ pub mod lag;
 pub mod limits;
 pub mod maps;
 pub mod motion;
+pub mod pictures;
 pub mod robot;
 pub mod trips;
 pub mod users;

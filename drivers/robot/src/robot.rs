@@ -6,14 +6,17 @@ use amber_map::{Mounting, Occupancy, Pose};
 use amber_navigation::kinematics::{SkidSteer, Twist, Wheels};
 use amber_proto::battery_state::BatteryState;
 use amber_proto::bumper::Contacts;
+use amber_proto::camera::{CameraInfo, Picture};
 use amber_proto::gamepad::GamepadState;
 use amber_proto::gps::Fix;
 use amber_proto::hokuyo::Scanner;
 use amber_proto::location::KnownPose;
 use amber_proto::{Device, DeviceType};
 pub use amber_scene::trip::TripEnd;
-use amber_values::{ImuReading, MapPose, Scan, Target, WheelSpeeds};
+use amber_values::{ImuReading, MapPose, OpticalFrame, Scan, Target, WheelSpeeds};
 use bytes::Bytes;
+
+use crate::pictures::PictureWish;
 
 /// The devices of one robot, and its drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +38,7 @@ pub struct RobotSetup {
     pub gps: Device,
     pub gamepad: Device,
     pub bumper: Device,
+    pub camera: Device,
     /// The distance of the wheels, and their maximum speed.
     pub drive: SkidSteer,
 }
@@ -54,6 +58,7 @@ impl RobotSetup {
             gps: Device::new(DeviceType::GPS, 0),
             gamepad: Device::new(DeviceType::GAMEPAD, 0),
             bumper: Device::new(DeviceType::BUMPER, 0),
+            camera: Device::new(DeviceType::CAMERA, 0),
             drive,
         }
     }
@@ -120,6 +125,15 @@ pub enum Topic {
     Map(MapDevices),
     /// The position of a laser scanner on the robot, once it is known: [`Measurement::Mount`].
     Mount(Device),
+    /// The pictures of a camera, which is on while somebody wants some: [`Measurement::Picture`]. All
+    /// who watch one camera get the same pictures: those of the strongest wish.
+    Pictures(Device, PictureWish),
+    /// What is known of a camera, once a second: [`Measurement::CameraInfo`]. The camera is not
+    /// switched on for it.
+    Camera(Device),
+    /// The place of a camera on the robot, at first and when it changes:
+    /// [`Measurement::CameraPlace`].
+    CameraPlace(Device),
 }
 
 /// A measurement of a device: of Amber, or of a foreign robot shown as one.
@@ -153,6 +167,11 @@ pub enum Measurement {
     Map(Arc<Occupancy>),
     /// The position of the laser scanner on the robot.
     Mount(Mounting),
+    /// A picture: the newest one, if the program was busy.
+    Picture(Arc<Picture>),
+    CameraInfo(Box<CameraInfo>),
+    /// The optical frame of the camera on the robot.
+    CameraPlace(OpticalFrame),
     /// The progress of a foreign robot with targets: what a gateway shows as a DriveToPoint.
     Progress(Progress),
 }

@@ -30,14 +30,19 @@ topics.forEach((topic, index) => {
   readers.set(topic, { type: types[index], reader: new MessageReader(parsed) });
 });
 
-/** The first message of a topic. */
+const links = ({ transforms }) =>
+  transforms.map((one) => `${one.header.frame_id} ${one.child_frame_id}`);
+
+/** The first message of a topic; of what is fixed on the robot, the first with the laser. */
 const first = (name) =>
   new Promise((resolve) => {
     const { type: messageType, reader } = readers.get(name);
     const topic = new ROSLIB.Topic({ ros, name, messageType, compression: "cbor-raw" });
     topic.subscribe(({ bytes }) => {
+      const message = reader.readMessage(bytes);
+      if (name === "/tf_static" && !links(message).includes("base_link laser")) return;
       topic.unsubscribe();
-      resolve(reader.readMessage(bytes));
+      resolve(message);
     });
   });
 const messages = await Promise.all(TOPICS.map(first));
@@ -52,8 +57,6 @@ const details = await new Promise((resolve, reject) => {
   );
 });
 const parameters = await ask("getParams");
-const links = ({ transforms }) =>
-  transforms.map((one) => `${one.header.frame_id} ${one.child_frame_id}`);
 console.log(
   JSON.stringify({
     is_ros_2,

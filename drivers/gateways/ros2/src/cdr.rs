@@ -80,6 +80,21 @@ pub trait Cdr: Sized {
     /// # Errors
     /// It is missing or invalid.
     fn read(from: &mut Reader<'_>) -> Result<Self, CdrError>;
+
+    /// Appends the elements of a list.
+    fn write_all(elements: &[Self], to: &mut Writer) {
+        for element in elements {
+            element.write(to);
+        }
+    }
+
+    /// Reads so many elements of a list.
+    ///
+    /// # Errors
+    /// One is missing or invalid.
+    fn read_all(from: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, CdrError> {
+        (0..count).map(|_| Self::read(from)).collect()
+    }
 }
 
 /// A message that is being written.
@@ -163,7 +178,28 @@ macro_rules! numbers {
     };
 }
 
-numbers!(u8, i8, u16, i16, u32, i32, f32, f64);
+numbers!(i8, u16, i16, u32, i32, f32, f64);
+
+/// A list of bytes, such as a picture, is copied at once.
+impl Cdr for u8 {
+    const MIN_BYTES: usize = 1;
+
+    fn write(&self, to: &mut Writer) {
+        to.bytes.push(*self);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, CdrError> {
+        from.number().map(Self::from_le_bytes)
+    }
+
+    fn write_all(elements: &[Self], to: &mut Writer) {
+        to.bytes.extend_from_slice(elements);
+    }
+
+    fn read_all(from: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, CdrError> {
+        from.take(count).map(<[Self]>::to_vec)
+    }
+}
 
 impl Cdr for bool {
     const MIN_BYTES: usize = 1;
@@ -211,14 +247,12 @@ impl<T: Cdr> Cdr for Vec<T> {
 
     fn write(&self, to: &mut Writer) {
         to.length(self.len());
-        for element in self {
-            element.write(to);
-        }
+        T::write_all(self, to);
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, CdrError> {
         let length = from.length(T::MIN_BYTES)?;
-        (0..length).map(|_| T::read(from)).collect()
+        T::read_all(from, length)
     }
 }
 

@@ -27,8 +27,8 @@ pub use geometry::{
 };
 pub use navigation::{MapMetaData, OccupancyGrid, Odometry, Path, SaveMapRequest, SaveMapResponse};
 pub use sensors::{
-    BatteryState, HazardDetection, HazardDetectionVector, Imu, JointState, Joy, LaserScan,
-    MagneticField, NavSatFix, NavSatStatus,
+    BatteryState, CameraInfo, CompressedImage, HazardDetection, HazardDetectionVector, Imu,
+    JointState, Joy, LaserScan, MagneticField, NavSatFix, NavSatStatus, RegionOfInterest,
 };
 
 /// Defines a message: its fields, how CDR carries them, and in tests what ROS calls it.
@@ -131,6 +131,10 @@ topics! {
         "62223ab3fe210a15976021da7afddc9e200dc9ec75231c1b6a557fc598a65404";
     Joy = "sensor_msgs" "Joy"
         "0d356c79cad3401e35ffeb75a96a96e08be3ef896b8b83841d73e890989372c5";
+    CompressedImage = "sensor_msgs" "CompressedImage"
+        "15640771531571185e2efc8a100baf923961a4d15d5569652e6cb6691e8e371a";
+    CameraInfo = "sensor_msgs" "CameraInfo"
+        "b3dfd68ff46c9d56c80fd3bd4ed22c7a4ddce8c8348f2f59c299e73118e7e275";
     HazardDetectionVector = "irobot_create_msgs" "HazardDetectionVector"
         "90913822b0a9155a64b12352ba73b2ca9248d73874ebf7700ed277b2dca57edd";
     Twist = "geometry_msgs" "Twist"

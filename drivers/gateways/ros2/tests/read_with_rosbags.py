@@ -20,6 +20,10 @@ VALUES = {
         m.status.status, m.status.service, m.latitude, m.position_covariance[8],
         m.position_covariance_type],
     "sensor_msgs/msg/Joy": lambda m: [m.header.frame_id, list(m.axes), list(m.buttons)],
+    "sensor_msgs/msg/CompressedImage": lambda m: [
+        m.header.stamp.sec, m.header.stamp.nanosec, m.header.frame_id, m.format, list(m.data)],
+    "sensor_msgs/msg/CameraInfo": lambda m: [
+        m.height, m.width, m.distortion_model, list(m.d), m.k[4], m.p[11], m.roi.x_offset],
     "sensor_msgs/msg/JointState": lambda m: [
         m.name, list(m.position), list(m.velocity), list(m.effort)],
     "diagnostic_msgs/msg/DiagnosticArray": lambda m: [

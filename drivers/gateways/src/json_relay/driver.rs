@@ -7,6 +7,7 @@ use std::time::Duration;
 use amber_driver::options::{OptionsError, check};
 use amber_proto::{Device, DeviceType};
 use amber_robot::controls::Seat;
+use amber_robot::pictures::PictureWish;
 use amber_robot::robot::RobotSetup;
 use clap::ValueEnum;
 use serde::Deserialize;
@@ -14,7 +15,9 @@ use serde::Deserialize;
 use super::codec::{ClientId, Secret};
 use super::drive::Speeds;
 use super::end::{self, End, Part};
-use super::limits::{MAX_MTU, MIN_MTU, USUAL_MTU};
+use super::limits::{
+    MAX_MTU, MAX_PICTURES_PER_S, MIN_MTU, PICTURE_WIDTH, PICTURES_PER_S, USUAL_MTU,
+};
 use super::server::{self, Server};
 use crate::shared::options::{Network, NetworkOptions, RobotOptions, device, read};
 
@@ -50,6 +53,9 @@ pub struct Options {
     /// [default: roboclaw:1]
     #[arg(long, value_name = "DEVICE")]
     pub show_as: Option<Device>,
+    /// A camera that shows the images of the robots, such as camera:1; not for a robot [default: none]
+    #[arg(long, value_name = "DEVICE")]
+    pub show_images_as: Option<Device>,
     #[command(flatten)]
     network: NetworkOptions,
     #[command(flatten)]
@@ -79,12 +85,16 @@ struct File {
     id: Option<String>,
     #[serde(deserialize_with = "device")]
     show_as: Option<Device>,
+    #[serde(deserialize_with = "device")]
+    show_images_as: Option<Device>,
     secret: Option<String>,
     ack: bool,
     last_wins: bool,
     open: bool,
     passthrough: bool,
     mtu: Option<usize>,
+    camera_hz: Option<f64>,
+    picture_width: Option<u32>,
     max_skew_s: Option<f64>,
     forward_mm_s: Option<i32>,
     turn_mm_s: Option<i32>,
@@ -133,6 +143,13 @@ impl Options {
             .map(|secret| Secret::try_from(secret).map_err(|error| value("secret", &error)));
         let secret = secret.transpose()?;
         let role = self.role.or(file.role).unwrap_or_default();
+        let show_images_as = self.show_images_as.or(file.show_images_as);
+        // Another server gets no pictures without being asked for them.
+        let usual_hz = match role {
+            Role::Server => PICTURES_PER_S,
+            Role::Robot | Role::Control => 0.0,
+        };
+        let pictures = pictures(file.camera_hz.unwrap_or(usual_hz), file.picture_width)?;
         if role == Role::Server {
             let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
             let listen = self.listen.or(file.listen).unwrap_or(usual);
@@ -148,6 +165,8 @@ impl Options {
                 open: file.open,
                 passthrough: file.passthrough,
                 mtu,
+                pictures,
+                show_images_as,
                 max_skew: skew.transpose()?.map(Duration::from_secs_f64),
                 ..server::Settings::new(listen, robot)
             };
@@ -165,6 +184,8 @@ impl Options {
         let settings = end::Settings {
             secret,
             mtu,
+            pictures,
+            show_images_as,
             ..end::Settings::new(server, id, part)
         };
         Ok((Setup::End(Box::new(settings)), network))
@@ -182,6 +203,17 @@ fn part(
         Role::Control => Part::Control(show_as.unwrap_or(Device::new(DeviceType::ROBOCLAW, 1))),
         Role::Server | Role::Robot => Part::Robot(robot, seat, speeds),
     }
+}
+
+/// The pictures of the camera at a rate; `None` for the rate 0.
+fn pictures(hz: f64, width: Option<u32>) -> Result<Option<PictureWish>, OptionsError> {
+    let hz = check("camera_hz", hz, 0.0..=MAX_PICTURES_PER_S)?;
+    let width = check("picture_width", width.unwrap_or(PICTURE_WIDTH), 16..=8192)?;
+    Ok((hz > 0.0).then(|| PictureWish {
+        // Casts from floating point saturate.
+        period_ms: (1000.0 / hz) as u32,
+        max_width: Some(width),
+    }))
 }
 
 /// Speeds within the maximum of the robot.
@@ -234,6 +266,8 @@ mod tests {
         };
         assert_eq!(settings.listen, "127.0.0.1:8080".parse().unwrap());
         assert!(!settings.open && !settings.ack && settings.secret.is_none());
+        let pictures = settings.pictures.unwrap();
+        assert_eq!((pictures.period_ms, pictures.max_width), (200, Some(640)));
         assert_eq!(settings.speeds, Speeds::default());
         assert!(network.allowed.iter().all(|it| it.addr().is_loopback()));
     }
@@ -248,6 +282,7 @@ mod tests {
             open = true
             passthrough = true
             mtu = 60000
+            camera_hz = 0
             max_skew_s = 5
             forward_mm_s = 300
             turn_mm_s = 100
@@ -267,17 +302,21 @@ mod tests {
             (300, 100)
         );
         assert!(settings.secret.is_some());
+        assert_eq!(settings.pictures, None);
     }
 
     #[test]
     fn an_end_needs_a_server_whose_datagrams_pass() {
         let error = setup("role = \"robot\"").err().unwrap();
         assert_eq!(error.to_string(), "--server is required");
-        let text = "role = \"control\"\nserver = \"10.1.2.3:8080\"\nid = \"c1\"\nshow_as = \"2:5\"";
+        let text = "role = \"control\"\nserver = \"10.1.2.3:8080\"\nid = \"c1\"\nshow_as = \"2:5\"\nshow_images_as = \"camera:1\"";
         let (Setup::End(settings), network) = setup(text).unwrap() else {
             panic!("no end");
         };
         assert_eq!(settings.id.as_str(), "c1");
+        assert_eq!(settings.pictures, None);
+        let camera = Device::new(DeviceType::CAMERA, 1);
+        assert_eq!(settings.show_images_as, Some(camera));
         let Part::Control(device) = settings.part else {
             panic!("no control");
         };
@@ -290,6 +329,11 @@ mod tests {
     fn invalid_values_are_explained() {
         for (text, expected) in [
             ("mtu = 100", "mtu: 100 is not within 256 to 60000"),
+            ("camera_hz = 99", "camera_hz: 99 is not within 0 to 30"),
+            (
+                "picture_width = 8",
+                "picture_width: 8 is not within 16 to 8192",
+            ),
             (
                 "forward_mm_s = 500",
                 "forward_mm_s: 500 is not within 1 to 400",

@@ -7,7 +7,8 @@ use std::time::Duration;
 use amber_proto::{ClientId as AmberClient, Device};
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::limits::MOTION_LIFE;
-use amber_robot::robot::{RobotSetup, User};
+use amber_robot::pictures::PictureWish;
+use amber_robot::robot::{Measurement, RobotSetup, Topic, User};
 use amber_values::WheelSpeeds;
 
 use super::codec::{ClientId, Message, Role, Secret};
@@ -15,7 +16,7 @@ use super::drive::{Driving, Speeds, nearest};
 use super::image::{self, Image, Reassembly};
 use super::limits::{BEAT_PERIOD, COMMAND_PERIOD, REGISTER_PERIOD, USUAL_MTU};
 use super::pacing::Pacing;
-use super::pictures::{Joining, for_amber};
+use super::pictures::{Joining, ShownImages, for_amber, seconds};
 use crate::shared::clock::Now;
 use crate::shared::event::{Asked, Emulated, Event};
 use crate::shared::machine::{
@@ -38,6 +39,10 @@ pub struct Settings {
     pub part: Part,
     /// The longest datagram with an image, in bytes.
     pub mtu: usize,
+    /// The pictures of the camera that the server gets; only of a robot.
+    pub pictures: Option<PictureWish>,
+    /// The camera that shows the images of the server; only of a control.
+    pub show_images_as: Option<Device>,
 }
 
 /// The end of the relay.
@@ -58,6 +63,8 @@ impl Settings {
             secret: None,
             part,
             mtu: USUAL_MTU,
+            pictures: None,
+            show_images_as: None,
         }
     }
 }
@@ -70,6 +77,7 @@ pub struct End {
     images: Reassembly,
     joining: Joining,
     pacing: Pacing,
+    shown: ShownImages,
     registered: Option<Duration>,
     beaten: Option<Duration>,
     heard: Option<Duration>,
@@ -110,6 +118,7 @@ impl End {
             images: Reassembly::default(),
             joining: Joining::default(),
             pacing: Pacing::default(),
+            shown: ShownImages::default(),
             registered: None,
             beaten: None,
             heard: None,
@@ -168,8 +177,8 @@ impl End {
         }
     }
 
-    fn image_message(&mut self, now: Now, message: Message, out: &mut Outputs) {
-        let (now, server) = (now.elapsed, self.settings.server);
+    fn image_message(&mut self, arrived: Now, message: Message, out: &mut Outputs) {
+        let (now, server) = (arrived.elapsed, self.settings.server);
         let image = match message {
             Message::ImageData { image, timestamp } => Image::whole(image, timestamp),
             Message::ImageFragment {
@@ -195,11 +204,32 @@ impl End {
         match image.decode() {
             Ok(file) => {
                 let timestamp = image.timestamps.first().copied().unwrap_or_default();
+                if let Some(device) = self.settings.show_images_as
+                    && let Some(picture) = self.shown.next(arrived, "", &file)
+                {
+                    out.push(Output::Show(device, Measurement::Picture(picture)));
+                }
                 for piece in for_amber(&server.to_string(), timestamp, file) {
                     out.push(Output::Image(piece));
                 }
             }
             Err(_) => out.tally.bad(now, "image is not base64", server),
+        }
+    }
+
+    /// Sends an image of Amber to the server.
+    fn send_image(&mut self, now: Now, file: &[u8], timestamp: u64, out: &mut Outputs) {
+        match image::messages(file, timestamp, self.settings.mtu) {
+            Ok(messages) => {
+                let messages = messages.iter();
+                let image = messages.map(|message| message.encode().into());
+                if self.pacing.push(image.collect()) {
+                    let to = self.settings.server;
+                    out.tally
+                        .dropped(now.elapsed, "image replaced by a newer one", to);
+                }
+            }
+            Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
         }
     }
 
@@ -218,7 +248,12 @@ impl Machine for End {
     fn emulated(&self) -> Vec<(Device, Emulated)> {
         match &self.side {
             Side::Robot(_) => Vec::new(),
-            Side::Control(wheels) => vec![(wheels.device, Emulated::Wheels)],
+            Side::Control(wheels) => {
+                let camera = self.settings.show_images_as;
+                let camera = camera.map(|device| (device, Emulated::Camera));
+                let wheels = (wheels.device, Emulated::Wheels);
+                [wheels].into_iter().chain(camera).collect()
+            }
         }
     }
 
@@ -227,6 +262,9 @@ impl Machine for End {
         out.push(Output::Bind(SOCKET, local, Cast::Unicast));
         if let Side::Robot(_) = self.side {
             out.push(Output::Open(USER, Some(self.settings.server)));
+        }
+        if let (Part::Robot(robot, ..), Some(wish)) = (self.settings.part, self.settings.pictures) {
+            out.push(Output::Watch(Topic::Pictures(robot.camera, wish)));
         }
         self.greet(now, out);
     }
@@ -282,23 +320,16 @@ impl Machine for End {
                 let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
                 match self.joining.push(&piece) {
                     Ok(None) => {}
-                    Ok(Some(file)) => match image::messages(&file, timestamp, self.settings.mtu) {
-                        Ok(messages) => {
-                            let messages = messages.iter();
-                            let image = messages.map(|message| message.encode().into());
-                            if self.pacing.push(image.collect()) {
-                                let to = self.settings.server;
-                                out.tally
-                                    .dropped(now.elapsed, "image replaced by a newer one", to);
-                            }
-                        }
-                        Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
-                    },
+                    Ok(Some(file)) => self.send_image(now, &file, timestamp, out),
                     Err(_) => {
                         out.tally
                             .dropped(now.elapsed, "image piece out of order", "a client");
                     }
                 }
+            }
+            (Side::Robot(_), Event::Measured(_, Measurement::Picture(picture))) => {
+                let timestamp = seconds(&picture).unwrap_or(now.unix.as_secs());
+                self.send_image(now, picture.data(), timestamp, out);
             }
             _ => {}
         }
@@ -459,6 +490,62 @@ mod tests {
                 images.handle_fragment(Duration::ZERO, server, sequence, total, image, timestamp);
         }
         assert_eq!(found.unwrap().decode().unwrap(), file);
+    }
+
+    #[test]
+    fn pictures_of_the_camera_go_to_the_server_if_it_is_to_get_some() {
+        let wish = PictureWish {
+            period_ms: 500,
+            max_width: None,
+        };
+        let id = ClientId::try_from("amber_0".to_owned()).unwrap();
+        let part = Part::Robot(robot(), Seat::Exclusive, Speeds::default());
+        let settings = Settings {
+            pictures: Some(wish),
+            ..Settings::new(SERVER.parse().unwrap(), id, part)
+        };
+        let mut bench = Bench::new(End::new(settings));
+        let watch = Output::Watch(Topic::Pictures(robot().camera, wish));
+        assert!(bench.take().iter().any(|(_, output)| *output == watch));
+        let picture = amber_proto::camera::Picture {
+            data: Some(Bytes::from_static(b"hi")),
+            captured: Some(3_000_000),
+            ..Default::default()
+        };
+        let picture = Measurement::Picture(std::sync::Arc::new(picture));
+        bench.event(Event::Measured(robot().camera, picture));
+        assert_eq!(
+            texts(&mut bench),
+            [r#"{"type":"image_data","data":{"image":"aGk=","timestamp":3}}"#]
+        );
+    }
+
+    #[test]
+    fn a_camera_shows_the_images_of_the_server() {
+        let camera = Device::new(DeviceType::CAMERA, 1);
+        let id = ClientId::try_from("amber_0".to_owned()).unwrap();
+        let settings = Settings {
+            show_images_as: Some(camera),
+            ..Settings::new(SERVER.parse().unwrap(), id, Part::Control(WHEELS))
+        };
+        let mut bench = Bench::new(End::new(settings));
+        let devices = [(WHEELS, Emulated::Wheels), (camera, Emulated::Camera)];
+        assert_eq!(bench.machine.emulated(), devices);
+        bench.take();
+        // The head of a JPEG file of 320 x 240.
+        let image = r#"{"type":"image_data","data":{"image":"/9j/wAAICADwAUAD","timestamp":3}}"#;
+        bench.datagram(0, SERVER, image.as_bytes());
+        let outputs = bench.take();
+        let shown = outputs.iter().find_map(|(_, output)| match output {
+            Output::Show(device, Measurement::Picture(picture)) => Some((*device, picture)),
+            _ => None,
+        });
+        let (device, picture) = shown.unwrap();
+        assert_eq!(
+            (device, picture.width(), picture.height()),
+            (camera, 320, 240)
+        );
+        assert_eq!(outputs.len(), 2, "and the subscribers of the gateway");
     }
 
     #[test]

@@ -151,6 +151,41 @@ impl Image {
     }
 }
 
+/// The width and height in the header of a JPEG file, in pixels. `None` if it is none, or ends before
+/// them.
+#[must_use]
+pub fn size_of_jpeg(file: &[u8]) -> Option<(u32, u32)> {
+    let mut rest = file.strip_prefix(&[0xff, 0xd8])?;
+    loop {
+        let [0xff, marker, behind @ ..] = rest else {
+            return None;
+        };
+        match marker {
+            // Bytes between two segments.
+            0xff => rest = &rest[1..],
+            // Those without a length.
+            0x01 | 0xd0..=0xd7 => rest = behind,
+            // The size comes before the data.
+            0xd8..=0xda => return None,
+            _ => {
+                let [high, low, ..] = *behind else {
+                    return None;
+                };
+                let length = usize::from(u16::from_be_bytes([high, low]));
+                let segment = behind.get(..length)?;
+                let is_frame =
+                    matches!(marker, 0xc0..=0xcf) && ![0xc4, 0xc8, 0xcc].contains(marker);
+                if let (true, [_, _, _, h1, h2, w1, w2, ..]) = (is_frame, segment) {
+                    let number = |high: u8, low: u8| u32::from(u16::from_be_bytes([high, low]));
+                    let size = (number(*w1, *w2), number(*h1, *h2));
+                    return Some(size).filter(|(width, height)| *width > 0 && *height > 0);
+                }
+                rest = behind.get(length.max(2)..)?;
+            }
+        }
+    }
+}
+
 /// Collects the fragments of robots: a few images for each, the oldest first.
 ///
 /// Fragments do not say to which image they belong, and may overtake each other. A fragment belongs

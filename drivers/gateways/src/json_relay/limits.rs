@@ -82,6 +82,16 @@ pub const MAX_WAITING_IMAGES: usize = 3;
 /// How many bytes of images per second a control outside of private networks gets: 4 Mbit/s.
 pub const OUTSIDE_BYTES_PER_S: u32 = 500_000;
 
+/// Pictures of the robot's camera per second that controls of the server get. They ask for none, so it is
+/// enough to steer by, and no more.
+pub const PICTURES_PER_S: f64 = 5.0;
+
+/// The most that can be configured.
+pub const MAX_PICTURES_PER_S: f64 = 30.0;
+
+/// Wider pictures of the camera are made smaller.
+pub const PICTURE_WIDTH: u32 = 640;
+
 /// The longest piece of an image for Amber's clients, in bytes, so that it fits into a datagram of
 /// old clients.
 pub const AMBER_PIECE: usize = 12_000;

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use amber_proto::Device;
 use amber_robot::bucket::{Bucket, Buckets};
 use amber_robot::controls::Seat;
-use amber_robot::robot::{RobotSetup, User};
+use amber_robot::pictures::PictureWish;
+use amber_robot::robot::{Measurement, RobotSetup, Topic, User};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -21,10 +23,10 @@ use super::limits::{
     SWEEP_PERIOD, USUAL_MTU,
 };
 use super::pacing::{Datagrams, Pacing};
-use super::pictures::{Joining, for_amber};
+use super::pictures::{Joining, ShownImages, for_amber, seconds};
 use super::stamps::{self, Stamps};
 use crate::shared::clock::Now;
-use crate::shared::event::Event;
+use crate::shared::event::{Emulated, Event};
 use crate::shared::machine::{Cast, Datagram, Machine, Output, Outputs, Session, Socket};
 
 const SOCKET: Socket = Socket(0);
@@ -57,6 +59,10 @@ pub struct Settings {
     pub passthrough: bool,
     /// The longest datagram with an image from Amber, in bytes.
     pub mtu: usize,
+    /// The pictures of the robot's camera that controls get.
+    pub pictures: Option<PictureWish>,
+    /// The camera that shows the images of one of the robots.
+    pub show_images_as: Option<Device>,
     /// Drop commands whose timestamps differ by more from the time here.
     pub max_skew: Option<Duration>,
 }
@@ -75,6 +81,8 @@ impl Settings {
             open: false,
             passthrough: false,
             mtu: USUAL_MTU,
+            pictures: None,
+            show_images_as: None,
             max_skew: None,
         }
     }
@@ -88,6 +96,9 @@ pub struct Server {
     driving: Driving,
     images: Reassembly,
     joining: Joining,
+    /// The pictures that the camera is asked for now.
+    watched: Option<PictureWish>,
+    shown: ShownImages,
     next_user: u32,
     stranger_is_open: bool,
     swept: Duration,
@@ -120,6 +131,8 @@ impl Server {
             driving,
             images: Reassembly::default(),
             joining: Joining::default(),
+            watched: None,
+            shown: ShownImages::default(),
             next_user: 1,
             stranger_is_open: false,
             swept: Duration::ZERO,
@@ -336,6 +349,11 @@ impl Server {
         }
         let file = image.decode().map_err(|_| "image is not base64")?;
         let timestamp = image.timestamps.first().copied().unwrap_or_default();
+        if let Some(device) = self.settings.show_images_as
+            && let Some(picture) = self.shown.next(now, &source, &file)
+        {
+            out.push(Output::Show(device, Measurement::Picture(picture)));
+        }
         for piece in for_amber(&source, timestamp, file) {
             out.push(Output::Image(piece));
         }
@@ -398,6 +416,35 @@ impl Server {
             }
         }
         self.send_images(now, out);
+    }
+
+    /// Sends an image of Amber to all controls.
+    fn send_image(&mut self, now: Now, file: &[u8], timestamp: u64, out: &mut Outputs) {
+        match image::messages(file, timestamp, self.settings.mtu) {
+            Ok(messages) => {
+                let messages = messages.iter();
+                let datagrams = messages.map(|message| message.encode().into()).collect();
+                self.forward(now, &datagrams, ImageOrder::WholeImages, out);
+            }
+            Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
+        }
+    }
+
+    /// Watches the camera while there are controls.
+    fn watch(&mut self, out: &mut Outputs) {
+        let has_controls = self.clients.keys().any(|(role, _)| *role == Role::Control);
+        let wanted = self.settings.pictures.filter(|_| has_controls);
+        if wanted == self.watched {
+            return;
+        }
+        let topic = |wish| Topic::Pictures(self.settings.robot.camera, wish);
+        if let Some(wish) = wanted {
+            out.push(Output::Watch(topic(wish)));
+        }
+        if let Some(wish) = self.watched {
+            out.push(Output::Unwatch(topic(wish)));
+        }
+        self.watched = wanted;
     }
 
     fn send_images(&mut self, now: Now, out: &mut Outputs) {
@@ -466,6 +513,14 @@ impl Machine for Server {
         self.settings.seat
     }
 
+    fn emulated(&self) -> Vec<(Device, Emulated)> {
+        let camera = self.settings.show_images_as;
+        camera
+            .map(|device| (device, Emulated::Camera))
+            .into_iter()
+            .collect()
+    }
+
     fn start(&mut self, _now: Now, out: &mut Outputs) {
         out.push(Output::Bind(SOCKET, self.settings.listen, Cast::Unicast));
     }
@@ -512,6 +567,7 @@ impl Machine for Server {
                 return out.tally.dropped(now.elapsed, "unexpected answer", from);
             }
         };
+        self.watch(out);
         if let Err(reason) = outcome {
             out.tally.dropped(now.elapsed, reason, from);
             return self.refuse(now, from, Some(kind), reason, out);
@@ -536,6 +592,10 @@ impl Machine for Server {
     fn handle_event(&mut self, now: Now, event: Event, out: &mut Outputs) {
         let piece = match event {
             Event::Image(piece) => piece,
+            Event::Measured(_, Measurement::Picture(picture)) => {
+                let timestamp = seconds(&picture).unwrap_or(now.unix.as_secs());
+                return self.send_image(now, picture.data(), timestamp, out);
+            }
             Event::Refused(user, why) => return self.tell_refusal(user, &why, out),
             Event::Measured(..)
             | Event::Message(..)
@@ -544,22 +604,13 @@ impl Machine for Server {
             | Event::Saved(..) => return,
         };
         let timestamp = piece.timestamp.unwrap_or(now.unix.as_secs());
-        let messages = match self.joining.push(&piece) {
-            Ok(None) => return,
-            Ok(Some(file)) => image::messages(&file, timestamp, self.settings.mtu),
+        match self.joining.push(&piece) {
+            Ok(None) => {}
+            Ok(Some(file)) => self.send_image(now, &file, timestamp, out),
             Err(_) => {
-                return out
-                    .tally
+                out.tally
                     .dropped(now.elapsed, "image piece out of order", "a client");
             }
-        };
-        match messages {
-            Ok(messages) => {
-                let messages = messages.iter();
-                let datagrams = messages.map(|message| message.encode().into()).collect();
-                self.forward(now, &datagrams, ImageOrder::WholeImages, out);
-            }
-            Err(error) => out.tally.dropped(now.elapsed, "image too long", error),
         }
     }
 
@@ -572,6 +623,7 @@ impl Machine for Server {
         }
         if now.since(self.swept) >= SWEEP_PERIOD {
             self.sweep(now, out);
+            self.watch(out);
         }
         self.driving.settle(now, out);
         self.send_images(now, out);

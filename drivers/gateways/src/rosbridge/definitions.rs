@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 /// The types of all messages, and of what they consist of. A line is a type and a name.
-const MESSAGES: [(&str, &str); 27] = [
+const MESSAGES: [(&str, &str); 30] = [
     ("builtin_interfaces/Time", "int32 sec\nuint32 nanosec\n"),
     (
         "std_msgs/Header",
@@ -93,6 +93,20 @@ const MESSAGES: [(&str, &str); 27] = [
     (
         "irobot_create_msgs/HazardDetectionVector",
         "std_msgs/Header header\nirobot_create_msgs/HazardDetection[] detections\n",
+    ),
+    (
+        "sensor_msgs/CompressedImage",
+        "std_msgs/Header header\nstring format\nuint8[] data\n",
+    ),
+    (
+        "sensor_msgs/RegionOfInterest",
+        "uint32 x_offset\nuint32 y_offset\nuint32 height\nuint32 width\nbool do_rectify\n",
+    ),
+    (
+        "sensor_msgs/CameraInfo",
+        "std_msgs/Header header\nuint32 height\nuint32 width\nstring distortion_model\n\
+         float64[] d\nfloat64[9] k\nfloat64[9] r\nfloat64[12] p\nuint32 binning_x\n\
+         uint32 binning_y\nsensor_msgs/RegionOfInterest roi\n",
     ),
     (
         "nav_msgs/Odometry",

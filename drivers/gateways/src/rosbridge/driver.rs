@@ -14,6 +14,9 @@ use crate::shared::options::{Network, NetworkOptions, RobotOptions, read};
 /// The port of the original server.
 const PORT: u16 = 9090;
 
+/// Texts with such pictures have some 80 kB. Wider ones fill a Wi-Fi that also carries commands.
+const PICTURE_WIDTH: u32 = 640;
+
 /// The page for browsers that open the address of the gateway.
 const PAGE: &str = include_str!("../../examples/rosbridge/robot.html");
 
@@ -37,6 +40,9 @@ pub struct Options {
     /// The time of one turn of a laser scanner that does not report it itself [default: 100]
     #[arg(long, value_name = "MS")]
     scan_turn_ms: Option<f64>,
+    /// Wider pictures of the camera are made smaller, to a half, a third and so on [default: 640]
+    #[arg(long, value_name = "PX")]
+    picture_width: Option<u32>,
     #[command(flatten)]
     network: NetworkOptions,
     #[command(flatten)]
@@ -50,6 +56,7 @@ struct File {
     listen: Option<SocketAddr>,
     allow_origin: Vec<String>,
     scan_turn_ms: Option<f64>,
+    picture_width: Option<u32>,
     network: NetworkOptions,
     robot: RobotOptions,
 }
@@ -73,6 +80,8 @@ impl Options {
         let scan_turn = turn_ms
             .transpose()?
             .map(|ms| Duration::from_secs_f64(ms / 1000.0));
+        let width = self.picture_width.or(file.picture_width);
+        let width = width.unwrap_or(PICTURE_WIDTH);
         let config = Config {
             listen: (self.listen.or(file.listen)).unwrap_or(usual),
             page: Page {
@@ -82,6 +91,7 @@ impl Options {
             robot,
             seat,
             scan_turn,
+            picture_width_px: check("picture_width", width, 16..=8192)?,
         };
         Ok((Server::new(config), network))
     }
@@ -106,6 +116,7 @@ mod tests {
             listen = "0.0.0.0:9091"
             allow_origin = ["https://robots.example"]
             scan_turn_ms = 25
+            picture_width = 320
             [network]
             allow = ["10.0.0.0/8"]
             [robot]
@@ -121,6 +132,7 @@ mod tests {
         assert_eq!(config.listen.port(), 9091);
         assert_eq!(config.page.origins, ["https://robots.example"]);
         assert_eq!(config.scan_turn, Some(Duration::from_millis(25)));
+        assert_eq!(config.picture_width_px, 320);
         assert_eq!(config.robot.drive.max_wheel_m_s, 0.2);
         assert_eq!(network.allowed.len(), 1);
         std::fs::write(&file, "scan_turn_ms = 0").unwrap();

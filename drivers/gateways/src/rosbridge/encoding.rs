@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::definitions::{Field, Length, fields};
@@ -95,6 +97,11 @@ fn put(bytes: &mut Vec<u8>, kind: &str, value: &Value) {
         text(bytes, name);
         match (known.iter().find(|field| field.name == name), value) {
             (Some(field), Value::Array(items)) => put_array(bytes, field.kind, items),
+            (Some(field), Value::String(base64)) if is_block(*field) => {
+                let block = block(base64);
+                head(bytes, major::BYTES, block.len() as u64);
+                bytes.extend(block);
+            }
             (Some(field), _) => put(bytes, field.kind, value),
             // The other names of a time.
             (None, _) => put_any(bytes, value),
@@ -202,7 +209,23 @@ fn write(bytes: &mut Vec<u8>, kind: &str, value: &Value) {
     }
 }
 
+/// Whether its values are bytes, which JSON has as a text in base64.
+fn is_block(field: Field) -> bool {
+    field.kind == "uint8" && field.length == Length::Any
+}
+
+/// The bytes in a text that the gateway has made.
+fn block(base64: &str) -> Vec<u8> {
+    STANDARD.decode(base64).unwrap_or_default()
+}
+
 fn write_field(bytes: &mut Vec<u8>, field: Field, value: &Value) {
+    if let (Value::String(base64), true) = (value, is_block(field)) {
+        let block = block(base64);
+        write_length(bytes, block.len());
+        bytes.extend(block);
+        return;
+    }
     let items = value.as_array().map_or(&[][..], Vec::as_slice);
     match field.length {
         Length::One => write(bytes, field.kind, value),
@@ -296,6 +319,9 @@ mod tests {
         expected.extend(1.5_f32.to_le_bytes());
         expected.extend(f32::NAN.to_le_bytes());
         assert_eq!(bytes, expected);
+        let picture = json!({"data": "/9g="});
+        let bytes = cbor("sensor_msgs/msg/CompressedImage", &picture);
+        assert_eq!(bytes, b"\xa1\x64data\x42\xff\xd8");
         let bytes = cbor("nav_msgs/OccupancyGrid", &json!({"data": [-1, 100]}));
         assert_eq!(bytes, b"\xa1\x64data\xd8\x48\x42\xff\x64");
     }
@@ -389,6 +415,32 @@ mod tests {
         let read: ros::HazardDetectionVector = amber_ros2::decode(&bytes).unwrap();
         assert_eq!(read.detections[0].r#type, 2);
         assert_eq!(read.detections[0].header.frame_id, "cliff_front_left");
+
+        let seen = amber_proto::camera::Picture {
+            data: Some(bytes::Bytes::from_static(b"\xff\xd8\xff\xd9")),
+            ..amber_proto::camera::Picture::default()
+        };
+        let bytes = cdr(
+            "sensor_msgs/CompressedImage",
+            &messages::picture(&seen, NOON),
+        );
+        let read: ros::CompressedImage = amber_ros2::decode(&bytes).unwrap();
+        assert_eq!((&*read.format, read.data), ("jpeg", seen.data().to_vec()));
+        assert_eq!(read.header.frame_id, "camera_optical_frame");
+
+        let mut optics = amber_values::CameraOptics::uncalibrated(640, 480);
+        optics.distortion = vec![0.1, 0.2];
+        (optics.camera[0], optics.projection[11]) = (600.0, 1.0);
+        let bytes = cdr(
+            "sensor_msgs/CameraInfo",
+            &messages::camera_info(&optics, NOON),
+        );
+        let read: ros::CameraInfo = amber_ros2::decode(&bytes).unwrap();
+        assert_eq!((read.width, read.height), (640, 480));
+        assert_eq!(
+            (read.d, read.k[0], read.p[11]),
+            (vec![0.1, 0.2], 600.0, 1.0)
+        );
 
         let reading = amber_values::ImuReading::default();
         let bytes = cdr("sensor_msgs/Imu", &messages::imu(&reading, NOON));

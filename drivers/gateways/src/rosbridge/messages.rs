@@ -9,10 +9,15 @@ use std::time::Duration;
 
 use amber_map::{Cell, Layout, Mounting, Occupancy, Point, Pose};
 use amber_navigation::kinematics::Twist;
+use amber_proto::camera::Picture;
 use amber_proto::location::KnownPose;
 use amber_robot::battery::RosBattery;
 use amber_robot::here;
-use amber_values::{Hazard, ImuReading, Joy, LaserScan, MapPose, NavSatFix, Target};
+use amber_values::{
+    CameraOptics, Hazard, ImuReading, Joy, LaserScan, MapPose, NavSatFix, OpticalFrame, Target,
+};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::codec::Level;
@@ -25,6 +30,8 @@ pub const ODOMETRY: &str = "odom";
 pub const ROBOT: &str = "base_link";
 /// The frame of the laser.
 pub const LASER: &str = "laser";
+/// The optical frame of the camera: x to the right in the picture, y down, z into the scene.
+pub const CAMERA: &str = "camera_optical_frame";
 
 /// A text with this many cells has less than 1 MB.
 const MAX_MAP_CELLS: usize = 250_000;
@@ -192,6 +199,45 @@ pub fn hazards(hazards: &[Hazard], time: Duration) -> Value {
     })
 }
 
+/// A `sensor_msgs/CompressedImage` with a JPEG file. As in all programs for rosbridge, its bytes are a
+/// text in base64.
+pub fn picture(picture: &Picture, time: Duration) -> Value {
+    json!({
+        "header": header(time, CAMERA),
+        "format": "jpeg",
+        "data": STANDARD.encode(picture.data()),
+    })
+}
+
+/// A `sensor_msgs/CameraInfo`, with the names of ROS 1 (`D`, `K`, `R`, `P`) and ROS 2.
+pub fn camera_info(optics: &CameraOptics, time: Duration) -> Value {
+    let CameraOptics {
+        distortion,
+        camera,
+        rectification,
+        projection,
+        ..
+    } = optics;
+    json!({
+        "header": header(time, CAMERA),
+        "height": optics.height_px,
+        "width": optics.width_px,
+        "distortion_model": optics.distortion_model,
+        "d": distortion,
+        "k": camera,
+        "r": rectification,
+        "p": projection,
+        "D": distortion,
+        "K": camera,
+        "R": rectification,
+        "P": projection,
+        "binning_x": 0,
+        "binning_y": 0,
+        // The whole picture.
+        "roi": { "x_offset": 0, "y_offset": 0, "height": 0, "width": 0, "do_rectify": false },
+    })
+}
+
 /// A `sensor_msgs/Imu` without orientation.
 pub fn imu(reading: &ImuReading, time: Duration) -> Value {
     let axes = |axes: Option<[f64; 3]>| {
@@ -242,18 +288,50 @@ pub fn pose_with_covariance(pose: MapPose, time: Duration) -> Value {
     })
 }
 
-/// A `tf2_msgs/TFMessage`: each parent, its child, and the pose of the child in the parent.
+/// The place of a frame in its parent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FramePlace {
+    translation_m: [f64; 3],
+    /// x, y, z and w.
+    rotation: [f64; 4],
+}
+
+impl From<Mounting> for FramePlace {
+    fn from(place: Mounting) -> Self {
+        Self {
+            translation_m: [place.pose.at.x, place.pose.at.y, 0.0],
+            rotation: place.quaternion(),
+        }
+    }
+}
+
+impl From<Pose> for FramePlace {
+    fn from(pose: Pose) -> Self {
+        Mounting::from(pose).into()
+    }
+}
+
+impl From<OpticalFrame> for FramePlace {
+    fn from(frame: OpticalFrame) -> Self {
+        Self {
+            translation_m: frame.translation_m,
+            rotation: frame.rotation,
+        }
+    }
+}
+
+/// A `tf2_msgs/TFMessage`: each parent, its child, and the place of the child in the parent.
 pub fn transforms<'a>(
-    frames: impl IntoIterator<Item = (&'a str, &'a str, Mounting)>,
+    frames: impl IntoIterator<Item = (&'a str, &'a str, FramePlace)>,
     time: Duration,
 ) -> Value {
     let frames = frames.into_iter().map(|(parent, child, place)| {
-        let [x, y, z, w] = place.quaternion();
+        let ([ahead, left, up], [x, y, z, w]) = (place.translation_m, place.rotation);
         json!({
             "header": header(time, parent),
             "child_frame_id": child,
             "transform": {
-                "translation": vector(place.pose.at.x, place.pose.at.y, 0.0),
+                "translation": vector(ahead, left, up),
                 "rotation": { "x": x, "y": y, "z": z, "w": w },
             },
         })

@@ -5,19 +5,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amber_map::Pose;
+use amber_map::{Mounting, Pose};
 use amber_navigation::kinematics::{Twist, Wheels};
 use amber_navigation::odometry::Odometry;
+use amber_proto::camera::{CameraInfo, Format, Picture};
 use amber_robot::battery::RosBattery;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::Seat;
 use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
+use amber_robot::pictures::PictureWish;
 use amber_robot::robot::{
     Measurement, RobotSetup, Topic, Trip, TripEnd, TripNews, User, UserOrder,
 };
-use amber_values::{Hazard, Joy, LearnedLaser, NavSatFix};
+use amber_values::{CameraOptics, Hazard, Joy, LearnedLaser, NavSatFix, OpticalFrame};
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -56,6 +58,11 @@ pub struct Server {
     odometry: Option<Pose>,
     /// The frame of the odometry on the map, while the pose is known.
     odometry_on_map: Option<Pose>,
+    /// The places of laser and camera on the robot, once they are known.
+    laser_place: Option<Mounting>,
+    camera_place: Option<OpticalFrame>,
+    /// What is known of the camera.
+    camera: Option<CameraInfo>,
     /// The last messages, for clients that subscribe later.
     kept: BTreeMap<Published, Arc<Message>>,
 }
@@ -73,6 +80,8 @@ pub struct Config {
     pub seat: Seat,
     /// How long the scanner takes for one turn, if it does not say so itself.
     pub scan_turn: Option<Duration>,
+    /// The camera makes wider pictures smaller by a whole factor.
+    pub picture_width_px: u32,
 }
 
 #[derive(Debug)]
@@ -102,6 +111,9 @@ impl Server {
             laser: LearnedLaser::new(config.scan_turn),
             odometry: None,
             odometry_on_map: None,
+            laser_place: None,
+            camera_place: None,
+            camera: None,
             kept: BTreeMap::new(),
             config,
         }
@@ -363,6 +375,11 @@ impl Server {
             Published::Gps => [Some(Topic::Gps(robot.gps)), None],
             Published::Gamepad => [Some(Topic::Gamepad(robot.gamepad)), None],
             Published::Bumper => [Some(Topic::Contacts(robot.bumper)), None],
+            Published::Picture => [
+                Some(Topic::Pictures(robot.camera, self.picture_wish())),
+                None,
+            ],
+            Published::CameraInfo => [Some(Topic::Camera(robot.camera)), None],
             Published::Pose | Published::BarePose | Published::CovariantPose => {
                 [Some(Topic::Pose(robot.location)), None]
             }
@@ -371,8 +388,24 @@ impl Server {
                 Some(Topic::Odometry(robot.wheels)),
                 Some(Topic::Pose(robot.location)),
             ],
-            Published::FixedFrames => [Some(Topic::Mount(robot.scanner)), None],
+            Published::FixedFrames => [
+                Some(Topic::Mount(robot.scanner)),
+                Some(Topic::CameraPlace(robot.camera)),
+            ],
             Published::Log => [None, None],
+        }
+    }
+
+    /// The pictures that serve all clients.
+    fn picture_wish(&self) -> PictureWish {
+        let sessions = self.clients.values().map(|client| &client.session);
+        let period = sessions
+            .filter_map(|it| it.period(Published::Picture))
+            .min();
+        let period_ms = period.unwrap_or_default().as_millis();
+        PictureWish {
+            period_ms: u32::try_from(period_ms).unwrap_or(u32::MAX).max(1),
+            max_width: Some(self.config.picture_width_px),
         }
     }
 
@@ -442,11 +475,24 @@ impl Server {
             Measurement::Map(grid) => {
                 self.publish(now, Published::Map, || messages::map(&grid, now.unix));
             }
-            Measurement::Mount(pose) => {
-                let frames = [(messages::ROBOT, messages::LASER, pose)];
-                self.publish(now, Published::FixedFrames, || {
-                    messages::transforms(frames, now.unix)
-                });
+            Measurement::Mount(place) => {
+                self.laser_place = Some(place);
+                self.publish_fixed_frames(now);
+            }
+            Measurement::CameraPlace(place) => {
+                self.camera_place = Some(place);
+                self.publish_fixed_frames(now);
+            }
+            Measurement::Picture(picture) => self.take_picture(now, &picture),
+            Measurement::CameraInfo(info) => {
+                let size = self.size_of_pictures(&info);
+                self.camera = Some(*info);
+                // Otherwise each picture has one of its own.
+                if !self.wants(Published::Picture)
+                    && let Some(size) = size
+                {
+                    self.publish_optics(now, size, now.unix);
+                }
             }
             Measurement::Targets { .. } | Measurement::Progress(_) => {}
         }
@@ -459,6 +505,53 @@ impl Server {
             messages::odometry(pose, motion, now.unix)
         });
         self.publish_frames(now);
+    }
+
+    /// Publishes all known frames that are fixed on the robot, in one message: it is the only one that
+    /// clients get that subscribe later.
+    fn publish_fixed_frames(&mut self, now: Now) {
+        let laser = self.laser_place;
+        let laser = laser.map(|place| (messages::ROBOT, messages::LASER, place.into()));
+        let camera = self.camera_place;
+        let camera = camera.map(|place| (messages::ROBOT, messages::CAMERA, place.into()));
+        self.publish(now, Published::FixedFrames, || {
+            messages::transforms(laser.into_iter().chain(camera), now.unix)
+        });
+    }
+
+    /// Publishes a picture, and the optics for it with the same time, by which programs match them.
+    fn take_picture(&mut self, now: Now, picture: &Picture) {
+        if picture.format() != Format::Jpeg {
+            return;
+        }
+        let captured_us = u64::try_from(picture.captured()).ok();
+        let captured = captured_us.filter(|us| *us > 0);
+        let time = captured.map_or(now.unix, Duration::from_micros);
+        self.publish(now, Published::Picture, || messages::picture(picture, time));
+        self.publish_optics(now, (picture.width(), picture.height()), time);
+    }
+
+    /// Publishes the optics for pictures of a size, once it is known whether the camera is calibrated.
+    fn publish_optics(&mut self, now: Now, (width, height): (u32, u32), time: Duration) {
+        let Some(camera) = &self.camera else {
+            return;
+        };
+        let calibration = camera.calibration.as_ref();
+        let optics = calibration.and_then(|it| CameraOptics::new(it, width, height));
+        let optics = optics.unwrap_or_else(|| CameraOptics::uncalibrated(width, height));
+        self.publish(now, Published::CameraInfo, || {
+            messages::camera_info(&optics, time)
+        });
+    }
+
+    /// The size of the pictures that clients would get. `None` if neither a picture nor a calibration
+    /// tells it.
+    fn size_of_pictures(&self, info: &CameraInfo) -> Option<(u32, u32)> {
+        let calibrated = info.calibration.as_ref();
+        let calibrated = calibrated.map(|it| (it.width(), it.height()));
+        let (width, height) = info.width.zip(info.height).or(calibrated)?;
+        let factor = width.div_ceil(self.config.picture_width_px).max(1);
+        Some((width / factor, height / factor))
     }
 
     /// Publishes all moving frames that are known now, so that a client that gets few messages misses

@@ -237,6 +237,13 @@ impl Session {
         (self.subscriptions.iter()).any(|subscription| subscription.output == output)
     }
 
+    /// The time between two of these messages, as the client wants them; `None` if it does not
+    /// subscribe to them.
+    pub fn period(&self, output: Output) -> Option<Duration> {
+        let same = self.subscriptions.iter().filter(|it| it.output == output);
+        same.map(Subscription::period).min()
+    }
+
     /// The next message for the client, if its time has come: a text, or bytes that are no text. Ask
     /// when the connection can take it.
     pub fn next(&mut self, now: Duration) -> Option<Bytes> {
@@ -488,6 +495,9 @@ impl Subscription {
     /// As many messages as the smallest of the wishes asks for; the newest one always waits for
     /// its time, otherwise a message that comes a moment early would halve the rate.
     fn queue(&self) -> usize {
+        if self.output.newest_only() {
+            return 1;
+        }
         self.wishes.iter().map(|wish| wish.queue).min().unwrap_or(1)
     }
 
@@ -497,13 +507,18 @@ impl Subscription {
         forms.max().unwrap_or_default()
     }
 
+    /// The shortest of the periods that the wishes ask for.
+    fn period(&self) -> Duration {
+        let periods = self.wishes.iter().map(|wish| wish.period);
+        periods.min().unwrap_or_default()
+    }
+
     /// When the next message may be sent.
     fn due(&self) -> Option<Duration> {
         self.waiting.front()?;
-        let period = self.wishes.iter().map(|wish| wish.period).min();
         Some(
             self.sent
-                .map_or(Duration::ZERO, |sent| sent + period.unwrap_or_default()),
+                .map_or(Duration::ZERO, |sent| sent + self.period()),
         )
     }
 }

@@ -38,6 +38,10 @@ pub enum Output {
     Gamepad,
     /// What the robot feels.
     Bumper,
+    /// What the camera sees.
+    Picture,
+    /// The optics of the camera.
+    CameraInfo,
     /// The pose on the map.
     Pose,
     /// The same without time and frame.
@@ -56,7 +60,7 @@ pub enum Output {
 
 impl Output {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Scan,
         Self::Odometry,
         Self::Imu,
@@ -64,6 +68,8 @@ impl Output {
         Self::Gps,
         Self::Gamepad,
         Self::Bumper,
+        Self::Picture,
+        Self::CameraInfo,
         Self::Pose,
         Self::BarePose,
         Self::CovariantPose,
@@ -84,6 +90,8 @@ impl Output {
             Self::Gps => "sensor_msgs/msg/NavSatFix",
             Self::Gamepad => "sensor_msgs/msg/Joy",
             Self::Bumper => "irobot_create_msgs/msg/HazardDetectionVector",
+            Self::Picture => "sensor_msgs/msg/CompressedImage",
+            Self::CameraInfo => "sensor_msgs/msg/CameraInfo",
             Self::Pose => "geometry_msgs/msg/PoseStamped",
             Self::BarePose => "geometry_msgs/msg/Pose",
             Self::CovariantPose => "geometry_msgs/msg/PoseWithCovarianceStamped",
@@ -97,6 +105,13 @@ impl Output {
     #[must_use]
     pub fn is_kept(self) -> bool {
         matches!(self, Self::Map | Self::FixedFrames)
+    }
+
+    /// Whether only the newest message may wait for a client, whatever queue it asks for: pictures are
+    /// large, and old ones are of no use.
+    #[must_use]
+    pub fn newest_only(self) -> bool {
+        matches!(self, Self::Picture)
     }
 }
 
@@ -202,7 +217,7 @@ pub struct Offer {
 /// Names without the leading slash. The first type of a name is the one that clients are told; the
 /// others are for clients that ask for them. Some names are what ROS 1 and ROS 2 programs use by
 /// default.
-const TOPICS: [(&str, Direction); 20] = [
+const TOPICS: [(&str, Direction); 22] = [
     ("cmd_vel", Direction::In(Input::Twist)),
     ("goal", Direction::In(Input::Goal)),
     ("goal_pose", Direction::In(Input::Goal)),
@@ -215,6 +230,11 @@ const TOPICS: [(&str, Direction); 20] = [
     ("fix", Direction::Out(Output::Gps)),
     ("joy", Direction::Out(Output::Gamepad)),
     ("hazard_detection", Direction::Out(Output::Bumper)),
+    (
+        "camera/image_raw/compressed",
+        Direction::Out(Output::Picture),
+    ),
+    ("camera/camera_info", Direction::Out(Output::CameraInfo)),
     ("pose", Direction::Out(Output::Pose)),
     // Of most web pages, and of `robot_pose_publisher`.
     ("robot_pose", Direction::Out(Output::BarePose)),

@@ -51,6 +51,8 @@ pub enum Emulated {
     Imu,
     /// A DriveToPoint: takes [`Asked::Targets`], shows [`Measurement::Progress`].
     Targets,
+    /// A camera: shows [`Measurement::Picture`], as they come.
+    Camera,
 }
 
 impl From<News> for Event {

@@ -86,6 +86,10 @@ pub struct RobotOptions {
     #[arg(long, value_name = "DEVICE")]
     #[serde(deserialize_with = "device")]
     pub bumper: Option<Device>,
+    /// The camera [default: camera:0]
+    #[arg(long, value_name = "DEVICE")]
+    #[serde(deserialize_with = "device")]
+    pub camera: Option<Device>,
     /// Effective distance between left and right wheels in turns; larger than the real one if the
     /// wheels skid [default: that of the robot device, or 420]
     #[arg(long, value_name = "MM")]
@@ -197,6 +201,7 @@ impl RobotOptions {
             gps: device(self.gps, file.gps, DeviceType::GPS),
             gamepad: device(self.gamepad, file.gamepad, DeviceType::GAMEPAD),
             bumper: device(self.bumper, file.bumper, DeviceType::BUMPER),
+            camera: device(self.camera, file.camera, DeviceType::CAMERA),
             drive: SkidSteer {
                 track_m: check("track_mm", track_mm, 10.0..=5_000.0)? / 1000.0,
                 max_wheel_m_s: check("max_speed_mm_s", max_mm_s, 1.0..=10_000.0)? / 1000.0,

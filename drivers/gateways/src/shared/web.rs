@@ -30,7 +30,7 @@ use super::sockets::not_open;
 use super::stall::{PING_PERIOD, Stall};
 use crate::limits::{
     BIND_RETRY, ERRAND_SILENCE, HANDSHAKE_TIME, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP,
-    SILENT_PEER, WRITE_TIME,
+    SEND_BUFFER, SILENT_PEER, WRITE_TIME,
 };
 
 /// Texts that wait for the gateway, of all peers together. Then peers wait.
@@ -287,6 +287,7 @@ impl Door {
 
     async fn admit(&self, mut stream: TcpStream, peer: SocketAddr) {
         let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
         // A command is forwarded first, and acknowledged later.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_quickack(false);

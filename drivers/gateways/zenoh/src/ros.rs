@@ -10,6 +10,7 @@
 pub mod actions;
 pub mod battery;
 pub mod bumper;
+pub mod camera;
 pub mod clock;
 pub mod config;
 pub mod convert;

@@ -496,7 +496,10 @@ fn other_peoples_nodes_see_read_and_drive_the_robot() {
     let frames = fixed
         .iter()
         .map(|it| it["child_frame_id"].as_str().unwrap());
-    assert_eq!(frames.collect::<Vec<_>>(), ["r1/laser", "r1/imu"]);
+    assert_eq!(
+        frames.collect::<Vec<_>>(),
+        ["r1/laser", "r1/imu", "r1/camera_optical_frame"]
+    );
     assert_eq!(late["/tf_static"]["attachment"], 33);
     check_map(&late["/r1/map"]["last"], expected);
 

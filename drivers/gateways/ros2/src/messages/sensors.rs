@@ -153,6 +153,63 @@ message! {
 }
 
 message! {
+    /// A picture as a file.
+    #[derive(Eq)]
+    CompressedImage = "sensor_msgs" "CompressedImage" {
+        /// The time when it was taken, and the optical frame of the camera.
+        header: Header,
+        /// Such as `jpeg`.
+        format: String,
+        /// The file.
+        data: Vec<u8>,
+    }
+}
+
+message! {
+    /// A part of a picture. If all numbers are 0, the whole picture.
+    #[derive(Copy, Eq)]
+    RegionOfInterest = "sensor_msgs" "RegionOfInterest" {
+        /// The first column.
+        x_offset: u32,
+        /// The first row.
+        y_offset: u32,
+        height: u32,
+        width: u32,
+        /// Whether programs should cut the rectified picture as well.
+        do_rectify: bool,
+    }
+}
+
+message! {
+    /// The optics of a camera. Lengths are in pixels. If the camera is not calibrated, all matrices
+    /// are 0.
+    CameraInfo = "sensor_msgs" "CameraInfo" {
+        /// The time of the picture, and the optical frame of the camera.
+        header: Header,
+        /// Of the picture.
+        height: u32,
+        /// Of the picture.
+        width: u32,
+        /// Such as `plumb_bob`.
+        distortion_model: String,
+        /// The coefficients of the model.
+        d: Vec<f64>,
+        /// Focal lengths and centre: three rows.
+        k: [f64; 9],
+        /// The rotation to the rectified picture: three rows.
+        r: [f64; 9],
+        /// The projection of the rectified picture: three rows.
+        p: [f64; 12],
+        /// How many pixels of the camera are one in the picture; 0 counts as 1.
+        binning_x: u32,
+        /// The same downwards.
+        binning_y: u32,
+        /// The part of the picture.
+        roi: RegionOfInterest,
+    }
+}
+
+message! {
     /// Something that the robot feels.
     #[derive(Eq)]
     HazardDetection = "irobot_create_msgs" "HazardDetection" {

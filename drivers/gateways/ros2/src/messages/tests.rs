@@ -203,6 +203,8 @@ fn the_fields_are_those_of_ros() {
     check_hash::<BatteryState>();
     check_hash::<NavSatFix>();
     check_hash::<Joy>();
+    check_hash::<CompressedImage>();
+    check_hash::<CameraInfo>();
     check_hash::<HazardDetectionVector>();
     check_hash::<Twist>();
     check_hash::<TwistStamped>();
@@ -397,6 +399,21 @@ fn samples() -> Vec<(String, Vec<u8>, Value)> {
         axes: vec![0.5, -1.0],
         buttons: vec![0, 1],
     };
+    let image = CompressedImage {
+        header: header.clone(),
+        format: "jpeg".into(),
+        data: vec![0xff, 0xd8, 0, 0xff, 0xd9],
+    };
+    let camera = CameraInfo {
+        header: header.clone(),
+        height: 240,
+        width: 320,
+        distortion_model: "plumb_bob".into(),
+        d: vec![0.5, -0.25],
+        k: [300.0, 0.0, 159.5, 0.0, 301.0, 119.5, 0.0, 0.0, 1.0],
+        p: [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 7.0],
+        ..CameraInfo::default()
+    };
     let joints = JointState {
         header: header.clone(),
         name: vec!["left".into(), "right wheel".into()],
@@ -457,6 +474,14 @@ fn samples() -> Vec<(String, Vec<u8>, Value)> {
         sample(&battery, json!([12.5, true, [4.0, 4.25], "7"])),
         sample(&fix, json!([-1, 1, -33.5, 9.0, 2])),
         sample(&joy, json!(["base_link", [0.5, -1.0], [0, 1]])),
+        sample(
+            &image,
+            json!([5, 6, "base_link", "jpeg", [255, 216, 0, 255, 217]]),
+        ),
+        sample(
+            &camera,
+            json!([240, 320, "plumb_bob", [0.5, -0.25], 301.0, 7.0, 0]),
+        ),
         sample(
             &joints,
             json!([["left", "right wheel"], [1.0, 2.0], [0.5], []]),
@@ -526,6 +551,8 @@ proptest! {
             let _ = decode::<BatteryState>(payload);
             let _ = decode::<NavSatFix>(payload);
             let _ = decode::<Joy>(payload);
+            let _ = decode::<CompressedImage>(payload);
+            let _ = decode::<CameraInfo>(payload);
             let _ = decode::<SendGoalRequest>(payload);
             let _ = decode::<CancelGoalRequest>(payload);
             let _ = decode::<SaveMapRequest>(payload);

@@ -60,6 +60,9 @@ impl Server {
             | Measurement::Map(_)
             | Measurement::Mount(_)
             | Measurement::Odometry(..)
+            | Measurement::Picture(_)
+            | Measurement::CameraInfo(_)
+            | Measurement::CameraPlace(_)
             | Measurement::Progress(_) => return,
         };
         let Some(text) = text else {

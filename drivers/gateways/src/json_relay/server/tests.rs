@@ -1,5 +1,8 @@
 //! Registration, relaying, driving and the limits, on a virtual clock.
 
+use std::sync::Arc;
+
+use amber_proto::camera::Picture;
 use amber_proto::gateway::RelayImage;
 use amber_values::WheelSpeeds;
 
@@ -507,6 +510,56 @@ fn images_of_amber_clients_go_to_the_controls() {
     bench.event(Event::Image(image));
     let text = r#"{"type":"image_data","data":{"image":"aGk=","timestamp":9}}"#;
     assert_eq!(bench.heard(), [(CONTROL.to_owned(), text.to_owned())]);
+}
+
+#[test]
+fn controls_see_what_the_camera_sees_while_there_are_some() {
+    let wish = PictureWish {
+        period_ms: 200,
+        max_width: Some(640),
+    };
+    let mut bench = server_with(|settings| settings.pictures = Some(wish));
+    let watches = |bench: &mut Bench<Server>| {
+        let outputs = bench.take().into_iter().map(|(_, output)| output);
+        let is_watch = |it: &Output| matches!(it, Output::Watch(_) | Output::Unwatch(_));
+        outputs.filter(is_watch).collect::<Vec<_>>()
+    };
+    let topic = Topic::Pictures(robot().camera, wish);
+    bench.register(ROBOT, "robot", "r1");
+    assert_eq!(watches(&mut bench), []);
+    bench.register(CONTROL, "control", "c1");
+    bench.register(OTHER, "control", "c2");
+    assert_eq!(watches(&mut bench), [Output::Watch(topic)]);
+
+    let picture = |captured_us| {
+        let picture = Picture {
+            data: Some(Bytes::from_static(b"hi")),
+            captured: Some(captured_us),
+            ..Picture::default()
+        };
+        Event::Measured(robot().camera, Measurement::Picture(Arc::new(picture)))
+    };
+    bench.event(picture(9_999_999));
+    let text = r#"{"type":"image_data","data":{"image":"aGk=","timestamp":9}}"#;
+    let heard = bench.heard();
+    assert_eq!(
+        heard,
+        [CONTROL, OTHER].map(|to| (to.to_owned(), text.to_owned()))
+    );
+    // Without a time of its own, it is that of now.
+    bench.event(picture(0));
+    bench.advance_ms(10);
+    let now = START_UNIX.as_secs().to_string();
+    let heard = bench.heard();
+    assert_eq!(heard.len(), 2);
+    assert!(
+        heard.iter().all(|(_, text)| text.contains(&now)),
+        "{heard:?}"
+    );
+
+    // They are silent for a minute.
+    bench.advance_ms(61_000);
+    assert_eq!(watches(&mut bench), [Output::Unwatch(topic)]);
 }
 
 #[test]

@@ -42,6 +42,7 @@ use crate::ros::topics::{Topic, TopicSet};
 mod asking;
 mod battery;
 mod bumper;
+mod camera;
 mod gps;
 mod inputs;
 mod joy;

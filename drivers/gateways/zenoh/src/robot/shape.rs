@@ -7,10 +7,12 @@ use amber_map::Mounting;
 use amber_proto::Device;
 use amber_proto::robot::Shape;
 use amber_scene::mount;
+use amber_values::OpticalFrame;
 use tokio::time::{Instant, sleep};
 
 use crate::config::{Config, Controls};
 use crate::limits::{RETRY, SEARCH};
+use crate::ros::camera::optical_frame;
 
 /// The time between two requests for the shape at the start.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -58,6 +60,7 @@ pub(super) async fn other(config: Config, client: Client, known: Option<Shape>) 
 struct Used {
     controls: Controls,
     laser: Option<Mounting>,
+    camera: Option<OpticalFrame>,
     scan_turn_s: Option<f64>,
 }
 
@@ -67,6 +70,7 @@ impl Used {
         Self {
             controls: shape.map_or(config.controls, controls),
             laser: shape.and_then(mount::laser),
+            camera: shape.and_then(optical_frame),
             scan_turn_s: shape.and_then(|shape| shape.scan_turn),
         }
     }

@@ -39,6 +39,10 @@ pub struct RosTable {
     pub odom_hz: Option<f64>,
     /// How often the motion sensors measure.
     pub imu_hz: Option<f64>,
+    /// How many pictures per second the camera sends at most.
+    pub camera_hz: Option<f64>,
+    /// Wider pictures are made smaller by a whole factor.
+    pub picture_width: Option<u32>,
     pub wheel_radius_mm: Option<f64>,
     /// Position of the laser ahead of the centre between the wheels.
     pub laser_offset_mm: Option<f64>,
@@ -89,6 +93,10 @@ pub struct RosConfig {
     pub odom_period: Duration,
     /// The time between two readings of the motion sensors.
     pub imu_period: Duration,
+    /// The shortest time between two pictures.
+    pub camera_period: Duration,
+    /// The camera makes wider pictures smaller; `None` if it does not.
+    pub picture_width_px: Option<u32>,
     pub wheel_radius_m: f64,
     /// The position of the laser on the robot; `None` if the drivers know it.
     pub laser: Option<Mounting>,
@@ -148,6 +156,10 @@ impl RosTable {
             publish_map_to_odom: self.publish_map_to_odom.unwrap_or(true),
             odom_period: period("odom_hz", self.odom_hz, 20.0)?,
             imu_period: period("imu_hz", self.imu_hz, 20.0)?,
+            camera_period: period("camera_hz", self.camera_hz, 10.0)?,
+            picture_width_px: (self.picture_width)
+                .map(|width| check("picture_width", width, 16..=8192))
+                .transpose()?,
             wheel_radius_m: check("wheel_radius_mm", radius_mm, 1.0..=1_000.0)? / 1000.0,
             laser: (has_laser.iter().any(Option::is_some)).then_some(Mounting {
                 pose: laser,
@@ -286,6 +298,8 @@ mod tests {
             publish_map_to_odom = false
             odom_hz = 50
             imu_hz = 100
+            camera_hz = 5
+            picture_width = 320
             wheel_radius_mm = 75
             laser_offset_mm = 120
             laser_angle_deg = 90
@@ -302,6 +316,8 @@ mod tests {
         assert!(laser.is_upside_down);
         assert!(config.fastest.turn_rad_s.is_infinite());
         assert_eq!(config.odom_period, Duration::from_millis(20));
+        assert_eq!(config.camera_period, Duration::from_millis(200));
+        assert_eq!(config.picture_width_px, Some(320));
     }
 
     #[test]
@@ -318,6 +334,8 @@ mod tests {
             ),
             ("odom_hz = 0", "odom_hz"),
             ("imu_hz = 1000", "imu_hz"),
+            ("camera_hz = 0", "camera_hz"),
+            ("picture_width = 3", "picture_width"),
             ("wheel_radius_mm = 0", "wheel_radius_mm"),
             ("laser_offset_mm = 9000", "laser-offset-mm"),
             ("max_turn_rad_s = 0", "max_turn_rad_s"),

@@ -1,7 +1,7 @@
 //! Measurements of Amber as messages of ROS 2, and orders of ROS 2 for Amber. PURE.
 //!
-//! Frames and signs are those of REP 103 and REP 105: `map` -> `odom` -> `base_link`, in it `laser` and
-//! `imu`; x ahead, y to the left, angles counter-clockwise.
+//! Frames and signs are those of REP 103 and REP 105: `map` -> `odom` -> `base_link`, in it `laser`,
+//! `imu` and `camera_optical_frame`; x ahead, y to the left, angles counter-clockwise.
 
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub struct Frames {
     pub laser: String,
     /// The motion sensors.
     pub imu: String,
+    /// The camera: x to the right in the picture, y down, z into the scene.
+    pub camera: String,
 }
 
 /// The standard deviations of a pose whose driver does not report them, in metres and radians.
@@ -56,6 +58,7 @@ impl Frames {
             base: name("base_link"),
             laser: name("laser"),
             imu: name("imu"),
+            camera: name("camera_optical_frame"),
         }
     }
 }

@@ -30,6 +30,12 @@ pub enum Topic {
     HazardDetection,
     /// The gamepad at the robot.
     Joy,
+    /// What the camera sees, as JPEG files.
+    #[serde(rename = "camera/image_raw/compressed")]
+    Image,
+    /// The optics of the camera.
+    #[serde(rename = "camera/camera_info")]
+    CameraInfo,
     /// The pose on the map.
     Pose,
     Map,
@@ -76,7 +82,7 @@ pub struct TopicSet(u32);
 
 impl Topic {
     /// All of them, without the parts of actions.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Scan,
         Self::Odom,
         Self::Tf,
@@ -88,6 +94,8 @@ impl Topic {
         Self::Fix,
         Self::HazardDetection,
         Self::Joy,
+        Self::Image,
+        Self::CameraInfo,
         Self::Pose,
         Self::Map,
         Self::RobotDescription,
@@ -116,6 +124,8 @@ impl Topic {
             Self::Fix => "fix",
             Self::HazardDetection => "hazard_detection",
             Self::Joy => "joy",
+            Self::Image => "camera/image_raw/compressed",
+            Self::CameraInfo => "camera/camera_info",
             Self::Pose => "pose",
             Self::Map => "map",
             Self::RobotDescription => "robot_description",
@@ -145,7 +155,7 @@ impl Topic {
     #[must_use]
     pub fn qos(self) -> Qos {
         match self {
-            Self::Scan | Self::Imu | Self::Mag => Qos::SENSOR_DATA,
+            Self::Scan | Self::Imu | Self::Mag | Self::Image | Self::CameraInfo => Qos::SENSOR_DATA,
             Self::TfStatic | Self::Map | Self::RobotDescription | Self::Status => Qos::LATCHED,
             Self::Tf => Qos::DEFAULT.with_depth(100),
             _ => Qos::DEFAULT,

@@ -342,7 +342,7 @@ fn other_peoples_bridges_see_read_and_drive_the_robot() {
     let late: Vec<_> = late.into_iter().chain(map).collect();
     let late = bridge(&late).unwrap();
     let fixed = late["/tf_static"]["last"]["transforms"].as_array().unwrap();
-    assert_eq!(fixed.len(), 2, "{fixed:?}");
+    assert_eq!(fixed.len(), 3, "{fixed:?}");
     check_map(&late["/r1/map"]["last"], expected);
 
     // A short way by cmd_vel, and the wheels stop half a second after the last command.

@@ -11,6 +11,7 @@ use amber_client::values::{LearnedLaser, MapPose, Scan};
 use amber_map::Mounting;
 use amber_proto::location::Quality;
 use amber_proto::ninedof::SubscribeAction;
+use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType};
 use amber_robot::maps;
 use amber_robot::robot::RobotSetup;
@@ -20,10 +21,11 @@ use tokio::time::{interval, sleep};
 use zenoh::Error;
 
 use super::super::publisher::unix_ns;
-use super::{Shared, battery, bumper, gps, joy, plans};
+use super::{Shared, battery, bumper, camera, gps, joy, plans};
 use crate::health::of_drivers;
 use crate::limits::{DIAGNOSTICS_PERIOD, MEASUREMENT_DEADLINE, POSE_PERIOD, RETRY};
 use crate::pacing::Pacing;
+use crate::ros::camera::{mount as mount_of_camera, optical_frame};
 use crate::ros::convert::{self, WheelState};
 use crate::ros::diagnostics;
 use crate::ros::topics::{Topic, TopicSet};
@@ -43,6 +45,7 @@ pub(super) enum Source {
     /// What the robot feels.
     Bumper,
     Gamepad,
+    Camera,
     /// The pose on the map.
     Location,
     Map,
@@ -58,7 +61,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Those that belong to a device.
-    pub(super) const OF_DEVICES: [Self; 11] = [
+    pub(super) const OF_DEVICES: [Self; 12] = [
         Self::Scanner,
         Self::Wheels,
         Self::Imu,
@@ -66,6 +69,7 @@ impl Source {
         Self::Gps,
         Self::Bumper,
         Self::Gamepad,
+        Self::Camera,
         Self::Location,
         Self::Map,
         Self::Description,
@@ -84,6 +88,7 @@ impl Source {
             Self::Gps => &[Topic::Fix],
             Self::Bumper => &[Topic::HazardDetection],
             Self::Gamepad => &[Topic::Joy],
+            Self::Camera => &[Topic::Image, Topic::CameraInfo],
             Self::Location => &[Topic::Pose, Topic::Tf],
             Self::Map => &[Topic::Map],
             Self::Description => &[Topic::RobotDescription],
@@ -103,6 +108,7 @@ impl Source {
             Self::Gps => robot.gps,
             Self::Bumper => robot.bumper,
             Self::Gamepad => robot.gamepad,
+            Self::Camera => robot.camera,
             Self::Location | Self::Map => robot.location,
             Self::Description => Device::new(DeviceType::ROBOT, 0),
             Self::Plan => robot.targets,
@@ -120,6 +126,7 @@ impl Source {
             Self::Gps => gps::fixes(&shared).await,
             Self::Bumper => bumper::contacts(&shared).await,
             Self::Gamepad => joy::states(&shared).await,
+            Self::Camera => camera::pictures(&shared).await,
             Self::Location => poses(&shared).await,
             Self::Map => map(&shared).await,
             Self::Description => plans::description(&shared).await,
@@ -334,27 +341,28 @@ async fn map(shared: &Shared) -> Result<(), Error> {
 async fn body(shared: &Shared) -> Result<(), Error> {
     let fixed = publisher!(shared, Topic::TfStatic);
     let frames = &shared.config.frames;
-    let laser = match shared.config.laser {
-        Some(place) => place,
-        None => laser(shared).await,
-    };
+    // The mediator has told its drivers.
+    let _ = shared.drivers.clone().wait_for(Option::is_some).await;
+    let shape = mount::shape(&shared.client).await;
+    let laser = shared.config.laser;
+    let laser = laser.unwrap_or_else(|| laser_of(shape.as_ref()));
     if let Some(fixed) = &fixed {
         let stamp_ns = unix_ns();
+        let camera = shape.as_ref().and_then(optical_frame);
         // All of them in one message: it is the only one that late subscribers get.
-        let transforms = vec![
+        let mut transforms = vec![
             convert::mount(&frames.laser, laser, frames, stamp_ns),
             convert::mount(&frames.imu, Mounting::default(), frames, stamp_ns),
         ];
+        transforms.extend(camera.map(|frame| mount_of_camera(&frame, frames, stamp_ns)));
         fixed.publish(&TfMessage { transforms });
     }
     std::future::pending().await
 }
 
 /// The position of the laser, as the robot device says.
-async fn laser(shared: &Shared) -> Mounting {
-    // The mediator has told its drivers.
-    let _ = shared.drivers.clone().wait_for(Option::is_some).await;
-    mount::find(&shared.client).await.unwrap_or_else(|| {
+fn laser_of(shape: Option<&Shape>) -> Mounting {
+    shape.and_then(mount::laser).unwrap_or_else(|| {
         let hint = "run `amber driver robot`, or set laser_offset_mm in [ros]";
         tracing::warn!("the position of the laser is unknown: assuming the centre; {hint}");
         Mounting::default()
