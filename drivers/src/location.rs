@@ -9,7 +9,7 @@
 //!
 //! `tracker` and `answer` are pure: the filter and the messages. `engine` is the thread in which
 //! the filter works, `maps` reads and replaces the map file, `external` receives poses from other
-//! systems, and `driver` joins them.
+//! systems, `by_markers` those of markers in pictures, and `driver` joins them.
 //!
 //! Guarantees for clients:
 //!
@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use amber_driver::devices::location;
 use amber_driver::{Device, Driver};
 use amber_navigation::location::Config;
+use amber_proto::DeviceType;
 use serde::Deserialize;
 
 use self::driver::LocationDriver;
@@ -37,6 +38,7 @@ use crate::robot_file::RobotFile;
 use crate::robot_options::{LASER, RobotOptions, Setup, Stated};
 
 mod answer;
+mod by_markers;
 mod driver;
 mod engine;
 mod external;
@@ -88,6 +90,10 @@ pub struct Options {
     /// Standard deviation of the heading in poses from another system [default: 3]
     #[arg(long, value_name = "DEG")]
     pub external_sigma_deg: Option<f64>,
+    /// Take the poses of this device, such as markers:0, which finds markers in the pictures of a camera;
+    /// the camera is then always on
+    #[arg(long, value_name = "DEVICE")]
+    pub markers: Option<String>,
     /// Seed of the filter's randomness, for tests [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -100,6 +106,8 @@ pub(crate) struct Settings {
     pub config: Config,
     pub robot: Setup,
     pub external: Option<External>,
+    /// What finds markers.
+    pub markers: Option<Device>,
 }
 
 impl Settings {
@@ -173,8 +181,10 @@ impl Options {
                 .to_radians(),
             }),
         };
+        let markers = (self.markers.as_deref().map(markers_device)).transpose()?;
         let mut settings = Settings {
             map: self.map,
+            markers,
             robot: robot.clone(),
             external,
             config,
@@ -185,7 +195,19 @@ impl Options {
 
     fn or(self, file: Self) -> Self {
         layered!(self over file: map scan_delay_ms max_range_mm cell_mm external_pose robot_id
-            external_from external_sigma_mm external_sigma_deg seed; .. robot)
+            external_from external_sigma_mm external_sigma_deg markers seed; .. robot)
+    }
+}
+
+fn markers_device(text: &str) -> Result<Device, OptionsError> {
+    let invalid = |problem| OptionsError::Value {
+        name: "markers",
+        problem,
+    };
+    let device: Device = text.parse().map_err(|error| invalid(format!("{error}")))?;
+    match device.device_type == DeviceType::MARKERS {
+        true => Ok(device),
+        false => Err(invalid(format!("{device} finds no markers: use markers:0"))),
     }
 }
 
@@ -224,6 +246,10 @@ mod tests {
                 "--robot-id is required",
             ),
             ("cell_mm = 1", "cell_mm: 1 is not within 5 to 200"),
+            (
+                "markers = \"camera:0\"",
+                "markers: camera:0 finds no markers: use markers:0",
+            ),
         ] {
             assert_eq!(settings(text).unwrap_err().to_string(), error);
         }

@@ -10,6 +10,7 @@
 //! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
 //! - [`location`]: the pose of the robot.
+//! - [`markers`]: markers in pictures, and the pose of the robot by them.
 //! - [`geometry`]: whether the configured geometry of the robot is right.
 //! - [`slam`]: a map from scans and wheel speeds.
 //! - [`planner`], [`path`], [`pursuit`]: a path through the map, and the motion along it.
@@ -27,6 +28,7 @@ pub mod grid;
 pub mod kinematics;
 pub mod likelihood;
 pub mod location;
+pub mod markers;
 pub mod odometry;
 pub mod path;
 pub mod planner;

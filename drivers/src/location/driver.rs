@@ -21,7 +21,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::engine::{Engine, Input};
 use super::maps::{self, Loaded};
 use super::tracker::{Report, Tracker};
-use super::{Settings, answer};
+use super::{Settings, answer, by_markers};
 use crate::described::Described;
 use crate::robot_options::Stated;
 use crate::sources::{self, RobotClock};
@@ -196,7 +196,8 @@ impl LocationDriver {
             let description = watch_description(&client, &settings, &laser);
             let wheels = watch_wheels(&client, &settings, &engine, &problems);
             let turn_rates = watch_turn_rates(&client, &settings, &engine);
-            tokio::join!(scans, description, wheels, turn_rates);
+            let markers = by_markers::watch(&client, settings.markers, &engine, unix_us);
+            tokio::join!(scans, description, wheels, turn_rates, markers);
         });
     }
 
@@ -441,8 +442,12 @@ fn scan_end(clock: &mut RobotClock, scan: &Scan) -> Instant {
 }
 
 fn unix_ms() -> i64 {
+    unix_us() / 1_000
+}
+
+fn unix_us() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis().try_into().unwrap_or(i64::MAX))
+    since.map_or(0, |since| since.as_micros().try_into().unwrap_or(i64::MAX))
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,6 +12,7 @@ mod gps_drive;
 mod icm20948_drive;
 mod ina2xx_drive;
 mod lsm6dsox_drive;
+mod markers_drive;
 mod motion_drive;
 mod mpu_drive;
 mod ninedof_drive;

@@ -42,6 +42,7 @@ fn settings(map: Option<std::path::PathBuf>) -> Settings {
         config: Config::new(Pose::default()),
         robot: RobotOptions::with_central_laser().setup().unwrap(),
         external: None,
+        markers: None,
     }
 }
 

@@ -152,3 +152,55 @@ fn the_same_seed_gives_the_same_estimates() {
     };
     assert_eq!(run(), run());
 }
+
+/// A marker whose place in the file is wrong gives the same wrong pose again and again.
+#[test]
+fn wrong_poses_of_markers_never_become_the_known_one() {
+    let ways = [
+        (0.6, 0.0, 0.0),
+        (0.0, 0.8, 0.3),
+        (2.0, 1.6, 1.7),
+        (0.0, 0.0, 1.0),
+    ];
+    for (x, y, turn) in ways {
+        for turn_rad_s in [0.0, 0.4] {
+            let (mut tracker, mut robot) = (tracker(), Robot::new(turn_rad_s));
+            tracker.handle_map(flat());
+            let mut known = 0;
+            for step in 0..150 {
+                if step % 2 == 0 {
+                    let truth = robot.pose();
+                    let at = truth.at.plus(amber_map::Point::new(x, y));
+                    let heading = truth.heading + turn;
+                    let wrong = Pose { at, heading };
+                    tracker.handle_external(ms(robot.now_ms), wrong, 0.05, 0.035);
+                }
+                robot.step(&mut tracker, true);
+                let report = tracker.report();
+                if report.estimate.is_some_and(|estimate| estimate.decided) {
+                    let error_m = error_m(&report, robot.pose());
+                    assert!(
+                        error_m < 0.3,
+                        "{x} {y} {turn} {turn_rad_s} {step}: {error_m}"
+                    );
+                    known += 1;
+                }
+            }
+            assert!(known > 20, "{x} {y} {turn} {turn_rad_s}: {known}");
+        }
+    }
+}
+
+#[test]
+fn right_poses_of_markers_agree_with_the_scans() {
+    let (mut tracker, mut robot) = (tracker(), Robot::new(0.2));
+    tracker.handle_map(flat());
+    for _ in 0..60 {
+        let truth = robot.pose();
+        tracker.handle_external(ms(robot.now_ms), truth, 0.05, 0.035);
+        robot.step(&mut tracker, true);
+    }
+    let report = tracker.report();
+    assert!(report.estimate.unwrap().decided);
+    assert!(error_m(&report, robot.pose()) < 0.1);
+}

@@ -67,8 +67,11 @@ pub(super) fn apollo(data: &[u8]) {
 }
 
 /// Messages of the JSON relay, separated by line feeds: each is written again as the same message,
-/// and the memory for incomplete images stays within its limit.
+/// and the memory for incomplete images stays within its limit. The same bytes may be a JPEG file.
 pub(super) fn json_relay(data: &[u8]) {
+    if let Some((width, height)) = image::size_of_jpeg(data) {
+        assert!(width > 0 && height > 0);
+    }
     let mut reassembly = image::Reassembly::default();
     let source = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut now = Duration::ZERO;

@@ -1,17 +1,19 @@
 //! Messages, attachments, keys and tokens of ROS 2. PURE.
 
 use amber_ros2::messages::{
-    BatteryState, DiagnosticArray, HazardDetectionVector, Imu, JointState, Joy, LaserScan,
-    MagneticField, NavSatFix, OccupancyGrid, Odometry, Path, PoseStamped,
-    PoseWithCovarianceStamped, Text, TfMessage, TriggerRequest, TriggerResponse, Twist,
-    TwistStamped,
+    BatteryState, CameraInfo, CompressedImage, DiagnosticArray, HazardDetectionVector, Imu,
+    JointState, Joy, LaserScan, MagneticField, NavSatFix, OccupancyGrid, Odometry, Path,
+    PoseStamped, PoseWithCovarianceStamped, Text, TfMessage, TriggerRequest, TriggerResponse,
+    Twist, TwistStamped,
 };
 use amber_ros2::{Attachment, BridgeToken, DataKey, RosMessage, Token, decode, encode, ros2dds};
 
 /// A message of each type: what is read is written again as the same message.
 pub(super) fn messages(data: &[u8]) {
-    let read: [fn(&[u8]); 20] = [
+    let read: [fn(&[u8]); 22] = [
         again::<BatteryState>,
+        again::<CameraInfo>,
+        again::<CompressedImage>,
         again::<DiagnosticArray>,
         again::<Imu>,
         again::<JointState>,
