@@ -22,6 +22,7 @@ const FOR_OTHERS: [&str; 7] = [
 ];
 const ZENOH: &str = "drivers/gateways/zenoh";
 const PYTHON: &str = "client-sdk/python";
+const JAVASCRIPT: &str = "client-sdk/js";
 
 /// The manifest of a crate that is published.
 struct Manifest {
@@ -86,6 +87,7 @@ fn readmes(root: &Path) -> BTreeSet<PathBuf> {
         })
         .collect();
     found.insert(root.join(PYTHON).join("README.md"));
+    found.insert(root.join(JAVASCRIPT).join("README.md"));
     found
 }
 
@@ -222,6 +224,7 @@ fn one_command_changes_the_address_everywhere() {
         .collect();
     files.extend(readmes(&from));
     files.insert(from.join(PYTHON).join("pyproject.toml"));
+    files.insert(from.join(JAVASCRIPT).join("package.json"));
     files.insert(from.join("scripts/address"));
     let place = |file: &Path| copy.path().join(file.strip_prefix(&from).unwrap());
     for file in &files {

@@ -1,0 +1,16 @@
+// Clients for robots with Amber.
+
+export {
+  AmberError,
+  BadAnswerError,
+  ClosedError,
+  DeviceDiedError,
+  RefusedError,
+  TimedOutError,
+  UnreachableError,
+} from "./errors.js";
+export { Device } from "./device.js";
+export { Lease } from "./lease.js";
+export { Robot } from "./robot.js";
+export { Subscription } from "./subscription.js";
+export { nearest, newOrderId, points, sides } from "./values.js";
