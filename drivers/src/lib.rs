@@ -55,6 +55,7 @@ pub mod location;
 pub mod lsm6dsox;
 pub mod maestro;
 pub mod mapping;
+pub mod markers;
 pub mod motion_sensor;
 mod moving;
 pub mod mpu;
@@ -155,6 +156,8 @@ built_in! {
     Maestro: maestro,
     /// Makes a map while the robot drives (device type 12)
     Mapping: mapping,
+    /// ArUco markers in the pictures of a camera (device type 23)
+    Markers: markers + fuzz,
     /// Motion sensor MPU-6050, 6500, 9250 or 9255 (device type 1)
     Mpu: mpu + fuzz,
     /// Acceleration, turn rate and magnetic field from I2C sensors

@@ -13,20 +13,36 @@ use tempfile::TempDir;
 use crate::common::{AMBER, Mediator, root, wait_for};
 use crate::kit::with_and_without;
 
+mod command;
+
 /// A simulated robot with a camera. It ends when this is dropped, because its stdin ends.
-struct Robot {
+pub struct Robot {
     folder: TempDir,
     process: Child,
     /// Where the camera listens.
-    place: String,
+    pub place: String,
 }
 
 impl Robot {
-    fn new() -> Self {
+    pub fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same with more options.
+    fn with(options: &[&str]) -> Self {
+        Self::of("320x240", options)
+    }
+
+    pub fn with_pictures_of(size: &str) -> Self {
+        Self::of(size, &[])
+    }
+
+    fn of(size: &str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(AMBER);
-        command.args(["sim", "--until-eof", "--camera", "--camera-size", "320x240"]);
+        command.args(["sim", "--until-eof", "--camera", "--camera-size", size]);
         command.arg("--dir").arg(folder.path().join("sim"));
+        command.args(options);
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut process = process.unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -47,8 +63,13 @@ impl Robot {
         assert!(output.status.success(), "{output:?}");
     }
 
-    fn file(&self, name: &str) -> String {
-        std::fs::read_to_string(self.folder.path().join("sim").join(name)).unwrap()
+    pub fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// A file that the simulation has written.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("sim").join(name)
     }
 }
 
@@ -227,6 +248,24 @@ fn programs_get_the_places_of_the_markers_and_the_calibration() {
     assert_eq!((calibration.width(), calibration.cx()), (320, 159.5));
     assert!((calibration.fx() - 228.5).abs() < 0.1, "{calibration:?}");
     client.close();
+}
+
+#[test]
+fn pictures_in_pieces_follow_the_protocol() {
+    let robot = Robot::with_pictures_of("800x600");
+    let mut check = Command::new(AMBER);
+    check.args(["check", "--json", "--as", "camera", "--timeout", "30"]);
+    check.args(["--only", "requests", "--only", "pieces", "--"]);
+    check.args(["amber", "driver", "camera", "--url"]);
+    let output = check.arg(format!("http://{}/stream", robot.place)).output();
+    let output = output.unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{report}");
+    let pieces = report["checks"][1]["summary"].as_str().unwrap();
+    assert!(
+        pieces.starts_with("'picture': ") && pieces.ends_with(" pieces"),
+        "{report}"
+    );
 }
 
 #[test]

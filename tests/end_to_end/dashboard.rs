@@ -389,6 +389,19 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     }
     assert!(is_close_answered(&mut driving.socket));
 
+    // Pictures are as private as the rest, and come only from cameras.
+    let stranger = Page::connect_to(address, "/pictures", None);
+    assert_eq!(Page::refusal_of(stranger), "wrong or missing token");
+    let mut socket = Page::connect_to(address, "/pictures", Some(&look));
+    let show = json!({ "t": "show", "device": "dummy:0", "period": 100 });
+    socket.send(show.to_string().into()).unwrap();
+    let refused = wait_for("a refusal", || match socket.read().unwrap() {
+        Message::Text(text) => Some(text),
+        _ => None,
+    });
+    assert!(refused.contains("'dummy:0' is not a camera"), "{refused}");
+    assert!(is_close_answered(&mut socket));
+
     // Connections without a token take no places.
     let silent: Vec<_> = (0..100)
         .map(|_| TcpStream::connect(address).unwrap())
@@ -545,11 +558,15 @@ struct Page {
 
 impl Page {
     fn connect(address: SocketAddr, token: Option<&str>) -> WebSocket<TcpStream> {
+        Self::connect_to(address, "/socket", token)
+    }
+
+    fn connect_to(address: SocketAddr, path: &str, token: Option<&str>) -> WebSocket<TcpStream> {
         let stream = TcpStream::connect(address).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
-        let url = format!("ws://{address}/socket");
+        let url = format!("ws://{address}{path}");
         let (mut socket, _) = tungstenite::client(url, stream).unwrap();
         let hello = json!({ "t": "hello", "token": token });
         socket.send(hello.to_string().into()).unwrap();
@@ -567,7 +584,10 @@ impl Page {
 
     /// Why the dashboard closes the connection, up to the colon.
     fn refusal(address: SocketAddr, token: Option<&str>) -> String {
-        let mut socket = Self::connect(address, token);
+        Self::refusal_of(Self::connect(address, token))
+    }
+
+    fn refusal_of(mut socket: WebSocket<TcpStream>) -> String {
         match socket.read().unwrap() {
             Message::Close(Some(close)) => close.reason.split(':').next().unwrap().to_owned(),
             other => panic!("not refused: {other}"),

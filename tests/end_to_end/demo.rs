@@ -16,13 +16,20 @@ use crate::common::{AMBER, Mediator, demo, demo_of, root, signal, wait_for};
 #[test]
 fn every_command_that_the_demo_shows_works() {
     let simulated = Device::built_in().map(|device| format!("{device}:0"));
-    all_work(demo(), &simulated.collect::<Vec<_>>(), 16);
+    let simulated: Vec<_> = simulated.chain(["camera:0".to_owned()]).collect();
+    all_work(demo(), &simulated, 18);
 }
 
 #[test]
 fn every_command_that_the_demo_of_the_turtle_shows_works() {
-    let turtle = ["roboclaw:0", "hokuyo:0", "ninedof:0", "battery:0"].map(str::to_owned);
-    all_work(demo_of("turtle"), &turtle, 14);
+    let turtle = [
+        "roboclaw:0",
+        "hokuyo:0",
+        "ninedof:0",
+        "battery:0",
+        "camera:0",
+    ];
+    all_work(demo_of("turtle"), &turtle.map(str::to_owned), 16);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::process;
 use std::time::Duration;
 
 use amber_client::WheelSpeeds;
+use amber_client::blocking::Client;
 use amber_gateways::apollo::frame::Frame;
 use amber_gateways::apollo::messages::{
     AdcTrajectory, Chassis, LocalizationEstimate, PathPoint, PointCloud, TrajectoryPoint,
@@ -17,6 +18,7 @@ use amber_gateways::apollo::messages::{
 use amber_gateways::apollo::reassembly::{Outcome, Reassembly};
 use amber_gateways::apollo::split::{Format, split};
 use amber_proto::DeviceMessage;
+use amber_proto::camera::{Format as PictureFormat, Picture, PictureRequest, PictureStream};
 use amber_proto::roboclaw::DriverMsg;
 use amber_sim::control::SimulationState;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
@@ -25,21 +27,33 @@ use nix::sys::time::TimeSpec;
 use prost::Message;
 use serde_json::{Value, json};
 
-use crate::common::{demo_with, wait_for};
+use crate::camera;
+use crate::common::{Mediator, demo_with, wait_for};
 use crate::robot::{AT_ONCE_S, Robot, drives, stands};
 
 /// The life of a motion command with braking, and a margin for a busy machine.
 const DEAD_MAN_S: f64 = 0.5 + AT_ONCE_S;
 
 fn status(robot: &Robot) -> Option<Value> {
-    let mut command = robot.demo.amber(&["call", "gateway", "status", "--json"]);
+    status_at(&robot.demo)
+}
+
+fn status_at(mediator: &Mediator) -> Option<Value> {
+    let mut command = mediator.amber(&["call", "gateway", "status", "--json"]);
     serde_json::from_slice(&command.output().ok()?.stdout).ok()
 }
 
 /// The address of a socket of the gateway.
 fn listening(robot: &Robot, index: usize) -> SocketAddr {
+    listening_at(&robot.demo, index)
+}
+
+fn listening_at(mediator: &Mediator, index: usize) -> SocketAddr {
     wait_for("the gateway", || {
-        status(robot)?["listening"][index].as_str()?.parse().ok()
+        status_at(mediator)?["listening"][index]
+            .as_str()?
+            .parse()
+            .ok()
     })
 }
 
@@ -55,6 +69,14 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     let length = socket.recv(&mut buffer).expect("a datagram within 20 s");
     buffer.truncate(length);
     buffer
+}
+
+/// Reads all that has arrived: what comes to a full buffer is lost.
+fn drain(socket: &UdpSocket) {
+    socket.set_nonblocking(true).unwrap();
+    let mut buffer = vec![0; 65_536];
+    while socket.recv(&mut buffer).is_ok() {}
+    socket.set_nonblocking(false).unwrap();
 }
 
 /// Commands until the robot has driven a metre, and waits until it stands.
@@ -98,12 +120,17 @@ fn a_control_of_the_json_relay_drives_one_metre() {
     // The other robot of the relay got the same commands.
     assert_eq!(String::from_utf8(receive(&other)).unwrap(), forward);
 
+    drain(&control);
     send(
         &other,
         r#"{"type":"image_data","data":{"image":"aGk=","timestamp":7}}"#,
     );
-    let image: Value = serde_json::from_slice(&receive(&control)).unwrap();
-    assert_eq!(image["data"]["image"], "aGk=");
+    // Those of the robot's own camera come besides, in fragments.
+    wait_for("the image of the other robot", || {
+        let image: Value = serde_json::from_slice(&receive(&control)).unwrap();
+        assert!(["image_data", "image_fragment"].contains(&image["type"].as_str().unwrap()));
+        (image["data"]["image"] == "aGk=").then_some(())
+    });
     let status = status(&robot).unwrap();
     assert_eq!(
         (&status["protocol"], &status["sessions"]),
@@ -160,6 +187,63 @@ fn a_client_of_amber_drives_a_robot_of_a_foreign_relay() {
         (message["type"] == "control_command").then(|| message["data"]["command"].clone())
     });
     assert_eq!(command, "right");
+}
+
+/// Camera -> gateway -> relay -> gateway -> client of Amber.
+#[test]
+fn a_camera_is_seen_through_a_json_relay() {
+    let sim = camera::Robot::new();
+    let file = sim.path("relay.toml");
+    fs::write(
+        &file,
+        "listen = \"127.0.0.1:0\"\nmtu = 60000\ncamera_hz = 20\n",
+    )
+    .unwrap();
+    let near = Mediator::start(&[
+        &format!(
+            "camera:0=amber driver camera --url http://{}/stream",
+            sim.place
+        ),
+        &format!(
+            "gateway:0=amber driver json-relay --config {}",
+            file.display()
+        ),
+    ]);
+    let server = listening_at(&near, 0);
+    let far = Mediator::start(&[&format!(
+        "gateway:0,roboclaw:1,camera:1=amber driver json-relay --role control --server {server} \
+         --show-images-as camera:1"
+    )]);
+    let client = Client::connect(far.address).unwrap();
+    let camera = client.camera(1);
+    let is_jpeg = |picture: &Picture| {
+        picture.data().starts_with(&[0xff, 0xd8, 0xff]) && picture.data().ends_with(&[0xff, 0xd9])
+    };
+    let picture = wait_for("a picture", || {
+        camera.picture(PictureRequest::default()).ok()
+    });
+    assert!(is_jpeg(&picture));
+    assert_eq!((picture.width(), picture.height()), (320, 240));
+    let info = camera.info().unwrap();
+    assert_eq!((info.is_on(), info.width()), (true, 320));
+
+    let stream = PictureStream::default();
+    let mut pictures = camera.pictures(Duration::from_millis(10), stream).unwrap();
+    let mut next = || {
+        let update = pictures.next_within(Duration::from_secs(20));
+        update.expect("a picture").message
+    };
+    let (first, second) = (next(), next());
+    assert!(is_jpeg(&first) && is_jpeg(&second));
+    assert!(second.sequence() > first.sequence());
+
+    let grey = PictureRequest {
+        format: Some(PictureFormat::Gray8.into()),
+        ..PictureRequest::default()
+    };
+    let refused = camera.picture(grey).unwrap_err().to_string();
+    assert!(refused.contains("are JPEG files"), "{refused}");
+    client.close();
 }
 
 #[test]

@@ -51,6 +51,7 @@ mod logs;
 mod lost_clients;
 mod map;
 mod map_show;
+mod markers;
 mod markers_and_servos;
 mod motion_sensors;
 mod network;
@@ -62,11 +63,14 @@ mod one_driver;
 #[cfg(feature = "web")]
 mod over_wifi;
 mod overview;
+#[cfg(all(feature = "record", feature = "web"))]
+mod pictures;
 #[cfg(feature = "record")]
 mod play;
 mod python_package;
 #[cfg(feature = "record")]
 mod record;
+mod relay;
 mod restart;
 mod roaming;
 mod robot;

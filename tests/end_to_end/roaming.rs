@@ -93,7 +93,7 @@ fn start_robot(network: &Network) -> Killed {
 fn example_in_c(folder: &Path) -> Option<PathBuf> {
     let source = root().join("drivers/examples/c");
     let program = folder.join("client");
-    let files = ["client.c", "amber.c"].map(|name| source.join(name));
+    let files = ["client.c", "connection.c", "amber.c"].map(|name| source.join(name));
     let built = Command::new("cc")
         .args(["-std=c11", "-D_DEFAULT_SOURCE", "-o"])
         .arg(&program)

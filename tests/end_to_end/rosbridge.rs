@@ -11,7 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tungstenite::WebSocket;
 
-use crate::common::{browser_tests, demo_with, is_close_answered, root, wait_for};
+use crate::camera;
+use crate::common::{Mediator, browser_tests, demo_with, is_close_answered, root, wait_for};
 use crate::driving::robot_of;
 use crate::map::{heading_and_keys, look_around};
 use crate::robot::{AT_ONCE_S, Robot, drives, fastest, stands};
@@ -235,7 +236,7 @@ fn a_viewer_shows_the_robot() {
         assert!((0.0..7.0).contains(&x_m.as_f64().unwrap()), "{report}");
     }
     let frames = report["frames"].as_array().unwrap();
-    assert_eq!(frames.last(), Some(&json!("base_link laser")));
+    assert!(frames.contains(&json!("base_link laser")), "{report}");
     assert!(frames.contains(&json!("map odom")) || frames.contains(&json!("odom base_link")));
     assert_eq!(report["publishes_scans"], true);
     assert_eq!(report["parameters"], json!([]));
@@ -349,6 +350,101 @@ fn a_client_gets_the_map_that_is_being_made_and_saves_it() {
 }
 
 #[test]
+fn programs_see_what_the_camera_sees_and_its_optics_fit() {
+    let sim = camera::Robot::new();
+    let (place, optics) = (&sim.place, sim.path("camera.yaml"));
+    let shape = sim.path("shape.toml");
+    let text = "laser_offset_mm = 100\ncamera_offset_mm = 150\ncamera_height_mm = 200\n\
+                camera_tilt_deg = 90\n";
+    std::fs::write(&shape, text).unwrap();
+    let (optics, shape) = (optics.display(), shape.display());
+    let mediator = Mediator::start(&[
+        &format!("camera:0=amber driver camera --url http://{place}/stream --calibration {optics}"),
+        &format!("robot:0=amber driver robot --config {shape}"),
+        // Half of what the camera makes.
+        "gateway:0=amber driver rosbridge --listen 127.0.0.1:0 --picture-width 200",
+    ]);
+    let address = listening_at(&mediator);
+
+    let (folder, file) = (examples(), sim.path("picture.jpg"));
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let show = ["camera.py", &host, &port, file.to_str().unwrap()];
+    if let Some(report) = report(&folder, "python3", &["-c", "import roslibpy"], &show) {
+        assert_eq!(report["format"], "jpeg", "{report}");
+        assert_eq!(report["frame"], "camera_optical_frame", "{report}");
+        assert_eq!(
+            (&report["width"], &report["height"]),
+            (&json!(160), &json!(120))
+        );
+        // It is 228.5 pixels for the whole picture.
+        let focal_length = report["focal_length"].as_f64().unwrap();
+        assert!((focal_length - 114.25).abs() < 0.1, "{report}");
+        let topics = report["topics"].as_array().unwrap();
+        for topic in ["/camera/image_raw/compressed", "/camera/camera_info"] {
+            assert!(topics.contains(&json!(topic)), "{topics:?}");
+        }
+        let picture = std::fs::read(file).unwrap();
+        assert!(picture.starts_with(&[0xff, 0xd8, 0xff]) && picture.ends_with(&[0xff, 0xd9]));
+    }
+
+    let mut client = connect(address);
+    let mut say = |text: Value| client.send(text.to_string().into()).unwrap();
+    say(json!({"op": "subscribe", "topic": "/tf_static"}));
+    say(
+        json!({"op": "subscribe", "topic": "/camera/image_raw/compressed",
+        "compression": "cbor"}),
+    );
+    // As other libraries decode it: {"op": .., "topic": .., "msg": {"data": bytes, ..}}.
+    let mut picture = None;
+    let mut frame = None;
+    wait_for("a picture and its frame", || {
+        let message = client.read().unwrap();
+        if message.is_binary() {
+            let bytes = message.into_data();
+            // A block of bytes whose length has two bytes.
+            let data = bytes.windows(8).find(|it| it.starts_with(b"\x64data\x59"));
+            picture = data.is_some().then_some(bytes);
+        } else if message.is_text() {
+            let text: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
+            let frames = text.pointer("/msg/transforms").and_then(Value::as_array);
+            let camera = |it: &Value| it["child_frame_id"] == "camera_optical_frame";
+            let found = frames.and_then(|frames| frames.iter().find(|it| camera(it)));
+            frame = found.cloned().or(frame.take());
+        }
+        (picture.is_some() && frame.is_some()).then_some(())
+    });
+    let (picture, frame) = (picture.unwrap(), frame.unwrap());
+    let begins = picture
+        .windows(11)
+        .any(|it| it.starts_with(b"\x64data\x59") && it.ends_with(&[0xff, 0xd8, 0xff]));
+    assert!(begins, "{picture:02x?}");
+    assert_eq!(frame["header"]["frame_id"], "base_link");
+    assert_eq!(
+        frame["transform"]["translation"],
+        json!({"x": 0.15, "y": 0.0, "z": 0.2})
+    );
+    // It looks at the floor: the right in the picture is the right of the robot, and down in it is
+    // behind.
+    let rotation = &frame["transform"]["rotation"];
+    let [x, y, z, w] = ["x", "y", "z", "w"].map(|name| rotation[name].as_f64().unwrap());
+    let half = std::f64::consts::FRAC_1_SQRT_2;
+    let near = |found: f64, expected: f64| (found.abs() - expected).abs() < 1e-9;
+    assert!(
+        near(x, half) && near(y, half) && near(z, 0.0) && near(w, 0.0),
+        "{rotation}"
+    );
+    assert!(x * y < 0.0, "{rotation}");
+
+    // Without subscribers, the camera is switched off.
+    drop(client);
+    wait_for("the camera to be off", || {
+        let mut command = mediator.amber(&["call", "camera", "info", "--json"]);
+        let told: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
+        (told["is_on"] == false).then_some(())
+    });
+}
+
+#[test]
 fn foreign_web_pages_cannot_connect() {
     let (_robot, address) = start();
     let ask = |lines: &str| {
@@ -430,8 +526,12 @@ fn start() -> (Robot, SocketAddr) {
 }
 
 fn listening(robot: &Robot) -> SocketAddr {
+    listening_at(&robot.demo)
+}
+
+fn listening_at(mediator: &Mediator) -> SocketAddr {
     wait_for("the gateway", || {
-        let mut command = robot.demo.amber(&["call", "gateway", "status", "--json"]);
+        let mut command = mediator.amber(&["call", "gateway", "status", "--json"]);
         let status: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
         status.pointer("/listening/0")?.as_str()?.parse().ok()
     })

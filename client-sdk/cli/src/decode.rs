@@ -134,7 +134,7 @@ impl Options {
                 true => schemas.brief_message(bytes) + "\n",
                 false => explain::table(bytes, &lines),
             },
-            message: schemas.values(bytes),
+            message: schemas.brief_values(bytes),
             error: error.as_ref().map(ErrorShown::from),
             ..ShownFrame::default()
         };
@@ -291,7 +291,7 @@ impl ShownFrame {
         let (header, message) = (&bytes[frame.header.clone()], &bytes[frame.message.clone()]);
         let parsed = Header::parse(header).unwrap_or_default();
         let error = frame.header_error.as_ref().or(frame.message_error.as_ref());
-        let values = schemas.for_device(parsed.device_type).values(message);
+        let values = schemas.for_device(parsed.device_type).brief_values(message);
         Self {
             offset: frame.offset,
             bytes: frame.length,

@@ -162,7 +162,12 @@ fn can_be_replaced(path: &Path) -> bool {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()))
+    let failure = Failure::new(format!("cannot write {}: {error}", path.display()));
+    match error.kind() {
+        io::ErrorKind::NotFound => failure.hint("create the folder first"),
+        io::ErrorKind::PermissionDenied => failure.hint("name a file in a folder of your own"),
+        _ => failure,
+    }
 }
 
 /// A file that is being written.

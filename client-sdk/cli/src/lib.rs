@@ -19,6 +19,7 @@ use self::session::Session;
 
 mod bench;
 mod call;
+mod camera;
 mod canvas;
 mod capture;
 mod change;
@@ -51,7 +52,9 @@ mod record;
 mod recordings;
 mod robot;
 mod scan;
+mod screen;
 mod session;
+mod sightings;
 mod silence;
 mod status;
 #[cfg(feature = "top")]
@@ -145,6 +148,9 @@ pub enum Verb {
     /// Send a request to a device and show the reply
     #[command(after_help = call::HELP)]
     Call(call::Options),
+    /// Show or save pictures of a camera, or serve them over HTTP
+    #[command(after_help = camera::HELP)]
+    Camera(camera::Options),
     /// Show a laser scan as text or as a picture
     #[command(after_help = scan::HELP)]
     Scan(scan::Options),
@@ -273,7 +279,7 @@ async fn carry_out(
         #[cfg(feature = "record")]
         Verb::Recover(options) => recordings::recover::run(&options, json),
         #[cfg(feature = "record")]
-        Verb::Export(options) => recordings::export::run(&options),
+        Verb::Export(options) => recordings::export::run(&options, json),
         Verb::Call(options) => {
             let call = options.read(session).await?;
             if call.is_list() {
@@ -284,6 +290,11 @@ async fn carry_out(
         Verb::Scan(options) => {
             let options = options.checked(json)?;
             until_interrupt(scan::run(session.client().await?, options, json)).await
+        }
+        // This command handles Ctrl-C itself, because it may have changed the terminal.
+        Verb::Camera(options) => {
+            let options = options.checked(json)?;
+            camera::run(session, &options, json).await
         }
         // This command handles Ctrl-C itself, because it must stop the wheels first.
         Verb::Drive(options) => {

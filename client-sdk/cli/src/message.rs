@@ -8,19 +8,26 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The next message; reports interruptions.
+/// The next message; reports interruptions, and messages that were missed.
 pub(super) async fn next<T>(
+    updates: &mut Subscription<T>,
+    device: Device,
+) -> Result<Update<T>, Failure> {
+    let update = next_counted(updates, device).await?;
+    if update.missed > 0 {
+        note(format!("{device}: missed {} messages", update.missed));
+    }
+    Ok(update)
+}
+
+/// The same for callers that count what was missed.
+pub(super) async fn next_counted<T>(
     updates: &mut Subscription<T>,
     device: Device,
 ) -> Result<Update<T>, Failure> {
     loop {
         match updates.next_event().await {
-            Some(Event::Message(update)) => {
-                if update.missed > 0 {
-                    note(format!("{device}: missed {} messages", update.missed));
-                }
-                return Ok(update);
-            }
+            Some(Event::Message(update)) => return Ok(update),
             Some(Event::Interrupted(why)) => {
                 note(format!(
                     "{device}: interrupted: {why}; continues when the device is back"

@@ -65,6 +65,9 @@ pub(super) async fn run(client: &Client, options: Options, json: bool) -> Result
     Ok(())
 }
 
+/// What is shown in hex of a message that the mediator has cut.
+const CUT_BYTES: usize = 64;
+
 #[derive(Debug, Serialize)]
 struct Shown {
     time_us: u64,
@@ -88,7 +91,12 @@ impl Shown {
         let (header, message) = (&traced.header[..], &traced.message[..]);
         let parsed = Header::parse(header).unwrap_or_default();
         let schemas = schemas.for_device(Some(DeviceType(traced.device.r#type)));
-        let values = schemas.values(message);
+        let values = schemas.brief_values(message);
+        // The mediator cuts long messages. Most have the data of a picture, which nobody reads in hex.
+        let undecoded = match traced.message_bytes {
+            None => message,
+            Some(_) => &message[..message.len().min(CUT_BYTES)],
+        };
         let mut text = match traced.message_bytes {
             None => schemas.brief(header, message),
             Some(all) => format!("{} ... of {all} bytes", schemas.brief(header, message)),
@@ -113,7 +121,7 @@ impl Shown {
             bytes: traced
                 .message_bytes
                 .map_or(message.len(), |all| all as usize),
-            hex: values.is_none().then(|| hex(message)),
+            hex: values.is_none().then(|| hex(undecoded)),
             message: values,
             text,
         }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::scan::ScanShown;
+use super::sightings;
 
 /// Shows the answer to a request if its value has a special form.
 ///
@@ -21,6 +22,9 @@ pub(super) fn show(
     values: &Map<String, Value>,
     json: bool,
 ) -> Result<bool, Failure> {
+    if sightings::show(device, values, json)? {
+        return Ok(true);
+    }
     let Some((class, message)) = class(method, values) else {
         return Ok(false);
     };
@@ -73,6 +77,9 @@ pub(super) fn show_published(
     missed: u64,
     json: bool,
 ) -> Result<bool, Failure> {
+    if sightings::show(device, values, json)? {
+        return Ok(true);
+    }
     match class(method, values) {
         Some(("MarkerPose", Some(pose))) => {
             amber_terminal::show(&Fix::of(device, pose, missed), json)?

@@ -12,7 +12,7 @@ use amber_terminal::{Failure, Human, note};
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::message::{Shown, next};
+use super::message::{Shown, next, next_counted};
 use super::names::suggestion;
 use super::session::Session;
 use super::{customs, descriptions, reason, views};
@@ -335,24 +335,29 @@ async fn rates(
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     ticks.tick().await;
     let mut since = tokio::time::Instant::now();
-    let (mut messages, mut bytes) = (0u64, 0u64);
+    let (mut received, mut bytes) = (0u64, 0u64);
+    // What was missed before each message that was read, and before the last line.
+    let (mut missed_before, mut missed_shown) = (0u64, 0u64);
     while options.count.is_none_or(|count| shown < count) {
         tokio::select! {
-            update = next(&mut updates, options.device) => {
+            update = next_counted(&mut updates, options.device) => {
                 let update = update?;
-                messages += 1 + update.missed;
+                received += 1;
+                missed_before += update.missed;
                 bytes += update.message.len() as u64;
             }
             _ = ticks.tick() => {
-                let seconds = since.elapsed().as_secs_f64();
+                let missed = missed_before + updates.missed();
+                let rate = Rate::new(
+                    options.device,
+                    since.elapsed(),
+                    received,
+                    missed - missed_shown,
+                    bytes,
+                );
                 since = tokio::time::Instant::now();
-                let rate = Rate {
-                    device: options.device.to_string(),
-                    messages_per_s: messages as f64 / seconds,
-                    bytes_per_s: bytes as f64 / seconds,
-                };
                 amber_terminal::show(&rate, json)?;
-                (messages, bytes) = (0, 0);
+                (received, bytes, missed_shown) = (0, 0, missed);
                 shown += 1;
             }
         }
@@ -363,16 +368,34 @@ async fn rates(
 #[derive(Debug, Serialize)]
 struct Rate {
     device: String,
+    /// Those that the device has sent, as far as it is known.
     messages_per_s: f64,
+    /// Those of them that were not read in time, or are longer than a frame and not complete.
+    missed_per_s: f64,
+    /// Those of the other messages.
     bytes_per_s: f64,
+}
+
+impl Rate {
+    fn new(device: Device, time: Duration, received: u64, missed: u64, bytes: u64) -> Self {
+        let per_s = |number: u64| number as f64 / time.as_secs_f64();
+        Self {
+            device: device.to_string(),
+            messages_per_s: per_s(received + missed),
+            missed_per_s: per_s(missed),
+            bytes_per_s: per_s(bytes),
+        }
+    }
 }
 
 impl Human for Rate {
     fn human(&self) -> String {
-        format!(
-            "{:.1} messages/s  {:.0} bytes/s\n",
-            self.messages_per_s, self.bytes_per_s
-        )
+        let (messages, bytes) = (self.messages_per_s, self.bytes_per_s);
+        let missed = match self.missed_per_s {
+            0.0 => String::new(),
+            missed => format!("  {missed:.1} missed/s"),
+        };
+        format!("{messages:.1} messages/s  {bytes:.0} bytes/s{missed}\n")
     }
 }
 
@@ -398,6 +421,17 @@ mod tests {
         for text in ["", "ms", "100", "-1s", "nans", "1e9s"] {
             assert!(period(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_rate_says_how_much_was_missed() {
+        let rate = |received, missed| {
+            let device = Device::new(DeviceType(17), 0);
+            Rate::new(device, Duration::from_secs(2), received, missed, 60_000).human()
+        };
+        assert_eq!(rate(30, 0), "15.0 messages/s  30000 bytes/s\n");
+        let expected = "15.0 messages/s  30000 bytes/s  5.0 missed/s\n";
+        assert_eq!(rate(20, 10), expected);
     }
 
     /// A device of a user, with a stream that starts by a request and may have a period.

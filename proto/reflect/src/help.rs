@@ -7,7 +7,7 @@ use amber_schema::{Cardinality, Field, Interface, Method};
 use serde_json::{Map, Value};
 
 use crate::arguments::{self, Spelling, kebab};
-use crate::schemas::{MAX_SHOWN, short};
+use crate::schemas::{MAX_SHOWN, MAX_SHOWN_BYTES, short};
 use crate::value;
 
 /// The first sentence of a comment, without its full stop.
@@ -181,7 +181,7 @@ pub fn lines(fields: &[Field], values: &Map<String, Value>) -> String {
                 return lines(&field.fields, inner);
             }
             // A single text needs no quotes.
-            Some(Value::String(text)) => {
+            Some(Value::String(text)) if counted(field, text).is_none() => {
                 rows.push((&field.name, printable_line(text).into_owned()))
             }
             Some(value) => rows.push((&field.name, with_unit(field, value))),
@@ -246,8 +246,16 @@ fn with_unit(field: &Field, value: &Value) -> String {
             format!("[{}{more}]{}", shown.join(", "), unit.unwrap_or_default())
         }
         (value, Some(unit)) => format!("{} {unit}", rounded(value, digits(field))),
+        (Value::String(text), None) => counted(field, text).unwrap_or_else(|| plain(value)),
         (value, None) => plain(value),
     }
+}
+
+/// The number of bytes, if the text is that of a field with many: people do not read a picture in hex.
+fn counted(field: &Field, text: &str) -> Option<String> {
+    let bytes = text.len() / 2;
+    let is_long = field.type_name == "bytes" && bytes > MAX_SHOWN_BYTES;
+    is_long.then(|| format!("<{bytes} bytes>"))
 }
 
 /// The usual digits of a number for people: JSON has all of them.
@@ -296,5 +304,21 @@ mod tests {
         }
         let longitude = Value::from(-151.215_183_333_333);
         assert_eq!(rounded(&longitude, 10), "-151.2151833");
+    }
+
+    #[test]
+    fn the_bytes_of_a_picture_are_counted() {
+        let interfaces = crate::built_in();
+        let camera = interfaces.iter().find(|it| it.name == "camera").unwrap();
+        let answer = &camera.method("picture").unwrap().answer;
+        let shown = |bytes: usize| {
+            let picture = serde_json::json!({ "data": "ff".repeat(bytes), "sequence": 7 });
+            let values = Map::from_iter([("picture".to_owned(), picture)]);
+            (one_line(answer, &values), lines(answer, &values))
+        };
+        let (line, table) = shown(1000);
+        assert_eq!(line, "picture: { data: <1000 bytes>  sequence: 7 }");
+        assert_eq!(table, "data:     <1000 bytes>\nsequence: 7\n");
+        assert!(shown(3).1.contains("ffffff"));
     }
 }

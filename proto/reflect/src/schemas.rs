@@ -22,6 +22,9 @@ pub use bytes::MAX_DESCRIPTOR_BYTES;
 /// The maximum number of list elements to show.
 pub(crate) const MAX_SHOWN: usize = 8;
 
+/// The most bytes of a field that are shown to people: more is a picture, or part of a message.
+pub(crate) const MAX_SHOWN_BYTES: usize = 64;
+
 /// Reads and writes `DriverMsg` with all known extensions.
 #[derive(Clone, Debug)]
 pub struct Schemas {
@@ -162,16 +165,35 @@ impl Schemas {
 
     /// The known extensions of a message by name; `None` if there are none.
     pub fn decode(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
+        self.decode_with(bytes, usize::MAX)
+    }
+
+    fn decode_with(&self, bytes: &[u8], longest: usize) -> Option<Map<String, Value>> {
         let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
         let extensions = message.extensions();
         let fields: Map<_, _> = extensions
-            .map(|(field, value)| (field.name().to_owned(), value_of(&field.kind(), value)))
+            .map(|(field, value)| {
+                (
+                    field.name().to_owned(),
+                    value_of(&field.kind(), value, longest),
+                )
+            })
             .collect();
         (!fields.is_empty()).then_some(fields)
     }
 
     /// All fields of a message by name; `None` if it is not a `DriverMsg`.
     pub fn values(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
+        self.values_with(bytes, usize::MAX)
+    }
+
+    /// The same for people: of long data, such as a picture, only the number of bytes.
+    pub fn brief_values(&self, bytes: &[u8]) -> Option<Map<String, Value>> {
+        self.values_with(bytes, MAX_SHOWN_BYTES)
+    }
+
+    /// Data that is longer than `longest` is only counted.
+    fn values_with(&self, bytes: &[u8], longest: usize) -> Option<Map<String, Value>> {
         let message = DynamicMessage::decode(self.message.clone(), bytes).ok()?;
         let base =
             (message.fields()).map(|(field, value)| (field.name().to_owned(), field.kind(), value));
@@ -179,7 +201,7 @@ impl Schemas {
             .map(|(field, value)| (field.name().to_owned(), field.kind(), value));
         let all = base.chain(extensions);
         Some(
-            all.map(|(name, kind, value)| (name, value_of(&kind, value)))
+            all.map(|(name, kind, value)| (name, value_of(&kind, value, longest)))
                 .collect(),
         )
     }
@@ -277,7 +299,7 @@ impl Schemas {
         let pieces = amber_proto::DriverMsg::decode(message)
             .ok()
             .and_then(pieces);
-        match (pieces, self.decode(message)) {
+        match (pieces, self.decode_with(message, MAX_SHOWN_BYTES)) {
             (Some(text), _) => format!("{out}  {text}"),
             (None, Some(fields)) => format!("{out}  {}", human(&fields)),
             (None, None) => out,
@@ -375,7 +397,8 @@ pub(crate) fn short(value: &Value) -> String {
         other => other.to_string(),
     }
 }
-fn value_of(kind: &Kind, field: &Field) -> Value {
+
+fn value_of(kind: &Kind, field: &Field, longest: usize) -> Value {
     match field {
         Field::Bool(value) => (*value).into(),
         Field::I32(value) => (*value).into(),
@@ -385,6 +408,7 @@ fn value_of(kind: &Kind, field: &Field) -> Value {
         Field::F32(value) => (*value).into(),
         Field::F64(value) => (*value).into(),
         Field::String(value) => value.clone().into(),
+        Field::Bytes(value) if value.len() > longest => format!("<{} bytes>", value.len()).into(),
         Field::Bytes(value) => hex(value).into(),
         Field::EnumNumber(value) => match kind.as_enum().and_then(|names| name_of(names, *value)) {
             Some(name) => name.into(),
@@ -394,11 +418,18 @@ fn value_of(kind: &Kind, field: &Field) -> Value {
             let fields = message.fields();
             Value::Object(
                 fields
-                    .map(|(field, value)| (field.name().to_owned(), value_of(&field.kind(), value)))
+                    .map(|(field, value)| {
+                        (
+                            field.name().to_owned(),
+                            value_of(&field.kind(), value, longest),
+                        )
+                    })
                     .collect(),
             )
         }
-        Field::List(list) => list.iter().map(|value| value_of(kind, value)).collect(),
+        Field::List(list) => (list.iter())
+            .map(|value| value_of(kind, value, longest))
+            .collect(),
         // Our schemas have no maps.
         Field::Map(_) => Value::Null,
     }
@@ -509,6 +540,28 @@ mod tests {
                 "{name} of {asked}"
             );
         }
+    }
+
+    #[test]
+    fn pictures_are_shown_without_their_data() {
+        let mut message = amber_proto::camera::DriverMsg::data();
+        message.picture = Some(amber_proto::camera::Picture {
+            data: Some(vec![0xff; 1000].into()),
+            sequence: Some(7),
+            ..amber_proto::camera::Picture::default()
+        });
+        let bytes = message.encode_to_vec();
+        let schemas = Schemas::built_in();
+        let line = schemas.brief_message(&bytes);
+        assert_eq!(
+            line,
+            "DATA  picture: { data: \"<1000 bytes>\"  sequence: 7 }"
+        );
+        let brief = schemas.brief_values(&bytes).unwrap();
+        assert_eq!(brief["picture"]["data"], "<1000 bytes>");
+        // Programs get everything.
+        let whole = schemas.values(&bytes).unwrap();
+        assert_eq!(whole["picture"]["data"], hex(&[0xff; 1000]));
     }
 
     #[test]

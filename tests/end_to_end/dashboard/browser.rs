@@ -3,9 +3,12 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
 
 use super::{Dashboard, stands_at_once, start};
-use crate::common::browser_tests;
+use crate::common::{browser_tests, wait_for};
 use crate::robot::{drives, stands};
 
 #[test]
@@ -68,6 +71,37 @@ fn a_browser_has_room_for_the_controls_on_every_screen_and_says_what_does_not_wo
     browser.end();
 }
 
+#[test]
+fn a_browser_shows_what_the_robot_sees_and_a_camera_that_no_page_shows_is_switched_off() {
+    let Some(script) = browser_tests() else {
+        return;
+    };
+    let (robot, dashboard) = start();
+    let mut browser = Browser::start(&script, "camera.mjs", &dashboard);
+    for step in ["begin", "seen"] {
+        browser.expect(step);
+        // The time code of the simulated camera is that of the simulation.
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let ahead_ms = (wall.as_secs_f64() - robot.state().time_s) * 1000.0;
+        browser.say(&ahead_ms.to_string());
+    }
+    browser.expect("unplug the camera");
+    assert!(robot.sim(&["fault", "unplug", "camera"]));
+    browser.next();
+    browser.expect("plug the camera in");
+    assert!(robot.sim(&["fault", "replug", "camera"]));
+    browser.next();
+    browser.expect("hidden");
+    wait_for("a camera that is off", || {
+        let mut info = robot.demo.amber(&["call", "camera", "info", "--json"]);
+        let told: Value = serde_json::from_slice(&info.output().unwrap().stdout).ok()?;
+        (told["is_on"] == false).then_some(())
+    });
+    browser.next();
+    browser.expect("closed");
+    browser.end();
+}
+
 /// A script in a browser, which waits after each step.
 struct Browser {
     process: Child,
@@ -100,7 +134,11 @@ impl Browser {
     }
 
     fn next(&mut self) {
-        self.go_on.write_all(b"\n").unwrap();
+        self.say("");
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.go_on, "{line}").unwrap();
     }
 
     #[track_caller]

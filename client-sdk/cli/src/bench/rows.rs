@@ -123,7 +123,8 @@ pub(super) struct Stream {
 pub(super) struct StreamShown {
     device: String,
     messages: usize,
-    /// Messages missed because this program was too slow. Losses in the network are unknown.
+    /// Messages missed because this program was too slow, or, if they are longer than a frame, because
+    /// a part of them was lost. Other losses in the network are unknown.
     missed: u64,
     per_s: f64,
     bytes_per_s: f64,
@@ -196,10 +197,7 @@ impl Human for StreamShown {
         let lines = fields(&[
             ("device", Some(self.device.clone())),
             ("messages", Some(self.messages.to_string())),
-            (
-                "missed here",
-                (self.missed > 0).then(|| self.missed.to_string()),
-            ),
+            ("missed", (self.missed > 0).then(|| self.missed.to_string())),
             (
                 "rate",
                 Some(format!(

@@ -1,7 +1,7 @@
 //! `amber map show`: the map, and the robot on it. IO.
 //!
 //! `amber_scene` provides the scene. `plot` is the drawing for the terminal, and `picture` the PNG
-//! file; they are pure. `file_map` reads a map, and `screen` is the terminal.
+//! file; they are pure. `file_map` reads a map.
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -14,23 +14,19 @@ use amber_map::Mounting;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Ground, Part, Scene, State};
 use amber_terminal::{Failure, print};
-use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 
 use self::json::Shown;
-use self::screen::Screen;
 use super::laser::LaserOptions;
-use crate::drive::keyboard::Keyboard;
 use crate::end::End;
 use crate::file;
+use crate::screen::{self, Quit, Screen};
 use crate::session::Session;
 
 mod file_map;
 mod json;
 mod picture;
 pub(super) mod plot;
-pub(super) mod screen;
 
 pub(super) const HELP: &str = "\
 Red points are the laser scan; they are on the walls if the pose is right. Yellow points are the
@@ -242,11 +238,7 @@ async fn live(source: &Source, options: &Options, json: bool) -> Result<(), Fail
     let mut end = End::new()?;
     let draws = options.png.is_none() && !json;
     let mut screen = draws.then(Screen::open).transpose()?;
-    let reads_keys = draws && io::stdin().is_terminal();
-    let keyboard = reads_keys.then(|| Keyboard::new(is_quit)).transpose();
-    let (_keyboard, quit) = keyboard
-        .map_err(|error| Failure::new(format!("cannot read the keyboard: {error}")))?
-        .unzip();
+    let mut quit = Quit::new(draws)?;
     let state = RefCell::new(State::default());
     let period = if options.png.is_some() {
         PICTURE
@@ -279,7 +271,7 @@ async fn live(source: &Source, options: &Options, json: bool) -> Result<(), Fail
     tokio::select! {
         done = draw => done,
         () = refresh(source, &state) => Ok(()),
-        () = key(quit) => Ok(()),
+        () = quit.pressed() => Ok(()),
         () = end.wait() => Ok(()),
     }
 }
@@ -341,27 +333,4 @@ fn write_picture(scene: &Scene, path: &Path) -> Result<(), Failure> {
     let picture = picture::png(scene, bounds)
         .map_err(|error| Failure::new(format!("cannot make the picture: {error}")))?;
     file::write(path, &picture)
-}
-
-fn is_quit(event: &Event) -> Option<()> {
-    let Event::Key(key) = event else { return None };
-    if key.kind == KeyEventKind::Release {
-        return None;
-    }
-    let is_quit = match key.code {
-        KeyCode::Char('c' | 'd') => key.modifiers.contains(KeyModifiers::CONTROL),
-        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
-        _ => false,
-    };
-    is_quit.then_some(())
-}
-
-/// Waits for the key that ends the command.
-async fn key(keys: Option<mpsc::Receiver<()>>) {
-    match keys {
-        Some(mut keys) => {
-            keys.recv().await;
-        }
-        None => pending().await,
-    }
 }

@@ -64,16 +64,22 @@ pub(super) fn draw(shape: &Shape, columns: usize, has_colours: bool) -> String {
     for (index, from) in corners.into_iter().enumerate() {
         canvas.line(from, corners[(index + 1) % 4], Ink::Wall);
     }
+    for (_, _, place) in parts(shape) {
+        let (sin, cos) = place.yaw().sin_cos();
+        let to = dots(place.x() + DIRECTION_M * cos, place.y() + DIRECTION_M * sin);
+        canvas.line(dots(place.x(), place.y()), to, Ink::Laser);
+    }
+    // Above the line of a camera.
     let (x, y) = dots(half_length * 0.8, 0.0);
-    canvas.label(x, y, "front");
+    for (offset, letter) in (-2_i8..).zip("front".chars()) {
+        let x = x + f64::from(offset) * DOTS_WIDE as f64;
+        canvas.top(x, y, letter, Ink::Robot);
+    }
     let (x, y) = dots(0.0, 0.0);
     canvas.top(x, y, '+', Ink::Robot);
     for (sign, _, place) in parts(shape) {
-        let (sin, cos) = place.yaw().sin_cos();
-        let from = dots(place.x(), place.y());
-        let to = dots(place.x() + DIRECTION_M * cos, place.y() + DIRECTION_M * sin);
-        canvas.line(from, to, Ink::Laser);
-        canvas.top(from.0, from.1, sign, Ink::Robot);
+        let (x, y) = dots(place.x(), place.y());
+        canvas.top(x, y, sign, Ink::Robot);
     }
     canvas.text(has_colours)
 }

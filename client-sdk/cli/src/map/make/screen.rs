@@ -9,7 +9,7 @@ use amber_terminal::{Failure, Human, print, print_over, print_text, show};
 use super::picture;
 use super::shown::Shown;
 use crate::drive;
-use crate::map::show::screen::{self, Screen as Terminal};
+use crate::screen::{self, Screen as Terminal};
 
 /// Update interval of progress in one updated line, ...
 const LINE_PERIOD: Duration = Duration::from_millis(500);
