@@ -26,6 +26,8 @@ use crate::{DriverMsg, Joins, MsgType, Piece, SynNum};
 /// The base fields of a `DriverMsg` that are about pieces. Messages of devices, as programs see them,
 /// do not have them.
 pub const FIELDS: RangeInclusive<u32> = 6..=9;
+/// The first of them.
+const PIECE: u32 = *FIELDS.start();
 
 /// A message in pieces, at its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +83,23 @@ pub fn stream_of(mut message: &[u8]) -> Option<u32> {
         skip_field(wire_type, number, &mut message, DecodeContext::default()).ok()?;
     }
     None
+}
+
+/// Whether this is a piece of a longer message. Reads only the base fields before it.
+pub fn is_piece(mut message: &[u8]) -> bool {
+    while !message.is_empty() {
+        match decode_key(&mut message) {
+            Ok((PIECE, _)) => return true,
+            Ok((number, wire_type)) if number < PIECE => {
+                let skipped = skip_field(wire_type, number, &mut message, DecodeContext::default());
+                if skipped.is_err() {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// What a client joins.

@@ -91,6 +91,33 @@ fn the_longest_datagram_of_a_piece_fits_into_1232_bytes() {
 }
 
 #[test]
+fn a_piece_is_recognized_by_its_first_bytes() {
+    for syn in [None, Some(SynNum(300))] {
+        let long = Long {
+            number: 1,
+            stream: Some(261),
+            syn,
+            bytes: vec![7; 3_000].into(),
+        };
+        for index in 0..3 {
+            assert!(is_piece(&long.piece(1_000, index).unwrap()));
+        }
+    }
+    let others: [&[u8]; 6] = [
+        b"",
+        b"\x10",
+        b"\x10\x01\x20\x00",
+        // A call for missing pieces, and a message of a device that looks like a piece inside.
+        b"\x10\x01\x3a\x02\x08\x01",
+        b"\x10\x01\x92\x03\x02\x32\x00",
+        b"\x1a\xff\x32",
+    ];
+    for other in others {
+        assert!(!is_piece(other), "{other:x?}");
+    }
+}
+
+#[test]
 fn the_ability_of_clients_survives_its_bytes() {
     for is_local in [false, true] {
         let ability = Ability::of_client(is_local);

@@ -15,11 +15,12 @@
 //! Clients and drivers share one number space. A driver has an id while its process runs; the
 //! next process gets a new id.
 //!
-//! The router looks into three kinds of messages for others. It notes by the first two bytes
+//! The router looks into four kinds of messages for others. It notes by the first two bytes
 //! whether a request is SUBSCRIBE or UNSUBSCRIBE. It decodes a short message that
-//! begins like CLIENT_DIED, so that a driver is told only once that a client leaves it. And it
+//! begins like CLIENT_DIED, so that a driver is told only once that a client leaves it. It
 //! reads the number of a request that cannot be forwarded, so that the answer reaches the
-//! caller.
+//! caller. And it looks whether a message that is too long for old clients is a piece, which they
+//! never get, until it has warned about the driver.
 
 mod admission;
 mod client;

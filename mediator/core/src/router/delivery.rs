@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use amber_proto::feed::Direction as Way;
 use amber_proto::limits::OLD_CLIENT_DATAGRAM;
-use amber_proto::{ClientId, Device, DeviceType, Header, HeaderBytes};
+use amber_proto::pieces::is_piece;
+use amber_proto::{ClientId, Device, Header, HeaderBytes};
 use tracing::warn;
 
 use super::{Message, Outbox, Router};
@@ -73,8 +74,8 @@ impl Router {
         };
         let bytes = message.bytes.len();
         let is_long = bytes + 2 * 11 > OLD_CLIENT_DATAGRAM && !route.warned_of_long_messages;
-        // Old clients know no cameras, whose pictures are always long.
-        if is_long && device.device_type != DeviceType::CAMERA {
+        // Old clients get no pieces.
+        if is_long && !is_piece(message.bytes) {
             route.warned_of_long_messages = true;
             warn!(driver = %device, bytes, "old Java and Python clients cannot receive this");
         }
