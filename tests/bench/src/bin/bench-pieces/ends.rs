@@ -19,6 +19,8 @@ use crate::link::{Counts, Link, Rule};
 pub(crate) const CAMERA: Device = Device::new(DeviceType(110), 0);
 /// A pause after which a subscriber was stopped.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A subscriber without a picture for this time has failed. It is longer than one is stopped.
+const SILENT: Duration = Duration::from_secs(15);
 /// A picture of this age is a new one.
 const FRESH: Duration = Duration::from_millis(100);
 
@@ -64,9 +66,9 @@ pub(crate) async fn subscribe(
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let (mut before, mut stopped) = (Instant::now(), None);
     while Instant::now() < end {
-        let next = tokio::time::timeout(Duration::from_secs(3), pictures.next());
+        let next = tokio::time::timeout(SILENT, pictures.next());
         let Ok(update) = next.await else {
-            bail!("no picture for 3 s");
+            bail!("no picture for {SILENT:?}");
         };
         let update = update.context("the client has ended")?;
         let now = Instant::now();
