@@ -21,7 +21,7 @@ pub struct ClientAddress {
 
 /// A [`ClientAddress`] in 24 bytes. The flow label of IPv6 is left out: it is not part of the
 /// address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PackedAddress {
     ip: [u64; 2],
     /// From the top: 32 bits of IPv6 scope, 16 of port, 8 of our socket, and 8

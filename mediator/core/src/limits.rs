@@ -190,6 +190,10 @@ pub const DOUBTFUL_BUFFER_BYTES: usize = 128 * 1024;
 /// once per subscription, hardly ever more than twice.
 pub const REPEATED_COPIES: usize = 64;
 
+/// So many frames of one turn, each to several clients, are sent client by client: fewer are not
+/// worth the sorting.
+pub const GATHERED_FRAMES: usize = 4;
+
 /// Datagrams for one client that are given to the system as one, to be split: all Linux
 /// versions that can do so take this many.
 pub const SEGMENTS: usize = 64;

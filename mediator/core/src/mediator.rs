@@ -242,6 +242,7 @@ impl Core {
 
     /// Gives the datagrams to send to `send`, and forgets them.
     pub fn transmit<T>(&mut self, send: impl FnOnce(&Outbox, &mut Counters) -> T) -> T {
+        self.outbox.gather();
         let sent = send(&self.outbox, &mut self.router.counters);
         self.outbox.clear();
         sent

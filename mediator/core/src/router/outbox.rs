@@ -24,6 +24,8 @@ pub struct Outbox {
     /// Whether any datagram has its message there.
     borrows: bool,
     datagrams: Vec<(PackedAddress, Written)>,
+    /// How many frames were written.
+    frames: usize,
     /// The length of all datagrams together.
     total: usize,
 }
@@ -139,6 +141,7 @@ impl Outbox {
         // The output of one turn is far below four gigabytes.
         let start = self.bytes.len() as u32;
         Frame { header, message }.encode(&mut self.bytes)?;
+        self.frames += 1;
         let end = self.bytes.len() as u32;
         Ok(Written {
             start,
@@ -181,6 +184,7 @@ impl Outbox {
         // The length of the message is in the lent buffer.
         let end = self.bytes.len() - LENGTH_BYTES;
         self.bytes.truncate(end);
+        self.frames += 1;
         self.borrows = true;
         Ok(Written {
             start: start as u32,
@@ -214,6 +218,14 @@ impl Outbox {
     pub fn send(&mut self, to: impl Into<PackedAddress>, frame: &Written) {
         self.datagrams.push((to.into(), *frame));
         self.total += frame.len();
+    }
+
+    /// Puts the datagrams for each client together, in their order, if several frames go to
+    /// several clients: the pieces of a picture then form a run for each client.
+    pub fn gather(&mut self) {
+        if self.frames >= limits::GATHERED_FRAMES && self.datagrams.len() >= 2 * self.frames {
+            self.datagrams.sort_by_key(|(to, _)| *to);
+        }
     }
 
     /// The number of bytes to send.
@@ -267,6 +279,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
+        self.frames = 0;
         self.total = 0;
         self.borrows = false;
     }
@@ -277,6 +290,8 @@ const LENGTH_BYTES: usize = 2;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn client(port: u16) -> ClientAddress {
@@ -439,5 +454,56 @@ mod tests {
         }
         assert_eq!(outbox.runs(9).count(), 3);
         assert_eq!(outbox.datagrams().count(), 3);
+    }
+    /// The ports in the order of the datagrams, and the lengths of the runs.
+    fn gathered(frames: usize, ports: &[u16]) -> (Vec<u16>, Vec<usize>) {
+        let mut outbox = Outbox::default();
+        for number in 0..frames {
+            let frame = outbox.write(&[], &[number as u8; 20]).unwrap();
+            for port in ports {
+                outbox.send(client(*port), &frame);
+            }
+        }
+        outbox.gather();
+        let mut numbers = BTreeMap::<u16, Vec<u8>>::new();
+        let sent = outbox.datagrams().map(|(to, bytes)| {
+            let port = to.address.port();
+            numbers.entry(port).or_default().push(bytes[4]);
+            port
+        });
+        let sent = sent.collect();
+        let in_order: Vec<u8> = (0..frames as u8).collect();
+        assert!(numbers.values().all(|numbers| *numbers == in_order));
+        assert_eq!(outbox.bytes_to_send(), 24 * frames * ports.len());
+        (sent, outbox.runs(99).map(|run| run.len()).collect())
+    }
+
+    #[test]
+    fn several_frames_to_several_clients_form_a_run_for_each() {
+        let many = limits::GATHERED_FRAMES;
+        let (ports, runs) = gathered(many, &[3, 1, 2]);
+        assert!(ports.is_sorted());
+        assert_eq!(runs, [many; 3]);
+        // There is nothing to gain.
+        assert_eq!(gathered(many, &[7]), (vec![7; many], vec![many]));
+        let (ports, runs) = gathered(many - 1, &[2, 1]);
+        assert_eq!(ports, [2, 1].repeat(many - 1));
+        assert_eq!(runs, vec![1; 2 * (many - 1)]);
+    }
+
+    #[test]
+    fn what_was_cleared_does_not_count_for_gathering() {
+        let mut outbox = Outbox::default();
+        for _ in 0..3 {
+            for _ in 1..limits::GATHERED_FRAMES {
+                let frame = outbox.write(&[], b"x").unwrap();
+                outbox.send(client(2), &frame);
+                outbox.send(client(1), &frame);
+            }
+            outbox.gather();
+            let first = outbox.datagrams().next().unwrap().0;
+            assert_eq!(first, client(2));
+            outbox.clear();
+        }
     }
 }
