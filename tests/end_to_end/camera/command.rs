@@ -96,6 +96,15 @@ fn a_picture_is_saved_and_drawn() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("hint: create the folder first"), "{error}");
 
+    let png = folder.path().join("picture.png");
+    let output = camera(&mediator, &["-o", png.to_str().unwrap()]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("cameras send JPEG files") && error.contains("hint: save it as "),
+        "{error}"
+    );
+    assert!(!png.exists());
+
     robot.fault(&["unplug", "camera"]);
     let error = wait_for("the trouble of the driver", || {
         let output = camera(&mediator, &["-o", name]);
