@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use socket2::SockRef;
 use tungstenite::WebSocket;
 
 use crate::camera;
@@ -471,6 +472,7 @@ fn a_slow_program_gets_few_pictures_but_new_ones_and_others_get_theirs() {
     /// While the slow program takes one.
     const TAKEN_BY_OTHERS: usize = 10;
     const SKIPPED: u64 = 60;
+    const RECEIVE_BUFFER: usize = 64 * 1024;
     /// What fits into the buffers of the system, with a margin, and is fewer than were skipped.
     const BUFFERED: usize = 40;
     let sim = camera::Robot::with_pictures_of("640x480");
@@ -481,6 +483,9 @@ fn a_slow_program_gets_few_pictures_but_new_ones_and_others_get_theirs() {
     ]);
     let address = listening_at(&mediator);
     let mut slow = subscribed_to_pictures(address);
+    // Otherwise, the system makes it as large as dozens of pictures.
+    let buffer = SockRef::from(slow.get_ref()).set_recv_buffer_size(RECEIVE_BUFFER);
+    buffer.unwrap();
     let mut quick = subscribed_to_pictures(address);
     let (taken, by_others) = channel();
     let others = thread::spawn(move || {
