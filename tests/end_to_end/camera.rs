@@ -37,7 +37,7 @@ impl Robot {
         Self::of(size, &[])
     }
 
-    fn of(size: &str, options: &[&str]) -> Self {
+    pub fn of(size: &str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(AMBER);
         command.args(["sim", "--until-eof", "--camera", "--camera-size", size]);

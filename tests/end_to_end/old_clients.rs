@@ -1,12 +1,18 @@
 //! A client that never contacted the mediator itself receives only messages from drivers, because
 //! some old clients take every datagram for their reply.
 
+use std::time::Duration;
+
+use amber_client::blocking::Client;
+use amber_proto::camera::PictureStream;
+use amber_proto::limits::MAX_PART;
 use amber_proto::mediator::{self, DriverState};
-use amber_proto::{Frame, HeaderBytes};
+use amber_proto::{DriverMsg, Frame, HeaderBytes};
 use nix::sys::signal::Signal;
 use prost::Message;
 
-use crate::common::{Mediator, device, frame, message, signal};
+use crate::camera::Robot;
+use crate::common::{Mediator, PATIENCE, device, frame, message, signal, wait_for};
 
 /// Whether this reports that a device is unavailable, with a reason.
 fn is_death(datagram: &[u8], of: &str, without_reason: &[u8]) -> bool {
@@ -66,4 +72,56 @@ fn an_old_style_ping_is_forwarded_like_any_message() {
     let ping = message(amber_proto::MsgType::Ping);
     old.send(device("77:3"), &ping);
     assert_eq!(old.receive(), frame(Some(device("77:3")), &ping));
+}
+
+/// SUBSCRIBE as the clients of the original in Java and in Python send it: without and with a number.
+const OLD_SUBSCRIBE: [&[u8]; 2] = [b"\x10\x06", b"\x10\x06\x18\x01"];
+
+#[test]
+fn old_clients_beside_a_camera_get_nothing_of_its_long_messages() {
+    let robot = Robot::of("800x600", &["--camera-rate", "30"]);
+    let mediator = Mediator::start(&[
+        &format!(
+            "camera:0=amber driver camera --url http://{}/stream",
+            robot.place
+        ),
+        "dummy:0=amber driver dummy",
+    ]);
+    mediator.wait_for_line("INFO ready: pictures of 800 x 600");
+    let devices = ["camera:0", "dummy:0"].map(device);
+    let old = OLD_SUBSCRIBE.map(|subscribe| {
+        let peer = mediator.peer();
+        for device in devices {
+            peer.send(device, subscribe);
+        }
+        peer
+    });
+    // A client that joins pieces gets pictures that are longer than a frame.
+    let client = Client::connect(mediator.address).unwrap();
+    let camera = client.camera(0);
+    let each = Duration::from_millis(1);
+    let mut pictures = camera.pictures(each, PictureStream::default()).unwrap();
+    for _ in 0..30 {
+        let picture = pictures.next_within(PATIENCE).unwrap().message;
+        assert!(picture.data().len() > MAX_PART, "{}", picture.data().len());
+    }
+    for peer in old {
+        let mut wanted = devices.to_vec();
+        wait_for("published data of both devices", || {
+            let datagram = peer.receive();
+            let frame = Frame::from_datagram(&datagram).unwrap();
+            let DriverMsg {
+                piece,
+                missing,
+                receipt,
+                joins,
+                ..
+            } = DriverMsg::decode(frame.message).unwrap();
+            assert_eq!((piece, missing, receipt, joins), Default::default());
+            wanted.retain(|it| frame.header != HeaderBytes::new(Some(*it), None).as_slice());
+            // Everything that has come meanwhile, too.
+            (wanted.is_empty() && !peer.has_datagram()).then_some(())
+        });
+    }
+    client.close();
 }

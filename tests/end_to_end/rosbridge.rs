@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use socket2::SockRef;
 use tungstenite::WebSocket;
 
 use crate::camera;
@@ -442,6 +443,87 @@ fn programs_see_what_the_camera_sees_and_its_optics_fit() {
         let told: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
         (told["is_on"] == false).then_some(())
     });
+}
+
+/// When a picture was taken: seconds and nanoseconds.
+type Stamp = (u64, u64);
+
+fn subscribed_to_pictures(address: SocketAddr) -> Client {
+    let mut client = connect(address);
+    let subscribe = json!({"op": "subscribe", "topic": "/camera/image_raw/compressed"});
+    client.send(subscribe.to_string().into()).unwrap();
+    client
+}
+
+/// The stamp of the next picture; `None` after the end of the connection.
+fn next_picture(client: &mut Client) -> Option<Stamp> {
+    loop {
+        let message = client.read().ok()?;
+        if message.is_text() {
+            let text: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+            let stamp = text.pointer("/msg/header/stamp")?;
+            return Some((stamp["secs"].as_u64()?, stamp["nsecs"].as_u64()?));
+        }
+    }
+}
+
+#[test]
+fn a_slow_program_gets_few_pictures_but_new_ones_and_others_get_theirs() {
+    /// While the slow program takes one.
+    const TAKEN_BY_OTHERS: usize = 10;
+    const SKIPPED: u64 = 60;
+    const RECEIVE_BUFFER: usize = 64 * 1024;
+    /// What fits into the buffers of the system, with a margin, and is fewer than were skipped.
+    const BUFFERED: usize = 40;
+    let sim = camera::Robot::with_pictures_of("640x480");
+    let place = &sim.place;
+    let mediator = Mediator::start(&[
+        &format!("camera:0=amber driver camera --url http://{place}/stream"),
+        "gateway:0=amber driver rosbridge --listen 127.0.0.1:0 --picture-width 640",
+    ]);
+    let address = listening_at(&mediator);
+    let mut slow = subscribed_to_pictures(address);
+    // Otherwise, the system makes it as large as dozens of pictures.
+    let buffer = SockRef::from(slow.get_ref()).set_recv_buffer_size(RECEIVE_BUFFER);
+    buffer.unwrap();
+    let mut quick = subscribed_to_pictures(address);
+    let (taken, by_others) = channel();
+    let others = thread::spawn(move || {
+        while let Some(stamp) = next_picture(&mut quick) {
+            if taken.send(stamp).is_err() {
+                return;
+            }
+        }
+    });
+    let skipped = || {
+        let mut command = mediator.amber(&["call", "gateway", "status", "--json"]);
+        let status: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
+        let mut reasons = status["reasons"].as_array()?.iter();
+        let slow = reasons.find(|it| it["text"] == "client reads too slowly")?;
+        slow["count"].as_u64()
+    };
+    let (mut seen, mut newest) = (Vec::new(), (0, 0));
+    wait_for("pictures that the slow program does not get", || {
+        for _ in 0..TAKEN_BY_OTHERS {
+            newest = by_others.recv().unwrap();
+        }
+        seen.push(next_picture(&mut slow).unwrap());
+        skipped().filter(|skipped| *skipped >= SKIPPED)
+    });
+    // Now it is quick, too.
+    let mut old = 0;
+    loop {
+        let stamp = next_picture(&mut slow).unwrap();
+        seen.push(stamp);
+        if stamp >= newest {
+            break;
+        }
+        old += 1;
+    }
+    assert!(old <= BUFFERED, "{old} old pictures");
+    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    drop(by_others);
+    others.join().unwrap();
 }
 
 #[test]

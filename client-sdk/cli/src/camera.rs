@@ -56,11 +56,12 @@ pub struct Options {
         value_name = "ADDRESS:PORT",
         num_args = 0..=1,
         default_missing_value = "127.0.0.1:8027",
+        value_parser = address,
         conflicts_with_all = ["output", "watch"]
     )]
     mjpeg: Option<std::net::SocketAddr>,
     /// Make wider pictures smaller: to a half, a third and so on [default: as the camera takes them]
-    #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u32).range(16..=8192))]
+    #[arg(long, alias = "width", value_name = "PX", value_parser = clap::value_parser!(u32).range(16..=8192))]
     max_width: Option<u32>,
     /// Quality of JPEG [default: as the camera encodes them]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -71,6 +72,26 @@ pub struct Options {
     /// Number of pictures to show
     #[arg(short = 'n', long, requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+}
+
+/// An address to serve at, but not the camera: a device behind `--mjpeg` looks like its value.
+#[cfg(feature = "web")]
+fn address(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(
+        |error: std::net::AddrParseError| match amber_terminal::device(text) {
+            Ok(device) if device.device_type == DeviceType::CAMERA => {
+                format!("the camera comes before the option: `amber camera {device} --mjpeg`")
+            }
+            _ => error.to_string(),
+        },
+    )
+}
+
+/// Whether a file has the name of another kind of picture than cameras send.
+fn is_other_kind(path: &Path) -> bool {
+    const OTHERS: [&str; 7] = ["bmp", "gif", "pgm", "png", "ppm", "tiff", "webp"];
+    let extension = path.extension().and_then(|it| it.to_str());
+    extension.is_some_and(|it| OTHERS.contains(&&*it.to_ascii_lowercase()))
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -90,6 +111,12 @@ impl Options {
         }
         if let Some(path) = &self.output {
             file::check("-o", path)?;
+            if is_other_kind(path) {
+                let jpg = path.with_extension("jpg");
+                let text = format!("-o {}: cameras send JPEG files", path.display());
+                let hint = format!("save it as {}; other programs convert it", jpg.display());
+                return Err(Failure::wrong(text).hint(hint));
+            }
             if file::is_stdout(path) && json {
                 return Err(Failure::wrong("-o - and --json both write to stdout")
                     .hint("leave out --json, or name a file"));
@@ -344,6 +371,18 @@ mod tests {
             sequence: 7,
             damaged: false,
         }
+    }
+
+    #[cfg(feature = "web")]
+    #[test]
+    fn a_camera_behind_the_option_is_no_address() {
+        assert_eq!(address("127.0.0.1:8027").unwrap().port(), 8027);
+        let swapped = "the camera comes before the option: `amber camera camera:1 --mjpeg`";
+        assert_eq!(address("camera:1").unwrap_err(), swapped);
+        assert_eq!(
+            address("9999").unwrap_err(),
+            "invalid socket address syntax"
+        );
     }
 
     #[test]

@@ -153,6 +153,26 @@ def said(value, number):
     return message
 
 
+class Abilities(unittest.TestCase):
+    def test_pictures_go_in_pieces_as_soon_as_they_do_not_fit_into_a_datagram(self):
+        picture = DriverMsg(type=DriverMsg.DATA, ackNum=0)
+        picture.Extensions[schemas.camera.picture].data = b"x"
+        network = pieces.Ability()
+        local = pieces.Ability(piece_bytes=pieces.LOCAL_PIECE_BYTES)
+        for ability, length, is_cut, size in (
+            (network, 1_180, False, 590),
+            (network, 1_181, True, 1_180),
+            (local, 16_362, False, 8_181),
+            (local, 16_363, True, 8_182),
+            (local, 32_001, True, 32_000),
+            (pieces.Ability(longest=5_000), 5_001, False, 1_180),
+        ):
+            with self.subTest(ability=ability, length=length):
+                self.assertEqual(ability.cuts(picture, length), is_cut)
+                self.assertEqual(ability.size(length), size)
+        self.assertFalse(network.cuts(said("other messages wait", 0), 5_000))
+
+
 class Clients(unittest.TestCase):
     def setUp(self):
         self.mediator = test_client.FakeMediator()

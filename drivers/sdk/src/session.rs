@@ -280,7 +280,8 @@ impl<M: DeviceMessage> Session<M> {
         message.set_syn(None);
         message.set_ack(Some(syn));
         let bytes: Bytes = message.encode_to_vec().into();
-        if bytes.len() > MAX_PART {
+        let is_cut = origin.joins.is_some_and(|it| long::is_cut(it, &bytes));
+        if bytes.len() > MAX_PART || is_cut {
             return self.long.answer(origin, bytes);
         }
         self.send_bytes(origin.device, &origin.clients, &bytes);
@@ -473,7 +474,7 @@ impl<M: DeviceMessage> Session<M> {
         message: &M,
     ) -> Result<(), MessageTooLong> {
         let message: Bytes = message.encode_to_vec().into();
-        if message.len() > MAX_PART {
+        if message.len() > MAX_PART || self.long.cuts(clients, &message) {
             if self.long.publish(device, clients, message)? < clients.len() {
                 self.complaints.about(Complaint::LongForOldClient);
             }

@@ -11,8 +11,8 @@
 mod format;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use amber_client::{Client, Event};
@@ -82,6 +82,7 @@ pub(super) async fn serve(
         connections: server.clone(),
         newest: watch::Sender::new(None),
         readers: watch::Sender::new(0),
+        taken: Mutex::default(),
         counters: Counters::default(),
     });
     let served = camera.clone();
@@ -154,7 +155,26 @@ struct Camera {
     newest: watch::Sender<Option<Shot>>,
     /// Of the stream.
     readers: watch::Sender<usize>,
+    /// What each of them has taken. Changes while the newest picture is locked.
+    taken: Mutex<Vec<Arc<Taken>>>,
     counters: Counters,
+}
+
+/// The number of the picture that a reader took last.
+struct Taken(AtomicU64);
+
+impl Taken {
+    /// Before its first picture, a reader is not slow.
+    const NOTHING_YET: u64 = u64::MAX;
+
+    fn set(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
+    /// Whether this reader has not taken the picture before this one.
+    fn lags_at(&self, number: u64) -> bool {
+        self.0.load(Ordering::Relaxed).saturating_add(1) < number
+    }
 }
 
 /// A picture in the form of the stream.
@@ -237,11 +257,11 @@ impl Camera {
                         count(&self.counters.pictures, 1);
                         count(&self.counters.missed, update.missed);
                         count(&self.counters.damaged, picture.damaged().into());
-                        self.newest.send_replace(Some(Shot {
+                        self.show(Shot {
                             number: self.counters.pictures.load(Ordering::Relaxed),
                             at: Instant::now(),
                             part: format::part(picture.data()),
-                        }));
+                        });
                     }
                     Some(Event::Interrupted(_) | Event::Resumed) => {
                         self.newest.send_replace(None);
@@ -251,6 +271,20 @@ impl Camera {
             }
             self.newest.send_replace(None);
         }
+    }
+
+    /// Replaces the newest picture. Readers that have not taken it by now get no more of it.
+    fn show(&self, shot: Shot) {
+        self.newest.send_modify(|newest| {
+            let taken = self.taken();
+            let slow = taken.iter().filter(|it| it.lags_at(shot.number)).count();
+            count(&self.counters.skipped, slow as u64);
+            *newest = Some(shot);
+        });
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Vec<Arc<Taken>>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn answer(self: Arc<Self>, request: Request, peer: SocketAddr) -> Answer {
@@ -283,7 +317,11 @@ impl Camera {
             |shot: &Option<Shot>| shot.as_ref().is_some_and(|it| it.at.elapsed() < fresh);
         let first = timeout(FIRST, reader.newest.wait_for(is_fresh)).await;
         // Not kept while the reason is asked for: it locks the picture.
-        let first = first.ok().and_then(|shot| shot.ok()?.clone());
+        let taken = &reader.taken;
+        let first = first.ok().and_then(|shot| {
+            let shot = shot.ok()?;
+            shot.as_ref().inspect(|it| taken.set(it.number)).cloned()
+        });
         let Some(first) = first else {
             let why = why_silent(&self.client, self.device).await;
             let why = format!("{}: {why}", self.device);
@@ -365,18 +403,19 @@ struct Reader {
     newest: watch::Receiver<Option<Shot>>,
     /// The first picture, until it is sent.
     first: Option<Shot>,
-    /// The number of the last picture.
-    last: u64,
+    taken: Arc<Taken>,
 }
 
 impl Reader {
     fn new(camera: &Arc<Camera>) -> Self {
+        let taken = Arc::new(Taken(AtomicU64::new(Taken::NOTHING_YET)));
+        camera.taken().push(taken.clone());
         camera.readers.send_modify(|readers| *readers += 1);
         Self {
             camera: camera.clone(),
             newest: camera.newest.subscribe(),
             first: None,
-            last: 0,
+            taken,
         }
     }
 }
@@ -384,28 +423,24 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.camera.readers.send_modify(|readers| *readers -= 1);
+        let mut all = self.camera.taken();
+        all.retain(|taken| !Arc::ptr_eq(taken, &self.taken));
     }
 }
 
 impl Parts for Reader {
     async fn next(&mut self) -> Option<Bytes> {
-        let counters = &self.camera.counters;
+        let sent = &self.camera.counters.sent;
         if let Some(first) = self.first.take() {
-            count(&counters.sent, 1);
-            self.last = first.number;
+            count(sent, 1);
             return Some([format::BEGIN, &first.part].concat().into());
         }
         loop {
             self.newest.changed().await.ok()?;
-            let newest = self.newest.borrow_and_update().clone();
-            if let Some(shot) = newest {
-                count(
-                    &counters.skipped,
-                    (shot.number - self.last).saturating_sub(1),
-                );
-                count(&counters.sent, 1);
-                self.last = shot.number;
-                return Some(shot.part);
+            if let Some(shot) = &*self.newest.borrow_and_update() {
+                self.taken.set(shot.number);
+                count(sent, 1);
+                return Some(shot.part.clone());
             }
         }
     }
@@ -443,6 +478,15 @@ mod tests {
         );
         assert!(lines.starts_with(&stream), "{lines}");
         assert!(lines.ends_with("this machine: 10.0.0.3:8027\n"), "{lines}");
+    }
+
+    #[test]
+    fn a_reader_is_slow_once_a_picture_was_replaced() {
+        let taken = Taken(AtomicU64::new(Taken::NOTHING_YET));
+        assert!(!taken.lags_at(1) && !taken.lags_at(100));
+        taken.set(5);
+        let lags = [5, 6, 7, 8].map(|number| taken.lags_at(number));
+        assert_eq!(lags, [false, false, true, true]);
     }
 
     #[test]

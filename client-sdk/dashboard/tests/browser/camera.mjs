@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { launch } from "./browser.mjs";
 import { PHONE, expectRoom } from "./room.mjs";
 import { step } from "./steps.mjs";
+import { drawn, noteDrawn, signed } from "./timecode.mjs";
 
 /** Pictures of which the delay is told. */
 const PICTURES = 40;
@@ -21,24 +22,7 @@ const errors = [];
 page.on("pageerror", (error) => errors.push(String(error)));
 // Also violations of its policy.
 page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-// Reads the time code of the simulated camera from each picture that is drawn: 24 bits of milliseconds, and 8 of a number.
-await page.addInitScript(() => {
-  window.drawn = [];
-  window.note = () => {
-    const { camera } = window.amber;
-    const send = camera.send.bind(camera);
-    camera.send = (message) => {
-      if (message.t !== "drawn") return send(message);
-      const nowMs = Date.now();
-      const { data } = camera.context.getImageData(0, 4, 256, 1);
-      let code = 0;
-      for (let bit = 0; bit < 32; bit++) code = code * 2 + (data[(bit * 8 + 4) * 4] > 127 ? 1 : 0);
-      const { capturedMs, width } = camera.shown;
-      window.drawn.push({ codeMs: Math.floor(code / 256), nowMs, capturedMs, width, ageMs: camera.ageMs });
-      if (!window.holds) send(message);
-    };
-  };
-});
+await page.addInitScript(noteDrawn);
 await page.goto(process.argv[2]);
 await page.waitForFunction(() => window.amber.camera.shown && window.amber.stick.isAllowed);
 await page.getByLabel("Options of the camera").click();
@@ -48,14 +32,7 @@ await width.selectOption("own");
 await page.waitForFunction(() => window.amber.camera.shown?.width >= 256);
 await page.evaluate(() => window.note());
 
-/** The next pictures that are drawn. */
-async function pictures(count) {
-  await page.evaluate(() => { window.drawn = []; });
-  await page.waitForFunction((count) => window.drawn.length >= count, count);
-  return page.evaluate((count) => window.drawn.slice(0, count), count);
-}
-/** A difference of times of which only 24 bits are known. */
-const signed = (ms) => ms - 2 ** 24 * Math.round(ms / 2 ** 24);
+const pictures = (count) => drawn(page, count);
 
 // How far our clock is ahead of that of the simulation.
 const aheadMs = Number(await step("begin"));

@@ -569,7 +569,8 @@ class _Pipe:
 
     def _send(self, header: Header, message: Any) -> None:
         data = message.SerializeToString()
-        if len(data) > MAX_PART and header.clients:
+        is_long = len(data) > MAX_PART or self._pacer.cuts(header.clients, message, len(data))
+        if is_long and header.clients:
             stream = pieces.stream_of(message) if message.ackNum == 0 else None
             return self._pacer.push(header.clients, data, stream)
         try:
@@ -627,6 +628,16 @@ class _Pacer:
             self._abilities.pop(client, None)
             self._paced.forget(client)
 
+    def cuts(self, clients: tuple[int, ...], message: Any, length: int) -> bool:
+        """Whether a message goes in pieces although it fits into a frame. Not if one of the clients
+        does not join them: a recording would have it twice."""
+        if length < pieces.MIN_PIECE_BYTES:
+            return False
+        with self._changed:
+            known = [self._abilities.get(client) for client in clients]
+        abilities = [it for it in known if it is not None and length <= it.longest]
+        return len(abilities) == len(clients) and any(it.cuts(message, length) for it in abilities)
+
     def push(self, clients: tuple[int, ...], data: bytes, stream: int | None) -> None:
         """Takes a message. May be called from any thread."""
         with self._changed:
@@ -634,7 +645,7 @@ class _Pacer:
             for client in clients:
                 ability = self._abilities.get(client)
                 if ability is not None and len(data) <= ability.longest:
-                    groups.setdefault(ability.piece_bytes, []).append(client)
+                    groups.setdefault(ability.size(len(data)), []).append(client)
             if sum(map(len, groups.values())) < len(clients) and not self._has_warned:
                 self._has_warned = True
                 log(

@@ -22,6 +22,11 @@ LOCAL_PIECE_BYTES = 32_000
 #: The fewest bytes in a piece that a peer may ask for.
 MIN_PIECE_BYTES = 1024
 
+#: `picture` of camera.proto: pictures go in pieces as soon as they do not fit into a datagram.
+_PICTURE = 261
+#: Longer messages in one frame are more than old clients can receive, and the mediator warns of them.
+_LONGEST_WHOLE = 16_384 - 2 * 11
+
 _MAX_PIECES = MAX_LONG // MIN_PIECE_BYTES
 _MAX_PART = 32_767
 _MAX_MISSING = 400
@@ -74,6 +79,15 @@ class Ability(NamedTuple):
         size = joins.piece_bytes if joins.HasField("piece_bytes") else PIECE_BYTES
         size = min(max(size, MIN_PIECE_BYTES), LOCAL_PIECE_BYTES)
         return Ability(min(longest, MAX_LONG), size)
+
+    def cuts(self, message: Any, length: int) -> bool:
+        """Whether it gets a message of this length in pieces although that fits into a frame."""
+        whole = min(self.piece_bytes, _LONGEST_WHOLE)
+        return whole < length <= self.longest and stream_of(message) == _PICTURE
+
+    def size(self, length: int) -> int:
+        """The bytes in a piece of a message. There are at least two pieces."""
+        return -(-length // 2) if length <= self.piece_bytes else self.piece_bytes
 
     def to_append(self) -> bytes:
         """The field that says so, encoded, to be appended to a message."""

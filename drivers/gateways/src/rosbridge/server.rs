@@ -8,18 +8,17 @@ use std::time::Duration;
 use amber_map::{Mounting, Pose};
 use amber_navigation::kinematics::{Twist, Wheels};
 use amber_navigation::odometry::Odometry;
-use amber_proto::camera::{CameraInfo, Format, Picture};
+use amber_proto::camera::CameraInfo;
 use amber_robot::battery::RosBattery;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::Seat;
 use amber_robot::errand::Errand;
 use amber_robot::helm::Helm;
 use amber_robot::limits::ORDER_RATE;
-use amber_robot::pictures::PictureWish;
 use amber_robot::robot::{
     Measurement, RobotSetup, Topic, Trip, TripEnd, TripNews, User, UserOrder,
 };
-use amber_values::{CameraOptics, Hazard, Joy, LearnedLaser, NavSatFix, OpticalFrame};
+use amber_values::{Hazard, Joy, LearnedLaser, NavSatFix, OpticalFrame};
 use serde_json::Value;
 
 use crate::rosbridge::messages;
@@ -32,6 +31,8 @@ use crate::shared::machine::{
     self, Datagram, Machine, Output, Outputs, Page, Socket, WebSocketEvent,
 };
 use crate::shared::web::Age;
+
+mod camera;
 
 /// The only listener.
 const LISTENER: Socket = Socket(0);
@@ -396,19 +397,6 @@ impl Server {
         }
     }
 
-    /// The pictures that serve all clients.
-    fn picture_wish(&self) -> PictureWish {
-        let sessions = self.clients.values().map(|client| &client.session);
-        let period = sessions
-            .filter_map(|it| it.period(Published::Picture))
-            .min();
-        let period_ms = period.unwrap_or_default().as_millis();
-        PictureWish {
-            period_ms: u32::try_from(period_ms).unwrap_or(u32::MAX).max(1),
-            max_width: Some(self.config.picture_width_px),
-        }
-    }
-
     /// Publishes the messages that are made from a measurement, as far as clients want them.
     fn take_measurement(&mut self, now: Now, measured: Measurement) {
         let stamped = |ms: Option<i64>| {
@@ -484,16 +472,7 @@ impl Server {
                 self.publish_fixed_frames(now);
             }
             Measurement::Picture(picture) => self.take_picture(now, &picture),
-            Measurement::CameraInfo(info) => {
-                let size = self.size_of_pictures(&info);
-                self.camera = Some(*info);
-                // Otherwise each picture has one of its own.
-                if !self.wants(Published::Picture)
-                    && let Some(size) = size
-                {
-                    self.publish_optics(now, size, now.unix);
-                }
-            }
+            Measurement::CameraInfo(info) => self.take_camera_info(now, *info),
             Measurement::Targets { .. } | Measurement::Progress(_) => {}
         }
     }
@@ -517,41 +496,6 @@ impl Server {
         self.publish(now, Published::FixedFrames, || {
             messages::transforms(laser.into_iter().chain(camera), now.unix)
         });
-    }
-
-    /// Publishes a picture, and the optics for it with the same time, by which programs match them.
-    fn take_picture(&mut self, now: Now, picture: &Picture) {
-        if picture.format() != Format::Jpeg {
-            return;
-        }
-        let captured_us = u64::try_from(picture.captured()).ok();
-        let captured = captured_us.filter(|us| *us > 0);
-        let time = captured.map_or(now.unix, Duration::from_micros);
-        self.publish(now, Published::Picture, || messages::picture(picture, time));
-        self.publish_optics(now, (picture.width(), picture.height()), time);
-    }
-
-    /// Publishes the optics for pictures of a size, once it is known whether the camera is calibrated.
-    fn publish_optics(&mut self, now: Now, (width, height): (u32, u32), time: Duration) {
-        let Some(camera) = &self.camera else {
-            return;
-        };
-        let calibration = camera.calibration.as_ref();
-        let optics = calibration.and_then(|it| CameraOptics::new(it, width, height));
-        let optics = optics.unwrap_or_else(|| CameraOptics::uncalibrated(width, height));
-        self.publish(now, Published::CameraInfo, || {
-            messages::camera_info(&optics, time)
-        });
-    }
-
-    /// The size of the pictures that clients would get. `None` if neither a picture nor a calibration
-    /// tells it.
-    fn size_of_pictures(&self, info: &CameraInfo) -> Option<(u32, u32)> {
-        let calibrated = info.calibration.as_ref();
-        let calibrated = calibrated.map(|it| (it.width(), it.height()));
-        let (width, height) = info.width.zip(info.height).or(calibrated)?;
-        let factor = width.div_ceil(self.config.picture_width_px).max(1);
-        Some((width / factor, height / factor))
     }
 
     /// Publishes all moving frames that are known now, so that a client that gets few messages misses

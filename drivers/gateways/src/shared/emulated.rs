@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use amber_driver::devices::camera::{self, CameraDriver, CameraLink};
+use amber_driver::devices::camera;
 use amber_driver::devices::drive_to_point::{
     self, Configuration, DriveToPointDriver, DriveToPointLink, Go, NextTargetAnswer,
     NextTargetsAnswer, ProgressAnswer, ProgressUpdatesData, Targets as TargetTable,
@@ -24,9 +24,6 @@ use amber_driver::orders::{Author, End, LATEST, Orders};
 use amber_driver::{ClientId, Devices, Origin, Outcome, Periodic, Reply, StreamRequest, now};
 use amber_navigation::drive_to_point::MAX_TARGETS;
 use amber_proto::battery_state::BatteryState;
-use amber_proto::camera::{
-    CameraInfo, Control, ControlValue, Format, Picture, PictureRequest, PictureStream,
-};
 use amber_proto::hokuyo::{Scan as ScanMessage, Scanner as ScannerMessage};
 use amber_proto::location::{Location, Map, Particles, Quality};
 use amber_proto::ninedof::{
@@ -38,8 +35,11 @@ use amber_robot::robot::{Measurement, OrderNumber, Progress};
 use amber_values::{ImuReading, MapPose, Row, Scan, Target};
 use tokio::sync::mpsc;
 
+use self::pictures::Camera;
 use super::event::{Asked, Emulated, Event};
 use crate::limits::MAX_AGE;
+
+mod pictures;
 
 type Started = Result<(), Box<dyn Error + Send + Sync>>;
 type Publish = Box<dyn Fn(&Measurement) + Send>;
@@ -607,112 +607,6 @@ impl NineDofDriver for Imu {
 
     async fn calibrate_magnet(&mut self, _request: ServiceRequest, reply: Reply<ServiceReport>) {
         reply.refuse("the sensors are those of a foreign robot");
-    }
-}
-
-/// How often clients are told what is known of a camera.
-const INFO_PERIOD: Duration = Duration::from_secs(1);
-/// A picture is sent if it comes at most so much before its time: those of a foreign robot come when
-/// they come.
-const EARLY: Duration = Duration::from_millis(20);
-/// A picture that is made smaller or grey would have to be decoded.
-const ONLY_JPEG: &str = "the pictures of a foreign robot are JPEG files";
-
-struct Camera {
-    screen: Screen,
-    link: Option<CameraLink>,
-    subscribers: Arc<Mutex<Periodic<()>>>,
-}
-
-impl Camera {
-    fn new(screen: Screen) -> Self {
-        Self {
-            screen,
-            link: None,
-            subscribers: Arc::default(),
-        }
-    }
-
-    fn newest(&self) -> Option<Arc<Picture>> {
-        match self.screen.latest() {
-            Some(Measurement::Picture(picture)) => Some(picture),
-            _ => None,
-        }
-    }
-
-    fn known(&self) -> CameraInfo {
-        let newest = self.newest();
-        CameraInfo {
-            source: Some("a foreign robot".to_owned()),
-            is_on: Some(newest.is_some()),
-            width: newest.as_ref().and_then(|it| it.width),
-            height: newest.as_ref().and_then(|it| it.height),
-            ..CameraInfo::default()
-        }
-    }
-}
-
-impl CameraDriver for Camera {
-    async fn start(&mut self, link: CameraLink) -> Started {
-        self.link = Some(link.clone());
-        let subscribers = self.subscribers.clone();
-        self.screen.publish_with(move |measurement| {
-            if let Measurement::Picture(picture) = measurement {
-                let mut all = subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-                for (origin, ()) in all.take_due(now() + EARLY) {
-                    let _ = link.pictures(&origin, Picture::clone(picture));
-                }
-            }
-        });
-        Ok(())
-    }
-
-    async fn picture(&mut self, request: PictureRequest, reply: Reply<Picture>) {
-        match self.newest() {
-            _ if request.format() != Format::Jpeg => reply.refuse(ONLY_JPEG),
-            Some(picture) => reply.send(Picture::clone(&picture)),
-            None => reply.refuse(SILENT),
-        }
-    }
-
-    async fn pictures(&mut self, origin: Origin, request: StreamRequest<PictureStream>) {
-        let Some(link) = &self.link else {
-            return;
-        };
-        let (period, request) = match request {
-            StreamRequest::Start(stream) if stream.format() != Format::Jpeg => {
-                let _ = link.refused(&origin, ONLY_JPEG);
-                return;
-            }
-            StreamRequest::Start(stream) => (stream.period(), StreamRequest::Start(())),
-            StreamRequest::Stop(_) => (0, StreamRequest::Stop(())),
-            StreamRequest::ClientGone => (0, StreamRequest::ClientGone),
-        };
-        let period = Duration::from_millis(period.into());
-        let mut all = self
-            .subscribers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let _ = match all.handle(now(), &origin, request, |()| period) {
-            true => link.accepted(&origin),
-            false => link.refused(&origin, "too many clients watch this camera"),
-        };
-    }
-
-    async fn info(&mut self, reply: Reply<CameraInfo>) {
-        reply.send(self.known());
-    }
-
-    async fn set_control(&mut self, _control: ControlValue, reply: Reply<Control>) {
-        reply.refuse("the camera is that of a foreign robot");
-    }
-
-    fn period(&self) -> Option<Duration> {
-        Some(INFO_PERIOD)
-    }
-
-    async fn publish(&mut self) -> Option<CameraInfo> {
-        Some(self.known())
     }
 }
 

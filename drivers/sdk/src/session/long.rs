@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use amber_proto::limits::MAX_LONG;
+use amber_proto::limits::{MAX_LONG, OLD_CLIENT_DATAGRAM};
 use amber_proto::pieces::{Ability, Joiner, Long, Paced, stream_of};
 use amber_proto::{ClientId, Device, DeviceMessage, DriverMsg, MsgType, Packet};
 use bytes::Bytes;
@@ -15,6 +15,13 @@ use crate::request::Origin;
 
 /// The maximum number of clients of which it is known what they join: as many as a mediator has.
 const MAX_CLIENTS: usize = 4096;
+
+/// `picture` of camera.proto: pictures go in pieces as soon as they do not fit into a datagram. As one
+/// datagram, IP would cut them, and a lost part would cost the whole picture.
+const PICTURE: u32 = 261;
+
+/// Longer messages in one frame are more than old clients can receive, and the mediator warns of them.
+const LONGEST_WHOLE: usize = OLD_CLIENT_DATAGRAM - 2 * 11;
 
 /// The sender of a request, and the device that it is for.
 type Sender = (ClientId, Option<Device>);
@@ -72,6 +79,14 @@ impl LongMessages {
         self.joiner.forget(|(sender, _)| sender == client);
     }
 
+    /// Whether published data goes in pieces although it fits into a frame. Not if one of the clients
+    /// does not join them: a recording would have it twice.
+    pub(super) fn cuts(&self, clients: &[ClientId], message: &[u8]) -> bool {
+        let abilities = || clients.iter().map(|client| self.abilities.get(client));
+        let joins = |it: Option<&Ability>| it.is_some_and(|it| message.len() <= it.longest);
+        abilities().flatten().any(|it| is_cut(*it, message)) && abilities().all(joins)
+    }
+
     /// Takes an answer.
     pub(super) fn answer(&mut self, origin: &Origin, bytes: Bytes) -> Result<(), MessageTooLong> {
         let length = bytes.len();
@@ -82,7 +97,7 @@ impl LongMessages {
             long,
             device: origin.device,
             clients: origin.clients.clone(),
-            piece_bytes: ability.piece_bytes,
+            piece_bytes: piece_bytes(ability, length),
         });
         Ok(())
     }
@@ -102,7 +117,8 @@ impl LongMessages {
         for client in clients {
             let ability = self.abilities.get(client);
             if let Some(ability) = ability.filter(|ability| length <= ability.longest) {
-                groups.entry(ability.piece_bytes).or_default().push(*client);
+                let piece_bytes = piece_bytes(*ability, length);
+                groups.entry(piece_bytes).or_default().push(*client);
             }
         }
         let stream = Some(stream_of(&bytes).unwrap_or(0));
@@ -128,6 +144,21 @@ impl LongMessages {
             syn: None,
             bytes,
         }
+    }
+}
+
+/// Whether a client that joins pieces gets a message in pieces although it fits into a frame.
+pub(super) fn is_cut(ability: Ability, message: &[u8]) -> bool {
+    let whole = ability.piece_bytes.min(LONGEST_WHOLE);
+    (whole < message.len() && message.len() <= ability.longest)
+        && stream_of(message) == Some(PICTURE)
+}
+
+/// The bytes in a piece of a message. There are at least two pieces.
+fn piece_bytes(ability: Ability, length: usize) -> usize {
+    match length <= ability.piece_bytes {
+        true => length.div_ceil(2),
+        false => ability.piece_bytes,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amber_proto::limits::{MAX_PART, PIECE_BYTES};
 use amber_proto::pieces::{Upload, Verdict};
-use amber_proto::{DriverHdr, Joins, MissingPieces, SynNum, dummy};
+use amber_proto::{DriverHdr, Joins, MissingPieces, SynNum, camera, dummy};
 
 use super::*;
 use crate::queue::Work;
@@ -40,7 +40,7 @@ fn text(length: usize) -> dummy::DriverMsg {
 }
 
 /// The receivers and the messages of everything that is sent now.
-fn sent(session: &mut Session<dummy::DriverMsg>) -> Vec<(Vec<i32>, DriverMsg)> {
+fn sent<M: DeviceMessage>(session: &mut Session<M>) -> Vec<(Vec<i32>, DriverMsg)> {
     let packets = std::iter::from_fn(|| session.poll_output());
     packets
         .map(|packet| {
@@ -107,10 +107,95 @@ fn published_pieces_go_only_to_clients_that_join_them() {
     assert_eq!(short[0].1.piece, None);
 }
 
+fn picture(bytes: usize) -> camera::DriverMsg {
+    camera::DriverMsg {
+        picture: Some(camera::Picture {
+            data: Some(vec![7; bytes].into()),
+            ..camera::Picture::default()
+        }),
+        ..camera::DriverMsg::data()
+    }
+}
+
+/// The receivers and the bytes of the pieces that are sent now; those of a whole message are 0.
+fn piece_lengths(session: &mut Session<camera::DriverMsg>) -> Vec<(Vec<i32>, usize)> {
+    let mut now = Instant::now();
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        session.send_pieces(now);
+        let sent = sent(session).into_iter();
+        all.extend(sent.map(|(clients, message)| {
+            let piece = message.piece.map_or(0, |it| it.data().len());
+            (clients, piece)
+        }));
+        now = session.next_piece_timeout().unwrap_or(now);
+    }
+    all
+}
+
+#[test]
+fn pictures_go_in_pieces_as_soon_as_they_do_not_fit_into_a_datagram() {
+    let joins = |piece_bytes| {
+        Some(Joins {
+            longest: None,
+            piece_bytes,
+        })
+    };
+    let (network, local) = ((NEW, joins(None)), (LOCAL, joins(Some(32_000))));
+    let old = (OLD, None);
+    for (clients, bytes, expected) in [
+        (vec![network], 1_160, vec![(vec![NEW], 0)]),
+        (
+            vec![network],
+            1_300,
+            vec![(vec![NEW], 1_180), (vec![NEW], 131)],
+        ),
+        (vec![local], 16_000, vec![(vec![LOCAL], 0)]),
+        (
+            vec![local],
+            20_000,
+            vec![(vec![LOCAL], 10_007), (vec![LOCAL], 10_006)],
+        ),
+        (
+            vec![network, local],
+            1_300,
+            vec![
+                (vec![NEW], 1_180),
+                (vec![NEW], 131),
+                (vec![LOCAL], 656),
+                (vec![LOCAL], 655),
+            ],
+        ),
+        // A recording would have it twice.
+        (vec![network, old], 8_000, vec![(vec![OLD, NEW], 0)]),
+    ] {
+        let what = format!("{bytes} bytes to {clients:?}");
+        let mut session = Session::<camera::DriverMsg>::default();
+        for (client, joins) in &clients {
+            session.handle_packet(Instant::now(), subscribe(*client, *joins));
+        }
+        session.publish(None, picture(bytes)).unwrap();
+        let mut sent = piece_lengths(&mut session);
+        sent.sort_by_key(|(clients, _)| clients.clone());
+        assert_eq!(sent, expected, "{what}");
+    }
+    // Answers, too.
+    for (joins, pieces) in [(None, 1), (joins(None), 7)] {
+        let mut session = Session::<camera::DriverMsg>::default();
+        let origin = Origin {
+            syn: Some(SynNum(1)),
+            joins: joins.map(|it| Ability::stated(&it)),
+            ..Origin::of(ClientId(NEW))
+        };
+        session.answer(&origin, picture(8_000)).unwrap();
+        assert_eq!(piece_lengths(&mut session).len(), pieces);
+    }
+}
+
 #[test]
 fn a_client_that_stops_joining_gets_no_pieces() {
     let now = Instant::now();
-    let mut session = Session::default();
+    let mut session = Session::<dummy::DriverMsg>::default();
     session.handle_packet(now, subscribe(NEW, Some(Joins::default())));
     session.handle_packet(now, subscribe(NEW, None));
     session.publish(None, text(60_000)).unwrap();
@@ -132,7 +217,7 @@ fn a_client_that_stops_joining_gets_no_pieces() {
 #[test]
 fn an_answer_is_as_long_as_its_request_allows() {
     let now = Instant::now();
-    let mut session = Session::default();
+    let mut session = Session::<dummy::DriverMsg>::default();
     for (joins, is_sent) in [(None, false), (Some(Joins::default()), true)] {
         let request = DriverMsg {
             r#type: MsgType::Data.into(),
@@ -186,7 +271,7 @@ fn a_long_request_arrives_as_one() {
         bytes: request.encode_to_vec().into(),
     };
     let mut upload = Upload::new(start, long, PIECE_BYTES);
-    let mut session = Session::default();
+    let mut session = Session::<dummy::DriverMsg>::default();
     let mut now = start;
     let mut is_done = false;
     while !is_done {

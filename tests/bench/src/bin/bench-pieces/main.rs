@@ -6,16 +6,17 @@
 //! ```
 //!
 //! Each subscriber is a process. The network with its loss is a part of it: see [`link`]. [`cases`] has
-//! the demands.
+//! the demands. [`phone`] measures the real driver of a camera instead.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What a program is for.
 
 mod cases;
 mod ends;
 mod figures;
 mod link;
+mod phone;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -47,6 +48,13 @@ enum Options {
     /// A camera: a driver that publishes pictures of BYTES, HERTZ times per second
     #[command(hide = true)]
     Camera { bytes: usize, hertz: f64 },
+    /// A camera program: writes JPEG files to stdout in turn, HERTZ times per second
+    #[command(hide = true)]
+    Film {
+        hertz: f64,
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
     /// A subscriber; prints what it has seen as JSON
     #[command(hide = true)]
     Subscriber {
@@ -88,7 +96,7 @@ impl Measure {
 fn main() -> anyhow::Result<ExitCode> {
     // Without a subcommand, it measures.
     let mut words: Vec<_> = std::env::args().collect();
-    let is_own = |word: &String| ["camera", "subscriber", "help"].contains(&&word[..]);
+    let is_own = |word: &String| ["camera", "film", "subscriber", "help"].contains(&&word[..]);
     if !words.get(1).is_some_and(is_own) {
         words.insert(1, "measure".into());
     }
@@ -98,6 +106,10 @@ fn main() -> anyhow::Result<ExitCode> {
             bytes,
             sequence: 0,
         })),
+        Options::Film { hertz, files } => {
+            phone::show_film(hertz, &files)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Options::Subscriber {
             mediator,
             seconds,
@@ -124,7 +136,7 @@ fn measure(mut options: Measure) -> anyhow::Result<ExitCode> {
     let cases = CASES
         .iter()
         .filter(|case| case.name.contains(&options.only));
-    if !options.json {
+    if !options.json && cases.clone().next().is_some() {
         println!("{HEAD}");
     }
     let has_python = has_python();
@@ -140,6 +152,15 @@ fn measure(mut options: Measure) -> anyhow::Result<ExitCode> {
         match options.json {
             true => println!("{}", serde_json::to_string(&row)?),
             false => println!("{}", row.line()),
+        }
+    }
+    if phone::NAME.contains(&options.only) {
+        let row = phone::measure(&programs, options.seconds, options.rounds);
+        let row = row.context(phone::NAME)?;
+        all_good &= row.unmet.is_empty();
+        match options.json {
+            true => println!("{}", serde_json::to_string(&row)?),
+            false => println!("\n{}\n{}", phone::HEAD, row.line()),
         }
     }
     // A short run on a busy computer only shows that everything works.
