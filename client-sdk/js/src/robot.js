@@ -1,6 +1,5 @@
 // A client of one mediator: requests without an answer so far, and subscriptions. IO through a transport.
 
-import { fromBinary, getExtension, hasExtension, isFieldSet, toBinary } from "@bufbuild/protobuf";
 import { defaultAddress, openTransport } from "#platform";
 import { split } from "./address.js";
 import { camel } from "./convert.js";
@@ -18,6 +17,7 @@ import { Liveness } from "./liveness.js";
 import { INTERFACES, NAMES } from "./ours.js";
 import { pause } from "./pause.js";
 import { Joiner, LOCAL_PIECE_BYTES, PIECE_BYTES } from "./pieces.js";
+import { create, fromBinary, getExtension, hasExtension, isSet, toBinary } from "./protobuf.js";
 import { OURS, extensionOf, messageOf, readDescription } from "./schemas.js";
 
 /** @typedef {import("./address.js").Address} Address */
@@ -225,7 +225,7 @@ export class Robot {
       address = { type, id };
       message = fromBinary(driverMsg, frame.message);
       // It is missing, or unknown.
-      const isKnown = isFieldSet(message, driverMsg.field.type) && TYPES.includes(message.type);
+      const isKnown = isSet(message, driverMsg.field.type) && TYPES.includes(message.type);
       if (!isKnown) throw new RangeError("not a message");
     } catch {
       this.malformed += 1;
@@ -260,7 +260,7 @@ export class Robot {
    * @param {any} piece
    */
   _takePiece(device, piece) {
-    const stream = isFieldSet(piece, pieceType.field.stream) ? piece.stream : undefined;
+    const stream = isSet(piece, pieceType.field.stream) ? piece.stream : undefined;
     const { message, index, count, data } = piece;
     const joined = this._joiner.piece(performance.now(), device, { message, index, count, data, stream });
     if (joined) {
@@ -278,8 +278,7 @@ export class Robot {
   /** Calls for missing pieces, and counts what is lost. */
   _settlePieces() {
     for (const { sender, message, index } of this._joiner.calls.splice(0)) {
-      const call = { type: TYPE.DATA, missing: { $typeName: "amber.MissingPieces", message, index } };
-      const bytes = toBinary(driverMsg, /** @type {any} */ ({ $typeName: driverMsg.typeName, ...call }));
+      const bytes = toBinary(driverMsg, create(driverMsg, { type: TYPE.DATA, missing: { message, index } }));
       this._trySend(addressOf(sender), bytes, /* isAboutPieces */ true);
     }
     for (const { sender, stream } of this._joiner.lost.splice(0)) {
@@ -303,7 +302,7 @@ export class Robot {
    * @param {any} ping
    */
   _pong(address, ping) {
-    const isNumbered = isFieldSet(ping, driverMsg.field.synNum);
+    const isNumbered = isSet(ping, driverMsg.field.synNum);
     const ackNum = isNumbered ? [0x20, ...varint(ping.synNum)] : [];
     this._trySend(address, Uint8Array.from([0x10, TYPE.PONG, ...ackNum]));
   }
@@ -359,7 +358,7 @@ export class Robot {
 
   /**
    * @internal
-   * @param {{ message: import("@bufbuild/protobuf").DescMessage }} device
+   * @param {{ message: import("./protobuf.js").Type }} device
    * @param {any} order
    */
   _encode(device, order) {

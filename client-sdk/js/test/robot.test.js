@@ -261,7 +261,7 @@ scripted("messages in pieces are joined, and a lost piece is called for", async 
   const all = message({ ackNum: 0 }, { "amber.camera_proto.picture": picture });
   const pieces = [0, 1, 2, 3, 4].map((index) => {
     const data = all.subarray(index * 1180, (index + 1) * 1180);
-    const piece = { $typeName: "amber.Piece", message: 9, index, count: 5, data, stream: 261 };
+    const piece = { message: 9, index, count: 5, data, stream: 261 };
     return message({ piece });
   });
   for (const i of [4, 0, 3, 1]) mediator.send("17:0", pieces[i]);
@@ -271,7 +271,7 @@ scripted("messages in pieces are joined, and a lost piece is called for", async 
   mediator.send("17:0", pieces[2]);
   assert.deepEqual((await first).value, { ...picture, damaged: false });
   // One of which the rest never comes.
-  mediator.send("17:0", message({ piece: { $typeName: "amber.Piece", message: 10, index: 0, count: 2, data: picture.data, stream: 261 } }));
+  mediator.send("17:0", message({ piece: { message: 10, index: 0, count: 2, data: picture.data, stream: 261 } }));
   await until(() => pictures.missed === 1, "the second picture counts as missed");
 });
 
@@ -282,7 +282,7 @@ scripted("an answer in pieces", async (mediator, robot) => {
     const all = message({ ackNum: synNum }, { "amber.camera_proto.picture": picture });
     return [0, 1].map((index) => {
       const data = all.subarray(index * 32_000, (index + 1) * 32_000);
-      return message({ piece: { $typeName: "amber.Piece", message: 9, index, count: 2, data } });
+      return message({ piece: { message: 9, index, count: 2, data } });
     });
   };
   assert.equal((await robot.camera().picture()).data.length, 40_000);
