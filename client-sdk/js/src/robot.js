@@ -1,6 +1,5 @@
 // A client of one mediator: requests without an answer so far, and subscriptions. IO through a transport.
 
-import { defaultAddress, openTransport } from "#platform";
 import { split } from "./address.js";
 import { camel } from "./convert.js";
 import { classOf } from "./device.js";
@@ -12,11 +11,12 @@ import {
   UnreachableError,
 } from "./errors.js";
 import { MAX_PART, decodeFrame, encodeFrame, header } from "./frame.js";
-import { TYPE, interfacesOf } from "./interface.js";
+import { TYPE, interfacesOf, refusal } from "./interface.js";
 import { Liveness } from "./liveness.js";
 import { INTERFACES, NAMES } from "./ours.js";
 import { pause } from "./pause.js";
 import { Joiner, LOCAL_PIECE_BYTES, PIECE_BYTES } from "./pieces.js";
+import { VALID_MS, defaultAddress, openTransport } from "./platform.js";
 import { create, fromBinary, getExtension, hasExtension, isSet, toBinary } from "./protobuf.js";
 import { OURS, extensionOf, messageOf, readDescription } from "./schemas.js";
 
@@ -69,9 +69,9 @@ export class Robot {
    * @param {string} mediator
    * @param {any} options
    */
-  constructor(mediator, { timeoutMs = 1000, validMs, outcomeWaitMs = 250, onRefusal } = {}) {
-    /** The address of the mediator. */
-    this.mediatorAddress = mediator;
+  constructor(mediator, { timeoutMs = 1000, validMs = VALID_MS, outcomeWaitMs = 250, onRefusal } = {}) {
+    /** The address of the mediator, or of the dashboard, without its token. */
+    this.mediatorAddress = mediator.split("#")[0];
     /** Answers that were late or doubled. */
     this.lateAnswers = 0;
     /** Datagrams that are not valid. */
@@ -92,7 +92,7 @@ export class Robot {
     this._hasWaitedForMediator = false;
     /** @type {(() => void) | undefined} */
     this._onFirstAnswer = undefined;
-    /** @type {import("#platform").Transport | undefined} */
+    /** @type {import("./platform.js").Transport | undefined} */
     this._transport = undefined;
     this._isClosed = false;
     this._lastNumber = Math.floor(Math.random() * 2 ** 20);
@@ -335,6 +335,20 @@ export class Robot {
   /** The network reports that nothing reaches the mediator. @internal @param {UnreachableError} error */
   unreachable(error) {
     this._failAll(error);
+  }
+
+  /**
+   * A request was not passed on to the mediator.
+   * @internal
+   * @param {Address} address
+   * @param {number} number
+   * @param {string} words
+   */
+  refused(address, number, words) {
+    const error = refusal(this._names.show(address), words);
+    const call = this._pending.get(number);
+    if (call?.device === keyOf(address)) call.reject(error);
+    else this._onRefusal(error);
   }
 
   /** The mediator does not know this client by its new address. @internal */

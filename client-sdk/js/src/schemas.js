@@ -1,7 +1,7 @@
 // The messages of all devices, from their descriptions. PURE, except that Amber's own schemas come
 // from the platform.
 
-import { readSchemas } from "#platform";
+import { readSchemas } from "./platform.js";
 import { FileDescriptorSet, fromBinary, registryOf } from "./protobuf.js";
 
 /**
@@ -11,7 +11,7 @@ import { FileDescriptorSet, fromBinary, registryOf } from "./protobuf.js";
  * @property {string[]} names the files that describe devices
  */
 
-const ours = fromBinary(FileDescriptorSet, readSchemas()).file;
+const ours = fromBinary(FileDescriptorSet, await readSchemas()).file;
 
 /** Amber's own schemas. @type {Schemas} */
 export const OURS = { registry: registryOf(ours), names: ours.map((/** @type {any} */ file) => file.name) };
