@@ -14,8 +14,9 @@ const RETRY_MS = [300, 1000, 2000];
 const ATTEMPT_MS = 5000;
 /** A connection counts as lost if answers are missing and nothing has come for this time. */
 const SILENCE_MS = 4000;
-/** The most bytes that may wait for the network: commands must not queue up. */
-const MAX_WAITING = 65_536;
+/** The most bytes that may wait for the network, as commands must not queue up: the pieces of a long
+ * request that are sent at once. */
+const MAX_WAITING = 262_144;
 /** The dashboard refuses this page for ever. */
 const FORBIDDEN = 1008;
 

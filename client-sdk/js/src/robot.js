@@ -15,10 +15,11 @@ import { TYPE, interfacesOf, refusal } from "./interface.js";
 import { Liveness } from "./liveness.js";
 import { INTERFACES, NAMES } from "./ours.js";
 import { pause } from "./pause.js";
-import { Joiner, LOCAL_PIECE_BYTES, PIECE_BYTES } from "./pieces.js";
+import { Joiner, LOCAL_PIECE_BYTES, MAX_LONG, PIECE_BYTES } from "./pieces.js";
 import { VALID_MS, defaultAddress, openTransport } from "./platform.js";
 import { create, fromBinary, getExtension, hasExtension, isSet, toBinary } from "./protobuf.js";
 import { OURS, extensionOf, messageOf, readDescription } from "./schemas.js";
+import { Uploads } from "./upload.js";
 
 /** @typedef {import("./address.js").Address} Address */
 /** @typedef {import("./subscription.js").Subscription<any>} AnySubscription */
@@ -106,6 +107,7 @@ export class Robot {
     /** @type {Map<number, import("./interface.js").Interface>} */
     this._interfaces = new Map(INTERFACES.map((it) => [it.type, it]));
     this._joiner = new Joiner();
+    this._uploads = new Uploads();
     /** @type {{ at: number, timer: ReturnType<typeof setTimeout> } | undefined} */
     this._joinTimer = undefined;
     /** @type {Liveness | undefined} */
@@ -234,6 +236,7 @@ export class Robot {
     const device = keyOf(address);
     if (device === keyOf(MEDIATOR)) this._hear();
     if (message.type === TYPE.DATA && message.piece) this._takePiece(device, message.piece);
+    else if (message.type === TYPE.DATA && (message.receipt || message.missing)) this._takeReceipt(device, message);
     else if (message.type === TYPE.PING) this._pong(address, message);
     else if (message.type === TYPE.DRIVER_DIED) this._driverDied(address, message);
     else this._take(device, message);
@@ -275,8 +278,26 @@ export class Robot {
     this._settlePieces();
   }
 
-  /** Calls for missing pieces, and counts what is lost. */
+  /**
+   * A driver joins a long request.
+   * @param {string} device
+   * @param {any} message
+   */
+  _takeReceipt(device, { receipt, missing }) {
+    if (receipt) this._uploads.receipt(performance.now(), device, receipt);
+    if (missing) this._uploads.missing(device, missing);
+    this._settlePieces();
+  }
+
+  /** Sends pieces, calls for missing ones, and counts what is lost. */
   _settlePieces() {
+    // Its call has ended.
+    this._uploads.end(({ synNum }) => synNum !== undefined && !this._pending.has(synNum));
+    for (const { device, synNum, piece } of this._uploads.poll()) {
+      const fields = { type: TYPE.DATA, ...(synNum === undefined ? {} : { synNum }), piece };
+      const bytes = toBinary(driverMsg, create(driverMsg, fields));
+      this._trySend(addressOf(device), bytes, /* isAboutPieces */ true);
+    }
     for (const { sender, message, index } of this._joiner.calls.splice(0)) {
       const bytes = toBinary(driverMsg, create(driverMsg, { type: TYPE.DATA, missing: { message, index } }));
       this._trySend(addressOf(sender), bytes, /* isAboutPieces */ true);
@@ -285,13 +306,18 @@ export class Robot {
       if (stream === undefined) continue;
       for (const it of this._subscriptions(sender)) it.missed += 1;
     }
-    const at = this._joiner.nextTimeout;
+    const at = Math.min(this._joiner.nextTimeout, this._uploads.nextTimeout);
     // Waking up too early costs less than a timer for each piece.
     if (at === Infinity || this._isClosed || (this._joinTimer && this._joinTimer.at <= at)) return;
     clearTimeout(this._joinTimer?.timer);
     const timer = setTimeout(() => {
       this._joinTimer = undefined;
       this._joiner.timeout(performance.now());
+      for (const { device, synNum, bytes } of this._uploads.timeout(performance.now())) {
+        const name = this._names.show(addressOf(device));
+        const why = `${bytes.length} bytes are too long for ${name}: its driver takes at most ${MAX_PART}`;
+        this._pending.get(synNum ?? 0)?.reject(new RangeError(why));
+      }
       this._settlePieces();
     }, Math.max(1, at - performance.now()));
     this._joinTimer = { at, timer };
@@ -314,7 +340,10 @@ export class Robot {
   _driverDied(address, message) {
     const [key, device] = [keyOf(address), this._names.show(address)];
     this._commands.reports.delete(device);
-    if (message.ackNum === 0) this._joiner.forget(key);
+    if (message.ackNum === 0) {
+      this._joiner.forget(key);
+      this._uploads.end((upload) => upload.device === key);
+    }
     const why = hasExtension(message, unavailable) ? /** @type {any} */ (getExtension(message, unavailable)) : {};
     const { enum: reasons } = /** @type {any} */ (unavailable).message.field.reason;
     const error = new DeviceDiedError(`${device} is unavailable${why.message ? `: ${why.message}` : ""}`, {
@@ -385,8 +414,9 @@ export class Robot {
    * @param {Address} address
    * @param {Uint8Array} message
    * @param {boolean} [isAboutPieces]
+   * @param {number} [synNum] of a request
    */
-  async _send(address, message, isAboutPieces = false) {
+  async _send(address, message, isAboutPieces = false, synNum = undefined) {
     const transport = this._transport;
     if (!transport) throw new ClosedError("the robot is not connected; use `Robot.connect`");
     const device = keyOf(address);
@@ -395,6 +425,13 @@ export class Robot {
     const joins = isOwn || isAboutPieces ? [] : JOINS[String(transport.isLocal)][message[1]] ?? [];
     // An old driver may take the message only if it does not become longer.
     const fits = message.length + joins.length <= MAX_PART;
+    if (message.length > MAX_PART && joins.length > 0) {
+      const whole = concat(message, joins);
+      if (whole.length > MAX_LONG) throw new RangeError(`${whole.length} bytes are too long (at most ${MAX_LONG})`);
+      this._uploads.begin(performance.now(), device, synNum, whole, transport.isLocal ? LOCAL_PIECE_BYTES : PIECE_BYTES);
+      this._settlePieces();
+      return;
+    }
     await transport.send(encodeFrame(header(address.type, address.id), fits ? concat(message, joins) : message));
   }
 
@@ -448,7 +485,7 @@ export class Robot {
     answer.catch(() => {});
     const call = this._pending.get(number);
     const sent = call
-      ? this._send(address, concat(message, [0x18, ...varint(number)]))
+      ? this._send(address, concat(message, [0x18, ...varint(number)]), false, number)
       : answer.then(() => {});
     sent.catch((error) => call?.reject(error));
     return { sent, answer };

@@ -212,7 +212,7 @@ test("what the dashboard does not pass on is an error of its call", TEST, async 
 test("commands do not queue up in a slow network", TEST, async () => {
   const dashboard = new FakeDashboard();
   const robot = await dashboard.connect();
-  dashboard.sockets[0].bufferedAmount = 100_000;
+  dashboard.sockets[0].bufferedAmount = 300_000;
   await assert.rejects(robot.wheels().drive(sides(1, 1)), /too slow: earlier messages still wait/);
   dashboard.sockets[0].bufferedAmount = 0;
   await robot.close();
