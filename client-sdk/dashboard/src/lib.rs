@@ -5,6 +5,7 @@
 //!   page  -- WebSocket --  viewer  <--   |    ^     <--  feeds: one client for what all pages show
 //!                          backlog        seat           panels: any device by its description
 //!   page  -- WebSocket --  picture clients: one for each page that shows a camera
+//!   page  -- WebSocket --  robot clients, relay (PURE): pages that are clients of the mediator themselves
 //! ```
 //!
 //! - **Measurements** are requested once for all pages, and only while a page is open. A page gets
@@ -14,6 +15,8 @@
 //! - **Driving**: one page at a time holds the controls. A command of the stick is valid for 0.35 s
 //!   in the dashboard, and the wheels stop immediately when the page is gone. Each page that drives
 //!   is a separate client of the mediator: if the dashboard is killed, the drivers stop the robot.
+//! - **Programs in pages** (`client-sdk/js`) send frames over a WebSocket of their own, as other clients
+//!   do over UDP. Who moves what is decided by leases, as between all clients.
 //! - **Access**: on the loopback address, every page of the dashboard may drive. On other addresses
 //!   a page needs a token: one for driving, one for viewing.
 //!
@@ -34,6 +37,7 @@ pub mod hub;
 pub mod limits;
 pub mod parts;
 pub mod pictures;
+pub mod relay;
 
 mod app;
 mod feeds;
@@ -42,6 +46,7 @@ mod page_client;
 mod panel;
 mod picture_clients;
 mod qr;
+mod robot_clients;
 mod server;
 mod token_file;
 mod viewer;

@@ -131,6 +131,19 @@ pub const SILENT_PICTURES: Duration = Duration::from_secs(15);
 /// How long a page may take for one picture.
 pub const PICTURE_TIME: Duration = SILENT_PICTURES;
 
+/// Frames per second of a page that is a client of the mediator: four sticks, leases and questions, and
+/// the calls for missing pieces of pictures.
+pub const FRAME_RATE: u32 = 500;
+
+/// Devices that such a page may use at a time. Each is told when the page is gone.
+pub const MAX_USED_DEVICES: usize = 64;
+
+/// Frames that wait for such a page, and their bytes: two large pictures. Then the oldest are dropped,
+/// as a network does.
+pub const MAX_FRAMES: usize = 4096;
+/// See [`MAX_FRAMES`].
+pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
+
 /// The time between attempts to connect to the mediator.
 pub const RETRY: Duration = Duration::from_secs(1);
 

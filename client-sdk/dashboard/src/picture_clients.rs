@@ -25,11 +25,9 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::hub::FULL;
-use crate::limits::{
-    FOR_DRIVING, MAX_VIEWERS, MESSAGE_RATE, PICTURE_PINGS, PICTURE_TIME, SILENT_PICTURES,
-};
+use crate::limits::{MAX_VIEWERS, MESSAGE_RATE, PICTURE_PINGS, PICTURE_TIME, SILENT_PICTURES};
 use crate::pictures::{Pictures, Wanted, limited};
-use crate::viewer::Ended;
+use crate::viewer::{Ended, place};
 
 /// All pages that show pictures.
 pub(crate) struct PictureClients {
@@ -48,14 +46,7 @@ impl PictureClients {
 
     /// Serves a page that may do this, until it is gone or shows no pictures.
     pub(crate) async fn serve(&self, socket: Socket, role: Role) -> Ended {
-        // The last places are for pages that may drive.
-        let kept = match role {
-            Role::Drive => 0,
-            Role::Look => FOR_DRIVING,
-        };
-        let has_place = self.places.available_permits() > kept;
-        let place = has_place.then(|| self.places.try_acquire().ok()).flatten();
-        let Some(_place) = place else {
+        let Some(_place) = place(&self.places, role) else {
             refuse(socket, Refusal::Full, FULL).await;
             return Ended::Full;
         };

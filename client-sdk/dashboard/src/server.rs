@@ -15,6 +15,7 @@ use crate::hub::FULL;
 use crate::input::Input;
 use crate::limits::{MAX_GUESTS, MAX_GUESTS_PER_IP, MAX_MESSAGE};
 use crate::picture_clients::PictureClients;
+use crate::robot_clients::RobotClients;
 use crate::viewer::{self, Admission, Ended};
 
 /// What people are told about refused pages.
@@ -32,6 +33,8 @@ const ADVICE: Advice = Advice {
 const SOCKET: &str = "/socket";
 /// The path of the WebSocket for the pictures of a camera.
 const PICTURES: &str = "/pictures";
+/// The path of the WebSocket for pages that are clients of the mediator themselves.
+const ROBOT: &str = "/robot";
 
 /// What a WebSocket is for.
 #[derive(Clone, Copy)]
@@ -39,6 +42,8 @@ enum Purpose {
     /// Everything that a page shows and says, except for pictures.
     Page,
     Pictures,
+    /// The frames of a client.
+    Robot,
 }
 
 /// The state that all connections share.
@@ -46,6 +51,7 @@ pub(crate) struct Server {
     access: Access,
     inputs: mpsc::Sender<Input>,
     picture_clients: PictureClients,
+    robot_clients: RobotClients,
     connections: Arc<amber_web::Server>,
 }
 
@@ -58,7 +64,8 @@ impl Server {
         Self {
             access,
             inputs,
-            picture_clients: PictureClients::new(mediator),
+            picture_clients: PictureClients::new(mediator.clone()),
+            robot_clients: RobotClients::new(mediator),
             connections: Arc::new(amber_web::Server::new(limits)),
         }
     }
@@ -81,6 +88,7 @@ impl Server {
         match request.uri().path() {
             SOCKET => self.upgrade(request, peer, Purpose::Page),
             PICTURES => self.upgrade(request, peer, Purpose::Pictures),
+            ROBOT => self.upgrade(request, peer, Purpose::Robot),
             path => match assets::find(path) {
                 Some(asset) => {
                     let mut all = vec![
@@ -112,6 +120,7 @@ impl Server {
                         viewer::serve(socket, role, at, ip.to_string(), &self.inputs).await
                     }
                     Purpose::Pictures => self.picture_clients.serve(socket, role).await,
+                    Purpose::Robot => self.robot_clients.serve(socket, role, at).await,
                 };
                 if ended == Ended::Full {
                     self.connections.refused(ip, FULL);

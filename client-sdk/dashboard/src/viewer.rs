@@ -10,14 +10,14 @@ use amber_web::socket::Socket;
 use amber_web::websocket::{Refusal, answer_close, converse, refuse};
 use amber_web::{Guest, Role};
 use futures_util::{Stream, StreamExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::hub::{self, FULL, Said, ViewerId};
 use crate::input::Input;
 use crate::limits::{
-    FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
+    FOR_DRIVING, FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
 };
 
 /// How frames are sent to a page.
@@ -37,6 +37,16 @@ pub(crate) enum Ended {
     Gone,
     /// All places are taken.
     Full,
+}
+
+/// One of these places for a page that may do this: the last ones are for pages that may drive.
+pub(crate) fn place(places: &Semaphore, role: Role) -> Option<SemaphorePermit<'_>> {
+    let kept = match role {
+        Role::Drive => 0,
+        Role::Look => FOR_DRIVING,
+    };
+    let has_place = places.available_permits() > kept;
+    has_place.then(|| places.try_acquire().ok()).flatten()
 }
 
 /// Waits for the hello of a page, which is a guest until it has shown its token. Returns the page with

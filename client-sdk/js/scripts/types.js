@@ -3,11 +3,12 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { ScalarType, fromBinary } from "@bufbuild/protobuf";
+import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { Codec, Options, camel, isRequired, nameOf } from "../src/convert.js";
 import { isBareMessage } from "../src/interface.js";
 import { INTERFACES } from "../src/ours.js";
+import { ScalarType } from "../src/protobuf.js";
 import { OURS } from "../src/schemas.js";
 
 const TARGET = new URL("../src/devices.d.ts", import.meta.url);
@@ -131,18 +132,19 @@ function typeOf(field, isWritten) {
 }
 
 /**
- * @param {ScalarType} type
+ * @param {number} type
  * @param {boolean} isWritten
  */
 function scalarType(type, isWritten) {
   if (type === ScalarType.BOOL) return "boolean";
   if (type === ScalarType.STRING) return "string";
   if (type === ScalarType.BYTES) return "Uint8Array";
+  /** @type {number[]} */
   const isLong = [ScalarType.INT64, ScalarType.UINT64, ScalarType.SINT64, ScalarType.FIXED64, ScalarType.SFIXED64];
   return isWritten && isLong.includes(type) ? "number | bigint" : "number";
 }
 
-/** @param {import("@bufbuild/protobuf").DescEnum} type */
+/** @param {import("../src/protobuf.js").EnumType} type */
 function enumType(type) {
   return declare(type, innerName(type), () => {
     const values = type.values.map((it) => JSON.stringify(it.name)).join(" | ");
@@ -155,7 +157,7 @@ function enumType(type) {
 }
 
 /**
- * @param {import("@bufbuild/protobuf").DescMessage} type
+ * @param {import("../src/protobuf.js").Type} type
  * @param {boolean} isWritten
  */
 function messageType(type, isWritten) {
@@ -187,7 +189,7 @@ function about(field) {
 
 /**
  * A type in the namespace of its file. Returns its full name.
- * @param {import("@bufbuild/protobuf").DescMessage | import("@bufbuild/protobuf").DescEnum} type
+ * @param {import("../src/protobuf.js").Type | import("../src/protobuf.js").EnumType} type
  * @param {string} name
  * @param {() => string} make
  */
@@ -202,7 +204,7 @@ function declare(type, name, make) {
   return `${space}.${name}`;
 }
 
-/** `Progress.State` as `ProgressState`. @param {import("@bufbuild/protobuf").DescMessage | import("@bufbuild/protobuf").DescEnum} type */
+/** `Progress.State` as `ProgressState`. @param {import("../src/protobuf.js").Type | import("../src/protobuf.js").EnumType} type */
 function innerName(type) {
   const prefix = type.file.proto.package;
   return type.typeName.slice(prefix ? prefix.length + 1 : 0).replaceAll(".", "");

@@ -11,17 +11,18 @@ import {
   getOption,
   hasExtension,
   hasOption,
+  isSet,
+  set,
   setExtension,
-} from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
-import { FieldDescriptorProto_Label } from "@bufbuild/protobuf/wkt";
+} from "./protobuf.js";
 
-/** @typedef {import("@bufbuild/protobuf").DescField | import("@bufbuild/protobuf").DescExtension} Field */
-/** @typedef {import("@bufbuild/protobuf").DescMessage} MessageType */
+/** @typedef {import("./protobuf.js").Field} Field */
+/** @typedef {import("./protobuf.js").Type} MessageType */
 /** From a DriverMsg to a field: an extension, then fields of messages.
- * @typedef {[import("@bufbuild/protobuf").DescExtension, ...import("@bufbuild/protobuf").DescField[]]} Path */
-/** @typedef {import("@bufbuild/protobuf").Message} Message */
+ * @typedef {[Field, ...Field[]]} Path */
+/** @typedef {import("./protobuf.js").Message} Message */
 
+/** @type {number[]} */
 const LONG = [
   ScalarType.INT64,
   ScalarType.UINT64,
@@ -63,7 +64,7 @@ export class Options {
 
 /** Whether a field is in each message. @param {Field} field */
 export function isRequired(field) {
-  return field.proto.label === FieldDescriptorProto_Label.REQUIRED;
+  return field.isRequired;
 }
 
 /**
@@ -100,15 +101,11 @@ export class Codec {
     if (!hasExtension(message, extension)) {
       return rest.length === 0 && extension.fieldKind === "list" ? [] : undefined;
     }
-    /** @type {any} */
     let found = getExtension(message, extension);
-    /** @type {Field} */
     let field = extension;
     for (const next of rest) {
-      /** @type {import("@bufbuild/protobuf/reflect").ReflectMessage} */
-      const inside = reflect(/** @type {any} */ (field).message, found);
-      if (next.fieldKind !== "list" && !inside.isSet(next)) return undefined;
-      found = valueOf(inside, next);
+      if (next.fieldKind !== "list" && !isSet(found, next)) return undefined;
+      found = found[next.localName];
       field = next;
     }
     return this._plain(field, found);
@@ -121,12 +118,11 @@ export class Codec {
    * @returns {Record<string, any>}
    */
   readMessage(type, message) {
-    const inside = reflect(type, message);
     /** @type {Record<string, any>} */
     const plain = {};
     for (const field of type.fields) {
-      if (field.fieldKind === "list" || inside.isSet(field)) {
-        plain[field.localName] = this._plain(field, valueOf(inside, field));
+      if (field.fieldKind === "list" || isSet(message, field)) {
+        plain[field.localName] = this._plain(field, message[field.localName]);
       } else {
         const absent = this.absent(field);
         if (absent !== undefined) plain[field.localName] = absent;
@@ -196,23 +192,19 @@ export class Codec {
    */
   write(message, [extension, ...rest], value) {
     if (rest.length === 0) {
-      setExtension(message, extension, /** @type {any} */ (this._wire(extension, value)));
+      setExtension(message, extension, this._wire(extension, value));
       return;
     }
     // An extension is stored as bytes, so the whole message is written again.
-    const type = /** @type {any} */ (extension).message;
-    const outer = hasExtension(message, extension) ? getExtension(message, extension) : create(type);
-    let inside = reflect(type, /** @type {any} */ (outer));
-    const last = /** @type {import("@bufbuild/protobuf").DescField} */ (rest.at(-1));
+    const outer = getExtension(message, extension);
+    let inside = outer;
+    const last = /** @type {Field} */ (rest.at(-1));
     for (const field of rest.slice(0, -1)) {
-      if (!inside.isSet(field)) {
-        const made = create(/** @type {any} */ (field).message);
-        inside.set(field, reflect(/** @type {any} */ (field).message, made));
-      }
-      inside = /** @type {any} */ (inside.get(field));
+      if (!isSet(inside, field)) set(inside, field, create(field.message));
+      inside = inside[field.localName];
     }
-    this._set(inside, last, value);
-    setExtension(message, extension, /** @type {any} */ (outer));
+    set(inside, last, this._wire(last, value));
+    setExtension(message, extension, outer);
   }
 
   /**
@@ -234,26 +226,13 @@ export class Codec {
       const names = known.length > 0 ? `only ${known.join(", ")}` : "no fields at all";
       throw new TypeError(`${type.name} has no field ${strange}, ${names}`);
     }
-    const inside = reflect(type, message);
     for (const field of type.fields) {
       const given = value[field.localName];
-      if (given !== undefined) this._set(inside, field, given);
+      if (given !== undefined) set(message, field, this._wire(field, given));
       else if (isRequired(field)) throw new TypeError(`${type.name} needs ${field.localName}`);
     }
     if (this.options.get(type, "columns")) checkColumns(type, value);
     return message;
-  }
-
-  /**
-   * @param {import("@bufbuild/protobuf/reflect").ReflectMessage} inside
-   * @param {import("@bufbuild/protobuf").DescField} field
-   * @param {unknown} value
-   */
-  _set(inside, field, value) {
-    const wire = this._wire(field, value);
-    const message = /** @type {any} */ (inside.message);
-    if (field.oneof) message[field.oneof.localName] = { case: field.localName, value: wire };
-    else message[field.localName] = wire;
   }
 
   /**
@@ -288,15 +267,6 @@ export class Codec {
 }
 
 /**
- * @param {import("@bufbuild/protobuf/reflect").ReflectMessage} inside
- * @param {import("@bufbuild/protobuf").DescField} field
- */
-function valueOf(inside, field) {
-  const message = /** @type {any} */ (inside.message);
-  return field.oneof ? message[field.oneof.localName].value : message[field.localName];
-}
-
-/**
  * @param {MessageType} type
  * @param {Record<string, any>} plain
  */
@@ -310,7 +280,7 @@ function checkColumns(type, plain) {
 
 /**
  * @param {string} name
- * @param {import("@bufbuild/protobuf").DescEnum} type
+ * @param {import("./protobuf.js").EnumType} type
  * @param {unknown} value
  */
 function numberOfEnum(name, type, value) {
@@ -320,7 +290,7 @@ function numberOfEnum(name, type, value) {
   throw new RangeError(`${name} is one of ${names}, not ${shown(value)}`);
 }
 
-/** The least and the greatest whole number of a type. @type {Map<ScalarType, [bigint, bigint]>} */
+/** The least and the greatest whole number of a type. @type {Map<number, [bigint, bigint]>} */
 const WHOLE = new Map(
   [
     { types: [ScalarType.INT32, ScalarType.SINT32, ScalarType.SFIXED32], bits: 31n, low: -1n },
@@ -328,7 +298,7 @@ const WHOLE = new Map(
     { types: [ScalarType.INT64, ScalarType.SINT64, ScalarType.SFIXED64], bits: 63n, low: -1n },
     { types: [ScalarType.UINT64, ScalarType.FIXED64], bits: 64n, low: 0n },
   ].flatMap(({ types, bits, low }) =>
-    types.map((type) => /** @type {[ScalarType, [bigint, bigint]]} */ ([
+    types.map((type) => /** @type {[number, [bigint, bigint]]} */ ([
       type,
       [low * (1n << bits), (1n << bits) - 1n],
     ])),
@@ -337,7 +307,7 @@ const WHOLE = new Map(
 
 /**
  * @param {string} name
- * @param {ScalarType} type
+ * @param {number} type
  * @param {any} value
  */
 function scalar(name, type, value) {

@@ -1,6 +1,6 @@
 // Devices with a method for each request and stream of their descriptions. IO only through the robot.
 
-import { setExtension } from "@bufbuild/protobuf";
+import { setExtension } from "./protobuf.js";
 import { TYPE, refusal } from "./interface.js";
 import { ClosedError, TimedOutError } from "./errors.js";
 import { Lease } from "./lease.js";

@@ -33,7 +33,10 @@ export interface StreamOptions {
 export interface RobotOptions {
   /** How long calls wait for their answers, in ms, unless the device needs more time. 1000 by default. */
   timeoutMs?: number;
-  /** For how long commands hold: see `CallOptions`. By default, until the device stops by its own rules. */
+  /**
+   * For how long commands hold: see `CallOptions`. By default, until the device stops by its own rules; in
+   * a page, for 500 ms.
+   */
   validMs?: number;
   /**
    * How long to wait for the mediator, in ms. 3000 by default. 0 waits for nothing: the mediator may
@@ -48,15 +51,17 @@ export interface RobotOptions {
   signal?: AbortSignal;
 }
 
-/** A client of one mediator. It keeps the program running until it is closed. */
+/** A client of one mediator. It keeps a program in Node running until it is closed. */
 export class Robot {
   /**
    * Connects to a mediator at `HOST` or `HOST:PORT`; by default to AMBER_MEDIATOR, or else to this
-   * computer. Throws UnreachableError, with a hint.
+   * computer. In a page, through a dashboard at `http://HOST:PORT/#TOKEN`; by default the one that the
+   * page comes from. Throws UnreachableError, with a hint.
    */
   static connect(address?: string, options?: RobotOptions): Promise<Robot>;
   private constructor();
 
+  /** The address of the mediator, or of the dashboard, without its token. */
   readonly mediatorAddress: string;
   /** The number of answers that were late or doubled. */
   readonly lateAnswers: number;

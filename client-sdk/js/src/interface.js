@@ -3,9 +3,9 @@
 // proto/interface.proto in the repository explains the options. `amber describe --proto FILE` checks
 // every rule of a description; this module checks what it needs.
 
-import { create, hasExtension } from "@bufbuild/protobuf";
 import { BadAnswerError, RefusedError } from "./errors.js";
 import { Codec, Options, camel, constant, isRequired, nameOf } from "./convert.js";
+import { create, hasExtension } from "./protobuf.js";
 import { extensionOf, messageOf } from "./schemas.js";
 
 /** @typedef {import("./convert.js").Path} Path */
@@ -30,7 +30,7 @@ const TAKEN = ["address", "constructor", "lease", "ping", "robot", "then", "with
 export class Method {
   /**
    * @param {Interface} device
-   * @param {import("@bufbuild/protobuf").DescMethod} described
+   * @param {import("./protobuf.js").MethodType} described
    */
   constructor(device, described) {
     this.device = device;
@@ -238,7 +238,7 @@ export class Method {
     const { fields } = /** @type {any} */ (this.request[0].at(-1)).message;
     const fixed = this.fixed;
     return fields.some(
-      (/** @type {import("@bufbuild/protobuf").DescField} */ field) =>
+      (/** @type {import("./protobuf.js").Field} */ field) =>
         isRequired(field) && !fixed.includes(field.localName),
     );
   }
@@ -281,7 +281,7 @@ export class Method {
 export class Interface {
   /**
    * @param {import("./schemas.js").Schemas} schemas
-   * @param {import("@bufbuild/protobuf").DescService} service
+   * @param {import("./protobuf.js").Service} service
    */
   constructor(schemas, service) {
     this.schemas = schemas;

@@ -1,7 +1,7 @@
 // The lease of a device that moves: while a client holds it, nobody else moves the device. IO only
 // through the robot.
 
-import { create, setExtension } from "@bufbuild/protobuf";
+import { create, setExtension } from "./protobuf.js";
 import { Codec, Options } from "./convert.js";
 import { BadAnswerError, AmberError, ClosedError, TimedOutError } from "./errors.js";
 import { TYPE, refusal } from "./interface.js";

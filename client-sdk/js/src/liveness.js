@@ -1,6 +1,6 @@
 // Notices that the mediator or a driver was restarted, or has forgotten this client. IO through the robot.
 
-import { setExtension } from "@bufbuild/protobuf";
+import { setExtension } from "./protobuf.js";
 import { AmberError } from "./errors.js";
 import { INTERFACES } from "./ours.js";
 import { pause } from "./pause.js";

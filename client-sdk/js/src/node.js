@@ -1,29 +1,12 @@
-// What differs between Node and browsers. IO.
+// What only Node has. IO.
 
 import { readFileSync } from "node:fs";
 import { UdpTransport } from "./udp.js";
 
 /**
- * The connection to the mediator. A browser will have another one.
- * @typedef {object} Transport
- * @property {(frame: Uint8Array) => Promise<void>} send rejects with UnreachableError
- * @property {() => Promise<void>} close
- * @property {() => void} lookForAnotherWay answers are missing
- * @property {boolean} isLocal whether the mediator is on this computer
- */
-
-/**
- * What the transport reports to.
- * @typedef {object} Owner
- * @property {(datagram: Uint8Array) => void} received
- * @property {(error: import("./errors.js").UnreachableError) => void} unreachable earlier requests are lost
- * @property {() => void} moved the mediator does not know this client any more
- */
-
-/**
  * @param {string} address
- * @param {Owner} owner
- * @returns {Promise<Transport>}
+ * @param {import("./platform.js").Owner} owner
+ * @returns {Promise<import("./platform.js").Transport>}
  */
 export function openTransport(address, owner) {
   return new UdpTransport(address, owner).open();
@@ -37,3 +20,6 @@ export function readSchemas() {
 export function defaultAddress() {
   return process.env.AMBER_MEDIATOR || "127.0.0.1";
 }
+
+/** Commands hold until the device stops by its own rules. @type {number | undefined} */
+export const VALID_MS = undefined;

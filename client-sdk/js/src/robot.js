@@ -1,7 +1,5 @@
 // A client of one mediator: requests without an answer so far, and subscriptions. IO through a transport.
 
-import { fromBinary, getExtension, hasExtension, isFieldSet, toBinary } from "@bufbuild/protobuf";
-import { defaultAddress, openTransport } from "#platform";
 import { split } from "./address.js";
 import { camel } from "./convert.js";
 import { classOf } from "./device.js";
@@ -13,12 +11,15 @@ import {
   UnreachableError,
 } from "./errors.js";
 import { MAX_PART, decodeFrame, encodeFrame, header } from "./frame.js";
-import { TYPE, interfacesOf } from "./interface.js";
+import { TYPE, interfacesOf, refusal } from "./interface.js";
 import { Liveness } from "./liveness.js";
 import { INTERFACES, NAMES } from "./ours.js";
 import { pause } from "./pause.js";
-import { Joiner, LOCAL_PIECE_BYTES, PIECE_BYTES } from "./pieces.js";
+import { Joiner, LOCAL_PIECE_BYTES, MAX_LONG, PIECE_BYTES } from "./pieces.js";
+import { VALID_MS, defaultAddress, openTransport } from "./platform.js";
+import { create, fromBinary, getExtension, hasExtension, isSet, toBinary } from "./protobuf.js";
 import { OURS, extensionOf, messageOf, readDescription } from "./schemas.js";
+import { Uploads } from "./upload.js";
 
 /** @typedef {import("./address.js").Address} Address */
 /** @typedef {import("./subscription.js").Subscription<any>} AnySubscription */
@@ -69,9 +70,9 @@ export class Robot {
    * @param {string} mediator
    * @param {any} options
    */
-  constructor(mediator, { timeoutMs = 1000, validMs, outcomeWaitMs = 250, onRefusal } = {}) {
-    /** The address of the mediator. */
-    this.mediatorAddress = mediator;
+  constructor(mediator, { timeoutMs = 1000, validMs = VALID_MS, outcomeWaitMs = 250, onRefusal } = {}) {
+    /** The address of the mediator, or of the dashboard, without its token. */
+    this.mediatorAddress = mediator.split("#")[0];
     /** Answers that were late or doubled. */
     this.lateAnswers = 0;
     /** Datagrams that are not valid. */
@@ -92,7 +93,7 @@ export class Robot {
     this._hasWaitedForMediator = false;
     /** @type {(() => void) | undefined} */
     this._onFirstAnswer = undefined;
-    /** @type {import("#platform").Transport | undefined} */
+    /** @type {import("./platform.js").Transport | undefined} */
     this._transport = undefined;
     this._isClosed = false;
     this._lastNumber = Math.floor(Math.random() * 2 ** 20);
@@ -106,6 +107,7 @@ export class Robot {
     /** @type {Map<number, import("./interface.js").Interface>} */
     this._interfaces = new Map(INTERFACES.map((it) => [it.type, it]));
     this._joiner = new Joiner();
+    this._uploads = new Uploads();
     /** @type {{ at: number, timer: ReturnType<typeof setTimeout> } | undefined} */
     this._joinTimer = undefined;
     /** @type {Liveness | undefined} */
@@ -225,7 +227,7 @@ export class Robot {
       address = { type, id };
       message = fromBinary(driverMsg, frame.message);
       // It is missing, or unknown.
-      const isKnown = isFieldSet(message, driverMsg.field.type) && TYPES.includes(message.type);
+      const isKnown = isSet(message, driverMsg.field.type) && TYPES.includes(message.type);
       if (!isKnown) throw new RangeError("not a message");
     } catch {
       this.malformed += 1;
@@ -234,6 +236,7 @@ export class Robot {
     const device = keyOf(address);
     if (device === keyOf(MEDIATOR)) this._hear();
     if (message.type === TYPE.DATA && message.piece) this._takePiece(device, message.piece);
+    else if (message.type === TYPE.DATA && (message.receipt || message.missing)) this._takeReceipt(device, message);
     else if (message.type === TYPE.PING) this._pong(address, message);
     else if (message.type === TYPE.DRIVER_DIED) this._driverDied(address, message);
     else this._take(device, message);
@@ -260,7 +263,7 @@ export class Robot {
    * @param {any} piece
    */
   _takePiece(device, piece) {
-    const stream = isFieldSet(piece, pieceType.field.stream) ? piece.stream : undefined;
+    const stream = isSet(piece, pieceType.field.stream) ? piece.stream : undefined;
     const { message, index, count, data } = piece;
     const joined = this._joiner.piece(performance.now(), device, { message, index, count, data, stream });
     if (joined) {
@@ -275,24 +278,46 @@ export class Robot {
     this._settlePieces();
   }
 
-  /** Calls for missing pieces, and counts what is lost. */
+  /**
+   * A driver joins a long request.
+   * @param {string} device
+   * @param {any} message
+   */
+  _takeReceipt(device, { receipt, missing }) {
+    if (receipt) this._uploads.receipt(performance.now(), device, receipt);
+    if (missing) this._uploads.missing(device, missing);
+    this._settlePieces();
+  }
+
+  /** Sends pieces, calls for missing ones, and counts what is lost. */
   _settlePieces() {
+    // Its call has ended.
+    this._uploads.end(({ synNum }) => synNum !== undefined && !this._pending.has(synNum));
+    for (const { device, synNum, piece } of this._uploads.poll()) {
+      const fields = { type: TYPE.DATA, ...(synNum === undefined ? {} : { synNum }), piece };
+      const bytes = toBinary(driverMsg, create(driverMsg, fields));
+      this._trySend(addressOf(device), bytes, /* isAboutPieces */ true);
+    }
     for (const { sender, message, index } of this._joiner.calls.splice(0)) {
-      const call = { type: TYPE.DATA, missing: { $typeName: "amber.MissingPieces", message, index } };
-      const bytes = toBinary(driverMsg, /** @type {any} */ ({ $typeName: driverMsg.typeName, ...call }));
+      const bytes = toBinary(driverMsg, create(driverMsg, { type: TYPE.DATA, missing: { message, index } }));
       this._trySend(addressOf(sender), bytes, /* isAboutPieces */ true);
     }
     for (const { sender, stream } of this._joiner.lost.splice(0)) {
       if (stream === undefined) continue;
       for (const it of this._subscriptions(sender)) it.missed += 1;
     }
-    const at = this._joiner.nextTimeout;
+    const at = Math.min(this._joiner.nextTimeout, this._uploads.nextTimeout);
     // Waking up too early costs less than a timer for each piece.
     if (at === Infinity || this._isClosed || (this._joinTimer && this._joinTimer.at <= at)) return;
     clearTimeout(this._joinTimer?.timer);
     const timer = setTimeout(() => {
       this._joinTimer = undefined;
       this._joiner.timeout(performance.now());
+      for (const { device, synNum, bytes } of this._uploads.timeout(performance.now())) {
+        const name = this._names.show(addressOf(device));
+        const why = `${bytes.length} bytes are too long for ${name}: its driver takes at most ${MAX_PART}`;
+        this._pending.get(synNum ?? 0)?.reject(new RangeError(why));
+      }
       this._settlePieces();
     }, Math.max(1, at - performance.now()));
     this._joinTimer = { at, timer };
@@ -303,7 +328,7 @@ export class Robot {
    * @param {any} ping
    */
   _pong(address, ping) {
-    const isNumbered = isFieldSet(ping, driverMsg.field.synNum);
+    const isNumbered = isSet(ping, driverMsg.field.synNum);
     const ackNum = isNumbered ? [0x20, ...varint(ping.synNum)] : [];
     this._trySend(address, Uint8Array.from([0x10, TYPE.PONG, ...ackNum]));
   }
@@ -315,7 +340,10 @@ export class Robot {
   _driverDied(address, message) {
     const [key, device] = [keyOf(address), this._names.show(address)];
     this._commands.reports.delete(device);
-    if (message.ackNum === 0) this._joiner.forget(key);
+    if (message.ackNum === 0) {
+      this._joiner.forget(key);
+      this._uploads.end((upload) => upload.device === key);
+    }
     const why = hasExtension(message, unavailable) ? /** @type {any} */ (getExtension(message, unavailable)) : {};
     const { enum: reasons } = /** @type {any} */ (unavailable).message.field.reason;
     const error = new DeviceDiedError(`${device} is unavailable${why.message ? `: ${why.message}` : ""}`, {
@@ -336,6 +364,20 @@ export class Robot {
   /** The network reports that nothing reaches the mediator. @internal @param {UnreachableError} error */
   unreachable(error) {
     this._failAll(error);
+  }
+
+  /**
+   * A request was not passed on to the mediator.
+   * @internal
+   * @param {Address} address
+   * @param {number} number
+   * @param {string} words
+   */
+  refused(address, number, words) {
+    const error = refusal(this._names.show(address), words);
+    const call = this._pending.get(number);
+    if (call?.device === keyOf(address)) call.reject(error);
+    else this._onRefusal(error);
   }
 
   /** The mediator does not know this client by its new address. @internal */
@@ -359,7 +401,7 @@ export class Robot {
 
   /**
    * @internal
-   * @param {{ message: import("@bufbuild/protobuf").DescMessage }} device
+   * @param {{ message: import("./protobuf.js").Type }} device
    * @param {any} order
    */
   _encode(device, order) {
@@ -372,8 +414,9 @@ export class Robot {
    * @param {Address} address
    * @param {Uint8Array} message
    * @param {boolean} [isAboutPieces]
+   * @param {number} [synNum] of a request
    */
-  async _send(address, message, isAboutPieces = false) {
+  async _send(address, message, isAboutPieces = false, synNum = undefined) {
     const transport = this._transport;
     if (!transport) throw new ClosedError("the robot is not connected; use `Robot.connect`");
     const device = keyOf(address);
@@ -382,6 +425,13 @@ export class Robot {
     const joins = isOwn || isAboutPieces ? [] : JOINS[String(transport.isLocal)][message[1]] ?? [];
     // An old driver may take the message only if it does not become longer.
     const fits = message.length + joins.length <= MAX_PART;
+    if (message.length > MAX_PART && joins.length > 0) {
+      const whole = concat(message, joins);
+      if (whole.length > MAX_LONG) throw new RangeError(`${whole.length} bytes are too long (at most ${MAX_LONG})`);
+      this._uploads.begin(performance.now(), device, synNum, whole, transport.isLocal ? LOCAL_PIECE_BYTES : PIECE_BYTES);
+      this._settlePieces();
+      return;
+    }
     await transport.send(encodeFrame(header(address.type, address.id), fits ? concat(message, joins) : message));
   }
 
@@ -435,7 +485,7 @@ export class Robot {
     answer.catch(() => {});
     const call = this._pending.get(number);
     const sent = call
-      ? this._send(address, concat(message, [0x18, ...varint(number)]))
+      ? this._send(address, concat(message, [0x18, ...varint(number)]), false, number)
       : answer.then(() => {});
     sent.catch((error) => call?.reject(error));
     return { sent, answer };

@@ -47,7 +47,7 @@ const SYSTEM = {
 export class UdpTransport {
   /**
    * @param {string} text `HOST` or `HOST:PORT`
-   * @param {import("./node.js").Owner} owner
+   * @param {import("./platform.js").Owner} owner
    * @param {typeof SYSTEM} [system] for tests
    */
   constructor(text, owner, system = SYSTEM) {

@@ -119,6 +119,12 @@ test("pictures are longer than a frame", TEST, async () => {
   }
 });
 
+test("requests may be longer than a frame", TEST, async () => {
+  const map = readFileSync(join(root, "drivers/map/maps/flat.roson"), "utf8").padEnd(100_000);
+  await robot.location().uploadMap(map);
+  await assert.rejects(robot.location().uploadMap("x".repeat(100_000)), RefusedError);
+});
+
 test("another program that moves a leased device is refused", TEST, async () => {
   const other = await Robot.connect(address, { timeoutMs: 10_000, outcomeWaitMs: 10_000 });
   const lease = await robot.wheels().lease("test of leases");

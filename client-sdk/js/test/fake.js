@@ -1,7 +1,7 @@
 // A mediator for tests, which answers as a test tells it. IO.
 
 import dgram from "node:dgram";
-import { create, fromBinary, setExtension, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, setExtension, toBinary } from "../src/protobuf.js";
 import { decodeFrame, encodeFrame, header } from "../src/frame.js";
 import { INTERFACES } from "../src/ours.js";
 import { OURS, extensionOf, messageOf } from "../src/schemas.js";

@@ -2,7 +2,7 @@
 
 import { create, fromJson, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { OURS } from "../src/schemas.js";
+import { reference } from "./reference.js";
 
 const LABEL_OPTIONAL = "LABEL_OPTIONAL";
 /** @param {string} name @param {number} number @param {string} type @param {object} [options] */
@@ -36,7 +36,7 @@ const file = fromJson(
       },
     ],
   }),
-  { registry: OURS.registry },
+  { registry: reference },
 );
 
 /** A serialized FileDescriptorSet, as a driver sends it. */

@@ -14,6 +14,9 @@ import {
 } from "../src/index.js";
 import { encodeFrame, header } from "../src/frame.js";
 import { openTransport } from "../src/node.js";
+import { INTERFACES } from "../src/ours.js";
+import { create } from "../src/protobuf.js";
+import { OURS, messageOf } from "../src/schemas.js";
 import { UdpTransport } from "../src/udp.js";
 import { FakeMediator, message, until } from "./fake.js";
 import { LAMP } from "./lamp.js";
@@ -261,7 +264,7 @@ scripted("messages in pieces are joined, and a lost piece is called for", async 
   const all = message({ ackNum: 0 }, { "amber.camera_proto.picture": picture });
   const pieces = [0, 1, 2, 3, 4].map((index) => {
     const data = all.subarray(index * 1180, (index + 1) * 1180);
-    const piece = { $typeName: "amber.Piece", message: 9, index, count: 5, data, stream: 261 };
+    const piece = { message: 9, index, count: 5, data, stream: 261 };
     return message({ piece });
   });
   for (const i of [4, 0, 3, 1]) mediator.send("17:0", pieces[i]);
@@ -271,7 +274,7 @@ scripted("messages in pieces are joined, and a lost piece is called for", async 
   mediator.send("17:0", pieces[2]);
   assert.deepEqual((await first).value, { ...picture, damaged: false });
   // One of which the rest never comes.
-  mediator.send("17:0", message({ piece: { $typeName: "amber.Piece", message: 10, index: 0, count: 2, data: picture.data, stream: 261 } }));
+  mediator.send("17:0", message({ piece: { message: 10, index: 0, count: 2, data: picture.data, stream: 261 } }));
   await until(() => pictures.missed === 1, "the second picture counts as missed");
 });
 
@@ -282,11 +285,62 @@ scripted("an answer in pieces", async (mediator, robot) => {
     const all = message({ ackNum: synNum }, { "amber.camera_proto.picture": picture });
     return [0, 1].map((index) => {
       const data = all.subarray(index * 32_000, (index + 1) * 32_000);
-      return message({ piece: { $typeName: "amber.Piece", message: 9, index, count: 2, data } });
+      return message({ piece: { message: 9, index, count: 2, data } });
     });
   };
   assert.equal((await robot.camera().picture()).data.length, 40_000);
-  await assert.rejects(robot.location().uploadMap("x".repeat(40_000)), /too long for a frame/);
+});
+
+/** A driver that joins pieces: it loses the second one once, and answers the whole request. */
+scripted("a long request is sent in pieces, as the driver allows", async (mediator, robot) => {
+  /** @type {Map<number, Uint8Array>} */
+  const had = new Map();
+  let [synNum, isLost, calls] = [0, false, 0];
+  /** @type {any} */
+  let whole;
+  mediator.answer = ({ message: seen }) => {
+    if (!seen.piece) return [];
+    const { message: number, index, count, data } = seen.piece;
+    if (index === 0) synNum = seen.synNum;
+    if (index === 1 && !isLost) {
+      isLost = true;
+      return [];
+    }
+    had.set(index, data);
+    const answers = [];
+    let upto = 0;
+    while (had.has(upto)) upto += 1;
+    answers.push(message({ receipt: { message: number, upto } }));
+    if (index === count - 1 && !had.has(1)) {
+      calls += 1;
+      answers.push(message({ missing: { message: number, index: [1] } }));
+    }
+    if (had.size === count && !whole) {
+      whole = Buffer.concat([...had].sort(([a], [b]) => a - b).map(([, one]) => one));
+      answers.push(speeds(synNum));
+    }
+    return answers;
+  };
+  const order = robot._encode(INTERFACES[0], create(messageOf(OURS, "amber.DriverMsg"), { type: 1 }));
+  const long = Buffer.concat([order, Buffer.from([0xa2, 0x06, 0xa0, 0x9c, 0x06]), Buffer.alloc(101_920, 7)]);
+  const answer = await robot._ask({ type: 2, id: 0 }, long, { timeoutMs: 20_000 });
+  assert.equal(answer.ackNum, synNum);
+  assert.ok(synNum > 0 && isLost && calls > 0);
+  assert.equal(had.get(0)?.length, 32_000);
+  assert.deepEqual(whole.subarray(0, long.length), long);
+  assert.equal(robot._uploads.nextTimeout, Infinity);
+});
+
+scripted("a driver that cannot join pieces gets one, and its caller an error", async (mediator, robot) => {
+  await assert.rejects(
+    robot._ask({ type: 2, id: 0 }, new Uint8Array(40_000).fill(0x10, 0, 1).fill(1, 1, 2), { timeoutMs: 20_000 }),
+    (error) => error instanceof RangeError && /too long for roboclaw:0: its driver takes at most 32767/.test(error.message),
+  );
+  const indexes = mediator.seen.map(({ message }) => message.piece?.index);
+  assert.deepEqual([...new Set(indexes)], [0]);
+  const tooLong = new Uint8Array((8 << 20) + 1);
+  tooLong.set([0x10, 1]);
+  await assert.rejects(robot._ask({ type: 2, id: 0 }, tooLong, { timeoutMs: 1000 }), /too long \(at most 8388608\)/);
 });
 
 scripted("a PING of the mediator is answered, and what is no message counts", async (mediator, robot) => {

@@ -102,7 +102,8 @@ impl UdpTransport {
     }
 
     /// Looks up this address again when the mediator is silent.
-    pub(crate) fn named(mut self, name: &MediatorAddress) -> Self {
+    #[must_use]
+    pub fn named(mut self, name: &MediatorAddress) -> Self {
         let is_a_name = name.host().parse::<IpAddr>().is_err();
         self.way.name = is_a_name.then(|| name.clone());
         self

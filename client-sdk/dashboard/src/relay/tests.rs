@@ -1,0 +1,279 @@
+use amber_proto::prost::Message;
+use amber_proto::{DeviceMessage, MsgType, camera, hokuyo, mediator, roboclaw};
+use proptest::prelude::*;
+
+use super::*;
+
+const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
+const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
+const CAMERA: Device = Device::new(DeviceType::CAMERA, 0);
+
+fn relay(role: Role) -> Relay {
+    Relay::new(role, Duration::ZERO, Some(0.0))
+}
+
+fn frame(at_ms: f64, device: Device, message: &[u8]) -> Bytes {
+    let bytes = packet(device, message.to_vec().into()).encode().unwrap();
+    [&at_ms.to_le_bytes()[..], &bytes[..]].concat().into()
+}
+
+/// Says something that takes no time.
+fn say(relay: &mut Relay, at_ms: u64, device: Device, message: &impl Message) -> Verdict {
+    let bytes = frame(at_ms as f64, device, &message.encode_to_vec());
+    relay.said(Duration::from_millis(at_ms), &bytes)
+}
+
+fn passes(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Pass(_))
+}
+
+fn why(verdict: &Verdict) -> &str {
+    match verdict {
+        Verdict::Refuse(refused) => refused.why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn speed(mm_s: i32) -> roboclaw::DriverMsg {
+    roboclaw::DriverMsg {
+        motors_command: Some(roboclaw::MotorsSpeed {
+            front_left_speed: Some(mm_s),
+            ..roboclaw::MotorsSpeed::default()
+        }),
+        syn_num: Some(7),
+        ..roboclaw::DriverMsg::data()
+    }
+}
+
+fn asked(request: mediator::request::What) -> mediator::DriverMsg {
+    mediator::DriverMsg {
+        request: Some(mediator::Request {
+            what: Some(request),
+        }),
+        ..mediator::DriverMsg::data()
+    }
+}
+
+#[test]
+fn a_page_that_drives_sends_what_other_clients_send() {
+    let mut relay = relay(Role::Drive);
+    let passed = say(&mut relay, 5, WHEELS, &speed(200));
+    assert_eq!(
+        passed,
+        Verdict::Pass(packet(WHEELS, speed(200).encode_to_vec().into()))
+    );
+    let listing = asked(mediator::request::What::ListDrivers(
+        mediator::ListDrivers::default(),
+    ));
+    assert!(passes(&say(&mut relay, 6, Device::MEDIATOR, &listing)));
+    assert_eq!(relay.counts().passed, 2);
+}
+
+#[test]
+fn a_view_only_page_reads_and_nothing_else() {
+    let mut relay = relay(Role::Look);
+    let mut may = |device, message: &[u8]| {
+        let bytes = frame(1.0, device, message);
+        passes(&relay.said(Duration::from_millis(1), &bytes))
+    };
+    for kind in [
+        MsgType::Ping,
+        MsgType::Pong,
+        MsgType::Subscribe,
+        MsgType::ClientDied,
+    ] {
+        let message = roboclaw::DriverMsg::of_kind(kind).encode_to_vec();
+        assert!(may(WHEELS, &message), "{kind:?}");
+        assert!(may(Device::MEDIATOR, &message), "{kind:?}");
+    }
+    let mut speeds = roboclaw::DriverMsg::data();
+    speeds.current_speed_request = Some(true);
+    assert!(may(WHEELS, &speeds.encode_to_vec()));
+    let mut scan = hokuyo::DriverMsg::data();
+    scan.get_single_scan = Some(true);
+    assert!(may(LASER, &scan.encode_to_vec()));
+    let pictures = camera::DriverMsg {
+        stream_pictures: Some(camera::PictureStream {
+            period: Some(100),
+            ..camera::PictureStream::default()
+        }),
+        ..camera::DriverMsg::data()
+    };
+    assert!(may(CAMERA, &pictures.encode_to_vec()));
+
+    assert!(!may(WHEELS, &speed(200).encode_to_vec()));
+    assert!(!may(WHEELS, &speed(0).encode_to_vec()));
+    // Also beside a request that reads, or with fields of another device.
+    speeds.motors_command = speed(200).motors_command;
+    assert!(!may(WHEELS, &speeds.encode_to_vec()));
+    assert!(!may(LASER, &speeds.encode_to_vec()));
+    // Unknown devices may do anything.
+    let lamp: Device = "201:0".parse().unwrap();
+    assert!(!may(lamp, &scan.encode_to_vec()));
+
+    use mediator::request::What;
+    let statistics = asked(What::GetStatistics(mediator::GetStatistics::default()));
+    assert!(may(Device::MEDIATOR, &statistics.encode_to_vec()));
+    for other in [
+        What::ListDrivers(mediator::ListDrivers::default()),
+        What::Reload(mediator::Reload::default()),
+    ] {
+        let message = asked(other).encode_to_vec();
+        assert!(!may(Device::MEDIATOR, &message));
+    }
+    assert_eq!(relay.counts().refused, 7);
+}
+
+#[test]
+fn a_refusal_names_the_request() {
+    let mut relay = relay(Role::Look);
+    let Verdict::Refuse(refused) = say(&mut relay, 1, WHEELS, &speed(200)) else {
+        panic!("not refused");
+    };
+    assert_eq!((refused.device, refused.number), (WHEELS, 7));
+    let told = refusal(refused);
+    assert_eq!(
+        (&told["t"], &told["number"]),
+        (&json!("refused"), &json!(7))
+    );
+}
+
+#[test]
+fn a_late_motion_is_dropped_and_a_late_stop_or_question_passes() {
+    let mut relay = relay(Role::Drive);
+    let mut late = |message: &roboclaw::DriverMsg| {
+        let bytes = frame(1000.0, WHEELS, &message.encode_to_vec());
+        relay.said(Duration::from_millis(1000) + MOTION_LAG * 2, &bytes)
+    };
+    let refused = late(&speed(200));
+    assert!(why(&refused).contains("the network delays this page"));
+    assert!(passes(&late(&speed(0))));
+    let mut question = roboclaw::DriverMsg::data();
+    question.current_speed_request = Some(true);
+    assert!(passes(&late(&question)));
+    assert_eq!(relay.counts().late, 1);
+}
+
+#[test]
+fn too_many_frames_are_dropped_but_no_stop() {
+    let mut relay = relay(Role::Drive);
+    let dropped = (0..2 * FRAME_RATE)
+        .filter(|_| say(&mut relay, 1, WHEELS, &speed(200)) == Verdict::Drop)
+        .count();
+    assert_eq!(dropped, FRAME_RATE as usize);
+    assert!(passes(&say(&mut relay, 1, WHEELS, &speed(0))));
+    assert!(passes(&say(&mut relay, 1001, WHEELS, &speed(200))));
+    assert_eq!(relay.counts().excess, u64::from(FRAME_RATE));
+}
+
+#[test]
+fn a_silent_page_leaves_only_what_it_may_have_moved() {
+    let mut relay = relay(Role::Drive);
+    assert!(passes(&say(
+        &mut relay,
+        1,
+        LASER,
+        &hokuyo::DriverMsg::data()
+    )));
+    assert_eq!(relay.silent(), []);
+    assert!(!relay.heard(), "its subscriptions go on");
+    assert!(passes(&say(&mut relay, 2, WHEELS, &speed(200))));
+    let left: Vec<_> = relay.silent().into_iter().map(|it| it.header).collect();
+    let expected = [LASER, WHEELS, Device::MEDIATOR].map(|it| packet(it, Bytes::new()).header);
+    for header in &expected {
+        assert!(left.contains(header), "{left:?}");
+    }
+    assert!(relay.heard(), "it must announce itself again");
+    assert!(!relay.heard());
+    assert_eq!(relay.silent(), [], "it has moved nothing since");
+}
+
+#[test]
+fn a_page_that_is_gone_leaves_all_devices_that_it_has_not_left_itself() {
+    let mut relay = relay(Role::Drive);
+    say(
+        &mut relay,
+        1,
+        LASER,
+        &hokuyo::DriverMsg::of_kind(MsgType::Subscribe),
+    );
+    say(&mut relay, 1, WHEELS, &speed(200));
+    say(
+        &mut relay,
+        1,
+        WHEELS,
+        &roboclaw::DriverMsg::of_kind(MsgType::ClientDied),
+    );
+    let farewell: Bytes = mediator::DriverMsg::of_kind(MsgType::ClientDied)
+        .encode_to_vec()
+        .into();
+    let expected = [LASER, Device::MEDIATOR].map(|it| packet(it, farewell.clone()));
+    assert_eq!(relay.gone(), expected);
+}
+
+#[test]
+fn a_page_uses_a_bounded_number_of_devices() {
+    let mut relay = relay(Role::Drive);
+    let ping = hokuyo::DriverMsg::of_kind(MsgType::Ping);
+    for id in 0..MAX_USED_DEVICES as i32 {
+        let device = Device::new(DeviceType::HOKUYO, id);
+        assert!(passes(&say(&mut relay, 1, device, &ping)));
+    }
+    let one_more = Device::new(DeviceType::HOKUYO, MAX_USED_DEVICES as i32);
+    let refused = say(&mut relay, 1, one_more, &ping);
+    assert_eq!(why(&refused), "this page uses too many devices");
+    assert!(passes(&say(&mut relay, 1, LASER, &ping)));
+}
+
+#[test]
+fn what_is_no_frame_of_a_client_is_dropped() {
+    let mut relay = relay(Role::Drive);
+    let ping = mediator::DriverMsg::of_kind(MsgType::Ping).encode_to_vec();
+    let whole = frame(1.0, WHEELS, &ping);
+    let of_a_driver = {
+        let mut packet = packet(WHEELS, ping.clone().into());
+        packet.header.client_ids.push(3);
+        let bytes = packet.encode().unwrap();
+        [&1.0_f64.to_le_bytes()[..], &bytes[..]].concat()
+    };
+    let bad = [
+        Bytes::new(),
+        whole.slice(..7),
+        whole.slice(..8),
+        whole.slice(..whole.len() - 1),
+        frame(f64::NAN, WHEELS, &ping),
+        frame(1.0, WHEELS, b"\xff"),
+        of_a_driver.into(),
+    ];
+    for bytes in &bad {
+        assert_eq!(
+            relay.said(Duration::ZERO, bytes),
+            Verdict::Drop,
+            "{bytes:?}"
+        );
+    }
+    assert_eq!(relay.counts().malformed, bad.len() as u64);
+}
+
+proptest! {
+    /// Whatever a view-only page sends, nothing moves.
+    #[test]
+    fn nothing_from_a_view_only_page_moves(
+        device_type in 0..30,
+        message in prop::collection::vec(any::<u8>(), 0..40),
+        speed in any::<i32>(),
+        with_speed in any::<bool>(),
+    ) {
+        let mut relay = relay(Role::Look);
+        let mut bytes = message;
+        if with_speed {
+            bytes.extend(self::speed(speed).encode_to_vec());
+        }
+        let device = Device::new(DeviceType(device_type), 0);
+        if let Verdict::Pass(packet) = relay.said(Duration::ZERO, &frame(0.0, device, &bytes)) {
+            let interface = SCHEMAS.interface(device.device_type);
+            let motion = interface.map_or(Motion::Nothing, |it| SCHEMAS.motion(it, &packet.message));
+            prop_assert_eq!(motion, Motion::Nothing);
+        }
+    }
+}
