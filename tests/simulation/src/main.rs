@@ -300,8 +300,12 @@ fn show_part(part: &Part, hours: f64, seed: u64) -> ExitCode {
     match checked {
         Ok(counts) => {
             let seconds = began.elapsed().as_secs_f64();
-            let memory = resident_kib.last().copied().unwrap_or_default();
-            println!("{:18} {seconds:6.1} s, {memory} KiB: {counts}", part.name);
+            let memory = |kib: Option<&u64>| kib.copied().unwrap_or_default();
+            let (first, last) = (memory(resident_kib.first()), memory(resident_kib.last()));
+            println!(
+                "{:18} {seconds:6.1} s, {first} to {last} KiB: {counts}",
+                part.name
+            );
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -32,6 +32,8 @@ const ROOM: (f64, f64) = (6.0, 5.0);
 pub struct Place {
     robot: Arc<Mutex<RobotTwin>>,
     device: Device,
+    /// The other devices of the robot, which nobody uses.
+    others: Vec<Device>,
     begin: Instant,
     /// What a program writes that opens the port.
     greeting: &'static [u8],
@@ -69,10 +71,15 @@ impl Place {
             speed: 1.0,
             devices: devices.map_err(|error| error.to_string())?,
         });
+        let robot = robot.map_err(|error| error.to_string())?;
+        let device: Device = device.parse().map_err(|error| format!("{error}"))?;
+        let others = Device::all().filter(|other| *other != device && robot.has_device(*other));
+        let others = others.collect();
         let (opened, ports) = mpsc::unbounded_channel();
         let place = Self {
-            robot: Arc::new(Mutex::new(robot.map_err(|error| error.to_string())?)),
-            device: device.parse().map_err(|error| format!("{error}"))?,
+            robot: Arc::new(Mutex::new(robot)),
+            device,
+            others,
             begin: Instant::now(),
             greeting,
             opened,
@@ -144,6 +151,9 @@ impl Place {
         let mut output = std::mem::take(&mut *lock(&self.garbage));
         while let Some(bytes) = robot.poll_output(now, self.device) {
             output.extend(bytes);
+        }
+        for other in &self.others {
+            while robot.poll_output(now, *other).is_some() {}
         }
         output
     }

@@ -84,7 +84,7 @@ const fn part(
     }
 }
 
-const L: [u64; 5] = [30_000; 5];
+const L: [u64; 5] = [5_000; 5];
 
 /// All parts.
 #[rustfmt::skip]
@@ -191,7 +191,11 @@ impl Kind {
             };
             return [message.encode_to_vec(), wish.encode_to_vec()].concat();
         }
-        let speed = if (number / 10).is_multiple_of(2) { 150 } else { -150 };
+        let speed = if (number / 10).is_multiple_of(2) {
+            150
+        } else {
+            -150
+        };
         let message = roboclaw::DriverMsg {
             motors_command: Some(MotorsSpeed {
                 front_left_speed: Some(speed),
