@@ -138,7 +138,7 @@ def measure(amber, name, seconds):
         for command in SLOW_SERVO if device == "maestro" else []:
             subprocess.run(
                 [amber, *to, "call", device, *command.split()], env=environment, check=True,
-                stdout=subprocess.DEVNULL)
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SETTLE_S)
         shown = subprocess.run(
             [amber, *to, "devices", "--json"], capture_output=True, env=environment, check=True)
