@@ -25,7 +25,7 @@ use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 
 mod abilities;
-mod driver;
+pub(crate) mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;

@@ -93,8 +93,7 @@ impl Options {
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver + use<>, OptionsError> {
         let (settings, pack, location) = self.complete()?.settings()?;
-        let sensor = Sensor(Some(Hardware::new(settings, location)));
-        Ok(battery_state::driver(GaugeDriver::new(pack, PACE, sensor)))
+        Ok(driver(settings, pack, location))
     }
 
     /// These options over those of the file.
@@ -155,6 +154,12 @@ fn shunt(mohm: Option<f64>, part: Option<Part>) -> Result<f64, String> {
         }
         _ => Ok(mohm.unwrap_or(100.0)),
     }
+}
+
+/// The driver of a sensor whose bus is at `place`.
+pub(crate) fn driver<B: OpenBus>(settings: Settings, pack: Pack, place: B) -> impl Driver + use<B> {
+    let sensor = Sensor(Some(Hardware::new(settings, place)));
+    battery_state::driver(GaugeDriver::new(pack, PACE, sensor))
 }
 
 /// The sensor, and how to reach it. `None` while a thread has it.

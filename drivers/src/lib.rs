@@ -76,6 +76,8 @@ pub mod rplidar;
 pub mod scanner;
 pub mod servos;
 mod sim_clock;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 pub mod stargazer;
 mod stream;
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::options::{OptionsError, check, layered, read};
 use crate::servos::{ServoOptions, Servos};
 
 mod chip;
-mod driver;
+pub(crate) mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;

@@ -31,7 +31,7 @@ use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};
 use crate::wheels::{Rules, StopFor, Wiring};
 
-mod driver;
+pub(crate) mod driver;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod logic;

@@ -4,8 +4,8 @@ one client that takes everything it publishes.
 
   scripts/bench parts [--amber PATH] [--seconds N] [--json] [PART...]
 
-One part after the other. The messages per second show whether something was lost. Run it on a machine
-that does nothing else.
+One part after the other. The messages per second show whether something was lost; servos publish
+nothing, and one of them turns slowly. Run it on a machine that does nothing else.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import time
 from bus import ROOT, Robot, cpu_s
 
 #: The name for people, the options of the simulation, the device, its driver, and what the client
-#: takes. {} is the place of the simulated device.
+#: takes (None: nothing is published). {} is the place of the simulated device.
 PARTS = {
     "hokuyo urg-04lx": ([], "hokuyo", "hokuyo --port {}/hokuyo", []),
     "ldrobot ld19": (["--ldrobot", "ld19"], "hokuyo", "ldrobot --port {}/ldrobot", []),
@@ -31,6 +31,12 @@ PARTS = {
     "rplidar a1": (["--rplidar", "a1"], "hokuyo", "rplidar --port {}/rplidar", []),
     "rplidar c1": (["--rplidar", "c1"], "hokuyo", "rplidar --port {}/rplidar", []),
     "rplidar s3": (["--rplidar", "s3"], "hokuyo", "rplidar --port {}/rplidar", []),
+    "ydlidar x4": (
+        ["--ydlidar", "x4"], "hokuyo", "ydlidar --model x4 --port {}/ydlidar", []),
+    "ydlidar g4": (
+        ["--ydlidar", "g4"], "hokuyo", "ydlidar --model g4 --port {}/ydlidar", []),
+    "ydlidar t-mini": (
+        ["--ydlidar", "t-mini"], "hokuyo", "ydlidar --model t-mini --port {}/ydlidar", []),
     "ninedof": ([], "ninedof", "ninedof --bus sim:{}/ninedof", ["--period", "10ms"]),
     "mpu mpu9250": (
         ["--mpu", "mpu9250"], "ninedof", "mpu --bus sim:{}/mpu", ["--period", "10ms"]),
@@ -55,7 +61,20 @@ PARTS = {
         " --port {}/vesc", []),
     "odrive": (
         ["--odrive", "0.5.6"], "roboclaw", "odrive --wheel-diameter-mm 120 --port {}/odrive", []),
+    "pca9685": (["--pca9685"], "maestro", "pca9685 --bus sim:{}/pca9685", None),
+    "ina2xx ina219": (
+        ["--ina2xx", "ina219"], "battery",
+        "ina2xx --cells 3 --chemistry li-ion --bus sim:{}/ina2xx", []),
+    "gps neo-m8": (["--gps", "neo-m8"], "gps", "gps --port {}/gps", []),
+    "gps zed-f9p": (["--gps", "zed-f9p"], "gps", "gps --port {}/gps", []),
+    "gamepad": (["--gamepad", "xbox"], "gamepad", "gamepad --port {}/gamepad", []),
+    "firmata": (
+        ["--firmata", "uno"], "board",
+        "firmata --pin bumper=2:input-pull-up --pin battery=A0:analog --pin wall=A1:analog"
+        " --port {}/firmata", []),
 }
+#: What moves a servo for a minute and more: the driver changes its pulse every 20 ms.
+SLOW_SERVO = ["set-speed 0 1", "set-angle 0 0", "set-angle 0 180"]
 #: Until the driver has found its device, and a scanner turns.
 SETTLE_S = 6.0
 
@@ -113,7 +132,13 @@ def measure(amber, name, seconds):
                 break
         threading.Thread(target=mediator.stdout.read, daemon=True).start()
         to = ["--mediator", address.group(0)]
-        messages = Messages(start([*to, "watch", device, "--json", *taken]).stdout)
+        time.sleep(1.0 if taken is None else 0.0)
+        messages = Messages(
+            [] if taken is None else start([*to, "watch", device, "--json", *taken]).stdout)
+        for command in SLOW_SERVO if device == "maestro" else []:
+            subprocess.run(
+                [amber, *to, "call", device, *command.split()], env=environment, check=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SETTLE_S)
         shown = subprocess.run(
             [amber, *to, "devices", "--json"], capture_output=True, env=environment, check=True)

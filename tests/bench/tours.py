@@ -34,6 +34,12 @@ SCANNERS = {
     "s1": 'rplidar = "s1"',
     "s2": 'rplidar = "s2"',
     "s3": 'rplidar = "s3"',
+    "x2": 'ydlidar = "x2"',
+    "x4": 'ydlidar = "x4"',
+    "x4-pro": 'ydlidar = "x4-pro"',
+    "g2": 'ydlidar = "g2"',
+    "g4": 'ydlidar = "g4"',
+    "t-mini": 'ydlidar = "t-mini"',
 }
 #: Rooms of the flat: bath, hall, the room that is farthest, and back.
 TOUR = [("3.35", "1"), ("3.5", "2.6"), ("5.7", "4.4"), ("1.4", "1")]

@@ -295,9 +295,15 @@ impl<D: Digits> Slot<D> {
                     since: now + settle.max(own),
                 }
             }
-            SetUp::Lacking => State::Absent {
-                until: now + LOOK_FOR_LACKING,
-            },
+            SetUp::Lacking => {
+                // One that was never there has no problem: a bit of another chip was wrong.
+                if !self.was_ready {
+                    self.outage.over(now);
+                }
+                State::Absent {
+                    until: now + LOOK_FOR_LACKING,
+                }
+            }
         };
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::driver::{MotionDriver, Setup};
 use super::inertia::Ranges;
 use super::model::Model;
 use super::mount::Mount;
-use crate::i2c::BusLocation;
+use crate::i2c::{BusLocation, OpenBus};
 use crate::options::OptionsError;
 
 /// Where the board is, and what to do with it.
@@ -135,8 +135,8 @@ pub(crate) fn wrong(name: &'static str) -> impl FnOnce(String) -> OptionsError {
 }
 
 /// The driver of a model.
-pub(crate) fn driver<M: Model>(setup: Setup<M>, location: BusLocation) -> impl Driver {
-    ninedof::driver(MotionDriver::new(setup, location))
+pub(crate) fn driver<M: Model, B: OpenBus>(setup: Setup<M>, place: B) -> impl Driver {
+    ninedof::driver(MotionDriver::new(setup, place))
 }
 
 /// Reads `0x68` or `68`.

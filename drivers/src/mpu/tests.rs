@@ -8,8 +8,8 @@ use amber_proto::ninedof::DataRequest;
 use amber_sim::mpu::{Model as Product, MpuChips};
 
 use super::*;
-use crate::i2c::Bus;
 use crate::i2c::fake::RESTING;
+use crate::i2c::{Bus, BusError};
 use crate::motion_sensor::board::Board;
 use crate::motion_sensor::fake::{self, MS, check_strangers, near};
 use crate::motion_sensor::inertia::Ranges;
@@ -130,6 +130,33 @@ fn a_sensor_that_was_reset_or_put_to_sleep_is_set_up_again_and_logged() {
             assert_eq!(bench.board.trouble(), None);
         }
     }
+}
+
+/// A bus with a wrong bit in the identity.
+struct Wrong<'a>(&'a mut dyn Bus);
+
+impl Bus for Wrong<'_> {
+    fn transfer(&mut self, address: u8, written: &[u8], read: &mut [u8]) -> Result<(), BusError> {
+        self.0.transfer(address, written, read)?;
+        if written == [0x75] {
+            read[0] ^= 0x08;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_wrong_bit_is_no_lasting_problem_of_a_magnetometer_that_is_not_there() {
+    let mut bench = ready(Product::Mpu6050);
+    // It is looked for every five seconds.
+    bench.pass(6_000 * MS);
+    let (board, bus) = (&mut bench.board, &mut bench.bus);
+    let reading = board.read(bench.now, &mut Wrong(bus), Sensors::ALL);
+    assert!(reading.unwrap().raw.gyro_deg_s.is_some());
+    let trouble = "magnetometer: unexpected chip at 0x68, with identity 0x60";
+    assert_eq!(bench.board.trouble().as_deref(), Some(trouble));
+    bench.read_for(1_000 * MS);
+    assert_eq!(bench.board.trouble(), None);
 }
 
 #[test]

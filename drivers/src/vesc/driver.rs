@@ -18,7 +18,7 @@ use crate::wheels::driver::{WheelRequest, WheelsDriver, answer, tell};
 const READ: usize = 1024;
 
 /// The driver of two VESCs, which reaches the second one by the first or through `second`.
-pub(super) fn driver<C: Connect>(
+pub(crate) fn driver<C: Connect>(
     settings: Settings,
     first: C,
     second: Option<C>,
@@ -32,7 +32,7 @@ pub(super) fn driver<C: Connect>(
 }
 
 /// Both VESCs with their logic.
-pub(super) struct Vescs<C> {
+pub(crate) struct Vescs<C> {
     logic: VescLogic,
     first: Port<C>,
     second: Option<Port<C>>,

@@ -24,6 +24,7 @@ pub mod clients;
 pub mod invariant;
 pub mod messages;
 pub mod model;
+pub mod parts;
 pub mod pictures;
 pub mod process;
 pub mod programs;

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use amber_simulation::parts::{self, PARTS, Part};
 use amber_simulation::pictures::{self, Plan};
 use amber_simulation::{Failure, Invariant, Log, Random, Summary, simulate};
 
 const HELP: &str = "\
 scripts/simulate [--seeds N | --for 120s] [--from SEED] [--seed SEED] [--trace] [--keep-going]
 scripts/simulate --pictures HOURS [--seed SEED]
+scripts/simulate --parts HOURS [--seed SEED] [PART...]
 
 The mediator and both SDKs against scripted peers, on a virtual clock. Each seed
 is another world; the same seed is the same world, to the last byte.
@@ -27,7 +29,10 @@ is another world; the same seed is the same world, to the last byte.
 --list        prints the invariants
 --pictures H  instead of worlds: a camera sends ten pictures per second in pieces for so many
               simulated hours, to clients that stay and others that come and go, over a network
-              that loses one packet in a hundred. The memory of this program must not grow";
+              that loses one packet in a hundred. The memory of this program must not grow
+--parts H     instead of worlds: the driver of each part (or of these) with its simulated device
+              for so many simulated hours, with faults. No reading may be missing without a
+              reported cause, each outage must end in time, and the memory must not grow";
 
 /// More than this is growth; less is what the allocator keeps.
 const GROWTH_KIB: u64 = 1024;
@@ -45,6 +50,10 @@ struct Options {
     keep_going: bool,
     /// Simulated hours of pictures, instead of worlds.
     pictures: Option<f64>,
+    /// Simulated hours of each part, instead of worlds.
+    parts: Option<f64>,
+    /// Only these parts.
+    names: Vec<String>,
 }
 
 /// The state shared by all threads.
@@ -76,6 +85,9 @@ fn main() -> ExitCode {
     if let Some(hours) = options.pictures {
         return show_pictures(hours, options.first);
     }
+    if let Some(hours) = options.parts {
+        return show_parts(hours, &options);
+    }
     std::panic::set_hook(Box::new(|_| {}));
     run(&options)
 }
@@ -88,6 +100,8 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
         trace: false,
         keep_going: false,
         pictures: None,
+        parts: None,
+        names: Vec::new(),
     };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -108,14 +122,8 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
                 options.time = Some(Duration::from_secs(seconds));
             }
             "--trace" => options.trace = true,
-            "--pictures" => {
-                let text = value()?;
-                let hours = text
-                    .parse()
-                    .ok()
-                    .filter(|hours| (0.0..=10_000.0).contains(hours));
-                options.pictures = Some(hours.ok_or(format!("'{text}' is not a number of hours"))?);
-            }
+            "--pictures" => options.pictures = Some(hours(value()?)?),
+            "--parts" => options.parts = Some(hours(value()?)?),
             "--keep-going" => options.keep_going = true,
             "--list" => {
                 for invariant in Invariant::ALL {
@@ -127,6 +135,9 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
                 println!("{HELP}");
                 return Ok(None);
             }
+            name if PARTS.iter().any(|part| part.name == name) => {
+                options.names.push(name.to_owned());
+            }
             other => return Err(format!("unknown argument '{other}'")),
         }
     }
@@ -134,6 +145,12 @@ fn parse(arguments: &[String]) -> Result<Option<Options>, String> {
         options.seeds.get_or_insert(100);
     }
     Ok(Some(options))
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    let hours = text.parse().ok();
+    let hours = hours.filter(|hours| (0.0..=10_000.0).contains(hours));
+    hours.ok_or(format!("'{text}' is not a number of hours"))
 }
 
 fn run(options: &Options) -> ExitCode {
@@ -197,16 +214,109 @@ fn show_pictures(hours: f64, seed: u64) -> ExitCode {
         eprintln!("error: {error}");
         return ExitCode::FAILURE;
     }
-    // In the first hour, buffers and tables grow to their size.
-    let [Some(first), Some(last)] = [resident_kib.first(), resident_kib.last()] else {
-        eprintln!("error: the memory of this program is unknown");
-        return ExitCode::FAILURE;
-    };
-    if *last > first + GROWTH_KIB {
-        eprintln!("error: the memory has grown from {first} to {last} KiB");
-        return ExitCode::FAILURE;
+    match check_growth(&resident_kib) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
+}
+
+/// Checks the memory after each hour. In the first hour, buffers and tables grow to their size.
+fn check_growth(resident_kib: &[u64]) -> Result<(), String> {
+    let [Some(first), Some(last)] = [resident_kib.first(), resident_kib.last()] else {
+        return Err("the memory of this program is unknown".to_owned());
+    };
+    match *last > first + GROWTH_KIB {
+        true => Err(format!("the memory has grown from {first} to {last} KiB")),
+        false => Ok(()),
+    }
+}
+
+/// Runs parts for so many simulated hours, each in a process of its own: so its memory is known.
+fn show_parts(hours: f64, options: &Options) -> ExitCode {
+    let is_wanted = |part: &&Part| options.names.iter().any(|name| name == part.name);
+    if let [name] = options.names.as_slice()
+        && let Some(part) = PARTS.iter().find(|part| part.name == name)
+    {
+        return show_part(part, hours, options.first);
+    }
+    let wanted = PARTS
+        .iter()
+        .filter(|part| options.names.is_empty() || is_wanted(part));
+    let waiting = Mutex::new(wanted);
+    let failed = AtomicU64::new(0);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting
+                        .lock()
+                        .unwrap_or_else(|error| error.into_inner())
+                        .next();
+                    let Some(part) = next else { return };
+                    if let Err(error) = run_alone(part, hours, options.first) {
+                        eprintln!("error: {}: {error}", part.name);
+                        failed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    match failed.into_inner() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Runs a part in another process.
+fn run_alone(part: &Part, hours: f64, seed: u64) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let status = std::process::Command::new(program)
+        .args([
+            "--parts",
+            &hours.to_string(),
+            "--seed",
+            &seed.to_string(),
+            part.name,
+        ])
+        .status();
+    let status = status.map_err(|error| error.to_string())?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(status.to_string()),
+    }
+}
+
+/// Runs a part in this process.
+fn show_part(part: &Part, hours: f64, seed: u64) -> ExitCode {
+    let plan = parts::Plan::long(Duration::from_secs_f64(hours * 3600.0));
+    let mut resident_kib = Vec::new();
+    let began = Instant::now();
+    let counts = parts::run(part, &plan, seed, |_| resident_kib.extend(resident()));
+    let checked = counts.and_then(|counts| check_growth(&resident_kib).map(|()| counts));
+    match checked {
+        Ok(counts) => {
+            let seconds = began.elapsed().as_secs_f64();
+            let memory = |kib: Option<&u64>| kib.copied().unwrap_or_default();
+            let (first, last) = (memory(resident_kib.first()), memory(resident_kib.last()));
+            println!(
+                "{:18} {seconds:6.1} s, {first} to {last} KiB: {counts}",
+                part.name
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {}: {error}", part.name);
+            eprintln!(
+                "hint: scripts/simulate --parts {hours} --seed {seed} '{}'",
+                part.name
+            );
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The resident memory of this program, in KiB.
