@@ -7,8 +7,8 @@
 //! device and what to log), `device_task` (the one task that owns the device), `stream` (a device at a byte
 //! stream, in that task), `options` (a TOML file that the command line overrides) and [`probe`] (what
 //! recognizes their devices). Laser scanners share `scanner`, motion sensors `motion_sensor`, wheels
-//! `wheels`, servos `servos`, drivers of the battery `gauge`, and boards with pins `board`. Chips on an I2C
-//! bus share `i2c`.
+//! `wheels`, hobby servos `servos`, servos on a bus `bus_servos`, drivers of the battery `gauge`, and boards
+//! with pins `board`. Chips on an I2C bus share `i2c`.
 //! Drivers that move the robot by other drivers share `moving`.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
@@ -29,6 +29,7 @@ use self::options::{OptionsError, rejected};
 pub mod battery;
 pub mod bno055;
 pub mod board;
+pub mod bus_servos;
 pub mod camera;
 pub mod collision_avoidance;
 pub mod connection;
@@ -39,6 +40,8 @@ pub mod diffdrive;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
+pub mod dynamixel;
+pub mod feetech;
 pub mod firmata;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -136,6 +139,8 @@ built_in! {
     DriveToPoint: drive_to_point,
     /// No hardware: a flag and a text, for experiments
     Dummy: dummy,
+    /// Feetech servos on a serial bus (device type 19)
+    Feetech: feetech + fuzz,
     /// The pins of an Arduino with Firmata (device type 16)
     Firmata: firmata + fuzz,
     /// A gamepad of Linux (device type 15)

@@ -10,6 +10,7 @@ mod common;
 mod batteries;
 mod bench;
 mod boards;
+mod bus_servos;
 mod camera;
 mod chaos;
 mod cli;

@@ -536,6 +536,54 @@ export interface Camera extends Device {
   setControl(request?: camera.ControlValueInit, options?: CallOptions): Promise<camera.Control>;
 }
 
+/**
+ * Servos on one bus, known by their ids. The configuration of the driver says which ids are used, and
+ * which of these servos turn like motors. Commands concern all servos that they name, or none.
+ *
+ * What a client moves stops when that client is gone, and when the driver ends or is killed: a servo
+ * holds the angle that it has then, and one that turns like a motor stands still. Torque stays on, so
+ * that an arm does not fall.
+ */
+export interface BusServos extends Device {
+  /**
+   * All configured servos, as they were measured last. The device refuses while the bus cannot be
+   * used.
+   */
+  servos(options?: CallOptions): Promise<busServos.ServoStates>;
+  /**
+   * The same for each measurement, twenty times a second unless the driver is told otherwise. Nothing
+   * is published while the bus cannot be used.
+   */
+  servoUpdates(options?: StreamOptions): Subscription<busServos.ServoStates>;
+  /**
+   * Turns servos to angles, and switches their motors on. The driver refuses angles beyond the limits
+   * that are stored in a servo.
+   *
+   * Throws RefusedError if the driver reports that it refuses.
+   */
+  moveTo(request: busServos.MoveServosInit, options?: CommandOptions): Promise<void>;
+  /**
+   * Turns servos on and on, if the driver is configured so for them. They stop by themselves some time
+   * after the last command, four seconds unless the driver is told otherwise.
+   *
+   * Throws RefusedError if the driver reports that it refuses.
+   */
+  turn(request: busServos.ServoSpeedsInit, options?: CommandOptions): Promise<void>;
+  /**
+   * Stops all servos: each one holds the angle that it has. Motors that are off stay off.
+   *
+   * Throws RefusedError if the driver reports that it refuses.
+   */
+  stop(options?: CommandOptions): Promise<void>;
+  /**
+   * Switches the motors of servos on or off. On: each one holds the angle that it has. Off: it can be
+   * moved by hand, and an arm falls.
+   *
+   * Throws RefusedError if the driver reports that it refuses.
+   */
+  setTorque(request: busServos.ServoTorqueInit, options?: CommandOptions): Promise<void>;
+}
+
 /** The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air. */
 export interface Bumper extends Device {
   /** What each of them feels now. */
@@ -656,6 +704,15 @@ export interface Devices {
   board(id?: number): Board;
   /** A camera. */
   camera(id?: number): Camera;
+  /**
+   * Servos on one bus, known by their ids. The configuration of the driver says which ids are used, and
+   * which of these servos turn like motors. Commands concern all servos that they name, or none.
+   *
+   * What a client moves stops when that client is gone, and when the driver ends or is killed: a servo
+   * holds the angle that it has then, and one that turns like a motor stands still. Torque stays on, so
+   * that an arm does not fall.
+   */
+  busServos(id?: number): BusServos;
   /** The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air. */
   bumper(id?: number): Bumper;
   /** What finds markers in pictures. */
@@ -688,6 +745,7 @@ export interface DevicesByName {
   "gamepad": Gamepad;
   "board": Board;
   "camera": Camera;
+  "bus-servos": BusServos;
   "bumper": Bumper;
   "markers": Markers;
   "gateway": Gateway;
@@ -874,6 +932,96 @@ export namespace bumper {
      * In us since 1970.
      */
     time?: number;
+  }
+}
+
+/** The messages of busServos. */
+export namespace busServos {
+  interface MoveServosInit {
+    targets: busServos.ServoAnglesInit;
+    /**
+     * The speed of all of them. The driver has its own limit, which is also the value that an absent
+     * field means.
+     *
+     * In deg/s. From 1 to 1000.
+     */
+    speed?: number;
+  }
+  /** The lists have equal length. */
+  interface ServoAnglesInit {
+    /** At most 252. */
+    ids?: Iterable<number>;
+    /** In deg. */
+    angles?: Iterable<number>;
+  }
+  /** The lists have equal length. */
+  interface ServoSpeedsInit {
+    /** At most 252. */
+    ids?: Iterable<number>;
+    /** In deg/s. */
+    speeds?: Iterable<number>;
+  }
+  /** A configured servo. Everything but its id and its kind is absent while it does not answer. */
+  interface ServoState {
+    /** At most 252. */
+    id: number;
+    kind: busServos.ServoStateKind;
+    /** The name of its model, such as "STS3215", or its number. */
+    model?: string;
+    /** In deg. */
+    angle?: number;
+    /** In deg/s. */
+    speed?: number;
+    /**
+     * The share of the supply that the motor gets, with its direction. It says little about the torque.
+     *
+     * In %. From -205 to 205.
+     */
+    load?: number;
+    /**
+     * The current of the motor. Absent for models that do not measure it.
+     *
+     * In mA.
+     */
+    current?: number;
+    /** In V. At least 0. */
+    voltage?: number;
+    /** In degC. */
+    temperature?: number;
+    /** Whether its motor is on. */
+    torque?: boolean;
+    moving?: boolean;
+    /**
+     * The angle that it was told last. Absent if this driver has told it none.
+     *
+     * In deg.
+     */
+    target?: number;
+    /** What is wrong with it, as a sentence. */
+    problem?: string;
+  }
+  /**
+   * - `JOINT`: It turns to angles.
+   * - `WHEEL`: It turns on and on, as motors do.
+   */
+  type ServoStateKind = "JOINT" | "WHEEL";
+  interface ServoStates {
+    servos: busServos.ServoState[];
+    /**
+     * When they were measured.
+     *
+     * In us since 1970.
+     */
+    time: number;
+  }
+  interface ServoTorqueInit {
+    on: boolean;
+    /**
+     * All servos if there are none.
+     *
+     * At most 252.
+     */
+    ids?: Iterable<number>;
   }
 }
 

@@ -103,6 +103,7 @@ mod tests {
                 "order, orders, next-targets, visited-targets, stop",
             ),
             ("board", "pins, info, stop"),
+            ("bus-servos", "servos, stop"),
         ] {
             let asks = asks_of(device);
             let names: Vec<_> = asks.iter().map(|ask| ask.name.as_str()).collect();

@@ -112,6 +112,9 @@ pub struct SimulationState {
     /// The outputs of an Arduino with Firmata, if there is one.
     #[serde(default)]
     pub board: Vec<BoardPin>,
+    /// The servos of Feetech on a bus, if there are any.
+    #[serde(default)]
+    pub bus_servos: Vec<BusServo>,
     /// The active faults, as on the command line.
     pub faults: Vec<String>,
 }
@@ -125,6 +128,21 @@ pub struct BoardPin {
     pub mode: String,
     /// The level, 0 to 255, or the pulse in microseconds; 0 for none.
     pub value: u16,
+}
+
+/// A servo on a bus.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct BusServo {
+    /// Its id.
+    pub id: u8,
+    /// Where it is; 4096 steps are a turn, and 2048 is its middle.
+    pub steps: f64,
+    /// How fast it turns.
+    pub steps_per_s: f64,
+    /// Whether its motor is on.
+    pub torque: bool,
+    /// How often its memory was written.
+    pub memory_writes: u32,
 }
 
 /// A servo and its pulse.

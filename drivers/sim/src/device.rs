@@ -381,6 +381,9 @@ mod tests {
             firmata: crate::firmata::Options {
                 model: Some(crate::firmata::Model::Uno),
             },
+            feetech: crate::feetech::Options {
+                model: Some(crate::feetech::Model::So101),
+            },
             pca9685: crate::pca9685::Options { is_fitted: true },
             lsm6dsox: crate::lsm6dsox::Options {
                 model: Some(crate::lsm6dsox::Model::Lsm6dsox),
@@ -418,6 +421,7 @@ mod tests {
             crate::mpu::DEVICE,
             crate::ina2xx::DEVICE,
             crate::firmata::DEVICE,
+            crate::feetech::DEVICE,
             crate::pca9685::DEVICE,
             crate::lsm6dsox::DEVICE,
             crate::icm20948::DEVICE,

@@ -754,6 +754,58 @@ class CameraDriver(TypedDriver):
         ``value``: Absent: the default of the camera.
         """
 
+class BusServosDriver(TypedDriver):
+    """Servos on one bus, known by their ids. The configuration of the driver says which ids are used, and
+    which of these servos turn like motors. Commands concern all servos that they name, or none.
+
+    What a client moves stops when that client is gone, and when the driver ends or is killed: a servo
+    holds the angle that it has then, and one that turns like a motor stands still. Torque stays on, so
+    that an arm does not fall.
+    """
+    @abstractmethod
+    def servos(self) -> Any:
+        """All configured servos, as they were measured last. The device refuses while the bus cannot be
+        used.
+        """
+    def servo_updates(self) -> Any:
+        """The same for each measurement, twenty times a second unless the driver is told otherwise. Nothing
+        is published while the bus cannot be used.
+        """
+    def send_servo_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def move_to(self, targets: list[tuple[int, float]], speed_deg_s: float | None, /) -> None:
+        """Turns servos to angles, and switches their motors on. The driver refuses angles beyond the limits
+        that are stored in a servo.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``speed_deg_s``: The speed of all of them. The driver has its own limit, which
+        is also the value that an absent field means. In deg/s, from 1 to 1000.
+        """
+    @abstractmethod
+    def turn(self, turn_bus_servos: list[tuple[int, float]], /) -> None:
+        """Turns servos on and on, if the driver is configured so for them. They stop by themselves some time
+        after the last command, four seconds unless the driver is told otherwise.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    @abstractmethod
+    def stop_(self) -> None:
+        """Stops all servos: each one holds the angle that it has. Motors that are off stay off.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    @abstractmethod
+    def set_torque(self, on: bool, ids: list[int], /) -> None:
+        """Switches the motors of servos on or off. On: each one holds the angle that it has. Off: it can be
+        moved by hand, and an arm falls.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``ids``: All servos if there are none. At most 252.
+        """
+
 class BumperDriver(TypedDriver):
     """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     @abstractmethod

@@ -1,0 +1,141 @@
+//! What the drivers of all servos on a bus share. IO.
+//!
+//! ```text
+//!  requests --> driver --> Bus: orders, one exchange at a time --> Maker: packets, registers
+//!                 ^         |                                          |
+//!                 +-- states, log lines <------- measurements <--------+
+//! ```
+//!
+//! A maker of servos is a [`Maker`] with its [`Model`]s. `wire`, `bus`, `servo` and `logic` are pure;
+//! `driver` passes on what clients want.
+//!
+//! Guarantees for clients of every maker:
+//!
+//! - Nothing moves at the start, nor after a servo or the adapter was away. Torque stays as it is.
+//! - Commands concern all servos that they name, or none. The newest one counts.
+//! - A servo that was told something reports it in its next measurement; otherwise it is told again.
+//! - Torque is switched on without a jump: a servo first gets the angle that it has.
+//! - What a client moves stops when it is gone, at a halt, and when the driver ends. If the driver is
+//!   killed, a guard process does it. Torque stays on. If the cable is pulled out, nothing stops a wheel.
+//! - The memory of a servo is never written.
+
+use std::fmt;
+
+pub(crate) mod bus;
+pub(crate) mod driver;
+pub mod logic;
+mod options;
+pub(crate) mod port;
+mod servo;
+pub mod wire;
+
+pub use self::options::{Rules, SharedOptions};
+use self::wire::{Found, Request};
+
+/// A first register, and values for it and those behind it.
+pub type Write = (u16, Vec<u8>);
+
+/// How a servo is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It turns to angles.
+    Joint,
+    /// It turns on and on.
+    Wheel,
+}
+
+/// What a servo has measured. Goals, positions and speeds have the units of the servo if they have no
+/// other name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Whether its motor is on.
+    pub torque: bool,
+    /// The goal that it was told.
+    pub goal: i32,
+    /// The speed that it was told.
+    pub goal_speed: i32,
+    /// Where it is.
+    pub position: i32,
+    /// The same.
+    pub angle_deg: f64,
+    /// How fast it turns.
+    pub speed_deg_s: f64,
+    /// The share of the supply that its motor gets, with its direction.
+    pub load_percent: f64,
+    /// The current of its motor, if it measures that.
+    pub current_ma: Option<f64>,
+    /// The voltage of its supply.
+    pub voltage_v: f64,
+    /// How warm it is.
+    pub temperature_c: i32,
+    /// Whether it turns.
+    pub is_moving: bool,
+    /// What it reports of itself, such as "is too hot".
+    pub alarm: Option<&'static str>,
+    /// How it is set up, if it says that.
+    pub kind: Option<Kind>,
+}
+
+/// The protocol and the registers of a maker.
+pub trait Maker: fmt::Debug + Send + 'static {
+    /// Its servos.
+    type Model: Model;
+
+    /// The first register that says what a servo is, and how many bytes.
+    const IDENTITY: (u16, u8);
+    /// The first register of what a servo was told and what it does, and how many bytes.
+    const STATE: (u16, u8);
+
+    /// A request as bytes.
+    fn encode(request: &Request) -> Vec<u8>;
+
+    /// What the first bytes on the line are.
+    fn find(bytes: &[u8]) -> Found;
+
+    /// How many bytes an answer with so many values has.
+    fn answer_length(values: usize) -> usize;
+}
+
+/// A servo as it says itself what it is.
+pub trait Model: fmt::Debug + fmt::Display + Clone + Send + 'static {
+    /// Reads the registers [`Maker::IDENTITY`]. `None` if there are too few of them.
+    fn decode(data: &[u8]) -> Option<Self>;
+
+    /// What makes it what the configuration says, without a change of its memory. Nothing if it is so
+    /// already.
+    ///
+    /// # Errors
+    /// It cannot be: the reason, such as "has no limits".
+    fn set_up(&self, kind: Kind) -> Result<Vec<Write>, String>;
+
+    /// Reads the registers [`Maker::STATE`], from an answer with this error. `None` if there are too
+    /// few of them.
+    fn measured(&self, error: u8, data: &[u8]) -> Option<Measured>;
+
+    /// The angle at a step. 180 degrees is the middle of a turn.
+    fn angle_deg(&self, step: i32) -> f64;
+
+    /// The step nearest to an angle, within the limits.
+    ///
+    /// # Errors
+    /// The angle is beyond the limits: which ones.
+    fn step(&self, angle_deg: f64) -> Result<i32, String>;
+
+    /// A speed as the servo has it.
+    fn units(&self, speed_deg_s: f64) -> i32;
+
+    /// Tells it a goal and the speed of the way there.
+    fn goal(&self, step: i32, units: i32) -> Write;
+
+    /// Tells a wheel its speed.
+    fn speed(&self, units: i32) -> Write;
+
+    /// Switches its motor on or off.
+    fn torque(&self, is_on: bool) -> Write;
+
+    /// Whether it answers together with others.
+    fn is_in_groups(&self) -> bool;
+
+    /// Above this it switches its motor off.
+    fn max_temperature_c(&self) -> i32;
+}
