@@ -12,7 +12,6 @@ use crate::common::root;
 
 /// The crates for programs of others. The rest are internal.
 const FOR_OTHERS: [&str; 7] = [
-    "amber-build",
     "amber-driver",
     "amber-mediator",
     "amber-proto",

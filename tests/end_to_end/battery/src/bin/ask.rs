@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use amber_sdk::{Client, Error, Subscription, blocking};
-use battery::battery::{self, Battery};
+use ::battery::battery::{self, Battery};
 
 fn main() -> Result<(), Error> {
     let mediator = std::env::args().nth(1).unwrap_or_default();

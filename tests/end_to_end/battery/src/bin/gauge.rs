@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use amber_sdk::driver::{Origin, Outcome, Periodic, Reply, StreamRequest};
-use battery::battery::{self, BatteryDriver, BatteryLink, ChargeAnswer, Watch};
+use ::battery::battery::{self, BatteryDriver, BatteryLink, ChargeAnswer, Watch};
 
 #[derive(Default)]
 struct Gauge {
