@@ -18,7 +18,7 @@
 //! - [`pieces`] cuts and joins messages that are longer than a frame: for the SDKs.
 //! - [`ids`] has the numbers and names, [`limits`] every maximum.
 //! - One module per device has its messages, generated from the `.proto` file of that name,
-//!   each with a `DriverMsg` that has the device's extensions. [`include_messages!`] does the
+//!   each with a `DriverMsg` that has the device's extensions. `amber_sdk::device!` does the
 //!   same for your own device.
 //!
 //! The first lines of each module contain PURE or IO. PURE code only

@@ -3,7 +3,7 @@
 use crate::{MsgType, SynNum};
 
 /// The `DriverMsg` of a device: the base fields and the device's extensions. For your own
-/// device, `amber-build` generates one from its `.proto` file.
+/// device, `amber_sdk::device!` generates one from its `.proto` file.
 ///
 /// ```
 /// use amber_proto::{DeviceMessage, MsgType, SynNum, dummy};
@@ -41,7 +41,7 @@ pub trait DeviceMessage: prost::Message + Default {
 }
 
 /// Implements [`DeviceMessage`](crate::DeviceMessage) for a `DriverMsg` that was generated from
-/// a `.proto` file. [`include_messages!`](crate::include_messages) already does so.
+/// a `.proto` file. `amber_sdk::device!` already does so.
 #[macro_export]
 macro_rules! device_message {
     ($message:ty) => {
@@ -67,21 +67,6 @@ macro_rules! device_message {
                 self.ack_num = ack.map(|ack| ack.0);
             }
         }
-    };
-}
-
-/// Includes the messages of your own device: the package that `amber_build::compile` generated
-/// in `build.rs`.
-///
-/// ```ignore
-/// mod lamp {
-///     amber_proto::include_messages!("lamp");
-/// }
-/// ```
-#[macro_export]
-macro_rules! include_messages {
-    ($package:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $package, ".rs"));
     };
 }
 

@@ -14,14 +14,12 @@
 
 use std::env;
 use std::io::{self, BufRead};
-use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use amber_client::values::Target;
-use amber_client::{Client, DriveEnd, Error, Result};
+use amber_sdk::{Client, DriveEnd, Error, Robot, Target, sleep};
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Poses with a lower quality may be wrong.
 const SURE: f64 = 0.9;
@@ -29,60 +27,19 @@ const SURE: f64 = 0.9;
 const SEARCH: Duration = Duration::from_secs(30);
 const BETWEEN_POSES: Duration = Duration::from_millis(200);
 
-const HELP: &str = "\
-Drives back to the start position each time you press Enter; Ctrl-C stops the robot.
-
-Usage: return_home [--home X,Y] [--help]
-
-X,Y is the home in metres on the map, with y down [default: the current position].
-AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].";
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+#[amber_sdk::main]
+async fn main(robot: Robot) -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<_> = env::args().skip(1).collect();
-    if words.iter().any(|word| word == "-h" || word == "--help") {
-        println!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
     let home = match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Some(None),
-        ["--home", home] => place(home).map(Some),
-        _ => None,
+        [] => here(&robot).await?,
+        ["--home", home] => place(home).ok_or("write `--home 3.5,2.6`, in metres with y down")?,
+        _ => return Err("the only option is --home X,Y".into()),
     };
-    let Some(home) = home else {
-        eprintln!(
-            "error: invalid arguments\nhint: write `--home 3.5,2.6`; `--help` shows the usage"
-        );
-        return ExitCode::from(2);
-    };
-    match run(home).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{}", error.explained());
-            ExitCode::FAILURE
-        }
-    }
-}
-
-async fn run(home: Option<Target>) -> Result<()> {
-    let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".into());
-    let client = Client::connect(mediator).await?;
-    let done = tokio::select! {
-        done = on_request(&client, home) => done,
-        _ = tokio::signal::ctrl_c() => Ok(()),
-    };
-    // The driver also stops the wheels when this client leaves.
-    client.drive_to_point(0).stop().await?;
-    client.close().await;
-    done
+    Ok(on_request(&robot, home).await?)
 }
 
 /// Drives home each time the user presses Enter. Returns at the end of stdin.
-async fn on_request(client: &Client, home: Option<Target>) -> Result<()> {
-    let home = match home {
-        Some(home) => home,
-        None => here(client).await?,
-    };
+async fn on_request(client: &Client, home: Target) -> amber_sdk::Result<()> {
     let mut lines = lines();
     loop {
         println!(
@@ -101,7 +58,7 @@ async fn on_request(client: &Client, home: Option<Target>) -> Result<()> {
 }
 
 /// The position of the robot, as soon as it is reliable.
-pub(crate) async fn here(client: &Client) -> Result<Target> {
+pub(crate) async fn here(client: &Client) -> amber_sdk::Result<Target> {
     let location = client.location(0);
     let search = async {
         loop {
@@ -121,19 +78,19 @@ pub(crate) async fn here(client: &Client) -> Result<Target> {
 }
 
 /// Drives home and waits for the end. The heading there is any.
-pub(crate) async fn go_home(client: &Client, home: Target) -> Result<DriveEnd> {
+pub(crate) async fn go_home(client: &Client, home: Target) -> amber_sdk::Result<DriveEnd> {
     let drive = client.drive_to_point(0);
     let mut remaining_m = f64::INFINITY;
-    let show = |update: &amber_client::proxy::DriveToPointProgressUpdates| {
+    let mut trip = drive.drive_to(home);
+    while let Some(update) = trip.next().await? {
         let now_m = update.progress.remaining();
         // A line for each metre.
         if now_m > 0.0 && now_m < remaining_m - 1.0 {
             println!("{now_m:.1} m left");
             remaining_m = now_m;
         }
-        Ok(())
-    };
-    drive.drive_to(home, show).await
+    }
+    trip.await
 }
 
 /// The lines of stdin, read in a separate thread: reading cannot be cancelled.

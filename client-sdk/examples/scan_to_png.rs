@@ -13,8 +13,8 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_client::blocking::Client;
-use amber_client::picture;
+use amber_sdk::blocking::Client;
+use amber_sdk::picture;
 
 /// A laser that was off needs some time for the first scan.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -8,15 +8,13 @@
 //! The rule is simple: drive on while the path ahead is free, slower with less space, and keep away
 //! from obstacles at the sides. If the path is blocked, turn in place to the side with more space.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // For people.
+#![allow(clippy::print_stderr)] // For people.
 
 use std::cell::Cell;
-use std::env;
-use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use amber_client::{Client, Error, Result, Scan, WheelSpeeds};
+use amber_sdk::{Client, Error, Result, Robot, Scan, WheelSpeeds};
 use tokio::time::timeout;
 
 /// Half of the width that must be free.
@@ -30,51 +28,9 @@ const TURN_MM_S: i32 = 120;
 /// The robot stops after this time without a scan; scans come ten times per second.
 const BLIND: Duration = Duration::from_millis(500);
 
-const HELP: &str = "\
-Drives around endlessly without touching a wall; Ctrl-C stops the robot.
-
-Usage: wander [--help]
-
-AMBER_MEDIATOR is the address of the mediator [default: 127.0.0.1:26233].";
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    match env::args().nth(1).as_deref() {
-        None => {}
-        Some("-h" | "--help") => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Some(other) => {
-            eprintln!("error: unexpected argument '{other}'\nhint: `--help` shows the usage");
-            return ExitCode::from(2);
-        }
-    }
-    match run().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{}", error.explained());
-            ExitCode::FAILURE
-        }
-    }
-}
-
-async fn run() -> Result<()> {
-    let mediator = env::var("AMBER_MEDIATOR").unwrap_or_else(|_| "127.0.0.1".into());
-    let client = Client::connect(mediator).await?;
-    let seen = Seen::default();
-    let wandered = tokio::select! {
-        wandered = wander(&client, &seen) => wandered,
-        _ = tokio::signal::ctrl_c() => Ok(()),
-    };
-    client.roboclaw(0).stop().await?;
-    client.close().await;
-    println!(
-        "{} scans, {} more were missed",
-        seen.scans.get(),
-        seen.missed.get()
-    );
-    wandered
+#[amber_sdk::main]
+async fn main(robot: Robot) -> Result<()> {
+    wander(&robot, &Seen::default()).await
 }
 
 /// The scans received so far.

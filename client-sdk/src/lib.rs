@@ -1,88 +1,65 @@
-//! Talk to robot devices through the mediator of Amber.
-//!
-//! ```text
-//!   your program                         this crate's task          mediator
-//!   Client, proxies  --- orders ------>  pending     calls     ---  UDP  --->
-//!   calls            <-- answers ------  subscriptions         <--  or a  ---
-//!   Subscriptions    <-- queues -------  liveness                   driver's pipe
-//! ```
+//! Programs for a robot: use its devices, or write a driver, through the mediator of Amber.
 //!
 //! ```no_run
-//! # async fn run() -> amber_client::Result<()> {
-//! use amber_client::Client;
-//!
-//! let client = Client::connect("127.0.0.1").await?;
-//! let dummy = client.dummy(0);
-//! dummy.message("hello").await?;
-//! assert_eq!(dummy.status().await?.message, "hello");
-//!
-//! let mut updates = dummy.messages().await?;
-//! while let Some(update) = updates.next().await {
-//!     println!("{} ({} missed)", update.message, update.missed);
+//! #[amber_sdk::main]
+//! async fn main(robot: amber_sdk::Robot) -> amber_sdk::Result<()> {
+//!     let target = amber_sdk::Target::new(1.4, 1.0); // metres
+//!     let end = robot.drive_to_point(0).drive_to(target).await?;
+//!     println!("{end}");
+//!     Ok(())
 //! }
-//! client.close().await;
-//! # Ok(())
-//! # }
 //! ```
+//!
+//! `AMBER_MEDIATOR=192.168.1.7 cargo run` runs it; without the variable, the robot is the one on this
+//! machine, such as that of `amber demo`. [`macro@main`] describes what it does.
+//!
+//! # What is here
+//!
+//! - [`Robot`]: the connection, with a method for each kind of device: `robot.roboclaw(0)` are wheels,
+//!   `robot.hokuyo(0)` is a laser scanner. The [devices] have methods for all that they can do.
+//! - [`lease`]: nobody else moves the robot. [`Lease`] is one that was taken.
+//! - [`device!`]: your own devices, from a `.proto` file.
+//! - [`blocking`]: the same without async.
+//! - `driver`, with the feature `driver`: write a driver.
+//! - [`proto`]: messages, frames, numbers and names on the wire. [`values`]: scans, poses, speeds.
 //!
 //! # How it works
 //!
-//! [`Client`] is a cheap handle. One task owns the transport and all tables. It
-//! ends when you drop the last handle, and informs the mediator.
+//! ```text
+//!   your program                         a task                   mediator
+//!   Robot, devices  --- orders ------>  pending     calls     ---  UDP  --->
+//!   calls           <-- answers ------  subscriptions         <--  or a  ---
+//!   Subscriptions   <-- queues -------  liveness                   driver's pipe
+//! ```
+//!
+//! [`Client`], which every [`Robot`] is, is a cheap handle. One task owns the transport and all tables.
+//! It ends when you drop the last handle, and informs the mediator.
 //!
 //! - **Requests.** Each request has a deadline (one second by default), because
 //!   UDP loses datagrams. Failures usually show earlier: the mediator reports an
 //!   unknown device or a dead driver, and [`Error`] tells them apart. Nothing is
 //!   retried automatically.
-//! - **Commands**, such as [`Roboclaw::drive`], are requests without an answer. They wait
+//! - **Commands**, such as [`devices::Roboclaw::drive`], are requests without an answer. They wait
 //!   until the driver has reported that it carries them out, which takes a round trip; a
 //!   refusal is an error. A driver that does not report, such as one of the original
 //!   system, is waited for once, for a quarter of a second. A program that must not wait
-//!   uses [`Roboclaw::without_waiting`], which passes refusals on later.
+//!   uses [`devices::Roboclaw::without_waiting`], which passes refusals on later.
 //! - **Subscriptions.** A [`Subscription`] resumes after a restart of the driver
 //!   or the mediator, and reports what you missed.
 //! - **Dropping.** Dropping a future cancels its request if it is not sent yet.
 //!   Dropping a subscription unsubscribes. Neither blocks.
-//! - **Your own devices** work like the built-in ones: [`include_client!`] has a typed
-//!   client for each device that your `.proto` file describes. [`Client::device`] takes
-//!   raw bytes or any message that implements [`proto::DeviceMessage`].
-//! - **Without async**: [`blocking`].
+//! - **Raw messages**: [`Client::device`] takes bytes, or any message that implements
+//!   [`proto::DeviceMessage`].
 //!
-//! Mediators and drivers of the original system also work, but report less. See
-//! [`Announcement`].
-//!
-//! The first lines of each module contain PURE or IO. PURE code only computes: it
-//! has no sockets, files, clocks or tasks, and gets the time as an argument. IO
-//! code uses them.
+//! Mediators and drivers of the original system also work, but report less. See [`Announcement`].
 
 #![warn(missing_docs)]
 
 // Generated code has the paths of a program that uses this crate.
-extern crate self as amber_client;
+extern crate self as amber_sdk;
 
-pub mod address;
-pub mod blocking;
-pub mod error;
-#[cfg(any(test, feature = "fake"))]
-#[doc(hidden)]
-pub mod fake;
-#[doc(hidden)]
-pub mod generated;
-pub mod lease;
-#[cfg(feature = "picture")]
-pub mod picture;
-pub mod proxy;
-pub mod sources;
-pub mod subscription;
-pub mod transport;
-
-mod client;
-mod dispatch;
-mod liveness;
-mod log;
-mod pending;
-mod subscriptions;
-mod wire;
+mod robot;
+mod run;
 
 /// Compiles the Rust examples of these pages.
 #[cfg(doctest)]
@@ -94,44 +71,108 @@ mod wire;
 #[doc = include_str!("../../docs/robot.md")]
 struct Pages;
 
-/// The client's task without tokio, for `tests/simulation`. Not a part of the
-/// interface: it may change at any time.
-#[cfg(feature = "simulation")]
-#[doc(hidden)]
-pub mod simulation {
-    pub use crate::dispatch::simulation::{Machine, Outcome, Signalled};
-}
-
-pub use address::MediatorAddress;
-pub use amber_proto as proto;
-pub use amber_values as values;
-pub use amber_values::scan::{self, Point, Scan, ScanError};
-pub use client::{Announcement, Client, DEFAULT_DEADLINE};
-pub use error::{Error, Result};
-pub use lease::Lease;
-pub use log::{LogEntry, LogReader, LogStart};
 #[doc(inline)]
-pub use proxy::*;
-pub use subscription::{Event, Interruption, Subscription, Update};
+pub use amber_client::{
+    Announcement, Client, DEFAULT_DEADLINE, Error, Event, Interruption, Lease, LogEntry, LogReader,
+    LogStart, MediatorAddress, Result, Subscription, Update, address, blocking, error, lease,
+    scan::{Point, Scan, ScanError},
+    sources, subscription, transport,
+};
 
-/// Includes the clients of your own devices: those of the package that `amber_build::compile`
-/// generated in `build.rs`. Use it in the module of their messages. The program must depend
-/// on `amber-sdk` and `amber-proto`.
+/// The clients of Amber's own devices, and what their methods take and return.
 ///
-/// ```ignore
-/// mod lamp {
-///     amber_proto::include_messages!("lamp");
-///     amber_client::include_client!("lamp");
+/// The methods of [`Robot`] make them: `robot.roboclaw(0)` is a [`Roboclaw`](devices::Roboclaw). Each
+/// has a method for each request, generated from the description of the device.
+#[doc(inline)]
+pub use amber_client::proxy as devices;
+
+#[doc(inline)]
+pub use amber_client::proxy::{
+    Attitude, DriveEnd, MapPose, OrderState, Proxy, Target, TrajectoryPoint, Trip, Vector,
+    WheelSpeeds, new_order_id,
+};
+
+#[cfg(feature = "picture")]
+#[doc(inline)]
+pub use amber_client::picture;
+
+/// Messages, frames, numbers and names on the wire: the crate `amber-proto`.
+pub use amber_proto as proto;
+/// Values of devices, such as scans and poses: the crate `amber-values`.
+pub use amber_values as values;
+
+#[cfg(feature = "driver")]
+#[doc(inline)]
+pub use amber_driver as driver;
+
+#[doc(hidden)]
+pub use amber_client::generated;
+
+pub use robot::Robot;
+pub use run::{Outcome, run};
+
+/// Makes a program of `async fn main(robot: Robot)`.
+///
+/// The function gets the robot that the environment variable `AMBER_MEDIATOR` names, or the one on this
+/// machine. It may return nothing, or a [`Result`] with any error. When it ends, or at Ctrl-C, the
+/// program leaves the robot, so that what it has set in motion stops. An error is printed with a hint,
+/// and the exit code is 1. [`run`] is the same as a function.
+///
+/// ```no_run
+/// #[amber_sdk::main]
+/// async fn main(robot: amber_sdk::Robot) -> amber_sdk::Result<()> {
+///     let status = robot.dummy(0).status().await?;
+///     println!("{}", status.message);
+///     Ok(())
 /// }
-///
-/// let lamp = lamp::Lamp::of(&client, 0);
-/// lamp.set_brightness(40).await?;
 /// ```
 ///
-/// The module `blocking` in it has the same clients for programs without async.
-#[macro_export]
-macro_rules! include_client {
-    ($package:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $package, ".client.rs"));
-    };
+/// Arguments, and another function, are errors of the compiler:
+///
+/// ```compile_fail
+/// #[amber_sdk::main]
+/// fn main(robot: amber_sdk::Robot) {}
+/// ```
+pub use amber_sdk_macros::main;
+
+/// A module for a device of your own, from its `.proto` file: its messages, its clients, and with the
+/// feature `driver` the trait of its drivers.
+///
+/// The path begins at the folder of your `Cargo.toml`. The name of the module is the last part of the
+/// package that the file names. No `protoc` and no build script are needed.
+///
+/// ```ignore
+/// amber_sdk::device!("lamp.proto");
+///
+/// #[amber_sdk::main]
+/// async fn main(robot: amber_sdk::Robot) -> amber_sdk::Result<()> {
+///     let lamp = lamp::Lamp::of(&robot, 0);
+///     lamp.set_brightness(40).await
+/// }
+/// ```
+///
+/// `lamp::DriverMsg` has the base fields and the fields that the file adds with `extend
+/// amber.DriverMsg`; the other messages of the file are next to it. If the file describes the device by
+/// a `service` with the option `amber.device`, each `rpc` is a method, with its comment as
+/// documentation:
+///
+/// - The fields of a request are arguments, if at most one of them is optional. Otherwise the
+///   message is the argument. A table (`amber.columns`) is a slice of tuples. The period of a stream
+///   and the duration of a request are a `Duration`.
+/// - The field of an answer is the result; several fields are a struct, such as
+///   `LampState` for the method `State`.
+/// - A message with a class (`amber.value`) is this class of [`values`]. For a message
+///   of your own, implement `From` or `TryFrom` between the two, or `Row` for a table.
+/// - `lamp::blocking::Lamp` has the same methods for programs without async.
+/// - `lamp::LampDriver` is the trait of the drivers, and `lamp::driver` makes a driver of it, for
+///   `amber_sdk::driver::serve`.
+///
+/// The file may import the files next to it with the same package, `drivermsg.proto`,
+/// `interface.proto` and the files of Amber's devices. All but the first are built in.
+#[cfg(feature = "device")]
+pub use amber_sdk_macros::device;
+
+/// Waits. It is `tokio::time::sleep`, for programs that need nothing else of tokio.
+pub async fn sleep(duration: std::time::Duration) {
+    tokio::time::sleep(duration).await;
 }

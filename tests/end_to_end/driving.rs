@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use amber_client::{Client, DriveEnd, Error, OrderState, Target, WheelSpeeds, new_order_id};
+use amber_client::{Client, DriveEnd, OrderState, Target, WheelSpeeds, new_order_id};
 use amber_map::{Layout, Map, Occupancy, ros_map};
 use amber_proto::mediator::DriverState;
 use nix::sys::signal::Signal;
@@ -205,7 +205,7 @@ fn an_order_that_another_client_replaces_ends_and_says_by_whom_also_later() {
         let drive = client.drive_to_point(0);
         let (first, second) = (new_order_id(), new_order_id());
         let far = [Target::new(5.7, 4.4)];
-        let driving = drive.drive_as(first, &far, |_| Ok::<_, Error>(()));
+        let driving = drive.drive_through(&far).with_id(first).into_future();
         let replacing = async {
             while !drives(&robot.state()) {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;

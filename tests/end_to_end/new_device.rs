@@ -6,39 +6,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amber_proto::mediator::DriverState;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, Running, root, wait_for};
+use crate::common::{AMBER, Mediator, Running, root, signal, wait_for};
+use crate::robot::{drives, stands};
 
-/// Copies the package to a temporary folder, and builds it there. Its dependencies are built only
-/// as far as the workspace has not built them.
-fn built() -> (TempDir, PathBuf) {
+/// Writes a package with these dependencies into an empty folder, and builds it. Returns the folder of
+/// its programs. Dependencies are built only as far as the workspace has not built them.
+fn built(name: &str, dependencies: &str, files: &[(&str, String)]) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let original = root().join("tests/end_to_end/battery");
-    let files = [
-        "battery.proto",
-        "build.rs",
-        "src/lib.rs",
-        "src/bin/ask.rs",
-        "src/bin/gauge.rs",
-    ];
-    for file in files {
-        let copy = folder.path().join(file);
-        fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        fs::copy(original.join(file), copy).unwrap();
+    for (file, text) in files {
+        let path = folder.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
-    let path = |crate_folder: &str| format!("{{ path = {:?} }}", root().join(crate_folder));
     let manifest = format!(
-        "[package]\nname = \"battery\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\namber-sdk = {}\namber-driver = {}\namber-proto = {}\n\
-         tokio = {{ version = \"1\", features = [\"rt\", \"time\"] }}\n\n\
-         [build-dependencies]\namber-build = {}\n\n\
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [dependencies]\n{dependencies}\n\
          [profile.dev]\ndebug = \"line-tables-only\"\nincremental = false\n\n\
-         [profile.dev.package.\"*\"]\ndebug = false\n\n[workspace]\n",
-        path("client-sdk"),
-        path("drivers/sdk"),
-        path(""),
-        path("proto/build"),
+         [profile.dev.package.\"*\"]\ndebug = false\n\n[workspace]\n"
     );
     fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
     // The same versions as here, so that nothing is downloaded.
@@ -58,6 +45,73 @@ fn built() -> (TempDir, PathBuf) {
     (folder, target.join("debug"))
 }
 
+/// The battery gauge in this folder.
+fn battery() -> (TempDir, PathBuf) {
+    let original = root().join("tests/end_to_end/battery");
+    let files = [
+        "battery.proto",
+        "src/lib.rs",
+        "src/bin/ask.rs",
+        "src/bin/gauge.rs",
+    ];
+    let files = files.map(|file| (file, fs::read_to_string(original.join(file)).unwrap()));
+    let dependencies = format!(
+        "amber-sdk = {{ path = {:?}, features = [\"driver\"] }}\n\
+         tokio = {{ version = \"1\", features = [\"rt\", \"time\"] }}\n",
+        root().join("client-sdk"),
+    );
+    built("battery", &dependencies, &files)
+}
+
+/// The block of code of a page that contains these words.
+fn block(page: &str, words: &str) -> String {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let blocks = text.split("```").skip(1).step_by(2);
+    let mut blocks = blocks.filter(|block| block.contains(words));
+    let (_, block) = blocks.next().unwrap().split_once('\n').unwrap();
+    assert!(blocks.next().is_none(), "{words}");
+    block.to_owned()
+}
+
+#[test]
+fn the_rust_program_of_the_readme_drives_the_robot() {
+    let here = "path = \"amber/client-sdk\"";
+    let manifest = block("README.md", here);
+    let dependencies = manifest.strip_prefix("[dependencies]\n").unwrap();
+    let path = format!("path = {:?}", root().join("client-sdk"));
+    let dependencies = dependencies.replace(here, &path);
+    let program = block("README.md", "#[amber_sdk::main]");
+    let (folder, programs) = built("of-the-readme", &dependencies, &[("src/main.rs", program)]);
+    let program = || Command::new(programs.join("of-the-readme"));
+
+    let robot = crate::driving::robot();
+    let address = robot.demo.address.to_string();
+    // Ctrl-C stops the robot.
+    let mut interrupted = program();
+    let mut interrupted = (interrupted.env("AMBER_MEDIATOR", &address).spawn()).unwrap();
+    robot.until("it drives", drives);
+    signal(interrupted.id(), Signal::SIGINT);
+    assert_eq!(interrupted.wait().unwrap().code(), Some(130));
+    robot.until("it stands", stands);
+
+    let (code, out) = run(program().env("AMBER_MEDIATOR", &address), &folder);
+    assert!(code == 0 && out.starts_with("arrived at 1."), "{out}");
+    let state = robot.state();
+    let distance_m = (state.x_m - 1.4).hypot(state.y_m - 1.0);
+    assert!(distance_m < 0.35, "{distance_m}");
+
+    // Without a robot, there is an error with a hint.
+    drop(robot);
+    let (code, out) = run(program().env("AMBER_MEDIATOR", "127.0.0.1:1"), &folder);
+    assert!(
+        code == 1 && out.starts_with("error: no mediator at 127.0.0.1:1: "),
+        "{out}"
+    );
+    assert!(out.contains("\nhint: "), "{out}");
+    let (code, out) = run(program().env("AMBER_MEDIATOR", "nobody at home"), &folder);
+    assert!(code == 1 && out.contains("\nhint: write HOST"), "{out}");
+}
+
 /// Runs a command in the folder, and returns its exit code and its output.
 fn run(command: &mut Command, folder: &TempDir) -> (i32, String) {
     let output = command.current_dir(folder.path()).output().unwrap();
@@ -67,7 +121,7 @@ fn run(command: &mut Command, folder: &TempDir) -> (i32, String) {
 
 #[test]
 fn a_device_of_a_user_needs_its_description_and_its_driver() {
-    let (folder, programs) = built();
+    let (folder, programs) = battery();
     let gauge = programs.join("gauge");
     let mediator = Mediator::start(&[&format!("211:0={}", gauge.display())]);
     mediator.wait_for_line("up driver=211:0");

@@ -150,11 +150,11 @@ async fn drive_there(
 ) -> Result<Arrival, Failure> {
     let device = drive.address();
     let (mut has_driven, mut lost) = (false, 0);
-    let targets = [target];
-    let end = drive.drive_as(id, &targets, |update| {
+    let mut trip = drive.drive_to(target).with_id(id);
+    while let Some(update) = trip.next().await? {
         silence.heard();
         has_driven |= matches!(update.progress.state(), State::Turning | State::Following);
-        let failure = lost_pose(device, update).filter(|_| !has_driven);
+        let failure = lost_pose(device, &update).filter(|_| !has_driven);
         lost = if failure.is_some() { lost + 1 } else { 0 };
         match failure {
             Some(failure) if lost >= LOST_UPDATES => return Err(failure),
@@ -163,9 +163,9 @@ async fn drive_there(
             }
             _ => {}
         }
-        screen.show(update)
-    });
-    let order = match end.await? {
+        screen.show(&update)?;
+    }
+    let order = match trip.await? {
         DriveEnd::Arrived(pose) => {
             return Ok(Arrival {
                 arrived: true,

@@ -113,10 +113,13 @@ impl Driving {
     ///
     /// Dropping the future stops nothing.
     pub async fn end(mut self, mut progress: impl FnMut(&DriveToPointProgressUpdates)) -> TripEnd {
-        let driven = self.driver.order_end(self.order, |update| {
-            progress(update);
-            Ok(())
-        });
+        let mut trip = self.driver.trip(self.order);
+        let driven = async {
+            while let Some(update) = trip.next().await? {
+                progress(&update);
+            }
+            trip.await
+        };
         let cancelled = async {
             cancelled(&mut self.wishes).await;
             cancel(&self.driver, self.order).await;

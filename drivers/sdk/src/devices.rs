@@ -2,8 +2,7 @@
 //!
 //! One module for each device, with its messages. A driver of the Dummy implements
 //! [`dummy::DummyDriver`] and runs with `amber_driver::serve(dummy::driver(MyDummy))`. For a device
-//! of your own, `amber-build` generates the same from its `.proto` file; see
-//! [`include_driver!`](crate::include_driver).
+//! of your own, `amber_sdk::device!` generates the same from its `.proto` file.
 //!
 //! A driver that lacks a method of the description does not compile:
 //!

@@ -21,8 +21,9 @@
 //! ```
 //!
 //! The traits for Amber's own devices are in [`devices`]. For a device of your
-//! own, `amber_build::compile` generates the trait in your build script, and
-//! [`include_driver!`] includes it.
+//! own, `amber_sdk::device!` generates the trait from its `.proto` file.
+//!
+//! Programs use this crate as `amber_sdk::driver`, with the feature `driver` of amber-sdk.
 //!
 //! # Methods of a description
 //!
@@ -213,22 +214,6 @@ pub trait Driver {
     /// Called last: stop everything that moves. Also called when serving ends
     /// with an error, but not after a panic.
     async fn shutdown(&mut self) {}
-}
-
-/// Includes the trait of your own device's drivers, which `amber_build::compile` generated in
-/// `build.rs`: next to the messages of its package.
-///
-/// ```ignore
-/// mod lamp {
-///     amber_proto::include_messages!("lamp");
-///     amber_driver::include_driver!("lamp");
-/// }
-/// ```
-#[macro_export]
-macro_rules! include_driver {
-    ($package:literal) => {
-        include!(concat!(env!("OUT_DIR"), "/", $package, ".driver.rs"));
-    };
 }
 
 /// The current time on the clock of tokio, which tests can pause.

@@ -15,7 +15,7 @@ use motion::Moves;
 /// The trait of the drivers of a device, its link, and the function that makes a driver of it.
 /// The code stands next to the messages of the package, or anywhere if they are Amber's own.
 ///
-/// `description` is the name of the file in `OUT_DIR` that its drivers hand to the mediator.
+/// `description` is what its drivers hand to the mediator.
 ///
 /// # Errors
 /// A field is not in the package of the service; the error names the method.
@@ -23,7 +23,7 @@ pub(crate) fn rust(
     pool: &DescriptorPool,
     interface: &Interface,
     is_only_one: bool,
-    description: Option<&str>,
+    description: Option<&[u8]>,
 ) -> Result<String, String> {
     let (package, service) = package_and_name(interface);
     let methods = interface.methods.iter().map(|method| {
@@ -60,8 +60,8 @@ struct Device<'a> {
     function: String,
     /// The path of the device's `DriverMsg`.
     message: String,
-    /// The file with the description for the mediator.
-    description: Option<&'a str>,
+    /// The description for the mediator.
+    description: Option<&'a [u8]>,
     rpcs: Vec<Rpc<'a>>,
 }
 
@@ -557,12 +557,12 @@ impl Device<'_> {
         );
         self.request(out);
         out.push_str("    fn reports_outcomes(&self) -> bool {\n        true\n    }\n\n");
-        if let Some(file) = self.description {
+        if let Some(bytes) = self.description {
             let _ = writeln!(
                 out,
                 "    fn description(&self) -> ::core::option::Option<&'static [u8]> {{\n        \
-                 ::core::option::Option::Some(include_bytes!(concat!(env!(\"OUT_DIR\"), \
-                 \"/{file}\")))\n    }}\n"
+                 ::core::option::Option::Some(b\"{}\")\n    }}\n",
+                bytes.escape_ascii()
             );
         }
         self.moves(out);

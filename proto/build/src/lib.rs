@@ -1,63 +1,18 @@
-//! Generates Rust code from the `.proto` files of your own devices, in a build script. IO.
+//! Generates Rust code from the `.proto` files of devices. IO.
 //!
-//! No `protoc` is needed. `build.rs` is
-//!
-//! ```no_run
-//! fn main() -> Result<(), amber_build::Error> {
-//!     amber_build::compile(&["lamp.proto"])
-//! }
-//! ```
-//!
-//! and in the program, where `lamp` is the package of the file:
-//!
-//! ```ignore
-//! mod lamp {
-//!     amber_proto::include_messages!("lamp");
-//!     // If a `service` of the file has the option `amber.device`: the trait of its drivers.
-//!     amber_driver::include_driver!("lamp");
-//! }
-//! ```
-//!
-//! Then `lamp::DriverMsg` has the base fields and the fields that the file adds with `extend
-//! amber.DriverMsg`. It works with `amber_driver::Driver` and `amber_client::proxy::Proxy`.
-//! Other messages of the file are next to it. The program must depend on `amber-proto`, because
-//! the generated code uses it.
-//!
-//! If the file describes the interface of the device by a `service`, there are also clients:
-//!
-//! ```ignore
-//! mod lamp {
-//!     amber_proto::include_messages!("lamp");
-//!     amber_client::include_client!("lamp");
-//! }
-//!
-//! let lamp = lamp::Lamp::of(&client, 0);
-//! lamp.set_brightness(40).await?;
-//! ```
-//!
-//! Each `rpc` is a method, with its comment as documentation:
-//!
-//! - The fields of a request are arguments, if at most one of them is optional. Otherwise the
-//!   message is the argument. A table (`amber.columns`) is a slice of tuples. The period of a stream
-//!   and the duration of a request are a `Duration`.
-//! - The field of an answer is the result; several fields are a struct, such as
-//!   `LampState` for the method `State`.
-//! - A message with a class (`amber.value`) is this class of `amber_client::values`. For a message
-//!   of your own, implement `From` or `TryFrom` between the two, or `Row` for a table.
-//! - `lamp::blocking::Lamp` has the same methods for programs without async.
+//! Programs use it by `amber_sdk::device!`, which explains what is generated. No `protoc` is needed.
+//! The build scripts of Amber's own crates use it for Amber's own devices.
 
 #![warn(missing_docs)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::error;
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::{env, error};
 
 use amber_schema::Interface;
+use prost_build::Module;
 use prost_reflect::DescriptorPool;
-use prost_types::FileDescriptorSet;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
 use protox::file::{
     ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver,
 };
@@ -74,27 +29,42 @@ mod names;
 /// The files of Amber's own devices, which other files may import.
 const OURS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/ours.rs"));
 
-/// Compiles files to Rust, for `amber_proto::include_messages!`.
+/// The Rust code of a user's device.
+#[derive(Debug)]
+pub struct Device {
+    /// The package of the file.
+    pub package: String,
+    /// The messages of the package.
+    pub messages: String,
+    /// The clients of its devices.
+    pub clients: String,
+    /// The traits of their drivers.
+    pub drivers: String,
+    /// The files that were read, as they were named.
+    pub read: Vec<PathBuf>,
+}
+
+/// Compiles the file of a device. The code names everything by way of `amber_sdk`.
 ///
-/// A file may import the files next to it, `drivermsg.proto` and the files of Amber's devices;
-/// the latter are built in. Cargo runs the build script again when one of the files changes.
+/// The file may import the files next to it with the same package, `drivermsg.proto` and the files of
+/// Amber's devices; the latter are built in.
 ///
 /// # Errors
 /// A file cannot be read or compiled, or is not a device file; the error names the place, the
 /// reason and a hint.
-pub fn compile(files: &[impl AsRef<Path>]) -> Result<(), Error> {
-    let out = env::var_os("OUT_DIR").ok_or_else(|| {
-        Error("OUT_DIR is not set\nhint: call amber_build::compile from build.rs".into())
-    })?;
-    let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
-    let read = compile_to(&files, Path::new(&out))?;
-    for path in read {
-        #[allow(clippy::print_stdout)] // For Cargo.
-        {
-            println!("cargo:rerun-if-changed={}", path.display());
-        }
+pub fn device(file: &Path) -> Result<Device, Error> {
+    let mut device = generated(file)?;
+    for code in [
+        &mut device.messages,
+        &mut device.clients,
+        &mut device.drivers,
+    ] {
+        *code = code
+            .replace("::amber_proto", "::amber_sdk::proto")
+            .replace("::amber_client", "::amber_sdk")
+            .replace("::amber_driver", "::amber_sdk::driver");
     }
-    Ok(())
+    Ok(device)
 }
 
 /// Folds the extensions of `amber.DriverMsg` in all files of a set: each file with extensions
@@ -216,43 +186,82 @@ impl fmt::Debug for Error {
 
 impl error::Error for Error {}
 
-/// Returns the files that were read.
-fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
+/// The same as [`device`], with the names of Amber's own crates.
+fn generated(file: &Path) -> Result<Device, Error> {
     let Parsed {
         mut set,
         encoded,
         pool,
         interfaces,
         read,
-    } = parse(files)?;
-    let mut packages = BTreeSet::new();
-    for file in &set.file {
-        if is_ours(file.name()) || file.package() == "google.protobuf" {
-            continue;
-        }
-        let problem = match file.package() {
-            "" => Some("it has no package\nhint: write, for example, `package lamp;`".to_owned()),
-            package if package == "amber" || package.starts_with("amber.") => Some(format!(
-                "the package {package} is Amber's own\nhint: choose another name"
-            )),
-            package if fold::extends_base(file) && !packages.insert(package.to_owned()) => {
-                Some(format!(
-                    "another file of the package {package} also extends amber.DriverMsg\n\
-                     hint: give each device its own package"
-                ))
+    } = parse(file)?;
+    let theirs =
+        |file: &FileDescriptorProto| !is_ours(file.name()) && file.package() != "google.protobuf";
+    let mut package = None;
+    for file in set.file.iter().filter(|file| theirs(file)) {
+        let before = package.replace(file.package().to_owned());
+        let problem = match (file.package(), before) {
+            ("", _) => "it has no package\nhint: write, for example, `package lamp;`".to_owned(),
+            (name, _) if name == "amber" || name.starts_with("amber.") => {
+                format!("the package {name} is Amber's own\nhint: choose another name")
             }
-            _ => None,
+            (name, Some(before)) if name != before => format!(
+                "it has the package {name}, and a file that it imports or that imports it has {before}\n\
+                 hint: give all files of one device the same package"
+            ),
+            _ => continue,
         };
-        if let Some(problem) = problem {
-            return Err(Error(format!("{}: {problem}", file.name())));
-        }
+        return Err(Error(format!("{}: {problem}", file.name())));
+    }
+    let package = package.unwrap_or_default();
+    let extending = (set.file.iter()).filter(|file| theirs(file) && fold::extends_base(file));
+    let extending = extending.count();
+    if extending > 1 {
+        return Err(Error(format!(
+            "{}: another file of the package {package} also extends amber.DriverMsg\n\
+             hint: give each device its own package",
+            file.display()
+        )));
     }
     fold_extensions(&mut set)?;
+    let module = Module::from_protobuf_package_name;
+    let requests = (set.file.into_iter())
+        .map(|file| (module(file.package()), file))
+        .collect();
+    let mut messages = (config().generate(requests))
+        .map_err(|error| Error(format!("cannot generate Rust code: {error}")))?
+        .remove(&module(&package))
+        .unwrap_or_default();
+    if extending > 0 {
+        messages += "::amber_proto::device_message!(DriverMsg);\n";
+    }
+    let theirs: Vec<&Interface> = (interfaces.iter())
+        .filter(|it| !is_ours(&it.file))
+        .collect();
+    let clients = match &theirs[..] {
+        [] => String::new(),
+        some => client::rust(some, &pool).map_err(Error)?,
+    };
+    let mut drivers = String::new();
+    for interface in &theirs {
+        let located = |why| Error(format!("{}: {why}", interface.file));
+        let description = description::files(&encoded, &interface.file).map_err(located)?;
+        let description = (description.len() <= description::MAX_BYTES).then_some(&*description);
+        drivers +=
+            &driver::rust(&pool, interface, theirs.len() == 1, description).map_err(located)?;
+    }
+    Ok(Device {
+        package,
+        messages,
+        clients,
+        drivers,
+        read,
+    })
+}
+
+fn config() -> prost_build::Config {
     let mut config = prost_build::Config::new();
-    config
-        .out_dir(out)
-        .bytes(["."])
-        .prost_path("::amber_proto::prost");
+    config.bytes(["."]).prost_path("::amber_proto::prost");
     config.extern_path(".amber.DriverMsg.MsgType", "::amber_proto::MsgType");
     for message in [
         "DriverHdr",
@@ -276,57 +285,7 @@ fn compile_to(files: &[&Path], out: &Path) -> Result<Vec<PathBuf>, Error> {
             );
         }
     }
-    let cannot = |error: &dyn fmt::Display| Error(format!("cannot generate Rust code: {error}"));
-    config.compile_fds(set).map_err(|error| cannot(&error))?;
-    for package in packages {
-        let path = out.join(format!("{package}.rs"));
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(path)
-            .map_err(|error| cannot(&error))?;
-        writeln!(file, "::amber_proto::device_message!(DriverMsg);")
-            .map_err(|error| cannot(&error))?;
-    }
-    write_surfaces(&encoded, &pool, &interfaces, out)?;
-    Ok(read)
-}
-
-/// Writes the clients and the traits of drivers, one file each for each package that describes a
-/// device, and next to them the description that drivers hand to the mediator.
-fn write_surfaces(
-    set: &[u8],
-    pool: &DescriptorPool,
-    interfaces: &[Interface],
-    out: &Path,
-) -> Result<(), Error> {
-    let write = |path: &Path, bytes: &[u8]| {
-        fs::write(path, bytes)
-            .map_err(|error| Error(format!("cannot write {}: {error}", path.display())))
-    };
-    let mut packages: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
-    for interface in interfaces.iter().filter(|it| !is_ours(&it.file)) {
-        let (package, _) = driver::package_and_name(interface);
-        packages.entry(package).or_default().push(interface);
-    }
-    for (package, interfaces) in packages {
-        let clients = client::rust(&interfaces, pool).map_err(Error)?;
-        write(
-            &out.join(format!("{package}.client.rs")),
-            clients.as_bytes(),
-        )?;
-        let mut code = String::new();
-        for interface in &interfaces {
-            let located = |why| Error(format!("{}: {why}", interface.file));
-            let description = description::files(set, &interface.file).map_err(located)?;
-            let name = format!("{}.description.bin", interface.service);
-            write(&out.join(&name), &description)?;
-            let description = (description.len() <= description::MAX_BYTES).then_some(&*name);
-            let is_only_one = interfaces.len() == 1;
-            code += &driver::rust(pool, interface, is_only_one, description).map_err(located)?;
-        }
-        write(&out.join(format!("{package}.driver.rs")), code.as_bytes())?;
-    }
-    Ok(())
+    config
 }
 
 /// The descriptors of the files.
@@ -341,18 +300,16 @@ struct Parsed {
     read: Vec<PathBuf>,
 }
 
-/// All files with their imports.
-fn parse(files: &[&Path]) -> Result<Parsed, Error> {
+/// A file with its imports.
+fn parse(file: &Path) -> Result<Parsed, Error> {
     let mut resolver = ChainFileResolver::new();
     // Built-in files come first, so another drivermsg.proto nearby is ignored.
     resolver.add(Ours);
-    let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
-    for folder in folders {
-        let here = folder.as_os_str().is_empty();
-        resolver.add(IncludeFileResolver::new(
-            if here { Path::new(".") } else { folder }.to_owned(),
-        ));
-    }
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let here = folder.as_os_str().is_empty();
+    resolver.add(IncludeFileResolver::new(
+        if here { Path::new(".") } else { folder }.to_owned(),
+    ));
     let mut compiler = protox::Compiler::with_file_resolver(resolver);
     compiler.include_imports(true).include_source_info(true);
     let mut open = |name: &Path, shown: &Path| {
@@ -366,9 +323,7 @@ fn parse(files: &[&Path]) -> Result<Parsed, Error> {
     };
     // Folding needs the base message even if no file imports it.
     open(Path::new("drivermsg.proto"), Path::new("drivermsg.proto"))?;
-    for file in files {
-        open(file.file_name().map_or(*file, Path::new), file)?;
-    }
+    open(file.file_name().map_or(file, Path::new), file)?;
     // The rules of descriptions hold at build time already.
     let (pool, interfaces) = described(&compiler, &our_interfaces()?)?;
     let read = compiler.files().filter_map(|file| file.path());
@@ -399,6 +354,8 @@ impl FileResolver for Ours {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use prost::Message;
 
     use super::*;
@@ -414,14 +371,10 @@ mod tests {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        let paths: Vec<_> = files
-            .iter()
-            .map(|(name, _)| folder.path().join(name))
-            .collect();
-        let paths: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
-        let read = compile_to(&paths, folder.path()).map_err(|error| format!("{error:?}"))?;
-        assert_eq!(read.len(), files.len(), "{read:?}");
-        Ok(fs::read_to_string(folder.path().join("lamp.rs")).unwrap())
+        let device = generated(&folder.path().join(files[0].0));
+        let device = device.map_err(|error| format!("{error:?}"))?;
+        assert_eq!(device.read.len(), files.len(), "{:?}", device.read);
+        Ok(device.messages)
     }
 
     #[test]
@@ -468,8 +421,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lamp.proto");
         fs::write(&path, text).unwrap();
-        compile_to(&[&path], folder.path()).map_err(|error| error.to_string())?;
-        Ok(fs::read_to_string(folder.path().join("lamp.client.rs")).unwrap())
+        let device = generated(&path).map_err(|error| error.to_string())?;
+        Ok(device.clients)
     }
 
     const ASK: &str = "(amber.DriverMsg) returns (amber.DriverMsg)";
@@ -544,13 +497,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lamp.proto");
         fs::write(&path, lamp).unwrap();
-        compile_to(&[&path], folder.path()).map_err(|error| error.to_string())?;
-        let description = fs::read(folder.path().join("lamp.Lamp.description.bin")).unwrap();
+        let parsed = parse(&path).unwrap_or_else(|error| panic!("{error}"));
+        let description = description::files(&parsed.encoded, "lamp.proto").unwrap();
         let set = FileDescriptorSet::decode(&*description).unwrap();
         let names: Vec<_> = set.file.iter().map(|file| file.name()).collect();
         assert_eq!(names, ["hokuyo.proto", "lamp.proto"]);
-        let rust = fs::read_to_string(folder.path().join("lamp.driver.rs")).unwrap();
-        Ok(rust)
+        let device = generated(&path).map_err(|error| error.to_string())?;
+        Ok(device.drivers)
     }
 
     #[test]
@@ -573,7 +526,7 @@ mod tests {
             "async fn publish(&mut self) -> ::core::option::Option<u32>",
             "pub fn brightness(&self, data: u32)",
             "pub fn driver<D: LampDriver>(driver: D)",
-            "\"/lamp.Lamp.description.bin\"",
+            "::core::option::Option::Some(b\"\\n",
         ] {
             assert!(rust.contains(words), "no {words} in {rust}");
         }
@@ -614,9 +567,15 @@ mod tests {
                 "is Amber's own\nhint: ",
             ),
             (
-                &[("lamp.proto", LAMP), ("second.proto", LAMP)],
-                // The compiler reports this first.
-                "lamp",
+                &[
+                    (
+                        "lamp.proto",
+                        "syntax = \"proto2\";\npackage lamp;\nimport \"second.proto\";",
+                    ),
+                    ("second.proto", "syntax = \"proto2\";\npackage other;"),
+                ],
+                "lamp.proto: it has the package lamp, and a file that it imports or that imports it \
+                 has other\nhint: ",
             ),
             (
                 &[(

@@ -11,8 +11,7 @@ use toml::{Table, Value};
 use crate::common::root;
 
 /// The crates for programs of others. The rest are internal.
-const FOR_OTHERS: [&str; 7] = [
-    "amber-build",
+const FOR_OTHERS: [&str; 6] = [
     "amber-driver",
     "amber-mediator",
     "amber-proto",

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use amber_client::proto::{DeviceMessage, MsgType, Packet};
-use amber_client::{Client, Error, WheelSpeeds};
+use amber_sdk::proto::{DeviceMessage, MsgType, Packet};
+use amber_sdk::{Client, Error, WheelSpeeds};
 use bytes::Bytes;
 use prost::Message;
 
@@ -156,7 +156,7 @@ const CHARGE: BatteryCharge = BatteryCharge {
 const TEST: Option<Duration> = Some(Duration::from_millis(1500));
 const PERIOD: Option<Duration> = Some(Duration::from_millis(250));
 
-fn check_refusal(answer: amber_client::Result<Mode>) {
+fn check_refusal(answer: amber_sdk::Result<Mode>) {
     match answer {
         Err(Error::Refused { message, .. }) => assert_eq!(message, "it is full"),
         other => panic!("{other:?}"),
@@ -219,7 +219,7 @@ async fn a_stream_with_another_period_ends_the_one_before_with_its_own_arguments
 #[test]
 fn each_kind_of_method_works_without_async() {
     let (address, device) = play();
-    let client = amber_client::blocking::Client::connect(address).unwrap();
+    let client = amber_sdk::blocking::Client::connect(address).unwrap();
     let battery = blocking::Battery::of(&client, 3).with_deadline(Duration::from_secs(5));
     assert_eq!(battery.address().to_string(), "177:3");
     assert!(battery.ping().is_ok());

@@ -7,8 +7,8 @@
 use std::env;
 use std::process::ExitCode;
 
-use amber_client::{Client, Result};
 use amber_examples::thermometer::Thermometer;
+use amber_sdk::{Client, Result};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

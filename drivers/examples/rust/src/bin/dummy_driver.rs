@@ -7,8 +7,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_driver::devices::dummy::{self, DriverMsg, DummyDriver, StatusAnswer};
-use amber_driver::{Outcome, Reply, Request};
+use amber_sdk::driver::devices::dummy::{self, DriverMsg, DummyDriver, StatusAnswer};
+use amber_sdk::driver::{Outcome, Reply, Request};
 
 struct Dummy {
     enable: bool,
@@ -53,7 +53,7 @@ impl DummyDriver for Dummy {
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(dummy::driver(Dummy {
+    amber_sdk::driver::serve(dummy::driver(Dummy {
         enable: false,
         message: "Message".into(),
         responses: 0,

@@ -9,8 +9,8 @@
 use std::env;
 use std::process::ExitCode;
 
-use amber_client::{Client, Result};
 use amber_examples::follow_wall::{FollowWall, Status};
+use amber_sdk::{Client, Result};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_driver::Reply;
 use amber_examples::thermometer::{self, Temperature, ThermometerDriver};
+use amber_sdk::driver::Reply;
 
 struct Thermometer;
 
@@ -49,5 +49,5 @@ fn warmest(folder: &Path) -> Temperature {
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(thermometer::driver(Thermometer))
+    amber_sdk::driver::serve(thermometer::driver(Thermometer))
 }

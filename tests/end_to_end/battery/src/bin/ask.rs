@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use amber_client::{Client, Error, Subscription, blocking};
-use battery::Battery;
+use amber_sdk::{Client, Error, Subscription, blocking};
+use ::battery::battery::{self, Battery};
 
 fn main() -> Result<(), Error> {
     let mediator = std::env::args().nth(1).unwrap_or_default();

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use amber_driver::{Origin, Outcome, Periodic, Reply, StreamRequest};
-use battery::{BatteryDriver, BatteryLink, ChargeAnswer, Watch};
+use amber_sdk::driver::{Origin, Outcome, Periodic, Reply, StreamRequest};
+use ::battery::battery::{self, BatteryDriver, BatteryLink, ChargeAnswer, Watch};
 
 #[derive(Default)]
 struct Gauge {
@@ -47,7 +47,7 @@ impl BatteryDriver for Gauge {
     async fn voltages(&mut self, origin: Origin, request: StreamRequest<Watch>) {
         let period = |watch: &Watch| Duration::from_millis(watch.period_ms.unwrap_or(1000).into());
         self.watched
-            .handle(amber_driver::now(), &origin, request, period);
+            .handle(amber_sdk::driver::now(), &origin, request, period);
     }
 
     fn wake_at(&self) -> Option<Instant> {
@@ -55,7 +55,7 @@ impl BatteryDriver for Gauge {
     }
 
     async fn wake(&mut self) {
-        for (origin, watch) in self.watched.take_due(amber_driver::now()) {
+        for (origin, watch) in self.watched.take_due(amber_sdk::driver::now()) {
             if let Some(link) = &self.link {
                 // Fails only when the mediator is gone, and then the driver ends.
                 let _ = link.voltages(&origin, 3700 + watch.cell.unwrap_or(1));
@@ -65,5 +65,5 @@ impl BatteryDriver for Gauge {
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(battery::driver(Gauge::default()))
+    amber_sdk::driver::serve(battery::driver(Gauge::default()))
 }

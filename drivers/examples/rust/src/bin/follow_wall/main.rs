@@ -14,9 +14,10 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use amber_client::{Roboclaw, WheelSpeeds};
-use amber_driver::{ClientId, Reply};
 use amber_examples::follow_wall::{self, FollowWallDriver, FollowWallLink, Status};
+use amber_sdk::WheelSpeeds;
+use amber_sdk::devices::Roboclaw;
+use amber_sdk::driver::{ClientId, Reply};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -141,5 +142,5 @@ fn status(following: bool, step: Option<Reaction>) -> Status {
 }
 
 fn main() -> ExitCode {
-    amber_driver::serve(follow_wall::driver(FollowWall::default()))
+    amber_sdk::driver::serve(follow_wall::driver(FollowWall::default()))
 }

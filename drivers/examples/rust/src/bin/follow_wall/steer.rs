@@ -1,7 +1,7 @@
 //! Computes the speeds of the wheels from a laser scan, to keep a wall on the right-hand side.
 //! PURE.
 
-use amber_client::{Scan, WheelSpeeds};
+use amber_sdk::{Scan, WheelSpeeds};
 
 const SPEED_MM_S: f64 = 200.0;
 /// The distance to keep.

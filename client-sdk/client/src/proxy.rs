@@ -1,7 +1,7 @@
 //! Proxies of devices: one typed proxy per device type, over any transport. IO.
 //!
 //! The typed proxies are generated from the descriptions in the `.proto` files. For your own
-//! device, `amber_build::compile` and [`include_client!`](crate::include_client) do the same.
+//! device, `amber_sdk::device!` does the same.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ mod mediator;
 mod tests;
 mod trip;
 
-pub use trip::{DriveEnd, OrderState, new_order_id};
+pub use trip::{DriveEnd, OrderState, TrajectoryTrip, Trip, new_order_id};
 
 pub use amber_values::{
     Attitude, Finding, ImuReading, MapPose, MarkerPose as Pose, Sensors, Target, TrajectoryPoint,
@@ -35,7 +35,7 @@ include!(concat!(env!("OUT_DIR"), "/clients.rs"));
 /// Any device, for your own messages. The typed proxies are built on this.
 ///
 /// `M` is a `DriverMsg` with the device's extensions, such as
-/// [`amber_proto::dummy::DriverMsg`]. For your own device, `amber_build` generates it, or use
+/// [`amber_proto::dummy::DriverMsg`]. For your own device, `amber_sdk::device!` generates it, or use
 /// the methods that take raw bytes.
 #[derive(Clone, Debug)]
 pub struct Proxy {

@@ -10,7 +10,7 @@ use amber_reflect::{Schemas, explain};
 use prost_reflect::DescriptorPool;
 
 fn document(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     std::fs::read_to_string(path.join(name)).unwrap()
 }
 

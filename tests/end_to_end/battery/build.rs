@@ -1,3 +1,0 @@
-fn main() -> Result<(), amber_build::Error> {
-    amber_build::compile(&["battery.proto"])
-}

@@ -1,5 +1,0 @@
-//! Generates messages and clients of the battery.
-
-fn main() -> Result<(), amber_build::Error> {
-    amber_build::compile(&["battery.proto"])
-}
