@@ -4,7 +4,7 @@
 //! `scip` and `logic` are pure; `scanner` carries out the outputs of `logic`, and says what all
 //! laser scanners guarantee. Further guarantees for clients:
 //!
-//! - The error codes of the scanner are forwarded as they are.
+//! - The error codes of the scanner are forwarded as they are, except in sectors that the robot masks.
 //! - A request makes the scanner return the last scan that it completed. While at least one client is
 //!   subscribed, it sends continuously.
 //! - The description is what the scanner says of itself.

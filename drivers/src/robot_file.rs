@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use amber_driver::devices::robot::{Place, Role, Shape};
+use amber_driver::devices::robot::{Place, Role, Sector, Shape};
 use amber_map::{Outline, Point, Pose};
 use amber_navigation::collision;
 use amber_navigation::kinematics::SkidSteer;
@@ -15,7 +15,11 @@ use serde::{Deserialize, Deserializer};
 
 use crate::options::{OptionsError, check, read};
 use crate::robot_options::{Devices, LASER, Setup};
+use crate::scanner::sectors::Sectors;
 use crate::sim_clock::SimClockOption;
+
+/// A laser that sees less cannot lead a robot. More likely, the borders of a sector are exchanged.
+const MAX_MASKED_DEG: u16 = 300;
 
 /// The keys of the file. The defaults fit the Capo robot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -50,6 +54,8 @@ pub(crate) struct RobotFile {
     pub(crate) laser_angle_deg: Option<f64>,
     /// Whether the laser is mounted upside down.
     pub(crate) laser_mirrored: Option<bool>,
+    /// The sectors in which the laser sees parts of the robot: degrees to the right, as in its scans.
+    pub(crate) laser_masked_deg: Option<Sectors>,
     /// The time of one turn of the laser, and that from the end of a scan to its timestamp.
     pub(crate) scan_turn_ms: Option<f64>,
     pub(crate) scan_delay_ms: Option<f64>,
@@ -107,7 +113,7 @@ impl RobotFile {
     #[must_use]
     pub(crate) fn over(self, under: Self) -> Self {
         layers!(self over under: name laser wheels imu bumper camera location devices_of laser_offset_mm
-            laser_left_mm laser_height_mm laser_angle_deg laser_mirrored scan_turn_ms
+            laser_left_mm laser_height_mm laser_angle_deg laser_mirrored laser_masked_deg scan_turn_ms
             scan_delay_ms camera_offset_mm camera_left_mm camera_height_mm camera_angle_deg camera_tilt_deg imu_offset_mm
             imu_left_mm imu_height_mm imu_angle_deg length_mm width_mm height_mm track_mm
             wheel_radius_mm wheel_distance_mm wheel_base_mm look_before_reversing
@@ -160,6 +166,7 @@ impl RobotFile {
                     heading: laser.yaw(),
                 })
             },
+            masked: self.laser_masked_deg.clone().unwrap_or_default(),
             clock: SimClockOption::default(),
         })
     }
@@ -226,7 +233,26 @@ impl RobotFile {
             looks_before_reversing: Some(self.look_before_reversing.unwrap_or(false)),
             large_rooms: self.large_rooms,
             roles: self.roles()?,
+            masked: self.masked()?,
         })
+    }
+
+    /// The sectors in which the laser sees parts of the robot.
+    fn masked(&self) -> Result<Vec<Sector>, OptionsError> {
+        let Some(sectors) = &self.laser_masked_deg else {
+            return Ok(Vec::new());
+        };
+        let covered_deg = sectors.covered_deg();
+        if covered_deg > MAX_MASKED_DEG {
+            return Err(OptionsError::Value {
+                name: "laser_masked_deg",
+                problem: format!(
+                    "hides {covered_deg} of 360 degrees: a sector goes to the right, from its left \
+                     border to its right one"
+                ),
+            });
+        }
+        Ok(sectors.messages())
     }
 
     /// The devices with their roles. The usual ones count unless others are named.
@@ -327,6 +353,7 @@ impl From<&Shape> for RobotFile {
             laser_left_mm: mm(laser.map(Place::y)),
             laser_angle_deg: laser.map(|it| -it.yaw().to_degrees()),
             laser_mirrored: laser.and_then(|it| it.upside_down),
+            laser_masked_deg: Some(Sectors::of(&shape.masked)).filter(|it| !it.is_empty()),
             scan_turn_ms: mm(shape.scan_turn),
             scan_delay_ms: mm(shape.scan_delay),
             length_mm: mm(shape.length),
@@ -354,6 +381,7 @@ laser_left_mm = -20
 laser_height_mm = 250
 laser_angle_deg = 90
 laser_mirrored = true
+laser_masked_deg = \"-140:-130, 170:-170\"
 scan_delay_ms = 20
 camera_offset_mm = 150
 camera_tilt_deg = 30
@@ -416,9 +444,35 @@ wheel_radius_mm = 60
                 "camera_tilt_deg = 3",
                 "camera_tilt_deg: needs camera_offset_mm as well",
             ),
+            (
+                "laser_masked_deg = \"-130:-140\"",
+                "laser_masked_deg: hides 350 of 360 degrees: a sector goes to the right, from its left \
+                 border to its right one",
+            ),
         ] {
             assert_eq!(error(text), expected);
         }
+    }
+
+    #[test]
+    fn masked_sectors_are_served_as_they_are_written() {
+        let full = file(FULL);
+        let shape = full.shape().unwrap();
+        assert_eq!(shape.masked.len(), 2);
+        let begin_deg = shape.masked[0].begin.to_degrees();
+        assert!((begin_deg - 130.0).abs() < 1e-9, "{begin_deg}");
+        assert_eq!(
+            RobotFile::from(&shape).laser_masked_deg,
+            full.laser_masked_deg
+        );
+        assert_eq!(file("").shape().unwrap().masked, []);
+        // The line of the file comes with it.
+        let wrong = toml::from_str::<RobotFile>("laser_masked_deg = \"130\"").unwrap_err();
+        let text = wrong.to_string();
+        assert!(
+            text.contains("\"130\" is not like -140:-130,130:140"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -430,6 +484,7 @@ wheel_radius_mm = 60
         let asked = asked.setup(wheels).unwrap();
         assert_eq!(asked.devices, own.devices);
         assert_eq!(asked.scanner, own.scanner);
+        assert_eq!(asked.masked, own.masked);
         assert!(own.scanner.is_mirrored);
         assert_eq!(own.scanner.delay, Duration::from_millis(20));
         let (asked, own) = (asked.collision, own.collision);

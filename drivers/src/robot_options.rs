@@ -14,6 +14,7 @@ use amber_proto::{Device, DeviceType};
 
 use crate::options::OptionsError;
 use crate::robot_file::RobotFile;
+use crate::scanner::sectors::Sectors;
 use crate::sim_clock::DriverClock;
 pub use crate::sim_clock::SimClockOption;
 
@@ -88,7 +89,7 @@ pub struct RobotOptions {
 /// The laser scanner, unless the options name another one.
 pub(crate) const LASER: Device = Device::new(DeviceType::HOKUYO, 0);
 /// The robot device, unless the options name another one.
-const ROBOT: Device = Device::new(DeviceType::ROBOT, 0);
+pub(crate) const ROBOT: Device = Device::new(DeviceType::ROBOT, 0);
 
 /// The checked options.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +102,8 @@ pub struct Setup {
     pub scanner: scan::Laser,
     /// The configuration of the collision monitor.
     pub collision: collision::Config,
+    /// The sectors in which the laser sees parts of the robot.
+    pub masked: Sectors,
     /// The clock of a simulated robot.
     pub clock: SimClockOption,
 }
@@ -132,6 +135,8 @@ impl Setup {
             is_mirrored: self.scanner.is_mirrored,
             track_m: self.collision.drive.track_m,
             scan_delay: self.scanner.delay,
+            outline: self.collision.outline,
+            masked_deg: self.masked.right_deg().to_vec(),
             max_range_m,
             ..geometry::Config::new(self.collision.laser)
         }

@@ -24,7 +24,8 @@ pub use self::port::SerialPort;
 pub use self::product::Product;
 use crate::options::{OptionsError, check, layered, read};
 use crate::scanner::driver::LaserDriver;
-use crate::scanner::layout::{self, NoEcho, Points, Sectors};
+use crate::scanner::layout::{self, NoEcho, Points};
+use crate::scanner::sectors::Sectors;
 use crate::scanner::turns::Mount;
 
 pub mod capsule;

@@ -9,8 +9,9 @@
 //!                                               Turns: samples --> Layout: points of a scan
 //! ```
 //!
-//! `service`, `note`, `turns`, `clock`, `layout` and `filter` are pure; `driver` runs a model over its
-//! port, and `options` has the options of models that the user must say.
+//! `service`, `note`, `turns`, `clock`, `layout`, `sectors` and `filter` are pure; `driver` runs a model
+//! over its port, and `options` has the options of models that the user must say. `masked` follows what
+//! the device `robot:0` says of the parts of the robot that its laser sees.
 //! Scanners that send whole scans, such as those of Hokuyo, need no `turns` and no `layout`.
 //!
 //! Guarantees for clients of every model:
@@ -22,6 +23,9 @@
 //!   the driver sends no reply (never an old scan) and publishes nothing.
 //! - All subscribers get the same message, at most one per `publish_ms`.
 //! - The driver describes the scanner: limits, angles and times. While no scanner works, it refuses.
+//! - In the sectors that the device `robot:0` masks for this laser, all points have the code 1: nothing
+//!   is known there. The driver starts without any, keeps the last ones while that device is away, and
+//!   takes new ones with the next scan.
 
 pub mod clock;
 pub mod driver;
@@ -29,9 +33,11 @@ pub mod filter;
 #[cfg(feature = "fuzz")]
 pub(crate) mod fuzz;
 pub mod layout;
+mod masked;
 mod model;
 mod note;
 pub mod options;
+pub mod sectors;
 mod service;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use amber_client::Client;
 use amber_proto::mediator::DriverState;
 use serde_json::Value;
 
@@ -44,6 +45,47 @@ fn a_change_of_the_file_reaches_the_drivers_that_asked() {
     });
     let still = robot(&demo).unwrap();
     assert_eq!(still["laser"]["offset_mm"], 120.0);
+}
+
+#[test]
+fn what_the_file_masks_is_hidden_in_the_scans_and_seen_again_without_a_restart() {
+    let (demo, folder) = demo();
+    demo.wait_until_ready();
+    let runtime = crate::robot::runtime();
+    let client = runtime.block_on(Client::connect(demo.address)).unwrap();
+    let laser = client.hokuyo(0);
+    // How many points within 40 degrees ahead are unknown, and how many there are.
+    let hidden = || {
+        let scan = runtime.block_on(laser.scan()).ok()?;
+        let points = scan.points().iter();
+        let ahead: Vec<_> = points.filter(|it| it.angle_deg.abs() < 20.0).collect();
+        let unknown = ahead.iter().filter(|it| it.distance_mm == 1);
+        Some((unknown.count(), ahead.len()))
+    };
+    let file = folder.path().join("sim/robot.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, all) = wait_for("a scan", hidden);
+    assert!(before == 0 && all > 80, "{before} of {all}");
+    let masked = format!("{text}\nlaser_masked_deg = \"-20:10\"\n");
+    fs::write(&file, masked).unwrap();
+    let expected = all * 3 / 4;
+    wait_for("hidden points", || {
+        hidden().filter(|(count, _)| count.abs_diff(expected) <= 2)
+    });
+    let shown = robot(&demo).unwrap();
+    assert_eq!(shown["laser_masked_deg"], "-20:10");
+    // Exchanged borders change nothing.
+    fs::write(&file, format!("{text}\nlaser_masked_deg = \"10:-20\"\n")).unwrap();
+    wait_for("the complaint", || {
+        let troubles = demo.describe("robot:0").troubles;
+        let text = &troubles.first()?.text;
+        text.contains("hides 330 of 360 degrees").then_some(())
+    });
+    let (still, _) = wait_for("a scan", hidden);
+    assert!(still.abs_diff(expected) <= 2, "{still} of {all}");
+    fs::write(&file, text).unwrap();
+    wait_for("all points", || hidden().filter(|(count, _)| *count == 0));
+    assert_eq!(demo.describe("hokuyo:0").restarts(), 0);
 }
 
 #[test]

@@ -3123,6 +3123,20 @@ export namespace robot {
     type: number;
     id: number;
   }
+  /**
+   * A sector of the laser, from its front counter-clockwise as its scans show it: for a laser that is
+   * upside down, this is clockwise on the robot.
+   */
+  interface Sector {
+    /**
+     * Where it begins, and where it ends, counter-clockwise of the beginning. It may cross the rear.
+     *
+     * In rad.
+     */
+    begin: number;
+    /** In rad. */
+    end: number;
+  }
   /** The shape of the robot. What is absent is unknown. */
   interface Shape {
     /** The name of the robot, for people. */
@@ -3191,6 +3205,8 @@ export namespace robot {
      * In s. At least 0.
      */
     scanDelay?: number;
+    /** The sectors in which the laser sees parts of the robot itself. Its driver reports nothing there. */
+    masked: robot.Sector[];
   }
 }
 

@@ -8,6 +8,7 @@
 //! - The turns by the scans against those by the wheels tell the delay of the scans, the effective
 //!   track, and whether something is mirrored, swapped or reversed.
 //! - The direction of straight ways tells the angle of the laser.
+//! - What turns with the robot in its scans, as near as its outline, is a part of it.
 //! - A gyroscope tells whether the scans or the wheels turn the wrong way. Without one, both are possible.
 //!
 //! A value counts once its uncertainty is small, and is *wrong* if it differs from the configured one
@@ -15,6 +16,7 @@
 
 mod findings;
 mod gyro;
+mod own_parts;
 mod scans;
 mod straights;
 mod turns;
@@ -23,14 +25,16 @@ mod watch;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use amber_map::Pose;
+use amber_map::{Outline, Pose};
 
 pub use self::findings::{Estimate, Fault, Finding, Findings};
 use self::gyro::Gyro;
+use self::own_parts::OwnParts;
 use self::scans::{Optics, ScanMotion, Way};
 use self::straights::{Driven, Straights};
 use self::turns::Turns;
 pub use self::watch::Watch;
+use crate::collision;
 use crate::kinematics::{SkidSteer, Wheels};
 use crate::odometry::{Motion, Odometry};
 use crate::scan::Scan;
@@ -42,7 +46,7 @@ const REST_M: f64 = 0.005;
 const REST_RAD: f64 = 0.01;
 
 /// The configured geometry.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The pose of the scanner on the robot.
     pub mount: Pose,
@@ -52,6 +56,11 @@ pub struct Config {
     pub track_m: f64,
     /// The time from the end of a scan to its timestamp.
     pub scan_delay: Duration,
+    /// The outline of the robot.
+    pub outline: Outline,
+    /// The sectors in which nothing is seen because parts of the robot are there: from the left to the
+    /// right border, in degrees to the right, as scans have them.
+    pub masked_deg: Vec<(f64, f64)>,
     /// Beams shorter than this are ignored, in metres.
     pub min_range_m: f64,
     /// Beams longer than this are ignored, in metres.
@@ -67,6 +76,8 @@ impl Config {
             is_mirrored: false,
             track_m: SkidSteer::default().track_m,
             scan_delay: Duration::ZERO,
+            outline: collision::Config::new(mount).outline,
+            masked_deg: Vec::new(),
             min_range_m: 0.05,
             max_range_m: 5.6,
         }
@@ -111,6 +122,7 @@ pub struct Geometry {
     /// By the wheels, since the key scan.
     driven: Driven,
     gyro: Gyro,
+    own_parts: OwnParts,
     counters: Counters,
 }
 
@@ -123,6 +135,7 @@ impl Geometry {
             ..SkidSteer::default()
         };
         Self {
+            own_parts: OwnParts::new(&config),
             config,
             odometry: Odometry::new(drive),
             waiting: VecDeque::new(),
@@ -199,6 +212,7 @@ impl Geometry {
             self.straights.direction(),
             self.straights.is_backwards(),
             self.gyro.verdict(),
+            &self.own_parts.parts(),
         )
     }
 
@@ -220,6 +234,7 @@ impl Geometry {
             }
             return;
         }
+        (self.own_parts).add(scan, &around, self.config.is_mirrored);
         let optics = Optics {
             mount: self.config.mount,
             min_range_m: self.config.min_range_m,

@@ -334,13 +334,12 @@ impl ScannerLogic {
         }
         // The scanner counts to the left, but angles grow to the right.
         distances.reverse();
-        let measured = Measured {
-            scan: Scan {
-                angles: self.angles.clone(),
-                distances,
-            },
-            timestamp_ms,
+        let mut scan = Scan {
+            angles: self.angles.clone(),
+            distances,
         };
+        self.service.masked().mask_points(&mut scan);
+        let measured = Measured { scan, timestamp_ms };
         self.service.answer(now, &measured);
         if self.streams {
             self.service.publish(now, measured);

@@ -6,8 +6,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use amber_driver::devices::hokuyo::{
     DriverMsg, HokuyoDriver, HokuyoLink, ScanAnswer, Scanner, ScansData,
 };
-use amber_driver::{ClientId, Origin, Reply, now};
+use amber_driver::{ClientId, Origin, Reply, named_devices, now};
+use amber_proto::Device;
+use tokio::sync::watch;
 
+use super::masked::Masked;
+use super::sectors::Sectors;
 use super::{Model, Note, Output};
 use crate::connection::Connect;
 use crate::device_task::{DeviceTask, Next};
@@ -18,6 +22,10 @@ pub struct LaserDriver<M: Model, C> {
     /// `Some` until the start.
     setup: Option<(M::Settings, C)>,
     task: DeviceTask<ScanRequest>,
+    /// `None` in a mediator of the original system, which has no robot device.
+    device: Option<Device>,
+    /// `Some` while it runs and has a device.
+    masked: Option<Masked>,
 }
 
 /// A request for the task that owns the scanner.
@@ -34,6 +42,17 @@ impl<M: Model, C: Connect> LaserDriver<M, C> {
         Self {
             setup: Some((settings, connect)),
             task: DeviceTask::default(),
+            device: named_devices().first().copied(),
+            masked: None,
+        }
+    }
+
+    /// The driver of this device.
+    #[cfg(test)]
+    pub(crate) fn of_device(self, device: Device) -> Self {
+        Self {
+            device: Some(device),
+            ..self
         }
     }
 }
@@ -41,7 +60,14 @@ impl<M: Model, C: Connect> LaserDriver<M, C> {
 impl<M: Model, C: Connect> HokuyoDriver for LaserDriver<M, C> {
     async fn start(&mut self, link: HokuyoLink) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some((settings, connect)) = self.setup.take() {
-            let logic = Logic(M::new(settings, now()));
+            let (found, masked) = watch::channel(Sectors::default());
+            self.masked = self
+                .device
+                .map(|device| Masked::follow(link.devices(), device, found));
+            let logic = Logic {
+                model: M::new(settings, now()),
+                masked,
+            };
             self.task.open(StreamDevice::new(logic, connect), link);
         }
         Ok(())
@@ -66,12 +92,16 @@ impl<M: Model, C: Connect> HokuyoDriver for LaserDriver<M, C> {
     }
 
     async fn shutdown(&mut self) {
+        self.masked = None;
         self.task.close().await;
     }
 }
 
 /// The logic of a model, in the task that owns the port.
-struct Logic<M>(M);
+struct Logic<M> {
+    model: M,
+    masked: watch::Receiver<Sectors>,
+}
 
 impl<M: Model> StreamLogic for Logic<M> {
     type Request = ScanRequest;
@@ -80,8 +110,8 @@ impl<M: Model> StreamLogic for Logic<M> {
 
     fn request(&mut self, now: Instant, _link: &HokuyoLink, request: ScanRequest) {
         match request {
-            ScanRequest::Ask(origin) => self.0.ask(now, origin),
-            ScanRequest::Describe(reply) => match self.0.scanner() {
+            ScanRequest::Ask(origin) => self.model.ask(now, origin),
+            ScanRequest::Describe(reply) => match self.model.scanner() {
                 Ok(scanner) => reply.send(scanner),
                 Err(why) => reply.refuse(why),
             },
@@ -92,17 +122,21 @@ impl<M: Model> StreamLogic for Logic<M> {
 
     fn handle(&mut self, now: Instant, event: PortEvent<'_>) {
         match event {
-            PortEvent::Opened => self.0.opened(now),
-            PortEvent::Failed(problem) => self.0.failed(now, problem),
-            PortEvent::Bytes(bytes) => self.0.handle_bytes(now, timestamp_ms(), bytes),
-            PortEvent::Timeout => self.0.handle_timeout(now),
-            PortEvent::ShutDown => self.0.shut_down(now),
+            PortEvent::Opened => self.model.opened(now),
+            PortEvent::Failed(problem) => self.model.failed(now, problem),
+            PortEvent::Bytes(bytes) => self.model.handle_bytes(now, timestamp_ms(), bytes),
+            PortEvent::Timeout => self.model.handle_timeout(now),
+            PortEvent::ShutDown => self.model.shut_down(now),
         }
     }
 
     fn next(&mut self, now: Instant, link: &HokuyoLink) -> Next<PortAction> {
-        self.0.handle_listeners(now, link.subscriptions());
-        while let Some(output) = self.0.poll_output() {
+        self.model.handle_listeners(now, link.subscriptions());
+        if self.masked.has_changed().unwrap_or(false) {
+            let masked = self.masked.borrow_and_update().clone();
+            self.model.service_mut().set_masked(masked);
+        }
+        while let Some(output) = self.model.poll_output() {
             match output {
                 Output::Open => return Next::Perform(PortAction::Open),
                 Output::Close => return Next::Perform(PortAction::Close),
@@ -127,15 +161,15 @@ impl<M: Model> StreamLogic for Logic<M> {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        self.0.wake_at()
+        self.model.wake_at()
     }
 
     fn trouble(&self) -> Option<&str> {
-        self.0.trouble()
+        self.model.trouble()
     }
 
     fn counters(&self) -> String {
-        format!("{:?}", self.0.service().counters)
+        format!("{:?}", self.model.service().counters)
     }
 }
 

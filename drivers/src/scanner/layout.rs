@@ -10,6 +10,7 @@ use std::time::Duration;
 use amber_proto::hokuyo::{Scan, Scanner};
 use serde::Deserialize;
 
+use super::sectors::Sectors;
 use super::turns::{Echo, Mount, Sample};
 
 /// The smallest distance: messages use smaller numbers as codes.
@@ -22,7 +23,7 @@ pub const POINTS: std::ops::RangeInclusive<u16> = 36..=2_900;
 /// The code for "no object within range".
 const NOTHING: i32 = 0;
 /// A code for "nothing is known", which does not mean that an object is too near.
-const INVALID: i32 = 1;
+pub(super) const INVALID: i32 = 1;
 
 /// The points of an URG-04LX: how many, the last angle, and the angle between two, in degrees, as the
 /// original driver reported them.
@@ -103,49 +104,6 @@ pub enum NoEcho {
     Free,
     /// Nothing is known: there may be an object that is dark or too near
     Unknown,
-}
-
-/// Sectors in degrees to the right of the robot's front.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Sectors(Vec<(f64, f64)>);
-
-impl Sectors {
-    fn contain(&self, angle_deg: f64) -> bool {
-        self.0.iter().any(|(from, to)| match from <= to {
-            true => (*from..=*to).contains(&angle_deg),
-            // Across the rear.
-            false => angle_deg >= *from || angle_deg <= *to,
-        })
-    }
-}
-
-impl FromStr for Sectors {
-    type Err = String;
-
-    /// Such as `-140:-130,130:140`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let sector = |text: &str| {
-            let (from, to) = text.split_once(':')?;
-            let degrees = |text: &str| {
-                let degrees: f64 = text.trim().parse().ok()?;
-                (-180.0..=180.0).contains(&degrees).then_some(degrees)
-            };
-            Some((degrees(from)?, degrees(to)?))
-        };
-        let sectors: Option<_> = text.split(',').map(sector).collect();
-        sectors
-            .map(Self)
-            .ok_or_else(|| format!("{text:?} is not like -140:-130,130:140, within -180 to 180"))
-    }
-}
-
-impl TryFrom<String> for Sectors {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
 }
 
 /// The angles of the points of a scan, in degrees.
@@ -425,25 +383,6 @@ mod tests {
         );
         assert_eq!(value(&[Echo::Nothing]), NOTHING);
         assert_eq!(value(&[]), INVALID);
-    }
-
-    #[test]
-    fn sectors_may_cross_the_rear() {
-        let sectors: Sectors = "-140:-130, 170:-170".parse().unwrap();
-        for (angle_deg, expected) in [
-            (-135.0, true),
-            (-129.0, false),
-            (175.0, true),
-            (-180.0, true),
-            (-169.0, false),
-            (0.0, false),
-        ] {
-            assert_eq!(sectors.contain(angle_deg), expected, "{angle_deg}");
-        }
-        for text in ["", "1", "1:", "1:200", "a:b", "1:2,"] {
-            assert!(text.parse::<Sectors>().is_err(), "{text}");
-        }
-        assert!(!Sectors::default().contain(0.0));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 
 use super::Model;
 use super::driver::LaserDriver;
-use super::layout::{self, Layout, NoEcho, Points, Sectors};
+use super::layout::{self, Layout, NoEcho, Points};
+use super::sectors::Sectors;
 use super::turns::Mount;
 use crate::connection::Endpoint;
 use crate::options::{OptionsError, check, layered, read, serial};

@@ -9,6 +9,7 @@ use amber_proto::hokuyo::Scan;
 use super::Note;
 use super::filter::mark_lonely;
 use super::layout::Layout;
+use super::sectors::Sectors;
 use super::turns::Turn;
 use crate::outage::{CLIENT_PATIENCE, Outage};
 
@@ -67,6 +68,8 @@ pub struct Service {
     listeners: usize,
     askers: VecDeque<(Origin, Instant)>,
     wanted: Instant,
+    /// What the robot device masks.
+    masked: Sectors,
     outage: Outage,
     outputs: VecDeque<Output>,
 }
@@ -81,6 +84,7 @@ impl Service {
             listeners: 0,
             askers: VecDeque::new(),
             wanted: now,
+            masked: Sectors::default(),
             outage: Outage::default(),
             outputs: VecDeque::new(),
         }
@@ -104,6 +108,16 @@ impl Service {
             self.listeners = listeners;
         }
         changes
+    }
+
+    /// Sets the sectors in which nothing is known, from the next scan on.
+    pub fn set_masked(&mut self, masked: Sectors) {
+        self.masked = masked;
+    }
+
+    /// These sectors: a model that makes its scans itself masks them.
+    pub fn masked(&self) -> &Sectors {
+        &self.masked
     }
 
     /// Whether a request waits.
@@ -172,6 +186,7 @@ impl Service {
         if filters {
             mark_lonely(&mut turn.samples);
         }
+        self.masked.mask_samples(&mut turn.samples);
         let measured = Measured {
             scan: layout.scan(&turn.samples),
             timestamp_ms,

@@ -1,6 +1,6 @@
 //! What is known of the robot, for people and programs. PURE.
 
-use amber_proto::robot::{Place, Role, Shape};
+use amber_proto::robot::{Place, Role, Sector, Shape};
 use amber_proto::{Device, DeviceType};
 use amber_terminal::{Human, fields};
 use serde::Serialize;
@@ -19,6 +19,8 @@ pub(super) struct Shown {
     wheel_distance_mm: Option<f64>,
     wheel_base_mm: Option<f64>,
     laser: Option<Placed>,
+    /// As in `robot.toml`.
+    laser_masked_deg: Option<String>,
     camera: Option<Placed>,
     imu: Option<Placed>,
     scan_turn_ms: Option<f64>,
@@ -70,6 +72,7 @@ impl Shown {
             wheel_distance_mm: mm(shape.wheel_distance),
             wheel_base_mm: mm(shape.wheel_base),
             laser: shape.laser.as_ref().map(Placed::new),
+            laser_masked_deg: masked(&shape.masked),
             camera: shape.camera.as_ref().map(Placed::new),
             imu: shape.imu.as_ref().map(Placed::new),
             scan_turn_ms: mm(shape.scan_turn),
@@ -130,6 +133,14 @@ impl Placed {
     }
 }
 
+/// Sectors in degrees to the right, such as "-140:-130,130:140".
+fn masked(sectors: &[Sector]) -> Option<String> {
+    let right_deg = |rad: f64| rounded(-rad.to_degrees());
+    let sector = |it: &Sector| format!("{}:{}", right_deg(it.end), right_deg(it.begin));
+    let sectors: Vec<_> = sectors.iter().map(sector).collect();
+    (!sectors.is_empty()).then(|| sectors.join(","))
+}
+
 fn thousand(m: f64) -> f64 {
     rounded(m * 1000.0)
 }
@@ -176,6 +187,10 @@ impl Human for Shown {
             ("wheel distance", mm(self.wheel_distance_mm)),
             ("wheel base", mm(self.wheel_base_mm)),
             ("laser", Some(laser)),
+            (
+                "laser masked",
+                self.laser_masked_deg.as_ref().map(|it| format!("{it} °")),
+            ),
             ("camera", self.camera.as_ref().map(Placed::words)),
             ("motion sensors", self.imu.as_ref().map(Placed::words)),
             ("reverses", Some(reversing.to_owned())),
@@ -247,6 +262,23 @@ reverses:       also into areas that the laser has not seen
 roles:          wheels roboclaw:0
 driven by:      amber goto
 "
+        );
+    }
+
+    #[test]
+    fn masked_sectors_are_shown_as_in_the_file() {
+        let sector = |begin_deg: f64, end_deg: f64| Sector {
+            begin: begin_deg.to_radians(),
+            end: end_deg.to_radians(),
+        };
+        let masked = Shape {
+            masked: vec![sector(130.0, 140.0), sector(-140.5, -130.0)],
+            ..shape()
+        };
+        let text = shown(&masked, None).human();
+        assert!(
+            text.contains("laser masked:   -140:-130,130:140.5 °\n"),
+            "{text}"
         );
     }
 

@@ -5,6 +5,7 @@ use std::f64::consts::FRAC_PI_2;
 use amber_map::wrap;
 
 use super::gyro::Verdict;
+use super::own_parts::Part;
 use super::straights::Direction;
 use super::turns::{Compared, Value};
 use super::{Config, Evidence};
@@ -89,6 +90,8 @@ pub enum Fault {
     Track,
     /// The scans have another delay.
     ScanDelay,
+    /// The laser sees parts of the robot.
+    LaserSeesRobot,
 }
 
 impl Fault {
@@ -105,6 +108,7 @@ impl Fault {
             Self::LaserAngle => "laser_angle",
             Self::Track => "track",
             Self::ScanDelay => "scan_delay",
+            Self::LaserSeesRobot => "laser_sees_robot",
         }
     }
 }
@@ -128,6 +132,7 @@ impl Findings {
         direction: Option<Direction>,
         is_backwards: Option<bool>,
         gyro: Verdict,
+        own_parts: &[Part],
     ) -> Self {
         let turned_rad = evidence.seen_rad.max(evidence.driven_rad);
         let compared = compared.filter(|_| turned_rad >= MIN_TURNS_RAD);
@@ -165,6 +170,7 @@ impl Findings {
         {
             new.set_angle(config, direction, backwards == Some(true));
         }
+        new.found.extend(sees_robot(config, own_parts));
         new
     }
 
@@ -322,6 +328,33 @@ impl Estimate {
         let off = (self.value - self.configured).abs();
         off > threshold && off > SIGMAS * self.sigma
     }
+}
+
+/// The laser sees parts of the robot: the line hides them in addition to what is hidden already.
+fn sees_robot(config: &Config, parts: &[Part]) -> Option<Finding> {
+    if parts.is_empty() {
+        return None;
+    }
+    let seen = parts.iter().map(|it| {
+        let mm = it.distance_m * 1000.0;
+        format!(
+            "from {:.0}° to {:.0}° at {mm:.0} mm",
+            it.from_deg, it.to_deg
+        )
+    });
+    let seen = seen.collect::<Vec<_>>().join(", ");
+    let known = config.masked_deg.iter().copied();
+    let new = parts.iter().map(|it| (it.from_deg, it.to_deg));
+    let sectors = known.chain(new).map(|(from, to)| format!("{from}:{to}"));
+    let sectors = sectors.collect::<Vec<_>>().join(",");
+    Some(Finding {
+        fault: Fault::LaserSeesRobot,
+        sentence: format!(
+            "the laser sees parts of the robot, which turn with it as near as its outline: {seen}, to \
+             the right of its front; hide these sectors, so that they are no obstacles"
+        ),
+        lines: vec![format!("laser_masked_deg = \"{sectors}\"")],
+    })
 }
 
 /// A heading as degrees to the right. A sum, so that -0 becomes 0.

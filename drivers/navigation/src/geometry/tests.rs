@@ -27,6 +27,9 @@ struct Truth {
     /// The reported speeds of both sides.
     wheels: Reported,
     gyro: bool,
+    /// A mast on the robot: its direction to the left of the laser's front, its width in degrees, and
+    /// its distance.
+    mast: Option<(f64, f64, f64)>,
 }
 
 const TRUTH: Truth = Truth {
@@ -36,6 +39,7 @@ const TRUTH: Truth = Truth {
     delay: Duration::ZERO,
     wheels: |left, right| (left, right),
     gyro: false,
+    mast: None,
 };
 
 fn config() -> Config {
@@ -69,8 +73,8 @@ enum Arrival {
 
 /// Lets a robot drive for so many seconds in the living room of the flat.
 fn drive(truth: Truth, config: Config, seconds: u64) -> Geometry {
-    let mut geometry = Geometry::new(config);
-    drive_with(truth, config, seconds, |arrival| match arrival {
+    let mut geometry = Geometry::new(config.clone());
+    drive_with(truth, &config, seconds, |arrival| match arrival {
         Arrival::Wheels(time, wheels) => geometry.handle_wheels(time, wheels),
         Arrival::TurnRate(time, rad_s) => geometry.handle_turn_rate(time, rad_s),
         Arrival::Scan(scan) => geometry.handle_scan(scan),
@@ -78,7 +82,7 @@ fn drive(truth: Truth, config: Config, seconds: u64) -> Geometry {
     geometry
 }
 
-fn drive_with(truth: Truth, config: Config, seconds: u64, mut arrive: impl FnMut(Arrival)) {
+fn drive_with(truth: Truth, config: &Config, seconds: u64, mut arrive: impl FnMut(Arrival)) {
     let walls = Walls::new(Map::flat().faces());
     let step = Duration::from_millis(10);
     let mut poses = vec![Pose::new(2.6, -4.4, 0.0)];
@@ -116,6 +120,10 @@ fn drive_with(truth: Truth, config: Config, seconds: u64, mut arrive: impl FnMut
             let laser = pose_at(&poses, scan_start + BEAM_TIME * beam).global_pose(truth.mount);
             let side = if truth.is_mirrored { -1.0 } else { 1.0 };
             let echo = walls.cast(laser.at, laser.heading + side * angle_rad, 5.6);
+            let mast = truth.mast.filter(|(left_deg, width_deg, _)| {
+                (angle_rad.to_degrees() - left_deg).abs() <= width_deg / 2.0
+            });
+            let echo = mast.map(|(_, _, distance_m)| distance_m).or(echo);
             Beam {
                 // As the messages are read.
                 angle_rad: if config.is_mirrored {
@@ -167,7 +175,7 @@ fn a_right_robot_is_right() {
 fn a_watch_rests_after_enough_motion_and_checks_again_later() {
     let mut watch = Watch::new(config());
     let replay = |watch: &mut Watch, start: Duration, truth: Truth| {
-        drive_with(truth, config(), 150, |arrival| match arrival {
+        drive_with(truth, &config(), 150, |arrival| match arrival {
             Arrival::Wheels(time, wheels) => watch.handle_wheels(start + time, wheels),
             Arrival::TurnRate(time, rad_s) => watch.handle_turn_rate(start + time, rad_s),
             Arrival::Scan(mut scan) => {
@@ -394,4 +402,33 @@ fn scans_without_wheel_speeds_count() {
     }
     assert_eq!(geometry.counters().scans_without_odometry, 4);
     assert_eq!(geometry.findings().found, []);
+}
+
+#[test]
+fn a_mast_within_view_is_found_and_leaves_the_rest_right() {
+    let truth = Truth {
+        mast: Some((-95.0, 9.0, 0.12)),
+        ..TRUTH
+    };
+    let masked = Config {
+        masked_deg: vec![(-40.0, -30.5)],
+        ..config()
+    };
+    for (config, line) in [
+        (config(), "laser_masked_deg = \"89:101\""),
+        // What is hidden already stays so.
+        (masked, "laser_masked_deg = \"-40:-30.5,89:101\""),
+    ] {
+        let findings = drive(truth, config, 30).findings();
+        let [finding] = &findings.found[..] else {
+            panic!("{findings:#?}");
+        };
+        assert_eq!(finding.fault, Fault::LaserSeesRobot);
+        assert_eq!(finding.lines, [line]);
+        assert!(finding.sentence.contains("at 120 mm"), "{finding:?}");
+        near(findings.scan_delay_ms, 0.0, 8.0);
+        near(findings.laser_angle_deg, 0.0, 0.6);
+        near(findings.track_mm, 420.0, 6.0);
+        assert_eq!(findings.missing(), [""; 0]);
+    }
 }

@@ -45,7 +45,7 @@ impl Watch {
 
     /// Forgets all measurements, and starts again.
     pub fn restart(&mut self) {
-        *self = Self::new(*self.geometry.config());
+        *self = Self::new(self.geometry.config().clone());
     }
 
     /// The findings of the check, or of the last one while the next one knows less.
@@ -78,7 +78,7 @@ impl Watch {
                 return false;
             }
             self.rests_until = None;
-            self.geometry = Geometry::new(*self.geometry.config());
+            self.geometry = Geometry::new(self.geometry.config().clone());
         }
         self.geometry.handle_scan(scan.clone());
         if time < self.look_at {
