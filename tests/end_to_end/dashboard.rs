@@ -390,8 +390,10 @@ fn others_need_a_token_and_foreign_pages_are_refused() {
     assert!(is_close_answered(&mut driving.socket));
 
     // Pictures are as private as the rest, and come only from cameras.
-    let stranger = Page::connect_to(address, "/pictures", None);
-    assert_eq!(Page::refusal_of(stranger), "wrong or missing token");
+    for path in ["/pictures", "/robot"] {
+        let stranger = Page::connect_to(address, path, None);
+        assert_eq!(Page::refusal_of(stranger), "wrong or missing token");
+    }
     let mut socket = Page::connect_to(address, "/pictures", Some(&look));
     let show = json!({ "t": "show", "device": "dummy:0", "period": 100 });
     socket.send(show.to_string().into()).unwrap();

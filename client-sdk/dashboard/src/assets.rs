@@ -1,4 +1,8 @@
-//! The files of the page, embedded in the program. PURE.
+//! The files of the page, and those that programs in pages import, embedded in the program. PURE.
+
+use std::sync::LazyLock;
+
+use amber_web::headers;
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +52,59 @@ pub const ASSETS: &[Asset] = &[
     asset!("/stick.js", SCRIPT, "stick.js"),
 ];
 
+/// The folder of the modules of `client-sdk/js`.
+const MODULES: &str = "/amber/";
+
+/// The example of a page that is a client.
+const EXAMPLE: Asset = Asset {
+    path: "/drive.html",
+    content_type: HTML,
+    bytes: amber_js::DRIVE.as_bytes(),
+};
+
+/// Its script is in it.
+static EXAMPLE_POLICY: LazyLock<String> = LazyLock::new(|| headers::policy_of(amber_js::DRIVE));
+
 /// The file at a path.
 #[must_use]
-pub fn find(path: &str) -> Option<&'static Asset> {
-    ASSETS.iter().find(|asset| asset.path == path)
+pub fn find(path: &str) -> Option<Asset> {
+    let own = ASSETS.iter().chain([&EXAMPLE]);
+    own.copied()
+        .find(|asset| asset.path == path)
+        .or_else(|| module(path))
+}
+
+/// A module, or the descriptions that they load.
+fn module(path: &str) -> Option<Asset> {
+    let wanted = path.strip_prefix(MODULES)?;
+    let scripts = amber_js::MODULES.iter().map(|it| (it, SCRIPT));
+    let mut all = scripts.chain([(&amber_js::SCHEMAS, "application/octet-stream")]);
+    let (&(name, bytes), content_type) = all.find(|((name, _), _)| *name == wanted)?;
+    Some(Asset {
+        path: name,
+        content_type,
+        bytes,
+    })
+}
+
+impl Asset {
+    /// The headers of this file.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(&'static str, &'static str)> {
+        let policy = match self.path == EXAMPLE.path {
+            true => EXAMPLE_POLICY.as_str(),
+            false => headers::POLICY,
+        };
+        let mut all = vec![
+            ("content-type", self.content_type),
+            (headers::POLICY_NAME, policy),
+        ];
+        // Pages of other sites that may connect import them, too.
+        let is_module = !self.path.starts_with('/');
+        all.extend(is_module.then_some(("access-control-allow-origin", "*")));
+        all.extend(headers::ALWAYS);
+        all
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +127,37 @@ mod tests {
                 assert!(!text.contains(foreign), "{}: {foreign}", asset.path);
             }
         }
+    }
+
+    #[test]
+    fn the_modules_of_programs_are_in_a_folder() {
+        let index = find("/amber/index.js").unwrap();
+        assert_eq!(index.content_type, SCRIPT);
+        assert!(
+            index
+                .headers()
+                .contains(&("access-control-allow-origin", "*"))
+        );
+        assert!(find("/amber/schemas.binpb").is_some());
+        for path in ["/amber/", "/amber/node.js", "/index.js", "/amber/../app.js"] {
+            assert!(find(path).is_none(), "{path}");
+        }
+        let page = find("/app.js").unwrap().headers();
+        assert!(
+            !page
+                .iter()
+                .any(|(name, _)| name.starts_with("access-control"))
+        );
+    }
+
+    #[test]
+    fn the_example_runs_its_own_script() {
+        let headers = find("/drive.html").unwrap().headers();
+        let policy = headers
+            .iter()
+            .find(|(name, _)| *name == headers::POLICY_NAME);
+        let (_, policy) = policy.unwrap();
+        assert!(policy.contains("script-src 'self' 'sha256-"), "{policy}");
     }
 
     #[test]

@@ -4,9 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use amber_web::websocket::Refusal;
-use amber_web::{
-    Access, Advice, Answer, Limits, Request, StatusCode, head, headers, page, plain, socket,
-};
+use amber_web::{Access, Advice, Answer, Limits, Request, StatusCode, head, page, plain, socket};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
@@ -90,14 +88,7 @@ impl Server {
             PICTURES => self.upgrade(request, peer, Purpose::Pictures),
             ROBOT => self.upgrade(request, peer, Purpose::Robot),
             path => match assets::find(path) {
-                Some(asset) => {
-                    let mut all = vec![
-                        ("content-type", asset.content_type),
-                        (headers::POLICY_NAME, headers::POLICY),
-                    ];
-                    all.extend(headers::ALWAYS);
-                    page(asset.bytes, &all)
-                }
+                Some(asset) => page(asset.bytes, &asset.headers()),
                 None => plain(StatusCode::NOT_FOUND, "the dashboard is at /"),
             },
         }

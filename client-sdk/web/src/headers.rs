@@ -38,12 +38,19 @@ pub fn policy_of(html: &str) -> String {
     )
 }
 
-/// The contents of all elements with this tag, which has no attributes.
+/// The contents of all elements with this tag, which has no attributes, except for modules.
 fn contents<'a>(html: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
-    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let mut rest = html;
     std::iter::from_fn(move || {
-        let (_, after) = rest.split_once(&open)?;
+        let after = loop {
+            let (_, after) = rest.split_once(&open)?;
+            let starts = [">", " type=\"module\">"];
+            match starts.iter().find_map(|it| after.strip_prefix(it)) {
+                Some(content) => break content,
+                None => rest = after,
+            }
+        };
         let (content, after) = after.split_once(&close)?;
         rest = after;
         Some(content)
@@ -63,6 +70,8 @@ mod tests {
         assert!(policy.contains("; style-src 'self' 'sha256-"), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
+        let module = policy_of("<script src=x></script><script type=\"module\">alert(1)</script>");
+        assert!(module.contains(script), "{module}");
     }
 
     #[test]

@@ -102,6 +102,33 @@ fn a_browser_shows_what_the_robot_sees_and_a_camera_that_no_page_shows_is_switch
     browser.end();
 }
 
+#[test]
+fn a_page_of_one_file_drives_the_robot_as_a_client_of_its_own() {
+    let Some(script) = browser_tests() else {
+        return;
+    };
+    let (robot, dashboard) = start();
+    let mut browser = Browser::start(&script, "program.mjs", &dashboard);
+    browser.expect("held");
+    robot.until("a button is held", drives);
+    let holder = wait_for("a lease", || {
+        let mut status = robot.demo.amber(&["status", "roboclaw", "--json"]);
+        let told = String::from_utf8(status.output().unwrap().stdout).unwrap();
+        told.contains("drive.html").then_some(told)
+    });
+    assert!(holder.contains("roboclaw:0"), "{holder}");
+    browser.next();
+    browser.expect("released");
+    robot.until("it stands", stands);
+    browser.next();
+    browser.expect("held after the connection was lost");
+    robot.until("driving again", drives);
+    browser.next();
+    browser.expect("closed");
+    stands_at_once(&robot, "tab closed");
+    browser.end();
+}
+
 /// A script in a browser, which waits after each step.
 struct Browser {
     process: Child,
