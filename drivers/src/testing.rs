@@ -7,9 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amber_driver::proto::{
-    DeviceMessage, DeviceType, DriverHdr, FrameCodec, Packet, mediator, robot,
-};
+use amber_driver::proto::{DeviceMessage, DriverHdr, FrameCodec, Packet, mediator};
 use amber_driver::{Driver, serve_on};
 use bytes::BytesMut;
 use prost::Message;
@@ -125,25 +123,6 @@ impl<D: Send + 'static> Mediator<D> {
         self.to_driver.write_all(&frame).await.unwrap();
     }
 
-    /// Publishes the shape of the robot, as the device `robot:0`.
-    pub(crate) async fn publish_shape(&mut self, shape: robot::Shape) {
-        let message = robot::DriverMsg {
-            shape: Some(shape),
-            ack_num: Some(0),
-            ..robot::DriverMsg::data()
-        };
-        let packet = Packet {
-            header: DriverHdr {
-                device_type: Some(DeviceType::ROBOT.0),
-                device_id: Some(0),
-                ..DriverHdr::default()
-            },
-            message: message.encode_to_vec().into(),
-        };
-        let frame = packet.encode().unwrap();
-        self.to_driver.write_all(&frame).await.unwrap();
-    }
-
     /// The driver's next message to client 7 within one second.
     pub(crate) async fn hear(&mut self) -> Option<Vec<u8>> {
         loop {
@@ -188,7 +167,7 @@ impl<D: Send + 'static> Mediator<D> {
         assert!(waited.is_ok(), "{what}");
     }
 
-    /// Reads one frame: a message for the client, a health report, or a message to another device.
+    /// Reads one frame: a message for the client, or a health report.
     async fn read(&mut self) -> Option<Vec<u8>> {
         let packet = loop {
             if let Some(packet) = FrameCodec.decode(&mut self.input).unwrap() {
@@ -199,10 +178,6 @@ impl<D: Send + 'static> Mediator<D> {
         };
         if packet.header == header() {
             return Some(packet.message.to_vec());
-        }
-        // The driver is a client of other devices.
-        if packet.header.device_type.is_some() {
-            return None;
         }
         assert_eq!(packet.header, DriverHdr::default());
         let message = mediator::DriverMsg::decode(packet.message).unwrap();

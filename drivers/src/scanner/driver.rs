@@ -46,15 +46,6 @@ impl<M: Model, C: Connect> LaserDriver<M, C> {
             masked: None,
         }
     }
-
-    /// The driver of this device.
-    #[cfg(test)]
-    pub(crate) fn of_device(self, device: Device) -> Self {
-        Self {
-            device: Some(device),
-            ..self
-        }
-    }
 }
 
 impl<M: Model, C: Connect> HokuyoDriver for LaserDriver<M, C> {

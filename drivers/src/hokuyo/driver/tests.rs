@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use amber_driver::devices::hokuyo::{self, DriverMsg};
-use amber_driver::devices::robot::Shape;
 use amber_driver::proto::{DeviceMessage, SynNum};
 use amber_sim::hokuyo as sim;
 use prost::Message;
@@ -12,8 +11,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::*;
 use crate::hokuyo::Options;
-use crate::robot_options::LASER;
-use crate::scanner::sectors::Sectors;
 use crate::testing::{self, Plug, check_bytes};
 
 const DISTANCE_MM: u32 = 1234;
@@ -80,7 +77,7 @@ async fn check_with(options: Options, plugged: bool, scenario: impl AsyncFnOnce(
     port.plug(plugged);
     let (settings, _) = options.settings().unwrap();
     let theirs = port.clone();
-    let driver = hokuyo::driver(Hokuyo::new(settings, move || theirs.connect()).of_device(LASER));
+    let driver = hokuyo::driver(Hokuyo::new(settings, move || theirs.connect()));
     testing::run(port, driver, scenario).await;
 }
 
@@ -175,42 +172,6 @@ async fn a_connected_scanner_is_described_as_it_describes_itself() {
         assert!(!ask(mediator).await);
         let refused = describe(mediator).await;
         assert_eq!(refused.scanner, None);
-    })
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_the_robot_masks_is_unknown() {
-    check(true, async |mediator| {
-        assert!(ask(mediator).await);
-        let sectors: Sectors = "-95:-85,10:20".parse().unwrap();
-        let shape = Shape {
-            masked: sectors.messages(),
-            ..Shape::default()
-        };
-        mediator.publish_shape(shape).await;
-        sleep(Duration::from_millis(500)).await;
-        let mut request = DriverMsg {
-            get_single_scan: Some(true),
-            ..DriverMsg::data()
-        };
-        request.set_syn(Some(SynNum(5)));
-        mediator.tell(&request.encode_to_vec()).await;
-        let scan = mediator.hear().await.expect("a scan");
-        let scan = DriverMsg::decode(&scan[..]).unwrap().scan.unwrap();
-        let mut hidden = 0;
-        for (angle_deg, mm) in scan.angles.iter().zip(&scan.distances) {
-            let is_hidden = sectors.contain(*angle_deg);
-            hidden += u32::from(is_hidden);
-            let expected = if is_hidden { 1 } else { DISTANCE_MM as i32 };
-            assert_eq!(*mm, expected, "{angle_deg}");
-        }
-        // 20 degrees in steps of 0.352.
-        assert!((55..=58).contains(&hidden), "{hidden}");
-        // Without sectors, all is seen again.
-        mediator.publish_shape(Shape::default()).await;
-        sleep(Duration::from_millis(500)).await;
-        assert!(ask(mediator).await);
     })
     .await;
 }
