@@ -591,7 +591,12 @@ impl<M: Maker> BusLogic<M> {
     fn end_round(&mut self, now: Instant) {
         self.counters.rounds += 1;
         self.is_fresh = true;
-        if !self.servos.iter().all(|servo| servo.was_asked) {
+        // One that has just been found is measured in the next round.
+        let is_unmeasured = |servo: &Servo<M::Model>| {
+            servo.model.is_some() && servo.measured.is_none() && servo.problem().is_none()
+        };
+        let has_asked_all = self.servos.iter().all(|servo| servo.was_asked);
+        if !has_asked_all || self.servos.iter().any(is_unmeasured) {
             return;
         }
         let trouble = match self.servos.iter().all(|servo| servo.model.is_none()) {

@@ -145,7 +145,8 @@ macro_rules! trip {
             /// closed.
             pub async fn next(&mut self) -> Result<Option<$updates>> {
                 if let Some(given) = &self.given {
-                    self.order = Some(self.begin(given).await?);
+                    // It is asked for again below: it may end before the subscription begins.
+                    self.begin(given).await?;
                     self.given = None;
                 }
                 let updates = match &mut self.updates {
