@@ -157,7 +157,10 @@ macro_rules! trip {
                     match &self.order {
                         Some(order) if order.state() != OrderState::Running => return Ok(None),
                         Some(_) => {}
-                        None => self.order = Some(repeated!(self.device.order(self.id))?),
+                        None => {
+                            self.order = Some(repeated!(self.device.order(self.id))?);
+                            continue;
+                        }
                     }
                     let Some(update) = next(updates).await? else {
                         // The driver may not work now.
