@@ -50,5 +50,6 @@ await state("driving");
 await step("held after the connection was lost");
 assert.deepEqual(errors, []);
 await page.close();
-await step("closed");
+console.log("closed");
 await browser.close();
+process.exit(0);
