@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -193,7 +193,13 @@ impl Mediator {
     }
 
     pub fn peer(&self) -> Peer {
-        Peer::new(self.address)
+        self.peer_at([127, 0, 0, 1])
+    }
+
+    /// The same with another address of this machine. Its port is closed once it is dropped: no other
+    /// program of the tests uses that address.
+    pub fn peer_at(&self, ip: [u8; 4]) -> Peer {
+        Peer::new(self.address, ip)
     }
 
     /// Runs `amber` as a client of this mediator.
@@ -371,8 +377,8 @@ pub struct Peer {
 }
 
 impl Peer {
-    fn new(mediator: SocketAddr) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    fn new(mediator: SocketAddr, ip: [u8; 4]) -> Self {
+        let socket = UdpSocket::bind((Ipv4Addr::from(ip), 0)).unwrap();
         socket.connect(mediator).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Self { socket }
