@@ -12,11 +12,10 @@ use prost_reflect::DescriptorPool;
 use answers::Answer;
 use arguments::Request;
 
-use crate::names;
+use crate::{docs, names};
 
 mod answers;
 mod arguments;
-mod docs;
 mod fields;
 mod types;
 

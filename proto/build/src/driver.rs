@@ -6,7 +6,7 @@ use amber_schema::{Field as Described, Interface, Kind, Method, Setting};
 use prost_reflect::DescriptorPool;
 
 use crate::field_path::FieldPath;
-use crate::names;
+use crate::{docs, names};
 
 mod motion;
 
@@ -281,9 +281,7 @@ impl<'a> Rpc<'a> {
 
 /// Writes comments, indented.
 fn docs(out: &mut String, indent: &str, text: &str) {
-    for line in text.trim_end().lines() {
-        let _ = writeln!(out, "{}", format!("{indent}/// {line}").trim_end());
-    }
+    docs::write(out, indent, &docs::markdown(text));
 }
 
 impl Device<'_> {

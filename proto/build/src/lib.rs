@@ -21,6 +21,7 @@ mod client;
 mod comments;
 mod description;
 mod devices;
+mod docs;
 mod driver;
 mod field_path;
 mod fold;
@@ -530,6 +531,13 @@ mod tests {
         ] {
             assert!(rust.contains(words), "no {words} in {rust}");
         }
+    }
+
+    #[test]
+    fn code_in_a_comment_is_no_test_of_the_program() {
+        let rust = described_lamp("// Shines.", "// Shines.\n//\n//     shine(7)").unwrap();
+        assert!(rust.contains("/// Shines."), "{rust}");
+        assert!(!rust.contains("///     shine(7)"), "{rust}");
     }
 
     #[test]
