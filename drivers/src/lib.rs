@@ -40,7 +40,6 @@ pub mod diffdrive;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
-pub mod dynamixel;
 pub mod feetech;
 pub mod firmata;
 #[cfg(feature = "fuzz")]

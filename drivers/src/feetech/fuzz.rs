@@ -20,23 +20,21 @@ pub const TARGETS: &[Target] = &[
     ("feetech_device", device),
 ];
 
-/// What servos of both protocols may have said.
+/// What servos may have said.
 fn packets(data: &[u8]) {
-    for find in [protocol::find, crate::dynamixel::protocol::find] {
-        match find(data) {
-            Found::Status(status, length) => {
-                assert!(length <= data.len() && status.data.len() < length);
-            }
-            Found::Noise(length) | Found::Damaged(length) => {
-                assert!((1..=data.len()).contains(&length));
-            }
-            Found::Incomplete => {}
+    match protocol::find(data) {
+        Found::Status(status, length) => {
+            assert!(length <= data.len() && status.data.len() < length);
         }
-        let mut line = Line::default();
-        for piece in data.chunks(7) {
-            line.push(piece);
-            while line.next(find).is_some() {}
+        Found::Noise(length) | Found::Damaged(length) => {
+            assert!((1..=data.len()).contains(&length));
         }
+        Found::Incomplete => {}
+    }
+    let mut line = Line::default();
+    for piece in data.chunks(7) {
+        line.push(piece);
+        while line.next(protocol::find).is_some() {}
     }
 }
 
