@@ -24,7 +24,7 @@ const THIS_MACHINE: &str = "127.0.0.1";
 /// async fn main(robot: amber_sdk::Robot) -> amber_sdk::Result<()> {
 ///     let mut scans = robot.hokuyo(0).scans().await?;
 ///     while let Some(scan) = scans.next().await {
-///         println!("{} points, {} scans missed", scan.points.len(), scan.missed);
+///         println!("{} points, {} scans missed", scan.message.points().len(), scan.missed);
 ///     }
 ///     Ok(())
 /// }
