@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use super::{Dashboard, stands_at_once, start};
-use crate::common::{browser_tests, wait_for};
-use crate::robot::{drives, stands};
+use super::{Dashboard, address_of, stands_at_once, start};
+use crate::common::{Running, browser_tests, wait_for};
+use crate::robot::{Robot, drives, stands};
 
 #[test]
 fn a_browser_drives_by_mouse_and_touch_and_stops_when_the_tab_is_closed() {
@@ -127,6 +127,28 @@ fn a_page_of_one_file_drives_the_robot_as_a_client_of_its_own() {
     browser.expect("closed");
     stands_at_once(&robot, "tab closed");
     browser.end();
+}
+
+#[test]
+fn the_page_of_the_readme_drives_when_it_is_opened_from_disk() {
+    let Some(script) = browser_tests() else {
+        return;
+    };
+    let robot = Robot::start();
+    let args = ["dashboard", "--listen", "127.0.0.1:0", "--origin", "null"];
+    let mut process = Running::start(&robot.demo, &args);
+    let address = address_of(&process.line());
+    let pid = process.pid();
+    let mut browser = Browser::start(&script, "from_disk.mjs", &Dashboard { address, pid });
+    browser.expect("clicked again and again");
+    robot.until("the button is clicked", drives);
+    browser.next();
+    browser.expect("clicked no more");
+    robot.until("it stands", stands);
+    browser.next();
+    browser.expect("closed");
+    browser.end();
+    process.interrupt();
 }
 
 /// A script in a browser, which waits after each step.
