@@ -138,6 +138,10 @@ pub const FRAME_RATE: u32 = 500;
 /// Devices that such a page may use at a time. Each is told when the page is gone.
 pub const MAX_USED_DEVICES: usize = 64;
 
+/// Descriptions of users' own devices that are kept for such a page; the newest ones count. Each has at
+/// most 16 kB.
+pub const MAX_DESCRIPTIONS: usize = 16;
+
 /// Frames that wait for such a page, and their bytes: two large pictures. Then the oldest are dropped,
 /// as a network does.
 pub const MAX_FRAMES: usize = 4096;

@@ -3,11 +3,17 @@
 //! The page sends frames as other clients do over UDP, each after the time on its clock. A view-only
 //! page may only read. Motions that the network has delayed are not passed on, and a page that has
 //! moved something and falls silent leaves the mediator: the drivers then stop its motions.
+//!
+//! Which requests read and which move something is in the descriptions. A page that uses a user's own
+//! device asks the mediator for its description first, so the relay sees the answer, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use amber_proto::mediator::reply::What;
+use amber_proto::mediator::{self, Reply};
+use amber_proto::prost::Message;
 use amber_proto::prost::encoding::{DecodeContext, decode_key, skip_field};
 use amber_proto::{Device, DeviceType, DriverHdr, Packet};
 use amber_reflect::{Motion, Schemas};
@@ -18,7 +24,7 @@ use amber_web::Role;
 use bytes::{Buf, Bytes};
 use serde_json::{Map, Value, json};
 
-use crate::limits::{FRAME_RATE, MAX_USED_DEVICES, MOTION_LAG};
+use crate::limits::{FRAME_RATE, MAX_DESCRIPTIONS, MAX_USED_DEVICES, MOTION_LAG};
 
 /// The bytes before each frame: the time on the clock of the page in ms, as a double, little-endian.
 const STAMP_BYTES: usize = 8;
@@ -30,8 +36,15 @@ const FAREWELL: [u8; 2] = [0x10, 4];
 /// `missing`, `receipt` and `joins` of pieces, `want_outcome`, `max_answer_bytes`, `get_motion_state`.
 const BASE_FIELDS: [u32; 10] = [2, 3, 4, 5, 7, 8, 9, 186, 198, 199];
 
-/// What a view-only page may ask the mediator. Its lists have the command lines of drivers.
-const MEDIATOR_READS: [&str; 3] = ["Statistics", "ExplainCounters", "GetDescription"];
+/// What a view-only page may ask the mediator: about drivers, but not about clients and processes.
+const MEDIATOR_READS: [&str; 6] = [
+    "ListDrivers",
+    "DescribeDriver",
+    "GetDescription",
+    "Statistics",
+    "ExplainCounters",
+    "ReadLog",
+];
 
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::built_in);
 
@@ -41,6 +54,7 @@ pub struct Relay {
     role: Role,
     lag: Lag,
     frames: Bucket,
+    own: OwnDevices,
     /// The devices that know this client.
     used: BTreeSet<(i32, i32)>,
     has_moved: bool,
@@ -95,6 +109,7 @@ impl Relay {
             role,
             lag,
             frames: Bucket::new(FRAME_RATE),
+            own: OwnDevices::default(),
             used: BTreeSet::new(),
             has_moved: false,
             has_left: false,
@@ -108,13 +123,13 @@ impl Relay {
             self.counts.malformed += 1;
             return Verdict::Drop;
         };
-        let Some(values) = SCHEMAS.values(&message) else {
+        let (schemas, interface) = self.own.schemas(device.device_type);
+        let Some(values) = schemas.values(&message) else {
             self.counts.malformed += 1;
             return Verdict::Drop;
         };
-        let interface = SCHEMAS.interface(device.device_type);
         let is_data = is_type(&values, "DATA");
-        let motion = interface.map_or(Motion::Nothing, |it| SCHEMAS.motion(it, &message));
+        let motion = interface.map_or(Motion::Nothing, |it| schemas.motion(it, &message));
         let stops = motion == Motion::Stops;
         // A stop always passes.
         if !stops && !self.frames.take(now) {
@@ -129,7 +144,8 @@ impl Relay {
                 why,
             })
         };
-        if self.role == Role::Look && is_data && !only_reads(interface, device, &message, &values) {
+        let may_read = || only_reads(schemas, interface, device, &message, &values);
+        if self.role == Role::Look && is_data && !may_read() {
             self.counts.refused += 1;
             return refused("this page is view-only");
         }
@@ -151,6 +167,31 @@ impl Relay {
         self.has_moved |= is_data && (motion > Motion::Stops || interface.is_none());
         self.counts.passed += 1;
         Verdict::Pass(packet(device, message))
+    }
+
+    /// The mediator or a device has sent this. Returns what the page gets.
+    pub fn answered(&mut self, mut packet: Packet) -> Packet {
+        let Packet { header, message } = &packet;
+        if (header.device_type(), header.device_id()) != (0, 0) {
+            return packet;
+        }
+        let Ok(mut told) = mediator::DriverMsg::decode(message.clone()) else {
+            return packet;
+        };
+        match &mut told.reply {
+            Some(Reply {
+                what: Some(What::Description(found)),
+            }) => self.own.learn(&found.files),
+            // A command line may contain secrets.
+            Some(Reply {
+                what: Some(What::Driver(driver)),
+            }) if self.role == Role::Look => {
+                driver.command.clear();
+                packet.message = told.encode_to_vec().into();
+            }
+            _ => {}
+        }
+        packet
     }
 
     /// The page has not answered for a while. Returns what to send, if it has moved something.
@@ -199,6 +240,39 @@ impl Relay {
     }
 }
 
+/// The descriptions of users' own devices that a page has asked for.
+#[derive(Debug, Default)]
+struct OwnDevices(VecDeque<(Bytes, Schemas)>);
+
+impl OwnDevices {
+    /// Takes a description from the mediator. One that is invalid has no effect: requests to the device
+    /// then count as requests to an unknown one.
+    fn learn(&mut self, files: &Bytes) {
+        if self.0.iter().any(|(known, _)| known == files) {
+            return;
+        }
+        let Ok(schemas) = Schemas::from_descriptors(files) else {
+            return;
+        };
+        // Its driver may have another description now.
+        self.0.push_front((files.clone(), schemas));
+        self.0.truncate(MAX_DESCRIPTIONS);
+    }
+
+    /// The schemas for the messages of a device, and its description.
+    fn schemas(&self, device_type: DeviceType) -> (&Schemas, Option<&Interface>) {
+        // Nobody describes Amber's devices anew.
+        if let Some(known) = SCHEMAS.interface(device_type) {
+            return (&*SCHEMAS, Some(known));
+        }
+        let mut own = self.0.iter().map(|(_, schemas)| schemas);
+        let found = own.find_map(|it| Some((it, it.interface(device_type)?)));
+        found.map_or((&*SCHEMAS, None), |(schemas, interface)| {
+            (schemas.for_device(Some(device_type)), Some(interface))
+        })
+    }
+}
+
 /// What a page is told about a request that is not passed on.
 #[must_use]
 pub fn refusal(refused: Refused) -> Value {
@@ -233,8 +307,9 @@ fn is_type(values: &Map<String, Value>, name: &str) -> bool {
     }
 }
 
-/// Whether a request changes nothing, by the description. Users' own devices are unknown here.
+/// Whether a request changes nothing, by the description.
 fn only_reads(
+    schemas: &Schemas,
     interface: Option<&Interface>,
     device: Device,
     message: &Bytes,
@@ -243,7 +318,7 @@ fn only_reads(
     let methods = interface.into_iter().flat_map(|it| &it.methods);
     let reading = methods.filter(|method| {
         let may = device != Device::MEDIATOR || MEDIATOR_READS.contains(&method.name.as_str());
-        may && method.harmless == Harmless::Any && SCHEMAS.holds(values, &method.set)
+        may && method.harmless == Harmless::Any && schemas.holds(values, &method.set)
     });
     let fields = |method| {
         let method: &amber_schema::Method = method;
@@ -258,7 +333,7 @@ fn only_reads(
         if BASE_FIELDS.contains(number) {
             return true;
         }
-        let message = SCHEMAS.pool().get_message_by_name("amber.DriverMsg");
+        let message = schemas.pool().get_message_by_name("amber.DriverMsg");
         let extension = message.and_then(|it| it.get_extension(*number));
         extension.is_some_and(|it| {
             let value = values.get(it.name()).unwrap_or(&Value::Null);

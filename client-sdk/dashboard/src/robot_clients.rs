@@ -169,7 +169,7 @@ impl Page {
                 }
                 received = received => match received {
                     Received::Packet(Ok(packet)) => {
-                        if let Ok(bytes) = packet.encode() {
+                        if let Ok(bytes) = self.relay.answered(packet).encode() {
                             self.mailbox.change(|backlog| backlog.line(Frame::Binary(bytes)));
                         }
                     }

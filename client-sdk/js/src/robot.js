@@ -106,6 +106,9 @@ export class Robot {
     this._used = new Map();
     /** @type {Map<number, import("./interface.js").Interface>} */
     this._interfaces = new Map(INTERFACES.map((it) => [it.type, it]));
+    /** The devices of which the mediator has sent the descriptions, by type.
+     * @type {Map<number, Address>} */
+    this._described = new Map();
     this._joiner = new Joiner();
     this._uploads = new Uploads();
     /** @type {{ at: number, timer: ReturnType<typeof setTimeout> } | undefined} */
@@ -179,6 +182,7 @@ export class Robot {
       if (this._interfaces.has(one.type)) continue;
       this._interfaces.set(one.type, one);
       this._names.add(one.type, one.name, one.alias);
+      this._described.set(one.type, address);
     }
     if (!this._interfaces.has(address.type)) {
       throw new BadAnswerError(`the description of ${this._names.show(address)} is that of another device`);
@@ -383,6 +387,8 @@ export class Robot {
   /** The mediator does not know this client by its new address. @internal */
   moved() {
     this._announce().catch(() => {}); // it is sent again after the next move
+    // A dashboard passes requests to users' own devices on as their descriptions say, which it sees on their way.
+    for (const it of this._described.values()) this.device(MEDIATOR).getDescription(it).catch(() => {});
     if (this._liveness && this._mediatorAnswers) this._liveness.moved();
     else this._renew();
   }

@@ -7,6 +7,7 @@ import { RefusedError, Robot, UnreachableError, sides } from "../src/index.js";
 import { encodeFrame, header } from "../src/frame.js";
 import { TYPE } from "../src/interface.js";
 import { FakeMediator, message, until } from "./fake.js";
+import { LAMP } from "./lamp.js";
 
 const TEST = { timeout: 60_000 };
 const SPEEDS = { frontLeftSpeed: 1, frontRightSpeed: 2, rearLeftSpeed: 3, rearRightSpeed: 4 };
@@ -181,6 +182,25 @@ test("after a lost connection, requests fail at once and subscriptions go on", T
   // The dashboard has left for a page that was silent.
   dashboard.tell({ t: "moved" });
   await dashboard.wait("4:0", TYPE.SUBSCRIBE);
+  await robot.close();
+});
+
+test("a new connection brings the descriptions of users' own devices again", TEST, async () => {
+  const dashboard = new FakeDashboard();
+  let described = 0;
+  dashboard.answer = ({ synNum, get }) => {
+    if (!get("amber.mediator_proto.request")?.getDescription) return [];
+    described += 1;
+    const reply = { description: { files: LAMP } };
+    return [message({ ackNum: synNum }, { "amber.mediator_proto.reply": reply })];
+  };
+  const robot = await dashboard.connect();
+  await robot.load("201:0");
+  assert.equal(robot.device("lamp:0").address, "lamp:0");
+  assert.equal(described, 1);
+  dashboard.sockets[0].end(1006);
+  // The dashboard knows them by these answers.
+  await until(() => described === 2, "it asks again");
   await robot.close();
 });
 

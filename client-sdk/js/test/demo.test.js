@@ -168,6 +168,8 @@ test("a device of which only the driver has the description", { ...TEST, skip },
     assert.equal(error.words, "brighter than 100 %");
     return true;
   });
+  assert.deepEqual(await lamp.light(), light);
+  assert.deepEqual(await robot.device("lamp:2").light(), light);
   for await (const one of lamp.lights()) {
     assert.deepEqual(one, light);
     break;

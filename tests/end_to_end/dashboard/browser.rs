@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::{Dashboard, address_of, stands_at_once, start};
-use crate::common::{Running, browser_tests, wait_for};
+use crate::common::{Mediator, Running, browser_tests, root, wait_for};
+use crate::languages::has;
 use crate::robot::{Robot, drives, stands};
 
 #[test]
@@ -148,6 +149,41 @@ fn the_page_of_the_readme_drives_when_it_is_opened_from_disk() {
     browser.next();
     browser.expect("closed");
     browser.end();
+    process.interrupt();
+}
+
+#[test]
+fn a_page_uses_a_device_of_a_user_by_its_description() {
+    let Some(script) = browser_tests() else {
+        return;
+    };
+    if !has("own devices in pages", "python3 -c import\tgrpc_tools") {
+        return;
+    }
+    let (sdk, driver) = (
+        "client-sdk/python/src",
+        "client-sdk/js/test/lamp/lamp_driver.py",
+    );
+    let (sdk, driver) = (root().join(sdk), root().join(driver));
+    let (sdk, driver) = (sdk.display(), driver.display());
+    let lamp = format!("201:0=env PYTHONPATH={sdk} python3 -u {driver}");
+    let mediator = Mediator::start(&[&lamp]);
+    mediator.wait_for_line("up driver=201:0");
+    let mut process = Running::start(&mediator, &["dashboard", "--listen", "0.0.0.0:0"]);
+    // The addresses with the tokens, of which the second is for viewing.
+    let mut url = || {
+        let line = process.line();
+        let (_, address) = line.rsplit_once(':').unwrap();
+        format!("http://127.0.0.1:{address}")
+    };
+    let (drive, look) = (url(), url());
+    let output = Command::new("node")
+        .args(["own_device.mjs", &drive, &look])
+        .current_dir(&script)
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "used\n");
     process.interrupt();
 }
 

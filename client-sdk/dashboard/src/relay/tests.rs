@@ -1,5 +1,7 @@
-use amber_proto::prost::Message;
-use amber_proto::{DeviceMessage, MsgType, camera, hokuyo, mediator, roboclaw};
+use std::fs;
+
+use amber_proto::prost::encoding::bytes as field;
+use amber_proto::{DeviceMessage, MsgType, camera, hokuyo, roboclaw};
 use proptest::prelude::*;
 
 use super::*;
@@ -43,6 +45,59 @@ fn speed(mm_s: i32) -> roboclaw::DriverMsg {
         syn_num: Some(7),
         ..roboclaw::DriverMsg::data()
     }
+}
+
+const LIFT: Device = Device::new(DeviceType(201), 0);
+
+/// A device of a user.
+const LIFT_PROTO: &str = r#"
+syntax = "proto2";
+package lift;
+import "drivermsg.proto";
+import "interface.proto";
+extend amber.DriverMsg {
+  optional sint32 lift_speed = 130 [(amber.unit) = "mm/s"];
+  optional bool get_height = 131;
+  optional uint32 height = 132 [(amber.unit) = "mm"];
+}
+// A lift.
+service Lift {
+  option (amber.device) = { type: 201 name: "lift" };
+  // Moves it.
+  rpc Move(amber.DriverMsg) returns (amber.Nothing) {
+    option (amber.tell) = { request: "lift_speed" };
+    option (amber.moves) = { stop: { set: { field: "lift_speed" value: "0" } } };
+  }
+  // How high it is.
+  rpc Height(amber.DriverMsg) returns (amber.DriverMsg) {
+    option (amber.ask) = { flag: "get_height" answer: "height" reads: true };
+  }
+}
+"#;
+
+/// The answer of the mediator with the description of the lift, and its schemas.
+fn lift() -> (Packet, Schemas) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lift.proto");
+    fs::write(&path, LIFT_PROTO).unwrap();
+    let schemas = Schemas::with(&[path]).unwrap();
+    let pool = schemas.for_device(Some(LIFT.device_type)).pool();
+    let file = pool.get_file_by_name("lift.proto").unwrap();
+    // The only field of a FileDescriptorSet.
+    let mut files = Vec::new();
+    field::encode(1, &file.encode_to_vec(), &mut files);
+    let files = files.into();
+    let told = What::Description(mediator::Description { files });
+    (replied(told), schemas)
+}
+
+fn replied(told: What) -> Packet {
+    let message = mediator::DriverMsg {
+        reply: Some(Reply { what: Some(told) }),
+        ack_num: Some(3),
+        ..mediator::DriverMsg::data()
+    };
+    packet(Device::MEDIATOR, message.encode_to_vec().into())
 }
 
 fn asked(request: mediator::request::What) -> mediator::DriverMsg {
@@ -112,16 +167,105 @@ fn a_view_only_page_reads_and_nothing_else() {
     assert!(!may(lamp, &scan.encode_to_vec()));
 
     use mediator::request::What;
-    let statistics = asked(What::GetStatistics(mediator::GetStatistics::default()));
-    assert!(may(Device::MEDIATOR, &statistics.encode_to_vec()));
-    for other in [
+    for reading in [
+        What::GetStatistics(mediator::GetStatistics::default()),
         What::ListDrivers(mediator::ListDrivers::default()),
+        What::DescribeDriver(WHEELS.into()),
+        What::ReadLog(mediator::ReadLog::default()),
+    ] {
+        let message = asked(reading).encode_to_vec();
+        assert!(may(Device::MEDIATOR, &message));
+    }
+    for other in [
+        What::ListProcesses(mediator::ListProcesses::default()),
         What::Reload(mediator::Reload::default()),
     ] {
         let message = asked(other).encode_to_vec();
         assert!(!may(Device::MEDIATOR, &message));
     }
     assert_eq!(relay.counts().refused, 7);
+}
+
+#[test]
+fn a_users_own_device_is_known_by_the_description_that_the_page_got() {
+    let (description, schemas) = lift();
+    let message = |fields: Value| {
+        let fields = fields.as_object().unwrap();
+        schemas.encode(LIFT.device_type, fields).unwrap()
+    };
+    let height = message(json!({ "get_height": true }));
+    let moved = message(json!({ "lift_speed": 50 }));
+    let stopped = message(json!({ "lift_speed": 0 }));
+    let both = message(json!({ "get_height": true, "lift_speed": 50 }));
+
+    let say = |relay: &mut Relay, now, message: &[u8]| relay.said(now, &frame(1.0, LIFT, message));
+    let now = Duration::from_millis(1);
+    let late = now + MOTION_LAG * 2;
+    // Without it, nobody knows what reads, and what moves something.
+    let refused = say(&mut relay(Role::Look), now, &height);
+    assert_eq!(why(&refused), "this page is view-only");
+    assert!(passes(&say(&mut relay(Role::Drive), late, &moved)));
+
+    let (mut looking, mut driving) = (relay(Role::Look), relay(Role::Drive));
+    for relay in [&mut looking, &mut driving] {
+        assert_eq!(relay.answered(description.clone()), description);
+        assert!(passes(&say(relay, now, &height)));
+    }
+    for message in [&moved, &stopped, &both] {
+        let refused = say(&mut looking, now, message);
+        assert_eq!(why(&refused), "this page is view-only");
+    }
+    let refused = say(&mut driving, late, &moved);
+    assert!(why(&refused).contains("the network delays this page"));
+    assert!(passes(&say(&mut driving, late, &stopped)));
+
+    // Whoever answers: only the mediator has descriptions, and not of Amber's devices.
+    let mut looking = relay(Role::Look);
+    let of_a_driver = packet(LIFT, description.message.clone());
+    assert_eq!(looking.answered(of_a_driver.clone()), of_a_driver);
+    assert!(!passes(&say(&mut looking, now, &height)));
+    let invalid = replied(What::Description(mediator::Description {
+        files: Bytes::from_static(b"hello"),
+    }));
+    assert_eq!(looking.answered(invalid.clone()), invalid);
+    assert!(!passes(&say(&mut looking, now, &height)));
+}
+
+#[test]
+fn descriptions_take_bounded_memory() {
+    let (description, _) = lift();
+    let mut relay = relay(Role::Look);
+    let told = mediator::DriverMsg::decode(description.message).unwrap();
+    let Some(What::Description(found)) = told.reply.and_then(|it| it.what) else {
+        panic!("no description");
+    };
+    for k in 0..2 * MAX_DESCRIPTIONS {
+        // A field that nobody knows makes them differ.
+        let mut files = found.files.to_vec();
+        field::encode(15, &vec![0; k], &mut files);
+        let files = files.into();
+        relay.answered(replied(What::Description(mediator::Description { files })));
+    }
+    assert_eq!(relay.own.0.len(), MAX_DESCRIPTIONS);
+}
+
+#[test]
+fn a_view_only_page_sees_no_command_lines() {
+    let driver = mediator::Driver {
+        command: vec!["driver".into(), "--password=secret".into()],
+        pid: Some(7),
+        ..mediator::Driver::default()
+    };
+    let told = replied(What::Driver(driver.clone()));
+    assert_eq!(relay(Role::Drive).answered(told.clone()), told);
+    let hidden = mediator::Driver {
+        command: Vec::new(),
+        ..driver
+    };
+    assert_eq!(
+        relay(Role::Look).answered(told),
+        replied(What::Driver(hidden))
+    );
 }
 
 #[test]

@@ -17,6 +17,9 @@ class Lamp(lamp.LampDriver):
         self.percent = set_brightness
         return self.lights()
 
+    def light(self):
+        return self.lights()
+
     def lights(self):
         return {"brightness_percent": self.percent, "can_be": ["WHITE", "WARM_WHITE"]}
 
