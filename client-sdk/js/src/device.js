@@ -74,15 +74,33 @@ export class Device {
 }
 
 /**
+ * The requests and streams of a device, for programs that show any device.
+ * @param {Device} device
+ */
+export function methodsOf(device) {
+  const found = /** @type {import("./interface.js").Interface} */ (device.robot._interfaces.get(device._address.type));
+  return found.methods.map((method) => ({
+    name: method.name,
+    kind: method.kind,
+    reads: method.reads,
+    moves: method.moves,
+    needsArguments: !method.hasNoArguments && !method.isBare,
+    /** @param {number} periodMs */
+    whole: (periodMs) => method.whole(periodMs),
+    /** @param {any} [given] @param {CallOptions} [options] */
+    call: (given, options) => CALLS[method.kind](device, method, given, options),
+  }));
+}
+
+/**
  * The class of a device.
  * @param {import("./interface.js").Interface} device
  */
 export function classOf(device) {
   const made = class extends Device {};
   Object.defineProperty(made, "name", { value: device.service.name });
-  const calls = { ask, tell, subscribe: listen, stream: listen };
   for (const method of device.methods) {
-    const { [method.kind]: call } = calls;
+    const { [method.kind]: call } = CALLS;
     define(made, method.name, /** @this {Device} */ function (...given) {
       const [first, second] = method.hasNoArguments ? [undefined, given[0]] : given;
       return call(this, method, first, second);
@@ -99,6 +117,9 @@ export function classOf(device) {
   }
   return made;
 }
+
+/** What the methods do. */
+const CALLS = { ask, tell, subscribe: listen, stream: listen };
 
 /**
  * @param {any} made

@@ -108,6 +108,36 @@ export class Device {
 /** A device that is known at run time only. */
 export type AnyDevice = Device & { [method: string]: any };
 
+/** A request or a stream of a device. */
+export interface Method {
+  /** Its name: `device[name](...)`. */
+  readonly name: string;
+  /**
+   * `ask` has an answer, `tell` has none. `subscribe` and `stream` return a subscription; the second one may
+   * have arguments, and a client has one of them per device.
+   */
+  readonly kind: "ask" | "tell" | "subscribe" | "stream";
+  /** Whether it changes nothing, with any arguments. */
+  readonly reads: boolean;
+  /** Whether it may move something. */
+  readonly moves: boolean;
+  /** Whether it cannot be called without arguments. */
+  readonly needsArguments: boolean;
+  /**
+   * The arguments for all parts of a stream: those of type boolean are true, and others are absent. `periodMs`
+   * is for a stream with a period.
+   */
+  whole(periodMs: number): any;
+  /** Calls it. Without arguments, `given` does not matter. */
+  call(given?: any, options?: CommandOptions & StreamOptions): any;
+}
+
+/**
+ * The requests and streams of a device, in the order of its description: for programs that show any device.
+ * Others write `device.name(...)`.
+ */
+export function methodsOf(device: Device): Method[];
+
 export interface LeaseOptions {
   /** Take it from its holder. */
   force?: boolean;

@@ -9,7 +9,7 @@ export {
   TimedOutError,
   UnreachableError,
 } from "./errors.js";
-export { Device } from "./device.js";
+export { Device, methodsOf } from "./device.js";
 export { Lease } from "./lease.js";
 export { Robot } from "./robot.js";
 export { Subscription } from "./subscription.js";

@@ -5,7 +5,7 @@
 
 import { BadAnswerError, RefusedError } from "./errors.js";
 import { Codec, Options, camel, constant, isRequired, nameOf } from "./convert.js";
-import { create, hasExtension } from "./protobuf.js";
+import { ScalarType, create, hasExtension } from "./protobuf.js";
 import { extensionOf, messageOf } from "./schemas.js";
 
 /** @typedef {import("./convert.js").Path} Path */
@@ -91,6 +91,31 @@ export class Method {
 
   get isStream() {
     return this.kind === "subscribe" || this.kind === "stream";
+  }
+
+  /** Whether it changes nothing, with any arguments. */
+  get reads() {
+    return this.kind === "ask" && this.device.options.get(this.described, "ask").reads === true;
+  }
+
+  /**
+   * The arguments for all parts of a stream: those of type bool are true, and others are absent.
+   * @param {number} periodMs for a stream with a period
+   */
+  whole(periodMs) {
+    const period = this.period?.at(-1);
+    /** @param {import("./protobuf.js").Field} field */
+    const valueOf = (field) => {
+      if (field === period) return periodMs;
+      return field.fieldKind === "scalar" && field.scalar === ScalarType.BOOL ? true : undefined;
+    };
+    if (this.hasNoArguments) return undefined;
+    const parts = this.request.map((path) => path[path.length - 1]);
+    if (this.form === "single") return valueOf(parts[0]);
+    /** @type {import("./protobuf.js").Field[]} */
+    const fields = this.form === "several" ? parts : /** @type {any} */ (parts[0]).message.fields;
+    const given = fields.filter((field) => !this.fixed.includes(nameOf(field))).map((field) => [nameOf(field), valueOf(field)]);
+    return Object.fromEntries(given.filter(([, value]) => value !== undefined));
   }
 
   /** The fields of the message that are fixed, so that they are no arguments. */

@@ -54,6 +54,32 @@ test("requests have the bytes of their descriptions", () => {
   }
 });
 
+test("all of a stream can be asked for without knowing it", () => {
+  const streams = INTERFACES.flatMap(({ name, methods }) => methods.filter(({ kind }) => kind === "stream").map((it) => ({ name, it })));
+  assert.ok(streams.length > 3);
+  for (const { name, it } of streams) {
+    assert.doesNotThrow(() => it.order(it.whole(200), it.start), `${name} ${it.name}`);
+  }
+  assert.deepEqual(method("ninedof", "readings").whole(200), {
+    accel: true, gyro: true, magnet: true, extended: true, freq: 200,
+  });
+  assert.deepEqual(method("camera", "pictures").whole(50), { period: 50 });
+  assert.equal(method("hokuyo", "scans")?.whole(200), undefined);
+});
+
+test("any device tells its requests and streams", async () => {
+  const robot = new amber.Robot("", {});
+  const methods = amber.methodsOf(robot.device("hokuyo:1"));
+  const { name, kind, reads, moves, needsArguments } = methods[0];
+  assert.deepEqual({ name, kind, reads, moves, needsArguments }, {
+    name: "scan", kind: "ask", reads: true, moves: false, needsArguments: false,
+  });
+  const drive = amber.methodsOf(robot.wheels()).find((it) => it.name === "drive") ?? assert.fail();
+  assert.deepEqual([drive.kind, drive.reads, drive.moves, drive.needsArguments], ["tell", false, true, true]);
+  await assert.rejects(drive.call({ wings: 2 }), /has no field wings/);
+  await assert.rejects(methods[0].call(), amber.ClosedError);
+});
+
 test("arguments that do not fit are named", () => {
   /** @type {[string, string, any, RegExp][]} */
   const rows = [
