@@ -1,6 +1,7 @@
 // The page: connects its parts with the dashboard's messages.
 
 import { Camera } from "./camera.js";
+import { changeDriver } from "./client.js";
 import { $, forgetColours, notice, text } from "./dom.js";
 import { DeviceList, isBroken } from "./devices.js";
 import { Goal } from "./goal.js";
@@ -12,6 +13,7 @@ import { Mapping } from "./mapping.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
+import { Telemetry } from "./telemetry.js";
 
 const REFUSED_MS = 4000;
 
@@ -23,7 +25,7 @@ const state = {
 const link = new Link();
 const panel = new Panel(link);
 const devices = new DeviceList({
-  change: (device, action) => link.ask({ t: "change", device, action }),
+  change: changeDriver,
   open: (device) => panel.open(device),
 });
 const map = new MapView($("map-canvas"), (place) => {
@@ -47,6 +49,27 @@ const plots = {
   servos: new Plot($("plot-list"), { title: "Servos", unit: "deg", series: [], least: 180, lowest: 0 }),
 };
 
+const axes = ({ xAxis, yAxis, zAxis }) => [xAxis, yAxis, zAxis];
+const telemetry = new Telemetry({
+  wheels: (it) => plots.wheels.add([it.frontLeftSpeed, it.frontRightSpeed, it.rearLeftSpeed, it.rearRightSpeed]),
+  imu: ({ accel, gyro }) => {
+    if (gyro) plots.gyro.add(axes(gyro));
+    if (accel) plots.accel.add(axes(accel));
+  },
+  servos: ({ servoAddresses, angles }) => {
+    plots.servos.name(servoAddresses.map((servo) => `#${servo}`));
+    if (angles.length) plots.servos.add(angles);
+  },
+  // In steps that do not change all the time; null if its state is unknown.
+  battery: (state) => {
+    const { voltage, charge, health, present } = state ?? {};
+    $("battery").hidden = voltage === undefined;
+    const isWell = [undefined, "GOOD"].includes(health) && present !== false;
+    const percent = charge === undefined ? "" : ` · ${Math.round(charge)} %`;
+    if (voltage !== undefined) chip($("battery"), isWell ? "good" : "bad", `${(voltage / 1000).toFixed(1)} V${percent}`);
+  },
+});
+
 function stop() {
   stick.release();
   goal.clear();
@@ -69,7 +92,6 @@ on("hello", (hello) => {
   goal.clear();
   for (const plot of Object.values(plots)) plot.clear();
   devices.mayChange = hello.role === "drive";
-  panel.reopen();
   camera.clear();
   camera.settle();
   settle();
@@ -93,6 +115,7 @@ on("drivers", (drivers) => {
   banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
   if (!drivers.missing) {
     devices.take(drivers);
+    telemetry.take(drivers.parts);
     camera.take(drivers.cameras);
   }
   const hasNoMap = drivers.devices.length && !drivers.parts.location && !drivers.parts.scanner;
@@ -126,20 +149,6 @@ on("mapping", (message) => {
 });
 on("trip", (trip) => goal.takeEnd(trip));
 on("points", (buffer) => map.takePoints(buffer));
-on("wheels", ({ mm_s }) => plots.wheels.add(mm_s));
-on("imu", ({ accel_mg, gyro_deg_s }) => {
-  if (gyro_deg_s) plots.gyro.add(gyro_deg_s);
-  if (accel_mg) plots.accel.add(accel_mg);
-});
-on("servos", ({ servos, deg }) => {
-  plots.servos.name(servos.map((servo) => `#${servo}`));
-  if (deg.length) plots.servos.add(deg);
-});
-on("battery", ({ v, percent, is_well }) => {
-  $("battery").hidden = v === null;
-  const charge = percent === null ? "" : ` · ${percent} %`;
-  if (v !== null) chip($("battery"), is_well ? "good" : "bad", `${v.toFixed(1)} V${charge}`);
-});
 on("event", takeEvent);
 on("notice", (message) => notice(message.text));
 on("refused", (message) => {
@@ -152,8 +161,6 @@ setInterval(() => {
   state.refused = null;
   settle();
 }, 500);
-on("about", (about) => panel.takeAbout(about));
-on("value", (value) => panel.takeValue(value));
 
 /** Takes who holds the leases of the devices, and who has halted them. */
 function takeMotions(devices) {

@@ -88,9 +88,9 @@ export class DeviceList {
     const question = `Stop the driver of the wheels, ${device}? Without it, nothing moves the robot.`;
     if (device === this.wheels && action === "stop" && !await ask(question, "Stop the driver")) return;
     try {
-      notice(`${device}: ${await this.change(device, action)}`);
+      notice(await this.change(device, action.toUpperCase()));
     } catch (error) {
-      notice(`${device}: ${error}`);
+      notice(error.message);
     }
   }
 }

@@ -1,12 +1,15 @@
 // The panel of any device, made from its description: values, requests, and its driver.
 
+import { pause } from "./client.js";
 import { $, el, short, text, time } from "./dom.js";
 import { sparkline } from "./plot.js";
+import { watch } from "./watch.js";
 
 const HISTORY = 120;
 const MAX_SHOWN = 12;
 const FEW = 4; // values that fit into one line
 const EPOCH_MS = "ms since 1970";
+const RETRY_MS = 2000;
 
 export class Panel {
   constructor(link) {
@@ -18,11 +21,13 @@ export class Panel {
     addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.dialog.open) this.dialog.close();
     });
+    // A page that nobody sees needs no values.
+    document.addEventListener("visibilitychange", () => this.follow());
   }
 
   open(device) {
     this.device = device;
-    this.isDescribed = false;
+    this.description = null;
     this.streams = new Map();
     this.sparklines.clear();
     text($("panel-title"), device);
@@ -38,44 +43,52 @@ export class Panel {
       this.wordsTitle = el("h3", {}, "Log"), this.words);
     this.nothing = el("p", { class: "quiet" }, "Waiting for data …");
     this.values.append(this.nothing);
-    this.link.send({ t: "open", device });
+    this.follow();
     // Not modal: the stop button and the stick stay usable.
     if (!this.dialog.open) this.dialog.show();
   }
 
-  /** After a new connection. */
-  reopen() {
-    if (this.device) this.link.send({ t: "open", device: this.device });
-  }
-
   close() {
-    if (!this.device) return;
-    this.link.send({ t: "close", device: this.device });
     this.device = null;
+    this.follow();
   }
 
-  takeAbout(about) {
-    if (about.device !== this.device) return;
-    if (!this.isDescribed) this.describe(about.interface, about.problem);
-    this.showDriver(about.driver);
+  /** Shows the device as long as somebody sees it. */
+  follow() {
+    this.watching?.abort();
+    if (!this.device || document.hidden) return;
+    const watching = new AbortController();
+    const { signal } = watching;
+    const { device } = this;
+    this.watching = watching;
+    watch(device, this.described(device, signal), {
+      driver: (driver) => this.showDriver(driver),
+      value: (method, value, error) => this.takeValue({ device, method, value, error }),
+    }, signal);
+  }
+
+  /** Shows the description as soon as there is one. Resolves to whether it came. */
+  async described(device, signal) {
+    while (!this.description && !signal.aborted) {
+      try {
+        const description = await this.link.ask({ t: "describe", device });
+        if (!signal.aborted) this.describe(description);
+      } catch (why) {
+        if (!signal.aborted) this.describe(null, String(why));
+        await pause(RETRY_MS, signal);
+      }
+    }
+    return !signal.aborted;
   }
 
   describe(description, problem) {
-    this.isDescribed = true;
-    if (!description) {
-      text(this.docs, problem ?? "This device has no description, so its values and requests are unknown. docs/write-a-driver.md says how a driver provides one.");
-      this.valuesTitle.hidden = true;
-      this.values.hidden = true;
-      this.methodsTitle.hidden = true;
-      return;
-    }
-    text(this.docs, description.docs);
-    this.units = new Map(description.methods.map((method) => [method.name, fieldsOf(method.answer)]));
-    const requests = description.methods.filter((method) => !method.stream);
+    this.description = description;
+    text(this.docs, description?.docs ?? problem);
+    const requests = (description?.methods ?? []).filter((method) => !method.stream);
     this.methodsTitle.hidden = !requests.length;
-    // The dashboard polls these if nothing is published.
+    // These are polled if nothing is published.
     const isRead = (method) => method.reads && !method.arguments.some((it) => it.required);
-    const hasValues = description.methods.some((method) => method.stream || isRead(method));
+    const hasValues = (description?.methods ?? []).some((method) => method.stream || isRead(method));
     this.valuesTitle.hidden = !hasValues;
     this.values.hidden = !hasValues;
     this.methods.replaceChildren(...requests.map((method) => this.form(method)));
@@ -83,14 +96,14 @@ export class Panel {
 
   showDriver(driver) {
     const facts = driver.error ? [["Driver", driver.error]] : [
-      ["State", `${driver.state} for ${time(driver.state_ms)}`], ["Process", driver.pid],
-      ["Restarts", `${driver.restarts} (${driver.policy ?? ""})`], ["Last exit", driver.last_exit],
-      ["Reason", driver.reason], ["Hint", driver.hint], ["Command", driver.command],
+      ["State", `${driver.state.toLowerCase()} for ${time(driver.stateMs ?? 0)}`], ["Process", driver.pid],
+      ["Restarts", `${driver.restarts ?? 0} (${driver.restartPolicy ?? ""})`], ["Last exit", driver.lastExit],
+      ["Reason", driver.reason], ["Hint", driver.hint ?? driver.lastExitHint], ["Command", driver.command.join(" ")],
     ];
     const shown = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
     this.driver.replaceChildren(...shown.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))]));
-    const line = ({ time_ms, amber, text }) =>
-      `${time_ms ? `${new Date(time_ms).toLocaleTimeString([], { hour12: false })} ` : ""}${amber ? "[amber] " : ""}${text}`;
+    const line = ({ timeMs, source, text }) =>
+      `${timeMs ? `${new Date(timeMs).toLocaleTimeString([], { hour12: false })} ` : ""}${source === "MEDIATOR" ? "[amber] " : ""}${text}`;
     const words = (driver.lines ?? []).map(line).join("\n");
     this.words.hidden = !words;
     this.wordsTitle.hidden = !words;
@@ -103,6 +116,8 @@ export class Panel {
 
   takeValue({ device, method, value, error }) {
     if (device !== this.device) return;
+    const described = this.description?.methods.find(({ name }) => camel(name) === method);
+    method = described?.name ?? method;
     this.nothing.remove();
     let stream = this.streams.get(method);
     if (!stream) {
@@ -112,13 +127,18 @@ export class Panel {
     }
     text(stream.error, error ?? "");
     if (error) return;
-    for (const [path, leaf] of leaves(value)) this.showLeaf(stream, method, path, leaf);
+    stream.units ??= described && fieldsOf(described.answer);
+    for (const [path, leaf] of leaves(value)) {
+      // A value of one part has no name of its own.
+      const name = path || described?.answer[0]?.name || method;
+      this.showLeaf(stream, name, leaf);
+    }
   }
 
-  showLeaf(stream, method, path, leaf) {
+  showLeaf(stream, path, leaf) {
     let row = stream.rows.get(path);
     if (!row) {
-      const unit = this.units?.get(method)?.get(path);
+      const unit = stream.units?.get(path);
       row = { shown: el("td"), canvas: el("canvas", { role: "img", "aria-label": `History of ${path}` }), history: [], unit };
       // A clock needs no sparkline.
       row.canvas.hidden = unit === EPOCH_MS;
@@ -219,6 +239,11 @@ function pretty(value) {
     .replace(/\[[^[\]{}]*\]/g, (list) => list.replace(/\s+/g, " "));
 }
 
+/** `set-angle` and `speed_age` as the package writes them. */
+function camel(name) {
+  return name.replace(/[-_](.)/g, (_, letter) => letter.toUpperCase());
+}
+
 /** Numbers, texts and lists of numbers in a value, by their path. */
 function leaves(value, path = "") {
   if (Array.isArray(value)) {
@@ -231,12 +256,14 @@ function leaves(value, path = "") {
   return [[path, value]];
 }
 
-/** The units of fields by their path in a value. Those of a message are those of its numbers. */
+/** The units of fields by their path in a value, also without its first part: the package leaves that out if it is the
+ * only one. Those of a message are those of its numbers. */
 function fieldsOf(fields, path = "", outer = undefined, found = new Map()) {
   for (const field of fields) {
-    const here = path ? `${path}.${field.name}` : field.name;
+    const name = camel(field.name);
+    const here = path ? `${path}.${name}` : name;
     const unit = field.unit ?? outer;
-    if (unit) found.set(here, unit);
+    if (unit) found.set(here, unit).set(here.slice(here.indexOf(".") + 1), unit);
     if (field.fields) fieldsOf(field.fields, here, unit, found);
   }
   return found;

@@ -9,7 +9,6 @@ use amber_map::Mounting;
 use amber_proto::Device;
 use amber_proto::mapping::Progress;
 use amber_scene::{Part, Scene, State, mount};
-use amber_web::calls::in_words;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep_until};
@@ -17,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::backlog::{Frame, Mailbox, ROOM, Subject};
 use crate::feeds;
 use crate::frames::{self, Points};
-use crate::hub::{Action, Hub, Message, Output, Ticket, ViewerId};
+use crate::hub::{Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
 use crate::page_client::{self, PageClients, PageOrder};
 use crate::panel;
@@ -37,7 +36,6 @@ pub(crate) struct App {
     /// Requests the data that all pages show.
     robot: Option<(Parts, AbortHandle)>,
     mediator_feed: Option<AbortHandle>,
-    panels: HashMap<Device, AbortHandle>,
     is_fed: bool,
     /// A page has set targets.
     new_targets: Arc<Notify>,
@@ -69,7 +67,6 @@ impl App {
             connected: mpsc::channel(1),
             robot: None,
             mediator_feed: None,
-            panels: HashMap::new(),
             is_fed: false,
             new_targets,
             scene: State::default(),
@@ -134,9 +131,6 @@ impl App {
             }
             Input::Event(frame) => self.hub.handle_event(frame),
             Input::Measured(measured) => self.take(measured),
-            Input::Panel(device, subject, frames) => {
-                self.hub.show_panel(device, &subject, &frames);
-            }
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
             Input::TripEnded(id, order, end) => self.hub.trip_ended(id, order, &end),
             Input::Notice(id, text) => self.hub.notice(id, &text),
@@ -197,22 +191,6 @@ impl App {
                 if self.growing.is_none() {
                     self.hub.handle_path(self.scene.drive.get());
                 }
-            }
-            Measured::Wheels(speeds) => {
-                let shown = frames::text(&frames::wheels(speeds));
-                self.hub.show(Subject::Wheels, shown);
-            }
-            Measured::Imu(reading) => {
-                let shown = frames::text(&frames::imu(&reading));
-                self.hub.show(Subject::Imu, shown);
-            }
-            Measured::Servos(angles) => {
-                let shown = frames::text(&frames::servos(&angles));
-                self.hub.show(Subject::Servos, shown);
-            }
-            Measured::Battery(state) => {
-                let shown = frames::text(&frames::battery(state.as_deref()));
-                self.hub.show(Subject::Battery, shown);
             }
         }
     }
@@ -294,10 +272,6 @@ impl App {
                     self.is_fed = is_fed;
                     self.feed();
                 }
-                Output::Watch(device) => self.watch(device),
-                Output::Unwatch(device) => {
-                    self.panels.remove(&device).inspect(AbortHandle::abort);
-                }
                 Output::Drive(id, device, speeds) => {
                     self.page_client(id).drive(device, speeds);
                 }
@@ -314,7 +288,7 @@ impl App {
                 Output::Halt(id, is_halted) => self.order(id, PageOrder::Halt(is_halted)),
                 Output::TakeOver(id) => self.order(id, PageOrder::TakeOver),
                 Output::EndErrand(id, device) => self.order(id, PageOrder::EndErrand(device)),
-                Output::Change(ticket, device, action) => self.change(ticket, device, action),
+                Output::Describe(ticket, device) => self.describe(ticket, device),
                 Output::Call(ticket, device, method, args, permission) => {
                     let call = PageOrder::Call(ticket, device, method, args, permission);
                     self.order(ticket.viewer, call);
@@ -389,27 +363,12 @@ impl App {
         self.drawn = None;
     }
 
-    fn watch(&mut self, device: Device) {
-        let panel = panel::watch(self.mediator.clone(), device, self.inputs.clone());
-        let task = spawn_local(panel);
-        let before = self.panels.insert(device, task.abort_handle());
-        before.inspect(AbortHandle::abort);
-    }
-
-    fn change(&self, ticket: Ticket, device: Device, action: Action) {
+    fn describe(&self, ticket: Ticket, device: Device) {
         let (client, inputs) = (self.client.clone(), self.inputs.clone());
         tokio::spawn(async move {
             let answer = match client {
                 None => Err("the mediator is unavailable".to_owned()),
-                Some(client) => {
-                    let mediator = client.mediator();
-                    let done = match action {
-                        Action::Start => mediator.start(device).await,
-                        Action::Stop => mediator.stop(device).await,
-                        Action::Restart => mediator.restart(device).await,
-                    };
-                    done.map(Into::into).map_err(|error| in_words(&error))
-                }
+                Some(client) => panel::describe(&client, device).await,
             };
             let _ = inputs.send(Input::Answer(ticket, answer)).await;
         });

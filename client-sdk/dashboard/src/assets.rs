@@ -39,6 +39,7 @@ pub const ASSETS: &[Asset] = &[
     ),
     asset!("/app.js", SCRIPT, "app.js"),
     asset!("/camera.js", SCRIPT, "camera.js"),
+    asset!("/client.js", SCRIPT, "client.js"),
     asset!("/devices.js", SCRIPT, "devices.js"),
     asset!("/dom.js", SCRIPT, "dom.js"),
     asset!("/goal.js", SCRIPT, "goal.js"),
@@ -50,6 +51,8 @@ pub const ASSETS: &[Asset] = &[
     asset!("/panel.js", SCRIPT, "panel.js"),
     asset!("/plot.js", SCRIPT, "plot.js"),
     asset!("/stick.js", SCRIPT, "stick.js"),
+    asset!("/telemetry.js", SCRIPT, "telemetry.js"),
+    asset!("/watch.js", SCRIPT, "watch.js"),
 ];
 
 /// The folder of the modules of `client-sdk/js`.
@@ -164,13 +167,11 @@ mod tests {
     fn every_script_that_is_imported_is_there() {
         for asset in ASSETS {
             let text = String::from_utf8_lossy(asset.bytes);
-            for part in text.split("from \"./").skip(1) {
+            for part in text.split("from \"").skip(1) {
                 let name = part.split('"').next().unwrap_or_default();
-                assert!(
-                    find(&format!("/{name}")).is_some(),
-                    "{}: {name}",
-                    asset.path
-                );
+                // Those of the package begin with its folder.
+                let path = name.strip_prefix('.').unwrap_or(name);
+                assert!(find(path).is_some(), "{}: {name}", asset.path);
             }
         }
     }

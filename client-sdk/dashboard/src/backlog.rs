@@ -1,6 +1,5 @@
 //! What waits for one page: a mailbox with the newest frame of each [`Subject`]. PURE.
 
-use amber_proto::Device;
 pub use amber_web::backlog::{Frame, Room};
 
 use crate::limits::{MAX_LINE_BYTES, MAX_LINES};
@@ -32,25 +31,4 @@ pub enum Subject {
     Path,
     /// The state of the map that is being made.
     Mapping,
-    /// The wheel speeds.
-    Wheels,
-    /// The motion sensors.
-    Imu,
-    /// The angles of the servos.
-    Servos,
-    Battery,
-    /// The description and the driver of a device that has a panel.
-    About(PanelKey),
-    /// A value in the panel of a device, by the name of its method.
-    Value(PanelKey, String),
-}
-
-/// A device, as a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PanelKey(i32, i32);
-
-impl From<Device> for PanelKey {
-    fn from(device: Device) -> Self {
-        Self(device.device_type.0, device.id.0)
-    }
 }

@@ -4,14 +4,10 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amber_client::sources::{watch_scans, watch_wheels};
-use amber_client::{
-    Battery, Client, DriveToPoint, Hokuyo, LocationService, Maestro, MappingService, NineDof,
-    Roboclaw,
-};
+use amber_client::sources::watch_scans;
+use amber_client::{Client, DriveToPoint, Hokuyo, LocationService, MappingService};
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::{Event, event::Kind};
-use amber_proto::ninedof::SubscribeAction;
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Growing, mount};
 use tokio::sync::{Notify, mpsc};
@@ -30,9 +26,7 @@ const SHAPE: Duration = Duration::from_secs(5);
 /// Poses and scans come ten times per second.
 const POSE: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_millis(400);
-const WHEELS: Duration = Duration::from_millis(50);
-const IMU: Duration = Duration::from_millis(50);
-/// The drivers of maps and of the battery tell their state at least once a second.
+/// The driver that makes maps tells its state at least once a second.
 const SILENCE: Duration = Duration::from_secs(4);
 /// Older answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(700);
@@ -94,9 +88,7 @@ pub(crate) async fn watch_robot(
         }
     };
     let device = |part: Option<Device>, usual| client.device(part.unwrap_or(Device::new(usual, 0)));
-    let wheels = Roboclaw::new(device(parts.wheels, DeviceType::ROBOCLAW));
     let scanner = Hokuyo::new(device(parts.scanner, DeviceType::HOKUYO));
-    let imu = NineDof::new(device(parts.imu, DeviceType::NINEDOF));
     let location = LocationService::new(device(parts.location, DeviceType::LOCATION));
     let targets = DriveToPoint::new(device(parts.targets, DeviceType::DRIVE_TO_POINT));
     let devices = Devices::new(location, scanner.clone(), targets);
@@ -142,44 +134,6 @@ pub(crate) async fn watch_robot(
             send(Measured::Drive(devices.drive().await)).await;
         }
     };
-    let speeds = async {
-        if parts.wheels.is_some() {
-            let take = |answer| {
-                if let Ok((_, speeds)) = answer {
-                    offer(Measured::Wheels(speeds));
-                }
-            };
-            watch_wheels(wheels.with_deadline(DEADLINE), WHEELS, take).await;
-        }
-    };
-    let motion = async {
-        let sensors = SubscribeAction {
-            accel: Some(true),
-            gyro: Some(true),
-            ..SubscribeAction::default()
-        };
-        while parts.imu.is_some() {
-            if let Ok(mut readings) = imu.readings(IMU, sensors).await {
-                while let Some(update) = readings.next().await {
-                    offer(Measured::Imu(update.message));
-                }
-            }
-            sleep(RETRY).await;
-        }
-    };
-    let servos = async {
-        let Some(device) = parts.servos else {
-            return;
-        };
-        let servos = Maestro::new(client.device(device).with_deadline(DEADLINE));
-        repeat(SLOW, async || {
-            // Drivers of the original system do not answer.
-            if let Ok(angles) = servos.angles().await {
-                offer(Measured::Servos(angles));
-            }
-        })
-        .await;
-    };
     let mapping = async {
         let Some(device) = parts.mapping else {
             return;
@@ -217,29 +171,7 @@ pub(crate) async fn watch_robot(
             }
         }
     };
-    let battery = async {
-        let Some(device) = parts.battery else {
-            return send(Measured::Battery(None)).await;
-        };
-        let battery = Battery::new(client.device(device));
-        loop {
-            if let Ok(mut states) = battery.state_updates().await {
-                loop {
-                    let state = match timeout(SILENCE, states.next()).await {
-                        Ok(Some(update)) => Some(Box::new(update.message)),
-                        Ok(None) => break,
-                        // The driver publishes nothing while the state is unknown.
-                        Err(_) => None,
-                    };
-                    send(Measured::Battery(state)).await;
-                }
-            }
-            sleep(RETRY).await;
-        }
-    };
-    tokio::join!(
-        on_map, scans, drive, speeds, motion, servos, mapping, battery
-    );
+    tokio::join!(on_map, scans, drive, mapping);
 }
 
 /// No robot device says where the laser is.

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use amber_client::{ImuReading, MappingService, WheelSpeeds};
+use amber_client::MappingService;
 use amber_map::ros_map;
-use amber_proto::battery_state::{BatteryState, battery_state::Health};
 use amber_proto::mapping::Progress;
 use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
@@ -159,42 +158,6 @@ pub fn shape(shape: Option<&Shape>) -> Value {
     let width_m = shape.and_then(|it| it.width).filter(is_size);
     json!({ "t": "shape", "length_m": length_m, "width_m": width_m })
 }
-
-/// The wheel speeds in mm/s.
-pub fn wheels(speeds: WheelSpeeds) -> Value {
-    json!({ "t": "wheels", "mm_s": [
-        speeds.front_left_mm_s, speeds.front_right_mm_s,
-        speeds.rear_left_mm_s, speeds.rear_right_mm_s,
-    ]})
-}
-
-/// Acceleration in thousandths of g, and turn rate in degrees per second.
-pub fn imu(reading: &ImuReading) -> Value {
-    let accel = reading.acceleration_mg.map(|it| [it.x, it.y, it.z]);
-    let gyro = reading.rate_deg_s.map(|it| [it.x, it.y, it.z]);
-    json!({ "t": "imu", "accel_mg": accel, "gyro_deg_s": gyro })
-}
-
-/// The last angle in degrees sent to each servo.
-pub fn servos(angles: &[(u32, i32)]) -> Value {
-    let (servos, degrees): (Vec<_>, Vec<_>) = angles.iter().copied().unzip();
-    json!({ "t": "servos", "servos": servos, "deg": degrees })
-}
-
-/// The battery, in steps that do not change all the time; without a voltage if its state is unknown.
-pub fn battery(state: Option<&BatteryState>) -> Value {
-    let volts = state
-        .and_then(|state| state.voltage)
-        .map(|mv| (f64::from(mv) / 100.0).round() / 10.0);
-    let percent = state.and_then(|state| state.charge).map(f64::round);
-    let is_well = state.is_some_and(|state| {
-        matches!(state.health, None | Some(GOOD)) && state.present != Some(false)
-    });
-    json!({ "t": "battery", "v": volts, "percent": percent, "is_well": is_well })
-}
-
-/// A [`Health`].
-const GOOD: i32 = Health::Good as i32;
 
 /// An event of the mediator.
 pub fn event(event: &Event) -> Value {
@@ -407,24 +370,6 @@ mod tests {
             (&json!("shape"), &json!(0.4))
         );
         assert_eq!(shown["width_m"], Value::Null);
-    }
-
-    #[test]
-    fn the_battery_is_told_in_steps() {
-        let unknown = json!({ "t": "battery", "v": null, "percent": null, "is_well": false });
-        assert_eq!(battery(None), unknown);
-        let state = BatteryState {
-            voltage: Some(12_349),
-            charge: Some(79.6),
-            ..BatteryState::default()
-        };
-        let shown = json!({ "t": "battery", "v": 12.3, "percent": 80.0, "is_well": true });
-        assert_eq!(battery(Some(&state)), shown);
-        let low = BatteryState {
-            health: Some(Health::Low.into()),
-            ..state
-        };
-        assert_eq!(battery(Some(&low))["is_well"], json!(false));
     }
 
     #[test]

@@ -22,15 +22,13 @@ use serde_json::{Value, json};
 
 use crate::backlog::{Frame, Subject};
 use crate::frames;
-use crate::limits::{
-    FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_PANELS, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG,
-};
+use crate::limits::{FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG};
 use crate::parts::Parts;
 
 mod driving;
 mod said;
 
-pub use self::said::{Action, Message, Said};
+pub use self::said::{Message, Said};
 
 /// A page that is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,10 +52,6 @@ pub enum Output {
     Line(ViewerId, Frame),
     /// Begin asking the devices because a page is open, or end it.
     Feed(bool),
-    /// Begin to watch a device for a panel.
-    Watch(Device),
-    /// End it.
-    Unwatch(Device),
     /// Turn the wheels, on behalf of a page.
     Drive(ViewerId, Device, WheelSpeeds),
     /// Drive to a target, on behalf of a page.
@@ -72,8 +66,8 @@ pub enum Output {
     Halt(ViewerId, bool),
     /// Let a page take the leases of what it moves next from their holders.
     TakeOver(ViewerId),
-    /// Change a driver.
-    Change(Ticket, Device, Action),
+    /// Tell a page the description of a device.
+    Describe(Ticket, Device),
     /// Send a request, on behalf of a page.
     Call(Ticket, Device, String, Vec<String>, Permission),
     /// The page is gone: its motions stop.
@@ -123,7 +117,6 @@ pub struct Hub {
 struct Viewer {
     role: Role,
     address: String,
-    panels: BTreeSet<(i32, i32)>,
     messages: Bucket,
     ignored: u64,
     lag: Lag,
@@ -135,24 +128,6 @@ struct Viewer {
 
 /// Why a page cannot be opened.
 pub const FULL: &str = "too many pages are open: close one of them";
-
-/// A value in the panel of a device, for pages that may drive and for those that may only look.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PanelFrame {
-    /// For pages that may drive.
-    pub drive: Frame,
-    /// For view-only pages.
-    pub look: Frame,
-}
-
-impl From<Frame> for PanelFrame {
-    fn from(frame: Frame) -> Self {
-        Self {
-            drive: frame.clone(),
-            look: frame,
-        }
-    }
-}
 
 impl Hub {
     /// No page is open. `mediator` is its address, for people.
@@ -222,7 +197,6 @@ impl Hub {
         let viewer = Viewer {
             role,
             address,
-            panels: BTreeSet::new(),
             messages: Bucket::new(MESSAGE_RATE),
             ignored: 0,
             lag: Lag::default(),
@@ -260,11 +234,8 @@ impl Hub {
 
     /// A page is gone.
     pub fn close(&mut self, now: Duration, id: ViewerId) {
-        let Some(viewer) = self.viewers.remove(&id) else {
+        if self.viewers.remove(&id).is_none() {
             return;
-        };
-        for key in viewer.panels {
-            self.unwatch(key);
         }
         self.controls.release(id);
         self.halted.remove(&id);
@@ -315,11 +286,19 @@ impl Hub {
         }
         match said {
             Said::Hello { .. } => {}
-            Said::Open { device } if !may_drive && said::is_mediator(&device) => {
-                self.notice(id, NO_MEDIATOR);
+            Said::Describe { id: number, device } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                match said::read_device(&device) {
+                    Ok(_) if !may_drive && said::is_mediator(&device) => {
+                        self.answer(ticket, Err(NO_MEDIATOR.to_owned()));
+                    }
+                    Ok(device) => self.outputs.push_back(Output::Describe(ticket, device)),
+                    Err(why) => self.answer(ticket, Err(why)),
+                }
             }
-            Said::Open { device } => self.open_panel(id, &device),
-            Said::Close { device } => self.close_panel(id, &device),
             Said::Call {
                 id: number,
                 device,
@@ -379,22 +358,6 @@ impl Hub {
                     self.answer(ticket, Err(why.to_owned()));
                 }
             }
-            Said::Change {
-                id: number,
-                device,
-                action,
-            } => {
-                let ticket = Ticket {
-                    viewer: id,
-                    id: number,
-                };
-                match said::read_device(&device) {
-                    Ok(device) => self
-                        .outputs
-                        .push_back(Output::Change(ticket, device, action)),
-                    Err(why) => self.answer(ticket, Err(why)),
-                }
-            }
         }
         self.settle(now);
     }
@@ -449,32 +412,10 @@ impl Hub {
         if self.viewers.is_empty() || self.newest.get(&subject) == Some(&frame) {
             return;
         }
-        // Measurements that come often are not kept: the next one comes soon.
-        let is_frequent = matches!(
-            subject,
-            Subject::Value(..) | Subject::Wheels | Subject::Imu | Subject::Servos
-        );
-        if !is_frequent {
-            self.newest.insert(subject.clone(), frame.clone());
-        }
+        self.newest.insert(subject.clone(), frame.clone());
         for &id in self.viewers.keys() {
             let shown = Output::Show(id, subject.clone(), frame.clone());
             self.outputs.push_back(shown);
-        }
-    }
-
-    /// Data of a device that has a panel.
-    pub fn show_panel(&mut self, device: Device, subject: &Subject, frames: &PanelFrame) {
-        let key = (device.device_type.0, device.id.0);
-        for (&id, viewer) in &self.viewers {
-            if viewer.panels.contains(&key) {
-                let frame = match viewer.role {
-                    Role::Drive => &frames.drive,
-                    Role::Look => &frames.look,
-                };
-                let shown = Output::Show(id, subject.clone(), frame.clone());
-                self.outputs.push_back(shown);
-            }
         }
     }
 
@@ -503,50 +444,6 @@ impl Hub {
     pub fn trip_ended(&mut self, id: ViewerId, order: u64, end: &TripEnd) {
         let line = frames::text(&frames::trip(order, end));
         self.outputs.push_back(Output::Line(id, line));
-    }
-
-    fn open_panel(&mut self, id: ViewerId, device: &str) {
-        let device = match said::read_device(device) {
-            Ok(device) => device,
-            Err(why) => return self.notice(id, &why),
-        };
-        let key = (device.device_type.0, device.id.0);
-        let is_watched = self.is_watched(key);
-        let Some(viewer) = self.viewers.get_mut(&id) else {
-            return;
-        };
-        if viewer.panels.len() >= MAX_PANELS {
-            return self.notice(id, "too many panels are open: close one");
-        }
-        viewer.panels.insert(key);
-        if is_watched {
-            // The description must come again, for this page.
-            self.outputs.push_back(Output::Unwatch(device));
-        }
-        self.outputs.push_back(Output::Watch(device));
-    }
-
-    fn close_panel(&mut self, id: ViewerId, device: &str) {
-        let Ok(device) = said::read_device(device) else {
-            return;
-        };
-        let key = (device.device_type.0, device.id.0);
-        let viewer = self.viewers.get_mut(&id);
-        if viewer.is_some_and(|viewer| viewer.panels.remove(&key)) {
-            self.unwatch(key);
-        }
-    }
-
-    fn unwatch(&mut self, key: (i32, i32)) {
-        if !self.is_watched(key) {
-            let device = Device::new(DeviceType(key.0), key.1);
-            self.outputs.push_back(Output::Unwatch(device));
-        }
-    }
-
-    fn is_watched(&self, key: (i32, i32)) -> bool {
-        let mut viewers = self.viewers.values();
-        viewers.any(|viewer| viewer.panels.contains(&key))
     }
 
     /// Shows a notice on a page.

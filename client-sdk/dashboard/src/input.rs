@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use amber_client::{ImuReading, MapPose, Scan, WheelSpeeds};
-use amber_proto::Device;
-use amber_proto::battery_state::BatteryState;
+use amber_client::{MapPose, Scan};
 use amber_proto::location::Particle;
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
@@ -13,8 +11,8 @@ use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
-use crate::backlog::{Frame, Mailbox, Subject};
-use crate::hub::{Message, PanelFrame, Ticket, ViewerId};
+use crate::backlog::{Frame, Mailbox};
+use crate::hub::{Message, Ticket, ViewerId};
 use amber_web::Role;
 
 /// An input of the hub.
@@ -38,8 +36,6 @@ pub(crate) enum Input {
     Event(Frame),
     /// A measurement.
     Measured(Measured),
-    /// Data of a device with a panel.
-    Panel(Device, Subject, PanelFrame),
     /// The answer to a request of a page.
     Answer(Ticket, Result<Value, String>),
     /// The order of a page for a driver with targets has ended.
@@ -58,12 +54,6 @@ pub(crate) enum Measured {
     Scan(Part<Scan>),
     Particles(Part<Vec<Particle>>),
     Drive(Part<Drive>),
-    Wheels(WheelSpeeds),
-    Imu(ImuReading),
-    /// The last angle in degrees sent to each servo.
-    Servos(Vec<(u32, i32)>),
-    /// The battery; `None` if its state is unknown.
-    Battery(Option<Box<BatteryState>>),
     /// The shape of the robot; `None` if no robot device says it.
     Shape(Option<Box<Shape>>),
     /// The state of the map that is being made, and the map for pages if it has changed.

@@ -3,13 +3,16 @@
 //! ```text
 //!   page  -- WebSocket --  viewer  -->  hub (PURE)  -->  page clients: one client per page that drives
 //!   page  -- WebSocket --  viewer  <--   |    ^     <--  feeds: one client for what all pages show
-//!                          backlog        seat           panels: any device by its description
+//!                          backlog        seat           panel: descriptions, and requests by them
 //!   page  -- WebSocket --  picture clients: one for each page that shows a camera
 //!   page  -- WebSocket --  robot clients, relay (PURE): pages that are clients of the mediator themselves
 //! ```
 //!
-//! - **Measurements** are requested once for all pages, and only while a page is open. A page gets
-//!   the newest of each kind at most 25 times a second; a slow page gets fewer. Drops are counted.
+//! - **The map** and what is on it are requested once for all pages, and only while a page is open. A
+//!   page gets the newest of each kind at most 25 times a second; a slow page gets fewer. Drops are
+//!   counted.
+//! - **Plots, panels and drivers**: the page is a client of the mediator itself, as programs in pages
+//!   are, with the package of `client-sdk/js`. A page that nobody sees asks for nothing.
 //! - **Pictures** come over a WebSocket of their own, as often and as wide as the page wants, and the
 //!   next one only after the page has drawn the last one. Nobody asks a camera that no page shows.
 //! - **Driving**: one page at a time holds the controls. A command of the stick is valid for 0.35 s

@@ -52,9 +52,6 @@ pub const MAX_NOTICE: usize = 500;
 /// Events that are kept for pages that come later.
 pub const MAX_EVENTS: usize = 200;
 
-/// Panels of devices that one page may have open.
-pub const MAX_PANELS: usize = 4;
-
 /// Maximum number of open pages. Each costs a few hundred kB per second at most.
 pub const MAX_VIEWERS: usize = 32;
 
@@ -89,16 +86,6 @@ pub const MAX_INPUTS: usize = 256;
 
 /// The time between two lists of the drivers.
 pub const DRIVERS_PERIOD: Duration = Duration::from_secs(1);
-
-/// The time between two values of one stream in a panel: people cannot read faster.
-pub const PANEL_PERIOD: Duration = Duration::from_millis(200);
-
-/// The time between two requests of a panel for a device that publishes nothing.
-pub const PANEL_POLL: Duration = Duration::from_millis(500);
-
-/// The largest value of a panel as JSON. Larger ones are scans and pictures, which are not useful
-/// as text.
-pub const MAX_VALUE: usize = 16 * 1024;
 
 /// The time between two messages to the client of a page that drives, if the robot has motion sensors.
 /// After the dashboard is killed, the wheels turn this much longer at most.

@@ -35,6 +35,7 @@ pub struct PartsShown {
     targets: Option<String>,
     servos: Option<String>,
     mapping: Option<String>,
+    battery: Option<String>,
 }
 
 impl Parts {
@@ -78,6 +79,7 @@ impl Parts {
             targets: text(self.targets),
             servos: text(self.servos),
             mapping: text(self.mapping),
+            battery: text(self.battery),
         }
     }
 }

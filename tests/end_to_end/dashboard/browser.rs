@@ -160,12 +160,9 @@ fn a_page_uses_a_device_of_a_user_by_its_description() {
     if !has("own devices in pages", "python3 -c import\tgrpc_tools") {
         return;
     }
-    let (sdk, driver) = (
-        "client-sdk/python/src",
-        "client-sdk/js/test/lamp/lamp_driver.py",
-    );
-    let (sdk, driver) = (root().join(sdk), root().join(driver));
-    let (sdk, driver) = (sdk.display(), driver.display());
+    let path = |file: &str| root().join(file).display().to_string();
+    let sdk = path("client-sdk/python/src");
+    let driver = path("client-sdk/js/test/lamp/lamp_driver.py");
     let lamp = format!("201:0=env PYTHONPATH={sdk} python3 -u {driver}");
     let mediator = Mediator::start(&[&lamp]);
     mediator.wait_for_line("up driver=201:0");

@@ -52,17 +52,12 @@ pub enum Said {
         /// The number of the request, for its answer.
         id: u32,
     },
-    /// Start, stop or restart a driver.
-    Change {
+    /// Tell what a device can do.
+    Describe {
         /// The number of the request, for its answer.
         id: u32,
         device: String,
-        action: Action,
     },
-    /// Show the panel of a device.
-    Open { device: String },
-    /// Close the panel of a device.
-    Close { device: String },
     /// Send a request to a device.
     Call {
         /// The number of the request, for its answer.
@@ -81,7 +76,7 @@ impl Said {
         match self {
             Self::Goal { id, .. }
             | Self::Explore { id }
-            | Self::Change { id, .. }
+            | Self::Describe { id, .. }
             | Self::Call { id, .. } => Some(*id),
             _ => None,
         }
@@ -99,18 +94,6 @@ impl Said {
             _ => false,
         }
     }
-}
-
-/// A change of a driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Start it.
-    Start,
-    /// Stop it.
-    Stop,
-    /// Restart it.
-    Restart,
 }
 
 /// The device with this name.

@@ -1,7 +1,6 @@
 use amber_proto::mediator::DriverState;
 
 use super::*;
-use crate::limits::MAX_PANELS;
 use crate::parts::tests::drivers;
 
 const WHEELS: Device = Device::new(DeviceType::ROBOCLAW, 0);
@@ -311,11 +310,7 @@ fn a_page_that_may_only_look_moves_and_changes_nothing() {
         Said::TakeOver,
         Said::Halt { halt: true },
         goal(1.0, 1.0),
-        Said::Change {
-            id: 1,
-            device: "dummy".into(),
-            action: Action::Stop,
-        },
+        Said::Explore { id: 1 },
     ] {
         let outputs = bench.say(page, &said);
         assert!(told(&outputs, page).contains("view-only"), "{said:?}");
@@ -435,36 +430,6 @@ fn devices_are_asked_only_while_a_page_is_open() {
 }
 
 #[test]
-fn a_panel_is_watched_once_for_all_pages() {
-    let mut bench = Bench::robot();
-    let (one, other) = (bench.page(Role::Look), bench.page(Role::Look));
-    let dummy = Device::new(DeviceType::DUMMY, 0);
-    let open = Said::Open {
-        device: "dummy:0".into(),
-    };
-    assert_eq!(bench.say(one, &open), [Output::Watch(dummy)]);
-    // The second page needs the description, too.
-    let again = [Output::Unwatch(dummy), Output::Watch(dummy)];
-    assert_eq!(bench.say(other, &open), again);
-    let frame = Frame::Text("value".into());
-    let subject = Subject::About(dummy.into());
-    bench.hub.show_panel(dummy, &subject, &frame.clone().into());
-    assert_eq!(bench.outputs().len(), 2);
-    let close = Said::Close {
-        device: "dummy:0".into(),
-    };
-    assert_eq!(bench.say(one, &close), []);
-    assert!(bench.close(other).contains(&Output::Unwatch(dummy)));
-    for id in 0..MAX_PANELS {
-        let device = format!("dummy:{id}");
-        bench.say(one, &Said::Open { device });
-    }
-    let device = "hokuyo".to_owned();
-    let outputs = bench.say(one, &Said::Open { device });
-    assert!(told(&outputs, one).contains("too many panels"));
-}
-
-#[test]
 fn a_page_that_comes_later_sees_what_is_known() {
     let mut bench = Bench::robot();
     bench.page(Role::Look);
@@ -487,12 +452,8 @@ fn what_a_page_says_is_read() {
             Some(CENTRE),
         ),
         (
-            r#"{"t":"change","id":1,"device":"dummy","action":"restart"}"#,
-            Some(Said::Change {
-                id: 1,
-                device: "dummy".into(),
-                action: Action::Restart,
-            }),
+            r#"{"t":"describe","id":1,"device":"dummy"}"#,
+            Some(describe("dummy")),
         ),
         (r#"{"t":"hello"}"#, Some(Said::Hello { token: None })),
         (r#"{"t":"take_over"}"#, Some(Said::TakeOver)),
@@ -571,56 +532,41 @@ fn the_last_place_is_for_a_page_that_may_drive() {
     assert!(open(&mut bench, Role::Drive).is_some());
 }
 
+fn describe(device: &str) -> Said {
+    Said::Describe {
+        id: 1,
+        device: device.into(),
+    }
+}
+
 #[test]
-fn view_only_pages_see_no_command_lines() {
+fn view_only_pages_do_not_show_the_mediator() {
     let mut bench = Bench::robot();
     let (driving, looking) = (bench.page(Role::Drive), bench.page(Role::Look));
-    let open = |device: &str| Said::Open {
-        device: device.into(),
-    };
-    for page in [driving, looking] {
-        bench.say(page, &open("dummy:0"));
-    }
+    let ticket = |viewer| Ticket { viewer, id: 1 };
     let dummy: Device = "dummy:0".parse().unwrap();
-    let frames = PanelFrame {
-        drive: Frame::Text("secret".into()),
-        look: Frame::Text("none".into()),
-    };
-    let subject = Subject::About(dummy.into());
-    bench.hub.show_panel(dummy, &subject, &frames);
-    let shown = |id, text: &str| Output::Show(id, subject.clone(), Frame::Text(text.into()));
-    assert_eq!(
-        bench.outputs(),
-        [shown(driving, "secret"), shown(looking, "none")]
-    );
+    let outputs = bench.say(looking, &describe("dummy:0"));
+    assert_eq!(outputs, [Output::Describe(ticket(looking), dummy)]);
     // The mediator tells the command lines of all drivers.
     for mediator in ["mediator:0", "0:0"] {
-        let outputs = bench.say(looking, &open(mediator));
-        assert!(
-            told(&outputs, looking).contains("do not show the mediator"),
-            "{mediator}"
-        );
         let call = Said::Call {
             id: 7,
             device: mediator.into(),
             method: "list-drivers".into(),
             args: Vec::new(),
         };
-        let outputs = bench.say(looking, &call);
-        assert!(
-            told(&outputs, looking).contains("do not show the mediator"),
-            "{mediator}"
-        );
-        assert!(
-            !outputs
-                .iter()
-                .any(|it| matches!(it, Output::Call(..) | Output::Watch(_)))
-        );
-        assert!(
-            bench
-                .say(driving, &open(mediator))
-                .contains(&Output::Watch(Device::MEDIATOR))
-        );
+        for said in [describe(mediator), call] {
+            let outputs = bench.say(looking, &said);
+            assert!(
+                told(&outputs, looking).contains("do not show the mediator"),
+                "{said:?}"
+            );
+            let is_done = |it: &Output| matches!(it, Output::Call(..) | Output::Describe(..));
+            assert!(!outputs.iter().any(is_done), "{said:?}");
+        }
+        let outputs = bench.say(driving, &describe(mediator));
+        let described = Output::Describe(ticket(driving), Device::MEDIATOR);
+        assert_eq!(outputs, [described]);
     }
 }
 
@@ -628,12 +574,7 @@ fn view_only_pages_see_no_command_lines() {
 fn long_texts_of_pages_come_back_shortened() {
     let mut bench = Bench::robot();
     let page = bench.page(Role::Drive);
-    let outputs = bench.say(
-        page,
-        &Said::Open {
-            device: "ü".repeat(60_000),
-        },
-    );
+    let outputs = bench.say(page, &describe(&"ü".repeat(60_000)));
     let text = told(&outputs, page);
     assert!(
         text.contains("is not a device") || text.contains('…'),
