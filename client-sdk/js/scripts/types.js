@@ -53,7 +53,7 @@ function deviceType(device) {
   const methods = device.methods.map(methodType);
   const { stopper } = device;
   if (stopper && !device.methods.some((method) => method.name === "stop")) {
-    methods.push("  /** Stops all motion of the device. */\n  stop(options?: CommandOptions): Promise<void>;");
+    methods.push("  /** Stops all motion of the device, whoever moves it. */\n  stop(options?: CommandOptions): Promise<void>;");
   }
   const docs = comment(comments.get(device.service.typeName), "");
   return `${docs}export interface ${device.service.name} extends Device {\n${methods.join("\n")}\n}`;
@@ -68,9 +68,17 @@ function methodType(method) {
   const value = kind === "tell" ? "void" : result(method);
   const returned = method.isStream ? `Subscription<${value}>` : `Promise<${value}>`;
   const docs = [comments.get(`${device.service.typeName}.${described.name}`)];
-  if (kind === "tell") docs.push("Throws RefusedError if the driver reports that it refuses.");
   if (method.form === "single") docs.push(about(/** @type {any} */ (method.request[0].at(-1))));
+  if (method.timeoutMs > 0) docs.push(`Waits ${method.timeoutMs / 1000} s for the answer, unless \`timeoutMs\` says otherwise.`);
+  docs.push(throws(method));
   return `${comment(docs.filter(Boolean).join("\n\n"), "  ")}  ${name}(${parameters}): ${returned};`;
+}
+
+/** What a call throws besides the errors of all calls: see `Device`. @param {import("../src/interface.js").Method} method */
+function throws({ kind, period }) {
+  if (kind === "ask") return "@throws {RefusedError} The device refuses the request.";
+  if (kind === "tell") return "@throws {RefusedError} The driver reports that it refuses the command.";
+  return period ? `@throws {RangeError} \`${nameOf(/** @type {any} */ (period.at(-1)))}\`, in ms, is below 1.` : undefined;
 }
 
 /** @param {import("../src/interface.js").Method} method */

@@ -4,37 +4,95 @@ import type { CallOptions, CommandOptions, Device, StreamOptions, Subscription }
 
 /** The mediator itself. Only programs on its machine may make changes. */
 export interface Mediator extends Device {
-  /** The drivers with their state, in the order of the configuration. */
+  /**
+   * The drivers with their state, in the order of the configuration.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   listDrivers(request?: mediator.ListDriversInit, options?: CallOptions): Promise<mediator.DriverList>;
-  /** Details of the driver that serves one device. */
+  /**
+   * Details of the driver that serves one device.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   describeDriver(request: mediator.DeviceInit | string, options?: CallOptions): Promise<mediator.Driver>;
-  /** The description that the driver of a device has sent, for clients that do not know the device. */
+  /**
+   * The description that the driver of a device has sent, for clients that do not know the device.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   getDescription(request: mediator.DeviceInit | string, options?: CallOptions): Promise<mediator.Description>;
-  /** The known clients. */
+  /**
+   * The known clients.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   listClients(request?: mediator.ListClientsInit, options?: CallOptions): Promise<mediator.ClientList>;
-  /** CPU time and memory of the mediator and its drivers. */
+  /**
+   * CPU time and memory of the mediator and its drivers.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   listProcesses(request?: mediator.ListProcessesInit, options?: CallOptions): Promise<mediator.ProcessList>;
-  /** Version, uptime and counters. */
+  /**
+   * Version, uptime and counters.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   statistics(options?: CallOptions): Promise<mediator.Statistics>;
-  /** The meanings of the counters of Statistics. */
+  /**
+   * The meanings of the counters of Statistics.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   explainCounters(options?: CallOptions): Promise<mediator.CounterList>;
   /**
    * The stderr output of drivers, and the mediator's messages about them. The mediator keeps the
    * last lines of each driver.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   readLog(request?: mediator.ReadLogInit, options?: CallOptions): Promise<mediator.LogPage>;
-  /** Starts, stops or restarts a driver. The answer describes the result. */
+  /**
+   * Starts, stops or restarts a driver. The answer describes the result.
+   *
+   * Waits 5 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   changeDriver(request: mediator.ChangeDriverInit, options?: CallOptions): Promise<string>;
-  /** Reloads the configuration. Changed drivers restart. The answer describes the result. */
+  /**
+   * Reloads the configuration. Changed drivers restart. The answer describes the result.
+   *
+   * Waits 5 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   reload(options?: CallOptions): Promise<string>;
-  /** Changes the log level of the mediator. The answer describes the result. */
+  /**
+   * Changes the log level of the mediator. The answer describes the result.
+   *
+   * Waits 5 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   setLogLevel(request: mediator.SetLogLevelInit, options?: CallOptions): Promise<string>;
-  /** Starts or stops copies of the frames of one driver, which come with Traced. */
+  /**
+   * Starts or stops copies of the frames of one driver, which come with Traced.
+   *
+   * Waits 5 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   trace(request: mediator.TraceInit, options?: CallOptions): Promise<string>;
   /**
    * Opens a feed of all messages between clients and drivers, for one reader on the mediator's
    * machine. The answer has the path of a Unix socket that only the mediator's user can open.
    * Connect within 5 seconds.
+   *
+   * Waits 5 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   openFeed(request?: mediator.OpenFeedInit, options?: CallOptions): Promise<mediator.Feed>;
   /** Events of drivers and clients. */
@@ -45,39 +103,57 @@ export interface Mediator extends Device {
    * Sends the description of a device. From a driver only, without clientIDs. The header names the
    * device; without one, the description applies to all devices of the driver.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   describe(request: mediator.DescriptionInit, options?: CommandOptions): Promise<void>;
   /**
    * Reports whether a device works. From a driver only, without clientIDs.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   health(request: mediator.HealthInit, options?: CommandOptions): Promise<void>;
 }
 
 /** An accelerometer, a gyroscope and a magnetometer. */
 export interface NineDof extends Device {
-  /** One reading of some sensors. */
+  /**
+   * One reading of some sensors.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   data(request?: ninedof.DataRequestInit, options?: CallOptions): Promise<ninedof.SensorData>;
   /**
    * Readings of some sensors, one each period. The first comes after one period. The device keeps
    * one period and one set of sensors per client: those of the last request.
+   *
+   * @throws {RangeError} `freq`, in ms, is below 1.
    */
   readings(request: ninedof.SubscribeActionInit & { freq: number }, options?: StreamOptions): Subscription<ninedof.SensorData>;
   /**
    * Tests whether the sensors respond with plausible values. The robot must stand still.
    * Drivers of the original system do not answer.
+   *
+   * Waits 122 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   selfTest(request?: Omit<ninedof.ServiceRequestInit, "service">, options?: CallOptions): Promise<ninedof.ServiceReport>;
   /**
    * Measures the bias of the gyroscope and subtracts it from then on. The robot must stand still.
    * Drivers of the original system do not answer.
+   *
+   * Waits 122 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   calibrateGyro(request?: Omit<ninedof.ServiceRequestInit, "service">, options?: CallOptions): Promise<ninedof.ServiceReport>;
   /**
    * Measures the magnetic field of the robot itself and subtracts it from then on. During this time
    * the robot must make a full turn on level ground. Drivers of the original system do not answer.
+   *
+   * Waits 122 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   calibrateMagnet(request?: Omit<ninedof.ServiceRequestInit, "service">, options?: CallOptions): Promise<ninedof.ServiceReport>;
 }
@@ -93,10 +169,14 @@ export interface Roboclaw extends Device {
    * Sets the speeds of the wheels. The driver drops a command with a speed beyond its limit
    * (1200 mm/s unless configured otherwise).
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   drive(request: roboclaw.MotorsSpeedInit, options?: CommandOptions): Promise<void>;
-  /** The measured speeds of the wheels. */
+  /**
+   * The measured speeds of the wheels.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   speeds(options?: CallOptions): Promise<roboclaw.MotorsSpeed>;
   /**
    * The measured speeds of the wheels, 20 times per second. All subscribers share the measurements.
@@ -106,19 +186,27 @@ export interface Roboclaw extends Device {
   /**
    * The main battery, as the controllers measured it last. The device `battery` publishes it.
    * Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   battery(options?: CallOptions): Promise<batteryState.BatteryState>;
-  /** Stops all motion of the device. */
+  /** Stops all motion of the device, whoever moves it. */
   stop(options?: CommandOptions): Promise<void>;
 }
 
 /** A sensor that finds the robot's position from markers on the ceiling. */
 export interface Stargazer extends Device {
-  /** The most recent pose, which may be old (`lostMs`). None if there has been none yet. */
+  /**
+   * The most recent pose, which may be old (`lostMs`). None if there has been none yet.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   pose(options?: CallOptions): Promise<stargazer.LocalizationData | undefined>;
   /**
    * Every pose, about ten per second, or the most recent one each period. None while no marker is
    * in view.
+   *
+   * @throws {RangeError} `freq`, in ms, is below 1.
    */
   poses(request: Omit<stargazer.SubscribeActionInit, "action"> & { freq: number }, options?: StreamOptions): Subscription<stargazer.LocalizationData>;
 }
@@ -128,6 +216,10 @@ export interface Hokuyo extends Device {
   /**
    * One scan. It takes 25 to 100 ms, and more than a second over a slow serial line or if the laser
    * was off.
+   *
+   * Waits 3 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   scan(options?: CallOptions): Promise<hokuyo.Scan & { timestamp?: number }>;
   /** Every scan, about ten per second. */
@@ -135,24 +227,30 @@ export interface Hokuyo extends Device {
   /**
    * What the scanner can measure, as it says itself. The device refuses while no scanner is
    * connected. Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   scanner(options?: CallOptions): Promise<hokuyo.Scanner>;
 }
 
 /** A device without hardware, for experiments. All clients share its flag and its text. */
 export interface Dummy extends Device {
-  /** The flag and the text. */
+  /**
+   * The flag and the text.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   status(options?: CallOptions): Promise<{ enable: boolean; message: string }>;
   /**
    * Sets the flag.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   enable(enable: boolean, options?: CommandOptions): Promise<void>;
   /**
    * Sets the text.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   message(message: string, options?: CommandOptions): Promise<void>;
   /** A text ten times a second: "Response N". */
@@ -161,29 +259,45 @@ export interface Dummy extends Device {
 
 /** The pose of the robot on a map. */
 export interface LocationService extends Device {
-  /** The pose. All zero means that it is not known yet. */
+  /**
+   * The pose. All zero means that it is not known yet.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   pose(options?: CallOptions): Promise<location.Location>;
   /** The pose after each update, at most ten per second, and its quality. */
   poses(options?: StreamOptions): Subscription<{ currentLocation: location.Location; quality?: location.Quality }>;
-  /** The quality of the pose, with details. Drivers of the original system do not answer. */
+  /**
+   * The quality of the pose, with details. Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   quality(options?: CallOptions): Promise<location.Quality>;
-  /** Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer. */
+  /**
+   * Hypotheses of the particle filter, at most 700. Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   particles(options?: CallOptions): Promise<location.Particles>;
   /**
    * The map in use. The driver refuses if it has no map, or if the map does not fit into a message of
    * 32 kB. Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   map(options?: CallOptions): Promise<location.Map>;
   /**
    * Replaces the map by this .roson text of at most 32 kB. An invalid map changes nothing.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   uploadMap(uploadMap: string, options?: CommandOptions): Promise<void>;
   /**
    * Whether the configured geometry of the robot is right: the delay of the scans, the angle of the
    * laser, the track, and the signs of all. The driver measures it whenever the robot drives; it needs
    * no map. Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   geometry(request?: location.GeometryRequestInit, options?: CallOptions): Promise<location.Geometry>;
   /**
@@ -191,7 +305,7 @@ export interface LocationService extends Device {
    * become a known one, and the search goes on. The driver refuses without a map, and for a place
    * where the robot cannot be. Drivers of the original system ignore it.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setPose(request: location.KnownPoseInit, options?: CommandOptions): Promise<void>;
 }
@@ -205,38 +319,40 @@ export interface Maestro extends Device {
   /**
    * Turns one servo.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setAngle(request: maestro.SetAngleCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Turns several servos to the same angle; all or none.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setSameAngle(request: maestro.SetSameAngleCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Turns several servos, each to its own angle; all or none.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setAngles(request: maestro.SetDifferentAnglesCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Stops what turns like a motor. The other servos keep their position. Drivers of the original
    * system ignore it.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   stop(options?: CommandOptions): Promise<void>;
   /**
    * The last angle that the driver sent to each servo since its start. Hobby servos do not report
    * their position. A servo without a command is absent. Drivers of the original system do not
    * answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   angles(options?: CallOptions): Promise<maestro.ServoAngles>;
   /**
    * Sets the speed of a servo.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setSpeed(request: maestro.SetSpeedCommandInit, options?: CommandOptions): Promise<void>;
 }
@@ -246,7 +362,7 @@ export interface DriveToPoint extends Device {
   /**
    * Replaces all targets and starts. An empty list stops the robot.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setTargets(request: driveToPoint.TargetsInit, options?: CommandOptions): Promise<void>;
   /**
@@ -254,35 +370,69 @@ export interface DriveToPoint extends Device {
    *
    * Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
    * lost, repeat the request: an order that the driver knows is not started again.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   go(request: driveToPoint.GoInit, options?: CallOptions): Promise<order.Order>;
   /**
    * The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
    * one. The driver remembers the last 16 ended orders.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   order(orderId: number | bigint, options?: CallOptions): Promise<order.Order>;
-  /** Stops the robot if the order with this id runs. Returns the order. */
+  /**
+   * Stops the robot if the order with this id runs. Returns the order.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   cancelOrder(cancelId: number | bigint, options?: CallOptions): Promise<order.Order>;
-  /** The orders that the driver remembers, the newest first. */
+  /**
+   * The orders that the driver remembers, the newest first.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   orders(options?: CallOptions): Promise<order.Orders>;
-  /** The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0. */
+  /**
+   * The next target, and the pose of the robot. Without a target: a target at 0, 0 with radius 0.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   nextTarget(options?: CallOptions): Promise<{ targets: driveToPoint.Targets; location: driveToPoint.Location }>;
-  /** All targets that are still to be reached, and the pose of the robot. */
+  /**
+   * All targets that are still to be reached, and the pose of the robot.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   nextTargets(options?: CallOptions): Promise<{ targets: driveToPoint.Targets; location: driveToPoint.Location }>;
-  /** The last visited target, and the pose of the robot. Without one: as in NextTarget. */
+  /**
+   * The last visited target, and the pose of the robot. Without one: as in NextTarget.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   visitedTarget(options?: CallOptions): Promise<{ targets: driveToPoint.Targets; location: driveToPoint.Location }>;
-  /** All visited targets, and the pose of the robot. */
+  /**
+   * All visited targets, and the pose of the robot.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   visitedTargets(options?: CallOptions): Promise<{ targets: driveToPoint.Targets; location: driveToPoint.Location }>;
-  /** The settings of the driver. */
+  /**
+   * The settings of the driver.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   configuration(options?: CallOptions): Promise<driveToPoint.Configuration>;
   /**
    * The activity, the path and the pose of the robot, and the order that runs, or the last one.
    * Drivers of the original system do not answer.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   progress(options?: CallOptions): Promise<{ progress: driveToPoint.Progress; location: driveToPoint.Location; order?: order.Order }>;
   /** The same, five times per second. The original does not publish. */
   progressUpdates(options?: StreamOptions): Subscription<{ progress: driveToPoint.Progress; location: driveToPoint.Location; order?: order.Order }>;
-  /** Stops all motion of the device. */
+  /** Stops all motion of the device, whoever moves it. */
   stop(options?: CommandOptions): Promise<void>;
 }
 
@@ -297,26 +447,42 @@ export interface CollisionAvoidance extends Device {
   /**
    * Sets the speeds of the wheels. The driver reduces them near obstacles.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   drive(request: collisionAvoidance.MotorsSpeedInit, options?: CommandOptions): Promise<void>;
-  /** The measured speeds of the wheels. */
+  /**
+   * The measured speeds of the wheels.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   speeds(options?: CallOptions): Promise<collisionAvoidance.MotorsSpeed>;
-  /** The last scan of the laser scanner. */
+  /**
+   * The last scan of the laser scanner.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   scan(options?: CallOptions): Promise<collisionAvoidance.Scan>;
-  /** The measured speeds and the last scan together. */
+  /**
+   * The measured speeds and the last scan together.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   speedsAndScan(options?: CallOptions): Promise<{ motorsSpeed: collisionAvoidance.MotorsSpeed; scan: collisionAvoidance.Scan }>;
   /** The measured speeds and the scan, with every scan. The original does not publish. */
   readings(options?: StreamOptions): Subscription<{ motorsSpeed: collisionAvoidance.MotorsSpeed; scan: collisionAvoidance.Scan }>;
   /**
    * The same as Drive, with the message of Roboclaw.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   driveAsRoboclaw(request: roboclaw.MotorsSpeedInit, options?: CommandOptions): Promise<void>;
-  /** The same as Speeds, with the messages of Roboclaw. */
+  /**
+   * The same as Speeds, with the messages of Roboclaw.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   speedsAsRoboclaw(options?: CallOptions): Promise<roboclaw.MotorsSpeed>;
-  /** Stops all motion of the device. */
+  /** Stops all motion of the device, whoever moves it. */
   stop(options?: CommandOptions): Promise<void>;
 }
 
@@ -325,7 +491,7 @@ export interface PidFollowTrajectory extends Device {
   /**
    * Replaces the trajectory and the settings. Ignored while the robot follows a trajectory.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setTargets(request: { targets?: pidFollowTrajectory.TargetsInit; configuration?: pidFollowTrajectory.ConfigurationInit }, options?: CommandOptions): Promise<void>;
   /**
@@ -334,37 +500,57 @@ export interface PidFollowTrajectory extends Device {
    *
    * Choose an id from 2^32 to 2^53 that was not used before, for example at random. If the answer is
    * lost, repeat the request: an order that the driver knows is not started again.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   follow(request: pidFollowTrajectory.FollowInit, options?: CallOptions): Promise<order.Order>;
   /**
    * The order with this id: its progress, or how it ended. 0 means the one that runs, else the last
    * one. The driver remembers the last 16 ended orders.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   order(orderId: number | bigint, options?: CallOptions): Promise<order.Order>;
-  /** Stops the robot if the order with this id runs. Returns the order. */
+  /**
+   * Stops the robot if the order with this id runs. Returns the order.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   cancelOrder(cancelId: number | bigint, options?: CallOptions): Promise<order.Order>;
-  /** The orders that the driver remembers, the newest first. */
+  /**
+   * The orders that the driver remembers, the newest first.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   orders(options?: CallOptions): Promise<order.Orders>;
-  /** The points that are still to be reached. */
+  /**
+   * The points that are still to be reached.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   nextTargets(options?: CallOptions): Promise<pidFollowTrajectory.Targets>;
-  /** The points that were reached. */
+  /**
+   * The points that were reached.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   visitedTargets(options?: CallOptions): Promise<pidFollowTrajectory.Targets>;
   /**
    * Starts to follow the trajectory.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   start(options?: CommandOptions): Promise<void>;
   /**
    * Stops the robot.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   stop(options?: CommandOptions): Promise<void>;
   /**
    * Follows the trajectory for one period (`loopSleepTime`), then stops the robot.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   step(options?: CommandOptions): Promise<void>;
   /** The activity of the robot and the order, five times per second. The original does not publish. */
@@ -376,20 +562,32 @@ export interface PidFollowTrajectory extends Device {
  * robot asks this device for it.
  */
 export interface Robot extends Device {
-  /** The shape. */
+  /**
+   * The shape.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   shape(options?: CallOptions): Promise<robot.Shape>;
   /** The shape after each change. */
   shapeUpdates(options?: StreamOptions): Subscription<robot.Shape>;
-  /** The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot. */
+  /**
+   * The same as URDF: the format in which ROS, RViz and Foxglove read the shape of a robot.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   urdf(options?: CallOptions): Promise<string>;
   /**
    * The pose and the motion of the robot by its wheels alone. The device refuses while the wheels
    * report no speeds.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   odometry(options?: CallOptions): Promise<robot.Odometry>;
   /**
    * The same, once each period, while the wheels report speeds. The wheels report them 20 times per
    * second. The device keeps one period per client: that of the last request.
+   *
+   * @throws {RangeError} `period`, in ms, is below 1.
    */
   odometryUpdates(request: robot.OdometryRequestInit & { period: number }, options?: StreamOptions): Subscription<robot.Odometry>;
 }
@@ -399,13 +597,13 @@ export interface MappingService extends Device {
   /**
    * Begins a map. The driver refuses while another map grows. A stopped map is discarded.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   startMap(request?: mapping.StartMapInit, options?: CommandOptions): Promise<void>;
   /**
    * Ends the exploration and the growth of the map. It can still be saved.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   stopMap(options?: CommandOptions): Promise<void>;
   /**
@@ -413,15 +611,23 @@ export interface MappingService extends Device {
    * exploration began. With `on: false`, stops the robot; the map goes on. The exploration ends
    * with its client.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   explore(request: mapping.ExploreInit, options?: CommandOptions): Promise<void>;
   /**
    * Finishes a copy of the map: writes it to files on the robot, hands it to the location driver,
    * or keeps it for MapPiece. The map goes on.
+   *
+   * Waits 60 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   saveMap(request?: mapping.SaveMapInit, options?: CallOptions): Promise<mapping.SavedMap>;
-  /** The state of the map and of the exploration. */
+  /**
+   * The state of the map and of the exploration.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   progress(options?: CallOptions): Promise<mapping.Progress>;
   /** The same, five times per second while a map grows, else once per second. */
   progressUpdates(options?: StreamOptions): Subscription<mapping.Progress>;
@@ -429,21 +635,29 @@ export interface MappingService extends Device {
    * The parts of the grid that have changed, at most about 1200 bytes in an answer. The request
    * has `map` and `number` of the last answer; without them the answer has the first parts. Ask
    * again while `left` is not 0, then when `grid` in Progress changes, at most every 2 seconds.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   grid(request?: mapping.GridInit, options?: CallOptions): Promise<mapping.Grid>;
   /**
    * A piece of the last saved map. The request has `saved`, `file` and `offset`. The answer also
    * has the data, at most 1200 bytes, and the length of the file, or a length of 0 if this map is
    * no longer there.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   mapPiece(request?: mapping.PieceInit, options?: CallOptions): Promise<mapping.Piece>;
-  /** Stops all motion of the device. */
+  /** Stops all motion of the device, whoever moves it. */
   stop(options?: CommandOptions): Promise<void>;
 }
 
 /** The battery of the robot. */
 export interface Battery extends Device {
-  /** The state. */
+  /**
+   * The state.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   state(options?: CallOptions): Promise<batteryState.BatteryState>;
   /** The state, once a second. The device publishes nothing while the state is unknown. */
   stateUpdates(options?: StreamOptions): Subscription<batteryState.BatteryState>;
@@ -451,7 +665,11 @@ export interface Battery extends Device {
 
 /** A receiver of navigation satellites. */
 export interface Gps extends Device {
-  /** What the receiver told last. While it has no position, the kind is NONE. */
+  /**
+   * What the receiver told last. While it has no position, the kind is NONE.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   fix(options?: CallOptions): Promise<gps.Fix>;
   /** The same, each time the receiver tells it: most do so once a second. */
   fixUpdates(options?: StreamOptions): Subscription<gps.Fix>;
@@ -459,7 +677,11 @@ export interface Gps extends Device {
 
 /** A gamepad. */
 export interface Gamepad extends Device {
-  /** What is held, and how far. Without a gamepad, nothing is. */
+  /**
+   * What is held, and how far. Without a gamepad, nothing is.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   state(options?: CallOptions): Promise<gamepad.GamepadState>;
   /** The same at each change, at most every 20 ms, and twice a second without one. */
   stateUpdates(options?: StreamOptions): Subscription<gamepad.GamepadState>;
@@ -473,65 +695,89 @@ export interface Gamepad extends Device {
  * has set them is gone, and when the driver ends or is killed.
  */
 export interface Board extends Device {
-  /** All configured pins with their values. The device refuses while the board is not connected. */
+  /**
+   * All configured pins with their values. The device refuses while the board is not connected.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   pins(options?: CallOptions): Promise<board.Pins>;
   /**
    * The same at once when a digital pin changes or an output is set, ten times a second if there are
    * analog inputs, and else once a second. Nothing is published while the board is not connected.
    */
   pinUpdates(options?: StreamOptions): Subscription<board.Pins>;
-  /** What the board is, and what each of its pins can do. */
+  /**
+   * What the board is, and what each of its pins can do.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   info(options?: CallOptions): Promise<board.BoardInfo>;
   /**
    * Sets a digital output. A halt or a lease of another client refuses it for every pin: the device
    * cannot know what is connected.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setDigital(request: board.DigitalCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Sets a PWM output.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setPwm(request: board.PwmCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Turns a servo to an angle.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setServo(request: board.ServoCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Sets the pulse of a servo, or of a motor controller that takes the same pulses.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setServoPulse(request: board.PulseCommandInit, options?: CommandOptions): Promise<void>;
   /**
    * Brings all outputs that were set and have a safe value to it.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   stop(options?: CommandOptions): Promise<void>;
 }
 
 /** A camera. */
 export interface Camera extends Device {
-  /** One picture. A camera that nobody uses is switched on first, which takes up to three seconds. */
+  /**
+   * One picture. A camera that nobody uses is switched on first, which takes up to three seconds.
+   *
+   * Waits 6 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   picture(request?: camera.PictureRequestInit, options?: CallOptions): Promise<camera.Picture>;
   /**
    * The newest picture, once each period; a period shorter than that of the camera means each
    * picture. The device keeps one period and one kind of picture per client: those of the last
    * request.
+   *
+   * @throws {RangeError} `period`, in ms, is below 1.
    */
   pictures(request: camera.PictureStreamInit & { period: number }, options?: StreamOptions): Subscription<camera.Picture>;
-  /** What is known of the camera. It is not switched on for this. */
+  /**
+   * What is known of the camera. It is not switched on for this.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   info(options?: CallOptions): Promise<camera.CameraInfo>;
   /** The same, once per second. */
   infoUpdates(options?: StreamOptions): Subscription<camera.CameraInfo>;
   /**
    * Changes a control, such as the exposure, for as long as the camera is plugged in. Only cameras of
    * which Info shows controls have some.
+   *
+   * Waits 6 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   setControl(request?: camera.ControlValueInit, options?: CallOptions): Promise<camera.Control>;
 }
@@ -548,6 +794,8 @@ export interface BusServos extends Device {
   /**
    * All configured servos, as they were measured last. The device refuses while the bus cannot be
    * used.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   servos(options?: CallOptions): Promise<busServos.ServoStates>;
   /**
@@ -559,34 +807,38 @@ export interface BusServos extends Device {
    * Turns servos to angles, and switches their motors on. The driver refuses angles beyond the limits
    * that are stored in a servo.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   moveTo(request: busServos.MoveServosInit, options?: CommandOptions): Promise<void>;
   /**
    * Turns servos on and on, if the driver is configured so for them. They stop by themselves some time
    * after the last command, four seconds unless the driver is told otherwise.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   turn(request: busServos.ServoSpeedsInit, options?: CommandOptions): Promise<void>;
   /**
    * Stops all servos: each one holds the angle that it has. Motors that are off stay off.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   stop(options?: CommandOptions): Promise<void>;
   /**
    * Switches the motors of servos on or off. On: each one holds the angle that it has. Off: it can be
    * moved by hand, and an arm falls.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   setTorque(request: busServos.ServoTorqueInit, options?: CommandOptions): Promise<void>;
 }
 
 /** The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air. */
 export interface Bumper extends Device {
-  /** What each of them feels now. */
+  /**
+   * What each of them feels now.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   contacts(options?: CallOptions): Promise<bumper.Contacts>;
   /**
    * The same at each change, and four times per second. The device publishes nothing while it is
@@ -600,6 +852,10 @@ export interface Markers extends Device {
   /**
    * The markers in a new picture. A camera that nobody uses is switched on first, which takes up to
    * three seconds.
+   *
+   * Waits 8 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
    */
   sightings(options?: CallOptions): Promise<markers.Sightings>;
   /**
@@ -611,14 +867,18 @@ export interface Markers extends Device {
 
 /** Lets programs for another robot protocol use Amber's devices. */
 export interface Gateway extends Device {
-  /** The sessions of the gateway, and its counters. */
+  /**
+   * The sessions of the gateway, and its counters.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
   status(options?: CallOptions): Promise<gateway.GatewayStatus>;
   /** The same, once a second. */
   statusUpdates(options?: StreamOptions): Subscription<gateway.GatewayStatus>;
   /**
    * Sends an image to the peers, if the protocol has images.
    *
-   * Throws RefusedError if the driver reports that it refuses.
+   * @throws {RefusedError} The driver reports that it refuses the command.
    */
   sendImage(request?: gateway.RelayImageInit, options?: CommandOptions): Promise<void>;
   /** Images from the peers, in pieces. */

@@ -51,12 +51,23 @@ export interface RobotOptions {
   signal?: AbortSignal;
 }
 
-/** A client of one mediator. It keeps a program in Node running until it is closed. */
+/**
+ * A client of one mediator, with a method for each of its devices. It keeps a program in Node running until
+ * it is closed.
+ *
+ * @example
+ * const robot = await Robot.connect();
+ * await robot.wheels().drive(sides(200, 250)); // mm/s
+ * await robot.close();
+ */
 export class Robot {
   /**
-   * Connects to a mediator at `HOST` or `HOST:PORT`; by default to AMBER_MEDIATOR, or else to this
-   * computer. In a page, through a dashboard at `http://HOST:PORT/#TOKEN`; by default the one that the
-   * page comes from. Throws UnreachableError, with a hint.
+   * Connects to a mediator.
+   *
+   * @param address in Node `HOST` or `HOST:PORT`; by default that in `AMBER_MEDIATOR`, or else this computer. In
+   *   a page, the address that a dashboard prints, `http://HOST:PORT/#TOKEN`; by default that of the page itself.
+   * @throws {UnreachableError} No mediator answers within `connectTimeoutMs`, or the dashboard refuses the page.
+   * @throws {TypeError} The address is invalid.
    */
   static connect(address?: string, options?: RobotOptions): Promise<Robot>;
   private constructor();
@@ -68,39 +79,64 @@ export class Robot {
   /** The number of datagrams that were not valid. */
   readonly malformed: number;
 
-  /** A device by its name and number, such as `wheels:0`. Sends nothing. Throws TypeError. */
+  /**
+   * A device by its name and number. Sends nothing.
+   *
+   * @param device `wheels`, `wheels:0`, or `2:0` by the number of its type
+   * @throws {TypeError} The name is unknown: `load` finds devices of your own.
+   */
   device<Name extends keyof DevicesByName>(device: Name | `${Name}:${number}`): DevicesByName[Name];
   device(device: string | { type: number; id: number }): AnyDevice;
 
   /**
    * A device of which this package has no description, by its number or its name: the mediator has the
-   * description from the driver. From then on, `device` knows it as well. Throws RefusedError if there
-   * is no description.
+   * description from the driver. From then on, `device` knows it as well.
+   *
+   * @param device `lamp:0`, or `201:0` by the number of its type
+   * @throws {RefusedError} There is no such device, or its driver has sent no description.
+   * @throws {BadAnswerError} The description is invalid.
+   * @throws {TypeError} No device of the robot has this name.
    */
   load(device: string, options?: CallOptions): Promise<AnyDevice>;
 
-  /** Tells all used devices that this client leaves. Calls throw ClosedError, and loops end. */
+  /**
+   * Tells all used devices that this client leaves: what it moves stops. Calls without an answer throw a
+   * `ClosedError`, and loops over subscriptions end.
+   */
   close(): Promise<void>;
 }
 export interface Robot extends Devices {}
 
-/** One device. */
+/**
+ * One device.
+ *
+ * Each call may throw a `TimedOutError`, `DeviceDiedError`, `UnreachableError`, `BadAnswerError` or
+ * `ClosedError`. If an argument does not fit the description, it throws a `TypeError` or a `RangeError`, and
+ * sends nothing.
+ */
 export class Device {
   private constructor();
   readonly robot: Robot;
   /** The device, such as `hokuyo:0`. */
   readonly address: string;
 
-  /** The same device with other defaults for its calls. */
+  /**
+   * The same device with other defaults for its calls.
+   *
+   * @example
+   * const wheels = robot.wheels().with({ validMs: 500 });
+   */
   with(defaults: CommandOptions): this;
 
   /** Measures the round-trip time of a PING to the driver, in ms. */
   ping(options?: CallOptions): Promise<number>;
 
   /**
-   * Takes the lease of a device that moves: nobody else moves it until the lease is released. Throws
-   * RefusedError, which names the holder, or TimedOutError: the device does not move, or its driver
-   * keeps no leases.
+   * Takes the lease of a device that moves: nobody else moves it until the lease is released.
+   *
+   * @param name who drives, for people
+   * @throws {RefusedError} Another client holds it; `words` names the holder.
+   * @throws {TimedOutError} The device does not move, or its driver keeps no leases.
    */
   lease(name: string, options?: LeaseOptions): Promise<Lease>;
 }
@@ -135,6 +171,9 @@ export interface Method {
 /**
  * The requests and streams of a device, in the order of its description: for programs that show any device.
  * Others write `device.name(...)`.
+ *
+ * @example
+ * for (const method of methodsOf(await robot.load("lamp:0"))) console.log(method.name, method.kind);
  */
 export function methodsOf(device: Device): Method[];
 
@@ -163,6 +202,12 @@ export class Lease {
 /**
  * The publications of a device. It starts with the first `for await`, continues after a restart of the
  * driver or the mediator, and ends with the loop or with `close`.
+ *
+ * @example
+ * for await (const scan of robot.laser().scans()) {
+ *   console.log(nearest(scan, -30, 30));
+ *   break; // unsubscribes
+ * }
  */
 export class Subscription<T> implements AsyncIterableIterator<T> {
   private constructor();
@@ -175,8 +220,9 @@ export class Subscription<T> implements AsyncIterableIterator<T> {
   readonly unreadable: number;
   /** Subscribes now, if that has not been done yet. Returns the subscription. */
   open(): this;
-  /** Unsubscribes. */
+  /** Unsubscribes. The loop that reads ends. */
   close(): void;
+  /** The next value. Throws the reason of the signal. */
   next(): Promise<IteratorResult<T, undefined>>;
   return(): Promise<IteratorResult<T, undefined>>;
   [Symbol.asyncIterator](): this;
@@ -191,6 +237,7 @@ export class AmberError extends Error {
 }
 /** There was no answer in time. UDP may have lost the request or its answer. Nothing is repeated. */
 export class TimedOutError extends AmberError {
+  /** How long the call has waited, in ms. */
   readonly timeoutMs: number;
 }
 /** No driver serves the device, or the driver died before it answered. */
@@ -212,7 +259,12 @@ export class BadAnswerError extends AmberError {}
 /** The robot has been closed. */
 export class ClosedError extends AmberError {}
 
-/** Wheel speeds for each side in mm/s; the robot turns to its slower side. */
+/**
+ * Wheel speeds for each side, for `wheels().drive`; the robot turns to its slower side.
+ *
+ * @param left in mm/s
+ * @param right in mm/s
+ */
 export function sides(left: number, right: number): {
   frontLeftSpeed: number;
   frontRightSpeed: number;
@@ -220,14 +272,21 @@ export function sides(left: number, right: number): {
   rearRightSpeed: number;
 };
 
-/** One beam of a scan: degrees, positive to the right, and mm. */
+/** One beam of a scan. */
 export interface Point {
+  /** In degrees: 0 is ahead, positive to the right. */
   angle: number;
+  /** In mm. */
   distance: number;
 }
-/** The points of a scan with a valid distance. */
+/** The points of a scan with a valid distance: 20 mm to 60 m. */
 export function points(scan: { angles: number[]; distances: number[] }): Point[];
-/** The nearest point of a scan between two angles in degrees; undefined if there is none. */
+/**
+ * The nearest point of a scan between two angles; undefined if there is none.
+ *
+ * @param from in degrees; -180 by default
+ * @param to in degrees; 180 by default
+ */
 export function nearest(scan: { angles: number[]; distances: number[] }, from?: number, to?: number): Point | undefined;
 /** A new id for an order, at random: two clients do not choose the same one. */
 export function newOrderId(): number;
