@@ -1,8 +1,9 @@
 // The page as a client of the mediator itself, with the package of client-sdk/js.
 
-import { Robot } from "/amber/index.js";
-
 const RETRY_MS = 1000;
+
+/** The package. The stick and Stop do not wait for it: a slow network may bring it later. */
+export const amber = () => import("/amber/index.js");
 
 /** Resolves after a time, or at once if the signal aborts. */
 export function pause(ms, signal) {
@@ -19,10 +20,11 @@ export function pause(ms, signal) {
 export async function connect(signal, tell = () => {}) {
   while (!signal.aborted) {
     try {
+      const { Robot } = await amber();
       const robot = await Robot.connect(undefined, { signal });
-      if (signal.aborted) await robot.close();
-      else signal.addEventListener("abort", () => robot.close(), { once: true });
-      return robot;
+      signal.addEventListener("abort", () => robot.close(), { once: true });
+      if (!signal.aborted) return robot;
+      await robot.close();
     } catch (error) {
       if (!signal.aborted) tell(error.message);
     }
@@ -33,6 +35,7 @@ export async function connect(signal, tell = () => {}) {
 
 /** Starts, stops or restarts the driver of a device. Resolves to the words of the mediator. */
 export async function changeDriver(device, action) {
+  const { Robot } = await amber();
   const robot = await Robot.connect();
   try {
     return await robot.mediator().changeDriver({ device, action });

@@ -1,8 +1,7 @@
 // What the panel of a device shows: its values and its driver. Each panel is a client of its own, because some devices
 // keep one stream for each client.
 
-import { methodsOf } from "/amber/index.js";
-import { connect, pause } from "./client.js";
+import { amber, connect, pause } from "./client.js";
 
 const DRIVER_MS = 1000;
 const VALUE_MS = 200; // People cannot read faster.
@@ -46,6 +45,7 @@ async function watchDriver(mediator, device, show, signal) {
 
 /** The values that a device publishes, or else its answers to requests that only read. */
 async function watchValues(device, show, signal) {
+  const { methodsOf } = await amber();
   const methods = methodsOf(device);
   // A client has one set of arguments for each device, so one stream with arguments is enough.
   const byRequest = methods.find(({ kind }) => kind === "stream");

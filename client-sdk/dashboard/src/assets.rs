@@ -167,7 +167,8 @@ mod tests {
     fn every_script_that_is_imported_is_there() {
         for asset in ASSETS {
             let text = String::from_utf8_lossy(asset.bytes);
-            for part in text.split("from \"").skip(1) {
+            let imports = ["from \"", "import(\""].map(|start| text.split(start).skip(1));
+            for part in imports.into_iter().flatten() {
                 let name = part.split('"').next().unwrap_or_default();
                 // Those of the package begin with its folder.
                 let path = name.strip_prefix('.').unwrap_or(name);

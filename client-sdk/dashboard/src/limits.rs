@@ -118,6 +118,10 @@ pub const SILENT_PICTURES: Duration = Duration::from_secs(15);
 /// How long a page may take for one picture.
 pub const PICTURE_TIME: Duration = SILENT_PICTURES;
 
+/// Pages that are clients of the mediator at a time. Each page of the dashboard is up to three: its plots,
+/// a panel, and a button that was pressed.
+pub const MAX_ROBOT_CLIENTS: usize = 3 * MAX_VIEWERS;
+
 /// Frames per second of a page that is a client of the mediator: four sticks, leases and questions, and
 /// the calls for missing pieces of pictures.
 pub const FRAME_RATE: u32 = 500;

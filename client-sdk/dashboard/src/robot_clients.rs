@@ -28,7 +28,8 @@ use crate::backlog::{Frame, Room};
 use crate::frames;
 use crate::hub::FULL;
 use crate::limits::{
-    MAX_FRAME_BYTES, MAX_FRAMES, MAX_VIEWERS, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
+    MAX_FRAME_BYTES, MAX_FRAMES, MAX_ROBOT_CLIENTS, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE,
+    WRITE_TIME,
 };
 use crate::relay::{Relay, Verdict, refusal};
 use crate::viewer::{Ended, place};
@@ -56,7 +57,7 @@ impl RobotClients {
     pub(crate) fn new(mediator: String) -> Self {
         Self {
             mediator,
-            places: Semaphore::new(MAX_VIEWERS),
+            places: Semaphore::new(MAX_ROBOT_CLIENTS),
         }
     }
 

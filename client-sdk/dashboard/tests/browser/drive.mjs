@@ -162,7 +162,10 @@ await page.evaluate(() => {
 });
 await step("hidden while held");
 await page.mouse.up();
-await page.evaluate(() => delete document.hidden);
+await page.evaluate(() => {
+  delete document.hidden;
+  document.dispatchEvent(new Event("visibilitychange"));
+});
 
 // The robot has been carried here: how far it drove before depends on the machine. Until it knows where it is, it has no
 // pose. The click on the map is half a metre ahead of it.
@@ -214,6 +217,9 @@ for (const device of ["ninedof:0", "maestro:0"]) {
   await page.locator("#panel summary").first().waitFor();
   for (const request of await page.locator("#panel summary").all()) await request.click();
   await expectNames(10);
+  // What it publishes, or else what it answers. The stream of the plots stays fast beside that of the panel.
+  await page.locator("#panel .values tr").first().waitFor();
+  await page.waitForFunction(() => window.amber.state.devices.find((it) => it.device === "ninedof:0").out_per_s > 15);
   await page.getByRole("button", { name: "Close" }).click();
 }
 // The stop button is above the panel, and the servos are plotted after their first command.
