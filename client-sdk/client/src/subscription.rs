@@ -78,6 +78,7 @@ pub enum Event<T> {
 
 /// The reason why data stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Interruption {
     /// The driver died, or no driver serves the device.
     DriverDown,
