@@ -51,6 +51,7 @@ pub type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 
 /// A message and what was lost before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Update<T> {
     /// The published value.
     pub message: T,
