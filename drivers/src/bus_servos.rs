@@ -17,7 +17,7 @@
 //! - Torque is switched on without a jump: a servo first gets the angle that it has.
 //! - What a client moves stops when it is gone, at a halt, and when the driver ends. If the driver is
 //!   killed, a guard process does it. Torque stays on. If the cable is pulled out, nothing stops a wheel.
-//! - The memory of a servo is never written.
+//! - The memory of a servo is never written. [`tool`] does that, for a person.
 
 use std::fmt;
 
@@ -27,6 +27,7 @@ pub mod logic;
 mod options;
 pub(crate) mod port;
 mod servo;
+pub mod tool;
 pub mod wire;
 
 pub use self::options::{Rules, SharedOptions};

@@ -106,6 +106,15 @@ impl<C: Connect> Port<C> {
         }
     }
 
+    /// Creates an open port.
+    pub(crate) fn opened(connect: C, connection: Box<dyn Connection>) -> Self {
+        let connection = Some(connection);
+        Self {
+            connect,
+            connection,
+        }
+    }
+
     /// Opens the port again. Dropping the future abandons the attempt.
     pub(crate) async fn open(&mut self) -> Result<(), String> {
         self.connection = None;

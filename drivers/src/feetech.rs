@@ -25,6 +25,7 @@ use crate::options::{OptionsError, layered, read, serial};
 
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod memory;
 pub mod protocol;
 pub mod registers;
 #[cfg(test)]

@@ -80,6 +80,7 @@ mod routing;
 mod sdk;
 mod sensors;
 mod service;
+mod servo;
 mod shape;
 mod streams;
 mod terminal;

@@ -18,6 +18,7 @@ pub struct MediatorAddress {
 
 /// The text is not the address of a mediator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidAddress {
     /// There is no host before the port.
     #[error("the host is missing")]

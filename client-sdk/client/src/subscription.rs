@@ -51,6 +51,7 @@ pub type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 
 /// A message and what was lost before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Update<T> {
     /// The published value.
     pub message: T,
@@ -78,6 +79,7 @@ pub enum Event<T> {
 
 /// The reason why data stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Interruption {
     /// The driver died, or no driver serves the device.
     DriverDown,

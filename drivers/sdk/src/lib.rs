@@ -225,6 +225,7 @@ pub fn now() -> Instant {
 
 /// The reason why serving has ended.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// The system cannot provide the runtime.
     #[error("cannot run")]

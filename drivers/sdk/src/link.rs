@@ -67,6 +67,7 @@ pub(crate) enum Command<M> {
 
 /// The reasons why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The message is too long, or too long for a frame and the client does not join pieces.
     #[error(transparent)]

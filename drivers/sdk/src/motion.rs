@@ -36,6 +36,7 @@ pub enum Motion {
 
 /// Why the harness stops a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopCause {
     /// The last command is no longer valid.
     Expired,

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 /// The reason why the options of a driver are rejected.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OptionsError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]

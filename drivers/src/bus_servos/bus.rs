@@ -54,6 +54,11 @@ impl<M: Maker> Bus<M> {
         }
     }
 
+    /// How long an answer may take, beside the time on the wire.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// Whether something may be sent.
     pub(crate) fn is_free(&self, now: Instant) -> bool {
         self.exchange.is_none() && now >= self.settled_at

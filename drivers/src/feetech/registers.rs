@@ -178,6 +178,10 @@ impl bus_servos::Model for Model {
 }
 
 impl Model {
+    pub(super) fn is_scs(&self) -> bool {
+        self.is_scs
+    }
+
     fn speed_deg_s(&self, units: i32) -> f64 {
         let steps = f64::from(units * self.speed_unit);
         match self.is_scs {

@@ -12,6 +12,7 @@ mod mediator;
 #[cfg(feature = "record")]
 pub(super) mod play;
 mod reference;
+mod servo;
 
 use std::io;
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ pub(super) enum Setup {
     Doctor(doctor::Options),
     /// Look what is plugged in, and write the configuration for it
     Init(init::Options),
+    /// Find servos on a bus, and give them ids, a speed and a middle
+    Servo(servo::Options),
     /// Convert the settings of the original mediator to a configuration
     Import(import::Options),
 }
@@ -130,6 +133,7 @@ impl Setup {
         match self {
             Self::Doctor(doctor) => doctor.run(options),
             Self::Init(init) => init.run(options),
+            Self::Servo(servo) => servo.run(options),
             Self::Import(import) => import.run(),
         }
     }

@@ -15,6 +15,7 @@ const OPTIONAL: [(&str, bool, &[&str]); 8] = [
             "sim",
             "doctor",
             "init",
+            "servo",
             "import",
             "check",
             "check-client",
