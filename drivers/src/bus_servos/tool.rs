@@ -130,6 +130,15 @@ impl ToolError {
     }
 }
 
+/// Runs what a person wants done, and blocks until it is.
+///
+/// # Errors
+/// The system cannot provide the runtime.
+pub fn block_on<T>(work: impl Future<Output = T>) -> io::Result<T> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?.block_on(work))
+}
+
 /// A bus of servos of one maker.
 pub struct ServoTool<M> {
     port: Port<QuickPort>,
