@@ -114,6 +114,7 @@ impl ToolError {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            Self::Port(_) => "`ls /dev/serial/by-id` lists the adapters; say --port",
             Self::Busy(_) => "a driver must be stopped first, such as by `amber stop bus-servos`",
             Self::Silent { .. } => "`amber servo scan` looks for it at other speeds",
             Self::Damaged(_) => {
@@ -125,7 +126,7 @@ impl ToolError {
                 "hold what the servo carries, and say --release: then its motor is switched off first"
             }
             Self::Unchanged { .. } => "switch its supply off and on, and try again",
-            Self::Port(_) | Self::NoSuchSpeed { .. } | Self::Refused { .. } => return None,
+            Self::NoSuchSpeed { .. } | Self::Refused { .. } => return None,
         })
     }
 }
