@@ -73,8 +73,14 @@ fn a_person_finds_servos_and_changes_what_they_keep() {
     wait_for("the target", || {
         ((servos(&robot)[0].steps - target).abs() < 1.0).then_some(())
     });
+    // It holds the angle that it had when its client went.
     client.close();
     drop(mediator);
+    wait_for("rest", || {
+        (servos(&robot)[0].steps_per_s == 0.0).then_some(())
+    });
+    let stands_deg = servos(&robot)[0].steps * 360.0 / 4096.0;
+    assert!(stands_deg > 190.0, "{stands_deg}");
 
     let found = scan(&robot);
     assert_eq!(found.len(), 6, "{found:?}");
@@ -87,10 +93,8 @@ fn a_person_finds_servos_and_changes_what_they_keep() {
         (&true.into(), &1_000_000.into())
     );
     let shown = amber(&robot, &["scan", "--ids", "1"]).unwrap();
-    assert!(
-        shown.contains("STS3215  1000000  200.") && shown.contains("7.4 V"),
-        "{shown}"
-    );
+    let row = format!("1   STS3215  1000000  {stands_deg:.1} deg  on     7.4 V");
+    assert!(shown.contains(&row), "{row} {shown}");
 
     refused(
         &robot,

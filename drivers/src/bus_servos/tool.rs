@@ -114,6 +114,7 @@ impl ToolError {
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            Self::Port(_) => "`ls /dev/serial/by-id` lists the adapters; say --port",
             Self::Busy(_) => "a driver must be stopped first, such as by `amber stop bus-servos`",
             Self::Silent { .. } => "`amber servo scan` looks for it at other speeds",
             Self::Damaged(_) => {
@@ -125,9 +126,18 @@ impl ToolError {
                 "hold what the servo carries, and say --release: then its motor is switched off first"
             }
             Self::Unchanged { .. } => "switch its supply off and on, and try again",
-            Self::Port(_) | Self::NoSuchSpeed { .. } | Self::Refused { .. } => return None,
+            Self::NoSuchSpeed { .. } | Self::Refused { .. } => return None,
         })
     }
+}
+
+/// Runs what a person wants done, and blocks until it is.
+///
+/// # Errors
+/// The system cannot provide the runtime.
+pub fn block_on<T>(work: impl Future<Output = T>) -> io::Result<T> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?.block_on(work))
 }
 
 /// A bus of servos of one maker.

@@ -1,6 +1,8 @@
 //! Compares the public API of the crates for users with the snapshots in `snapshots`. See
 //! `scripts/public-api`, which runs rustdoc first.
 
+#![expect(clippy::print_stdout, reason = "its output is a report")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

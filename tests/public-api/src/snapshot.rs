@@ -7,7 +7,7 @@ const WELCOME: [&str; 5] = ["alloc", "bytes", "core", "futures_core", "std"];
 
 /// The items that are in one of two lists only: `- ` and an item of the first, `+ ` and an item of
 /// the second, in the order of the items.
-pub fn changes(before: &str, now: &str) -> Vec<String> {
+pub(crate) fn changes(before: &str, now: &str) -> Vec<String> {
     let before: BTreeSet<&str> = before.lines().collect();
     let now: BTreeSet<&str> = now.lines().collect();
     let mut changes: Vec<(&str, char)> = before
@@ -23,7 +23,7 @@ pub fn changes(before: &str, now: &str) -> Vec<String> {
 }
 
 /// The items of a list that name another package than those which the API may show.
-pub fn foreign(items: &str) -> Vec<&str> {
+pub(crate) fn foreign(items: &str) -> Vec<&str> {
     items
         .lines()
         .filter(|item| {

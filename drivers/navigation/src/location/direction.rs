@@ -108,27 +108,36 @@ mod tests {
         turned.min(FRAC_PI_2 - turned)
     }
 
-    proptest! {
-        #[test]
-        fn a_scan_shows_the_direction_of_the_walls(
-            heading in -3.0..3.0f64, x in 2.0..4.5, y in -3.0..-2.3, seed in 0..1000u64,
-        ) {
-            let walls = Walls::new(Map::flat().faces());
-            let mut random = fastrand::Rng::with_seed(seed);
+    /// Errors of 200,000 scans, at random places of this room: 0.006 rad in the median, 0.028 for 99 %,
+    /// 0.049 for 99.99 %, 0.067 at worst. So any limit is missed sooner or later by scans at random:
+    /// these are always the same.
+    #[test]
+    fn a_scan_shows_the_direction_of_the_walls() {
+        const SCANS: usize = 1_000;
+        let walls = Walls::new(Map::flat().faces());
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut errors = Vec::new();
+        for _ in 0..SCANS {
+            let heading = random.f64() * 6.0 - 3.0;
+            let at = Point::new(2.0 + 2.5 * random.f64(), 0.7 * random.f64() - 3.0);
             let points: Vec<Point> = (0..682)
                 .filter_map(|index| {
                     let angle = (f64::from(index) * 0.352 - 120.0).to_radians();
-                    let distance_m = walls.cast(Point::new(x, y), heading + angle, 5.0)?;
+                    let distance_m = walls.cast(at, heading + angle, 5.0)?;
                     let measured_m = distance_m * (1.0 + 0.01 * gaussian(&mut random));
                     Some(Point::new(measured_m, 0.0).turned(angle))
                 })
                 .collect();
             let found = of_points(&points).unwrap();
-            prop_assert!(found.strength > 0.5, "{found:?}");
-            let error = difference(found.angle_rad, -heading);
-            prop_assert!(error < 0.06, "{error} {found:?}");
+            assert!(found.strength > 0.5, "{found:?} at {at:?}, {heading}");
+            errors.push(difference(found.angle_rad, -heading));
         }
+        errors.sort_by(f64::total_cmp);
+        assert!(errors[SCANS * 99 / 100] < 0.035, "{errors:?}");
+        assert!(errors[SCANS - 1] < 0.06, "{errors:?}");
+    }
 
+    proptest! {
         #[test]
         fn a_map_has_a_direction(angle in 0.0..1.57f64) {
             let side = Point::new(1.0, 0.0).turned(angle);

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use amber_drivers::bus_servos::tool::{FoundServo, IDS, Memory, ServoTool, ToolError};
+use amber_drivers::bus_servos::tool::{self, FoundServo, IDS, Memory, ServoTool, ToolError};
 use amber_drivers::bus_servos::{Maker, Model};
 use amber_drivers::feetech::Feetech;
 use amber_terminal::{Failure, Human, note, show, table};
@@ -202,10 +202,8 @@ impl Human for Done {
 
 impl Options {
     pub(crate) fn run(&self, options: &amber_cli::Options) -> Result<(), Failure> {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_all().build();
-        let runtime = runtime.map_err(|error| failed("cannot start", &error))?;
-        runtime.block_on(self.act::<Feetech>(options.json))
+        tool::block_on(self.act::<Feetech>(options.json))
+            .map_err(|error| failed("cannot start", &error))?
     }
 
     async fn act<M: Maker>(&self, json: bool) -> Result<(), Failure>
