@@ -172,7 +172,7 @@ fn a_page_makes_a_map_while_the_robot_explores_until_the_page_is_gone() {
 }
 
 #[test]
-fn a_page_shows_therobot_and_any_device() {
+fn a_page_shows_the_robot_and_any_device() {
     let (robot, dashboard) = start();
     let mut page = Page::open(dashboard.address, None);
     // They come in any order, and some only once.

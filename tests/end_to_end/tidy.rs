@@ -101,10 +101,10 @@ fn clients_use_unix_only_where_there_is_one() {
 /// nothing. Programs ask the device instead, such as `robot` for the shape of the robot.
 #[test]
 fn only_the_supervisor_reads_the_command_lines_of_drivers() {
-    // These show it to people, as it is.
+    // These show it to people, as it is, or hide it from them.
     let shows = [
         "client-sdk/cli/src/status.rs",
-        "client-sdk/dashboard/src/panel.rs",
+        "client-sdk/dashboard/src/relay.rs",
         "client-sdk/dashboard/page/panel.js",
     ];
     let mut files = Vec::new();

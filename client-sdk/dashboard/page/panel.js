@@ -126,11 +126,11 @@ export class Panel {
       this.values.append(el("p", { class: "quiet" }, method), stream.error, stream.table);
     }
     text(stream.error, error ?? "");
-    if (error) return;
+    if (error || value === undefined) return;
     stream.units ??= described && fieldsOf(described.answer);
     for (const [path, leaf] of leaves(value)) {
       // A value of one part has no name of its own.
-      const name = path || described?.answer[0]?.name || method;
+      const name = path || camel(described?.answer[0]?.name ?? method);
       this.showLeaf(stream, name, leaf);
     }
   }

@@ -132,6 +132,18 @@ function define(made, name, value) {
 }
 
 /**
+ * The request. Texts in it may name all devices that the robot knows.
+ * @param {Device} device
+ * @param {import("./interface.js").Method} method
+ * @param {any} given
+ * @param {import("./interface.js").Setting[]} [more]
+ */
+function orderOf(device, method, given, more) {
+  method.codec.names = device.robot._names;
+  return method.order(given, more);
+}
+
+/**
  * @param {Device} device
  * @param {import("./interface.js").Method} method
  * @param {any} given
@@ -144,7 +156,7 @@ async function ask(device, method, given, options) {
   const longer = durationMs === undefined ? method.timeoutMs : durationMs + MARGIN_MS;
   const own = options?.timeoutMs ?? device._defaults.timeoutMs;
   if (longer > 0 && own === undefined) limits.timeoutMs = longer;
-  return request(device, method, method.order(given), limits);
+  return request(device, method, orderOf(device, method, given), limits);
 }
 
 /**
@@ -173,7 +185,7 @@ async function request(device, method, order, limits) {
  * @param {CallOptions} [options]
  */
 async function tell(device, method, given, options) {
-  await send(device, method, method.order(given), device._limits(options));
+  await send(device, method, orderOf(device, method, given), device._limits(options));
 }
 
 /**
@@ -245,8 +257,8 @@ function listen(device, method, given, options) {
   let key = "";
   if (method.kind === "stream") {
     checkPeriod(method, given);
-    start = robot._encode(described, method.order(given, method.start));
-    stop = robot._encode(described, method.order(given, method.stop));
+    start = robot._encode(described, orderOf(device, method, given, method.start));
+    stop = robot._encode(described, orderOf(device, method, given, method.stop));
     key = String(Math.min(...[...method.flags, ...method.request].map(([it]) => it.number)));
   }
   const read = (/** @type {any} */ message) => method.published(message, device.address);

@@ -170,6 +170,7 @@ test("a device of which only the driver has the description", { ...TEST, skip },
   });
   assert.deepEqual(await lamp.light(), light);
   assert.deepEqual(await robot.device("lamp:2").light(), light);
+  assert.equal((await robot.mediator().describeDriver("lamp:2")).state, "UP");
   for await (const one of lamp.lights()) {
     assert.deepEqual(one, light);
     break;

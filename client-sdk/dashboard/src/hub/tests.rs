@@ -1,3 +1,4 @@
+use amber_proto::DeviceType;
 use amber_proto::mediator::DriverState;
 
 use super::*;
