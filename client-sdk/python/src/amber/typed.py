@@ -40,6 +40,9 @@ class Typed:
             found = found.device(Device(self.interface.device_type, id))
         self.proxy: aio.Proxy = found
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
+
     @property
     def address(self) -> Device:
         """The device."""
@@ -85,6 +88,9 @@ class PlainTyped:
     def __init__(self, client: client.Client, id: int = 0, *, _inner: Any = None) -> None:
         self._client = client
         self._inner = self._typed(client._aio, id) if _inner is None else _inner
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
 
     @property
     def address(self) -> Device:
@@ -239,15 +245,18 @@ def accessors(classes: Iterable[Any], module: str) -> Any:
     """A base class of clients, with a method for each of Amber's devices."""
     inside: dict[str, Any] = {"__doc__": "A method for each device.", "__module__": module}
     for made in classes:
-        inside[accessor_name(made)] = _accessor(made)
+        for name in accessor_names(made):
+            inside[name] = _accessor(made, name)
     return type("Devices", (), inside)
 
 
-def accessor_name(made: Any) -> str:
-    return snake(getattr(made, "_typed", made).interface.name)
+def accessor_names(made: Any) -> list[str]:
+    """The name of a device, and its other name if it has one."""
+    interface = getattr(made, "_typed", made).interface
+    return [snake(name) for name in (interface.name, interface.alias) if name]
 
 
-def _accessor(made: Any) -> Any:
+def _accessor(made: Any, name: str) -> Any:
     def device(self: Any, id: int = 0) -> Any:
         return made(self, id)
 
@@ -256,7 +265,7 @@ def _accessor(made: Any) -> Any:
 
     is_mediator = getattr(made, "_typed", made).interface.device_type == 0
     call = mediator if is_mediator else device
-    return dressed(call, accessor_name(made), inspect.signature(call), made.__doc__)
+    return dressed(call, name, inspect.signature(call), made.__doc__)
 
 
 def signature_of(method: Method, with_self: bool = True) -> inspect.Signature:

@@ -8,11 +8,13 @@
         period = 1.0                            # seconds between two publications
 
         def set_brightness(self, percent):      # ask: return the answer
-            ...
             return percent
 
-        def brightness(self):                   # stream: return what subscribers get
+        def get_brightness(self):
             return 40
+
+        def brightness(self):                   # stream: return what subscribers get
+            return self.get_brightness()
 
     amber.serve(MyLamp())
 
