@@ -17,6 +17,8 @@ from typing import Any
 
 from .values import MapPose, Scan, Target
 
+__all__ = ["Grid", "Place", "Scene", "Walls"]
+
 #: A point on the map in metres: to the right and down.
 Place = tuple[float, float]
 

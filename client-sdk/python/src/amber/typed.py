@@ -18,6 +18,8 @@ from .interface import REQUIRED, Interface, Method, read
 if TYPE_CHECKING:
     from . import aio, client
 
+__all__ = ["PlainTyped", "Typed"]
+
 #: How much longer than it was told to a device may take: ninedof takes up to 5 s for its readings.
 _MARGIN_S = 6.0
 
@@ -265,7 +267,8 @@ def _accessor(made: Any, name: str) -> Any:
 
     is_mediator = getattr(made, "_typed", made).interface.device_type == 0
     call = mediator if is_mediator else device
-    return dressed(call, name, inspect.signature(call), made.__doc__)
+    signature = inspect.signature(call).replace(return_annotation=made.__name__)
+    return dressed(call, name, signature, made.__doc__)
 
 
 def signature_of(method: Method, with_self: bool = True) -> inspect.Signature:
@@ -297,6 +300,13 @@ def docs_of(method: Method) -> str:
 def dressed(call: Any, name: str, signature: inspect.Signature, docs: str | None) -> Any:
     """A function with the name, signature and documentation that `help` shows."""
     call.__name__ = call.__qualname__ = name
+    call.__annotations__ = annotations = {
+        it.name: it.annotation
+        for it in signature.parameters.values()
+        if it.annotation is not inspect.Parameter.empty
+    }
+    if signature.return_annotation is not inspect.Signature.empty:
+        annotations["return"] = signature.return_annotation
     call.__signature__ = signature
     call.__doc__ = docs
     call.__module__ = sys.modules[__name__].__name__

@@ -59,7 +59,7 @@ class TypedDriver(Driver):
 
     @property
     def client(self) -> int:
-        """The client whose request is being handled; valid until :meth:`client_gone`."""
+        """The client whose request is being handled; valid until ``client_gone``."""
         return self._client
 
     def request(self, request: Request) -> Any:
