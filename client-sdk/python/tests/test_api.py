@@ -10,8 +10,11 @@ import difflib
 import inspect
 import os
 import sys
+import types
 import unittest
 from typing import TypeVar
+
+from google.protobuf.message import Message
 
 import amber
 from amber import (
@@ -70,6 +73,8 @@ def described(name, value, module):
         return [f"  {name}: module"]
     if isinstance(value, TypeVar):
         return []
+    if isinstance(value, types.GenericAlias):
+        return [f"  {name}: {value}"]
     if not inspect.isclass(value):
         return [f"  {name}{signature(value) if callable(value) else ': ' + type(value).__name__}"]
     home = value.__module__
@@ -133,7 +138,26 @@ class Api(unittest.TestCase):
         with open(FILE, encoding="utf-8") as file:
             expected = file.read().splitlines()
         changes = list(difflib.unified_diff(expected, api(), "api.txt", "the package", lineterm="", n=0))
-        self.assertEqual(changes, [], HINT.format("\n".join(changes)))
+        if changes:
+            self.fail(HINT.format("\n".join(changes)))
+
+    def test_everything_public_has_a_docstring(self):
+        missing = []
+        for module in MODULES:
+            for name, value in vars(module).items():
+                is_class = inspect.isclass(value)
+                if not is_own(module, name, value) or not (is_class or inspect.isfunction(value)):
+                    continue
+                # A class of protobuf has none; Python writes one for a data class or a named tuple.
+                if is_class and issubclass(value, Message):
+                    continue
+                if not value.__doc__ or value.__doc__.startswith(f"{name}("):
+                    missing.append(f"{module.__name__}.{name}")
+                for key, member in vars(value).items() if is_class else ():
+                    function = getattr(member, "fget", getattr(member, "__func__", member))
+                    if inspect.isfunction(function) and not key.startswith("_") and not function.__doc__:
+                        missing.append(f"{module.__name__}.{name}.{key}")
+        self.assertEqual(missing, [])
 
     def test_a_lost_name_is_noticed(self):
         self.assertIn("  Robot: class of amber.robot", api())

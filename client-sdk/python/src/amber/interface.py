@@ -387,9 +387,10 @@ class _Service:
         name = f"{self.service.name}{method}"
         if f"{self.package}.{name}" in self.options.of:
             name += "Answer"  # the file has a message of this name
-        fields = [part.name for part in parts]
-        # Its types are in the stubs.
-        return collections.namedtuple(name, fields)  # pyright: ignore[reportUntypedNamedTuple]
+        make: Any = collections.namedtuple  # the types are in the stubs
+        made = make(name, [part.name for part in parts])
+        made.__doc__ = f"What ``{snake(method)}`` of {self.service.name} returns."
+        return made
 
     def arguments(self, request: list[Path], fixed: list[Path], times: Any) -> list[Argument]:
         found = []

@@ -28,53 +28,65 @@ from .values import (
 )
 
 class RoboclawSpeedUpdates(NamedTuple):
+    """What ``speed_updates`` of Roboclaw returns."""
     current_speed: WheelSpeeds
     speed_age: int | None
     battery: Any
 
 class DummyStatus(NamedTuple):
+    """What ``status`` of Dummy returns."""
     enable: bool
     message: str
 
 class LocationServicePoses(NamedTuple):
+    """What ``poses`` of LocationService returns."""
     current_location: MapPose
     quality: Any
 
 class DriveToPointNextTarget(NamedTuple):
+    """What ``next_target`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointNextTargets(NamedTuple):
+    """What ``next_targets`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointVisitedTarget(NamedTuple):
+    """What ``visited_target`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointVisitedTargets(NamedTuple):
+    """What ``visited_targets`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointProgress(NamedTuple):
+    """What ``progress`` of DriveToPoint returns."""
     progress: Any
     location: MapPose
     order: Any
 
 class DriveToPointProgressUpdates(NamedTuple):
+    """What ``progress_updates`` of DriveToPoint returns."""
     progress: Any
     location: MapPose
     order: Any
 
 class CollisionAvoidanceSpeedsAndScan(NamedTuple):
+    """What ``speeds_and_scan`` of CollisionAvoidance returns."""
     motors_speed: WheelSpeeds
     scan: Scan
 
 class CollisionAvoidanceReadings(NamedTuple):
+    """What ``readings`` of CollisionAvoidance returns."""
     motors_speed: WheelSpeeds
     scan: Scan
 
 class PidFollowTrajectoryProgressUpdates(NamedTuple):
+    """What ``progress_updates`` of PidFollowTrajectory returns."""
     progress: Any
     order: Any
 

@@ -42,6 +42,7 @@ class Pool:
         self.add(files)
 
     def add(self, files: Iterable[Any]) -> None:
+        """Adds the files that are not here yet."""
         for file in files:
             if file.name not in self.files:
                 self.files[file.name] = file
@@ -79,6 +80,7 @@ class Pool:
             return None
 
     def class_of(self, descriptor: Any) -> Any:
+        """The class of a message, from its descriptor."""
         if self._factory is not None:
             made = self._factory.GetPrototype(descriptor)
         else:

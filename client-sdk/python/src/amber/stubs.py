@@ -134,7 +134,7 @@ def _result(made: Any) -> str:
             for part in method.parts:
                 optional = " | None" if part.is_optional and part.annotation != "Any" else ""
                 lines.append(f"    {part.name}: {part.annotation}{optional}\n")
-    return f"class {made.__name__}(NamedTuple):\n" + "".join(lines)
+    return f"class {made.__name__}(NamedTuple):\n{_docs(made.__doc__, '    ')}{''.join(lines)}"
 
 
 def _interfaces() -> Iterator[Any]:
@@ -202,6 +202,7 @@ def _docs(docs: str | None, indent: str) -> str:
 
 
 def main() -> None:
+    """The command ``python3 -m amber.stubs``."""
     parser = argparse.ArgumentParser(
         prog="python3 -m amber.stubs",
         description="Writes type stubs for the devices that .proto files describe.",

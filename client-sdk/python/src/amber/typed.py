@@ -272,6 +272,7 @@ def _accessor(made: Any, name: str) -> Any:
 
 
 def signature_of(method: Method, with_self: bool = True) -> inspect.Signature:
+    """The signature of a method in Python."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("self", kind)] if with_self else []
     for argument in method.arguments:
