@@ -26,6 +26,7 @@ modules! {
     "convert.js",
     "device.js",
     "errors.js",
+    "extras.js",
     "frame.js",
     "index.js",
     "interface.js",

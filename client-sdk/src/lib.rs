@@ -53,7 +53,7 @@
 //!
 //! Mediators and drivers of the original system also work, but report less. See [`Announcement`].
 
-#![warn(missing_docs)]
+#![warn(missing_docs, clippy::print_stderr, clippy::print_stdout)]
 
 // Generated code has the paths of a program that uses this crate.
 extern crate self as amber_sdk;

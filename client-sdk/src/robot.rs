@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use amber_client::lease::Terms;
-use amber_client::{Client, Lease, Result};
+use amber_client::{Client, Lease, Proxy, Result};
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceId, DeviceType};
 
@@ -76,9 +76,30 @@ impl Robot {
     /// # Errors
     /// Another client holds it: the error names that client. Or those of requests.
     pub async fn take_wheels(&self, name: &str) -> Result<Lease> {
+        Terms::new(name).take(&self.wheels().await?).await
+    }
+
+    /// The same, but waits until it is this program's turn. Dropping the future leaves the list.
+    ///
+    /// # Errors
+    /// Too many clients wait, or those of requests.
+    pub async fn wait_for_wheels(&self, name: &str) -> Result<Lease> {
+        Terms::new(name).wait(&self.wheels().await?).await
+    }
+
+    /// The same, but takes the lease from its holder. The wheels stop if the holder moved them.
+    ///
+    /// # Errors
+    /// Those of requests.
+    pub async fn take_wheels_by_force(&self, name: &str) -> Result<Lease> {
+        Terms::new(name).take_by_force(&self.wheels().await?).await
+    }
+
+    /// The wheels, of any type.
+    async fn wheels(&self) -> Result<Proxy> {
         let wheels = self.with_role("wheels").await?;
         let wheels = wheels.unwrap_or(Device::new(DeviceType::ROBOCLAW, 0));
-        Terms::new(name).take(&self.client.device(wheels)).await
+        Ok(self.client.device(wheels))
     }
 
     /// Leaves the robot: what this program has set in motion stops. It ends all clones.

@@ -96,7 +96,7 @@ fn at_once(checks: &[&(dyn Fn() + Sync)]) {
 
 /// Checks that a file is a whole JPEG of this size: nothing is missing, and all parts are in their places.
 #[track_caller]
-fn assert_whole(file: &[u8], size: (usize, usize)) {
+pub(crate) fn assert_whole(file: &[u8], size: (usize, usize)) {
     assert!(file.starts_with(b"\xff\xd8\xff") && file.ends_with(b"\xff\xd9"));
     let strict = DecoderOptions::default().set_strict_mode(true);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), strict);

@@ -35,6 +35,8 @@ mod follow_wall;
 mod foreign_robots;
 #[cfg(feature = "web")]
 mod foxglove;
+#[cfg(feature = "record")]
+mod gallery;
 mod gamepad;
 mod gateway_programs;
 mod gateway_protocols;
@@ -73,6 +75,7 @@ mod python_package;
 mod record;
 mod relay;
 mod restart;
+mod return_home;
 mod roaming;
 mod robot;
 mod rosbridge;
@@ -85,7 +88,6 @@ mod shape;
 mod streams;
 mod terminal;
 mod tidy;
-mod tours;
 mod trouble;
 mod wheel_bases;
 mod who_drives;

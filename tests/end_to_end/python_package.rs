@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{AMBER, Mediator, lines_of, ready_demo, root, signal, wait_for};
+use crate::common::{AMBER, Mediator, lines_of, root, signal, wait_for};
 
 pub const SOURCE: &str = "client-sdk/python/src";
 
@@ -47,46 +47,6 @@ pub fn truth(folder: &Path, name: &str) -> f64 {
     command.env("AMBER_SIM_DIR", folder.join("sim"));
     let state: serde_json::Value = serde_json::from_str(&output(command)).unwrap();
     state[name].as_f64().unwrap()
-}
-
-#[test]
-fn wander_drives_the_demo_robot_and_touches_nothing() {
-    if !can_run("python wander", "google.protobuf") {
-        return;
-    }
-    let (demo, folder) = ready_demo();
-    let mut wander = python("client-sdk/python/examples/wander.py", &demo);
-    wander.arg("6");
-    let words = output(wander);
-    assert!(words.contains(" 0 missed"), "{words}");
-    assert!(truth(folder.path(), "travelled_m") > 0.5);
-    assert_eq!(truth(folder.path(), "contacts"), 0.0);
-}
-
-#[test]
-fn a_tour_in_python_leaves_out_unreachable_places_and_stops_at_the_end() {
-    if !can_run("python tour", "google.protobuf") {
-        return;
-    }
-    let robot = crate::driving::robot();
-    let mut tour = python("client-sdk/python/examples/tour.py", &robot.demo);
-    tour.args(["--rounds", "1", "3.35,1", "9,1", "3.5,2.6"]);
-    let words = output(tour);
-    let lines: Vec<_> = words.lines().collect();
-    let begins = [
-        "driving to 3.35, 1",
-        "arrived at ",
-        "driving to 9, 1",
-        "does not reach 9, 1",
-        "driving to 3.5, 2.6",
-        "arrived at ",
-        "the robot was stopped",
-    ];
-    assert_eq!(lines.len(), begins.len(), "{words}");
-    for (line, begin) in lines.iter().zip(begins) {
-        assert!(line.starts_with(begin), "{words}");
-    }
-    assert_eq!(robot.state().contacts, 0);
 }
 
 #[test]
@@ -141,7 +101,7 @@ fn a_driver_with_user_defined_messages_answers() {
 }
 
 /// The program or schema that a page shows after naming its file.
-fn shown(page: &str, file: &str) -> String {
+pub(crate) fn shown(page: &str, file: &str) -> String {
     let (_, rest) = page.split_once(&format!("This is `{file}`")).unwrap();
     let (_, rest) = rest.split_once("```").unwrap();
     let (_language, rest) = rest.split_once('\n').unwrap();

@@ -20,14 +20,14 @@ use crate::common::{
 };
 
 /// A running `amber record --json`.
-struct Recorder {
+pub(crate) struct Recorder {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Recorder {
     /// Starts it in a folder, and waits until everything is recorded.
-    fn start(mediator: &Mediator, folder: &TempDir, args: &[&str]) -> Self {
+    pub(crate) fn start(mediator: &Mediator, folder: &TempDir, args: &[&str]) -> Self {
         let mut command = mediator.amber(&["record", "--json"]);
         command.args(args).current_dir(folder);
         // Sockets of this test alone.
@@ -41,7 +41,7 @@ impl Recorder {
 
     /// The next line of this kind.
     #[track_caller]
-    fn wait_for(&self, state: &str) -> Value {
+    pub(crate) fn wait_for(&self, state: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -55,7 +55,7 @@ impl Recorder {
 
     /// Sends Ctrl-C. Returns the report.
     #[track_caller]
-    fn finish(mut self) -> Value {
+    pub(crate) fn finish(mut self) -> Value {
         signal(self.child.id(), Signal::SIGINT);
         let report = self.wait_for("finished");
         assert!(self.child.wait().unwrap().success());
@@ -91,7 +91,7 @@ fn numbered(number: u32, bytes: usize) -> Vec<u8> {
 }
 
 /// Topic and message of each frame.
-fn frames(path: &Path) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn frames(path: &Path) -> Vec<(String, Vec<u8>)> {
     let (mut messages, mut all) = (
         Messages::new(File::open(path).unwrap()).unwrap(),
         Vec::new(),

@@ -1,5 +1,6 @@
 // Devices with a method for each request and stream of their descriptions. IO only through the robot.
 
+import { EXTRAS } from "./extras.js";
 import { setExtension } from "./protobuf.js";
 import { TYPE, refusal } from "./interface.js";
 import { ClosedError, TimedOutError } from "./errors.js";
@@ -115,6 +116,7 @@ export function classOf(device) {
         : request(this, stopper, order, this._limits(options)).then(() => undefined);
     });
   }
+  for (const [name, value] of Object.entries(EXTRAS[device.service.name] ?? {})) define(made, name, value);
   return made;
 }
 

@@ -1,4 +1,4 @@
-import type { Devices, DevicesByName } from "./devices.js";
+import type { Devices, DevicesByName, order } from "./devices.js";
 export type * from "./devices.js";
 
 /** What a single call may say. */
@@ -290,3 +290,21 @@ export function points(scan: { angles: number[]; distances: number[] }): Point[]
 export function nearest(scan: { angles: number[]; distances: number[] }, from?: number, to?: number): Point | undefined;
 /** A new id for an order, at random: two clients do not choose the same one. */
 export function newOrderId(): number;
+
+/** A target on the map, in m, with y down. It is reached within `radius`, 0.2 by default. */
+export interface Target {
+  x: number;
+  y: number;
+  radius?: number;
+}
+declare module "./devices.js" {
+  interface DriveToPoint {
+    /**
+     * Drives to a target, or to several, and waits for the end. This replaces all other targets. Returns
+     * the order: its state is ARRIVED, or tells with its reason why the robot is not there.
+     *
+     * An error, or aborting, does not stop the robot: call `stop`, or close the robot.
+     */
+    driveTo(targets: Target | Iterable<Target>, options?: CallOptions): Promise<order.Order>;
+  }
+}

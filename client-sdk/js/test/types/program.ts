@@ -37,6 +37,7 @@ const order = await robot.driveToPoint().go({
   targets: { longitudes: [1], latitudes: [2], radiuses: [0.2] },
 });
 console.log(order.state satisfies string);
+console.log((await robot.driveToPoint().driveTo({ x: 1.4, y: 1 })).reason);
 console.log((await robot.mediator().describeDriver("wheels:0")).state);
 
 const lease = await wheels.with({ validMs: 500 }).lease("program", { wait: true });

@@ -123,7 +123,7 @@ def _declared(file: Any) -> Iterator[str]:
         yield f"{extension.extendee} {extension.number}"
 
 
-def load(path: str) -> Any:
+def load(path: str | os.PathLike[str]) -> Any:
     """Compiles your own ``.proto`` file, and returns its declarations.
 
     ``import "drivermsg.proto";`` finds Amber's own schemas. Needs a compiler:
@@ -194,7 +194,7 @@ def _loaded(files: list[Any]) -> Any:
     return _LOADED[key]
 
 
-def compile_files(path: str) -> list[Any]:
+def compile_files(path: str | os.PathLike[str]) -> list[Any]:
     """The descriptors of a file and of the files next to it that it imports; it is the last."""
     folder, name = os.path.split(os.path.abspath(path))
     if not os.path.exists(path):

@@ -1,0 +1,9 @@
+"""Says what is nearest to the robot, and how fast its wheels turn."""
+
+import amber
+
+with amber.Client() as robot:
+    nearest = robot.hokuyo().scan().nearest()
+    if nearest:
+        print(f"an object is {nearest.distance_mm} mm away, at {nearest.angle_deg:.0f} degrees")
+    print(robot.roboclaw().speeds())
