@@ -14,7 +14,8 @@
 //! - Nothing moves at the start, nor after a servo or the adapter was away. Torque stays as it is.
 //! - Commands concern all servos that they name, or none. The newest one counts.
 //! - A servo that was told something reports it in its next measurement; otherwise it is told again.
-//! - Torque is switched on without a jump: a servo first gets the angle that it has.
+//! - Torque is switched on without a jump: a servo first gets the angle that it has. If that is beyond its
+//!   limits, it is not switched on.
 //! - What a client moves stops when it is gone, at a halt, and when the driver ends. If the driver is
 //!   killed, a guard process does it. Torque stays on. If the cable is pulled out, nothing stops a wheel.
 //! - The memory of a servo is not written. An exception is the mode of a servo that has it only there, if
@@ -40,6 +41,9 @@ use self::wire::{Found, Request};
 
 /// A first register, and values for it and those behind it.
 pub type Write = (u16, Vec<u8>);
+
+/// A servo so near to an angle is there.
+pub(crate) const NEAR_DEG: f64 = 2.0;
 
 /// What makes a servo forget how it was set up.
 pub(crate) const RESTARTED: &str = "a servo has restarted: check its supply";
@@ -144,6 +148,12 @@ pub trait Model: fmt::Debug + fmt::Display + Clone + Send + 'static {
     fn within(&self, step: i32) -> i32 {
         let (least, most) = self.limits();
         step.max(least).min(most)
+    }
+
+    /// Whether it stays where it is when its motor is switched on, but for little.
+    fn may_hold(&self, step: i32) -> bool {
+        let way_deg = self.angle_deg(step) - self.angle_deg(self.within(step));
+        way_deg.abs() <= NEAR_DEG
     }
 
     /// The step nearest to an angle, within the limits.

@@ -2,6 +2,8 @@
 //!
 //! Written from the maker's tables. A servo has 147 registers: below 64 its memory, above what it was
 //! told and what it does. Values have their lower byte first, and two's complement.
+//!
+//! In a group, each waits for the answer of the one before it. So those behind a missing one are silent.
 
 use self::servo::Refusal;
 pub use self::servo::{Servo, Type};
@@ -104,7 +106,9 @@ impl bus_servos::Protocol for Protocol {
             }),
             (0x82, all) if is_for_all && all.len() > 4 => {
                 let (span, ids) = all.split_at(4);
-                for id in ids {
+                let there = |id: &&u8| bus.servos().iter().any(|it| it.id() == **id && it.hears());
+                let count = ids.iter().take_while(there).count();
+                for id in &ids[..count] {
                     read(bus, *id, span);
                 }
             }

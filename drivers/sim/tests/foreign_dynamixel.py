@@ -15,7 +15,7 @@ MODE, TORQUE, ERROR, WATCHDOG, CURRENT, SPEED = 11, 64, 70, 98, 102, 104
 PROFILE, GOAL, POSITION, VOLTAGE, TEMPERATURE = 112, 116, 132, 144, 146
 ARM = range(1, 7)
 MODELS = {1: 1060, 2: 1060, 3: 1200, 4: 1200, 5: 1200, 6: 1200}
-LIMIT, ACCESS = 6, 7
+RANGE, LIMIT, ACCESS = 4, 6, 7
 
 port = sdk.PortHandler(sys.argv[1])
 assert port.openPort() and port.setBaudRate(1_000_000)
@@ -110,7 +110,7 @@ for pause_s in (0.5, 1, 2, 4, 8):
     time.sleep(pause_s)
     if good(packets.read1ByteTxRx(port, 4, WATCHDOG)) == 0xFF:
         break
-assert refused(packets.write4ByteTxRx(port, 4, GOAL, 2048)) == ACCESS
+assert refused(packets.write4ByteTxRx(port, 4, GOAL, 2048)) == RANGE
 good(packets.write1ByteTxRx(port, 4, WATCHDOG, 0))
 good(packets.write4ByteTxRx(port, 4, GOAL, 2400))
 

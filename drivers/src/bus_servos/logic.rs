@@ -168,6 +168,9 @@ impl<M: Maker> BusLogic<M> {
                     servo.miss(now, missing.is_damaged);
                 }
             }
+            if let Some(again) = missing.again {
+                self.round.push_front(again);
+            }
         }
         if self.idle_at().is_some_and(|due| now >= due) {
             self.stop_those(now, |servo| servo.kind == Kind::Wheel && servo.moves());
@@ -329,7 +332,15 @@ impl<M: Maker> BusLogic<M> {
         };
         let found = self.pairs(&ids, &ids)?;
         for (index, _) in &found {
-            self.servos[*index].check()?;
+            let servo = &self.servos[*index];
+            let (model, now) = servo.check()?;
+            let is_beyond = servo.kind == Kind::Joint && !model.may_hold(now.position);
+            if command.on && !now.torque && is_beyond {
+                return Err(format!(
+                    "servo {} is at {:.1} degrees, beyond its limits: turn it back by hand",
+                    servo.id, now.angle_deg
+                ));
+            }
         }
         for (index, _) in found {
             match command.on {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use amber_driver::ClientId;
 use amber_proto::bus_servos::{ServoState, servo_state};
 
-use super::{Kind, Measured, Model, Write};
+use super::{Kind, Measured, Model, NEAR_DEG, Write};
 
 /// So many measurements in a row without an answer, and the servo is away.
 const ENOUGH_MISSES: u8 = 3;
@@ -15,8 +15,6 @@ const MAX_TELLING: u8 = 5;
 const ENOUGH_DAMAGE: u8 = 3;
 /// How often a servo that is away is asked for what it is.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// A servo that is so near to its target has arrived, in degrees.
-const ARRIVED_DEG: f64 = 2.0;
 /// It warns so many degrees before it switches its motor off.
 const HOT_C: i32 = 5;
 
@@ -217,7 +215,7 @@ impl<M: Model> Servo<M> {
             (Kind::Wheel, ..) => target != 0,
             (Kind::Joint, Some(model), Some(found)) => {
                 let rest_deg = model.angle_deg(target) - found.angle_deg;
-                self.telling.is_some() || found.is_moving || rest_deg.abs() > ARRIVED_DEG
+                self.telling.is_some() || found.is_moving || rest_deg.abs() > NEAR_DEG
             }
             (Kind::Joint, ..) => false,
         }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::bus_servos::{self, Kind, Measured, RESTARTED, Write};
+use crate::bus_servos::{self, Kind, Measured, NEAR_DEG, RESTARTED, Write};
 
 /// What a servo is, and how it is: all registers that the driver knows.
 pub const IDENTITY: (u16, u8) = (0, 147);
@@ -19,6 +19,8 @@ const DELAY: u16 = 9;
 const DRIVE_MODE: u16 = 10;
 /// 1: on and on; 3: to angles; 4 and 5: to angles, for several turns.
 const MODE: u16 = 11;
+/// What is added to what it counts.
+const OFFSET: u16 = 20;
 const MAX_TEMPERATURE: u16 = 31;
 const SPEED_LIMIT: u16 = 44;
 const MAX: u16 = 48;
@@ -184,6 +186,15 @@ impl bus_servos::Model for Model {
             4 | 5 => SEVERAL_TURNS,
             _ => (self.number(MIN), self.number(MAX)),
         }
+    }
+
+    /// When its motor is switched on, it counts from the beginning of a turn again, unless it counts
+    /// several turns.
+    fn may_hold(&self, step: i32) -> bool {
+        let counted = i64::from(step) - i64::from(self.number(OFFSET));
+        let is_in_turn = self.byte(MODE) != 3 || (0..4096).contains(&counted);
+        let way_deg = self.angle_deg(step) - self.angle_deg(self.within(step));
+        is_in_turn && way_deg.abs() <= NEAR_DEG
     }
 
     /// The slowest speed of the way to a goal is not 0, which means the fastest.
@@ -422,7 +433,12 @@ pub(crate) mod tests {
         let why = narrow.step(89.0).unwrap_err();
         assert_eq!(why, "turns from 90.0 to 270.0 degrees, not to 89");
         assert_eq!((narrow.within(0), narrow.within(9_999)), (1024, 3072));
-        assert_eq!(model(1200, &[(11, 4)]).step(-720.0), Ok(-8192));
+        assert!(narrow.may_hold(1010) && !narrow.may_hold(1000));
+        // It would begin at 0 again.
+        assert!(xl330().may_hold(4095) && !xl330().may_hold(4096));
+        let turns = model(1200, &[(11, 4)]);
+        assert!(turns.may_hold(4096));
+        assert_eq!(turns.step(-720.0), Ok(-8192));
     }
 
     #[test]

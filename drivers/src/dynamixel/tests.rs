@@ -148,6 +148,12 @@ fn torque_is_switched_on_without_a_jump() {
         bench.torque(false, &[1]).unwrap();
         bench.run(200 * MS);
         assert_eq!(bench.state(0).torque, Some(false));
+        // Beyond the turn, where it would count from 0 again.
+        bench.twin.servo(0).push_to(4200.0);
+        bench.run(200 * MS);
+        let error = bench.torque(true, &[]).unwrap_err();
+        let expected = "servo 1 is at 369.1 degrees, beyond its limits: turn it back by hand";
+        assert_eq!(error, expected);
         bench.twin.servo(0).push_to(1000.0);
         bench.run(200 * MS);
         bench.torque(true, &[]).unwrap();
@@ -237,9 +243,12 @@ fn a_servo_that_was_away_does_not_move_when_it_is_back() {
     let mut bench = bench();
     bench.move_to(ME, &[(1, 200.0), (2, 300.0)]).unwrap();
     bench.run(300 * MS);
+    // It is the second of three, so the third one waits for it.
     bench.twin.servo(1).is_mute = true;
     bench.run(500 * MS);
     bench.expect_trouble("servo 2 does not answer");
+    assert_eq!(bench.logic.counters.missed, 3 + 1, "only of this one");
+    assert_eq!(bench.state(2).problem, None);
     assert!(bench.move_to(ME, &[(2, 210.0)]).is_err());
     bench.move_to(ME, &[(1, 210.0)]).unwrap();
     bench.run(500 * MS);

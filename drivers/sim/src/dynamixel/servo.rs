@@ -1,7 +1,7 @@
 //! One servo: its registers. PURE.
 //!
-//! When its watchdog stops it, its goal stays: it goes on when the watchdog is reset. Whether real ones do
-//! so is not known; programs must not rely on the opposite.
+//! When its watchdog stops it, its goal stays: it goes on when the watchdog is reset, as fast as it can.
+//! Whether real ones do so is not known; programs must not rely on the opposite.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub enum Type {
 pub(super) enum Refusal {
     /// It does not know the instruction.
     Instruction = 2,
-    /// There are no such registers.
+    /// There are no such registers, or its watchdog has stopped it.
     Range = 4,
     /// The value is beyond a limit.
     Limit = 6,
@@ -185,6 +185,10 @@ impl Servo {
         if has(TORQUE) && !next.has_torque() {
             next.motor.relax();
         }
+        // It counts from the beginning of a turn again.
+        if next.has_torque() != self.has_torque() && next.registers[MODE] == 3 {
+            next.motor.shaft = next.motor.shaft.rem_euclid(4096.0);
+        }
         next.decide();
         *self = next;
         Ok(Vec::new())
@@ -206,12 +210,13 @@ impl Servo {
     fn check(&self, before: &Self, span: &Range<usize>) -> Result<(), Refusal> {
         let meets = |other: Range<usize>| span.start < other.end && other.start < span.end;
         let has_stopped = before.registers[WATCHDOG] == STOPPED;
+        if has_stopped && (meets(100..108) || meets(GOAL..120)) {
+            return Err(Refusal::Range);
+        }
         let is_locked = meets(0..7)
             || meets(ERROR..75)
             || meets(120..REGISTERS)
             || (meets(0..MEMORY) && before.has_torque())
-            || (meets(100..108) && has_stopped)
-            || (meets(GOAL..120) && has_stopped)
             || (meets(TORQUE..65) && self.has_torque() && self.is_shut_down());
         if is_locked {
             return Err(Refusal::Access);
@@ -323,8 +328,10 @@ impl bus_servos::Servo for Servo {
     fn advance(&mut self, passed: Duration) {
         self.silent_for += passed;
         let patience = WATCHDOG_UNIT * u32::from(self.registers[WATCHDOG]);
-        if !patience.is_zero() && self.silent_for >= patience {
+        if self.has_torque() && !patience.is_zero() && self.silent_for >= patience {
             self.registers[WATCHDOG] = STOPPED;
+            self.set(ACCELERATION, 0);
+            self.set(PROFILE, 0);
         }
         let (drive, acceleration) = (self.drive(), self.acceleration());
         self.motor.advance(passed, drive, acceleration);

@@ -36,6 +36,9 @@ fn it_answers_as_servos_do() {
     assert_eq!(found, answer(1, &middle));
     let found = bench.ask(&hex("FF FF FD 00 FE 09 00 82 84 00 04 00 01 02 CE FA"));
     assert_eq!(found, [answer(1, &middle), answer(2, &middle)].concat());
+    // 2 waits for 3, which is not there.
+    let found = bench.ask(&packet(EVERYBODY, 0x82, &[132, 0, 4, 0, 1, 3, 2]));
+    assert_eq!(found, answer(1, &middle));
     let both = "FF FF FD 00 FE 0D 00 92 01 90 00 02 00 02 92 00 01 00 1A 05";
     let found = bench.ask(&hex(both));
     assert_eq!(found, [answer(1, &[50, 0]), answer(2, &[31])].concat());
@@ -122,7 +125,7 @@ fn its_watchdog_stops_it_when_nobody_speaks() {
     assert_eq!(bench.steps(0), stopped);
     assert!(bench.bus.servos()[0].has_torque());
     assert_eq!(bench.ask(&packet(1, 2, &[98, 0, 1, 0])), answer(1, &[0xFF]));
-    bench.check(GOAL_512, ACCESS);
+    assert_eq!(bench.ask(&hex(GOAL_512)), packet(1, STATUS, &[4]));
     // It goes on, unless it is told a new goal at once.
     bench.ask(&packet(1, 3, &[98, 0, 0]));
     bench.pass(200 * MS);

@@ -156,7 +156,7 @@ impl Servo {
 
     /// The values of registers.
     pub(super) fn read(&mut self, at: u8, count: u8) -> Option<Vec<u8>> {
-        self.show();
+        self.measure();
         let (at, count) = (usize::from(at), usize::from(count));
         Some(self.registers.get(at..at + count)?.to_vec())
     }
@@ -254,7 +254,7 @@ impl Servo {
     }
 
     /// Writes what it measures into its registers.
-    fn show(&mut self) {
+    fn measure(&mut self) {
         let steps = self.steps().round() as i32;
         let position = match self.family {
             Family::Sts if self.byte(PHASE) & 16 == 0 => steps.rem_euclid(4096),
