@@ -39,8 +39,6 @@ pub(crate) struct Missing {
     pub(crate) ids: Vec<u8>,
     /// Whether anything damaged has arrived instead.
     pub(crate) is_damaged: bool,
-    /// Asks those again who may only have waited for one before them.
-    pub(crate) again: Option<Request>,
 }
 
 impl<M: Maker> Bus<M> {
@@ -115,34 +113,12 @@ impl<M: Maker> Bus<M> {
     }
 
     /// Those who have not answered in time. The exchange is over then.
-    ///
-    /// In a group, servos of Dynamixel answer only after the one before them. So if nobody has answered
-    /// from one on, only that one is missing for sure.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Missing> {
         let exchange = self.exchange.take_if(|it| now >= it.deadline)?;
         self.settled_at = now + SETTLE;
-        let mut ids = exchange.awaited;
-        let mut again = None;
-        if let Request::GroupRead {
-            at,
-            count,
-            ids: all,
-        } = exchange.request
-        {
-            let last = all.iter().rposition(|id| !ids.contains(id));
-            let first_silent = last.map_or(0, |last| last + 1);
-            let behind = all.get(first_silent + 1..).unwrap_or_default();
-            ids.retain(|id| !behind.contains(id));
-            again = (!behind.is_empty()).then(|| Request::GroupRead {
-                at,
-                count,
-                ids: behind.to_vec(),
-            });
-        }
         Some(Missing {
-            ids,
+            ids: exchange.awaited,
             is_damaged: self.line.damaged() > 0,
-            again,
         })
     }
 

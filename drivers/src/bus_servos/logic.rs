@@ -166,10 +166,8 @@ impl<M: Maker> BusLogic<M> {
             for servo in &mut self.servos {
                 if missing.ids.contains(&servo.id) {
                     servo.miss(now, missing.is_damaged);
+                    servo.is_suspect |= missing.ids.first() == Some(&servo.id);
                 }
-            }
-            if let Some(again) = missing.again {
-                self.round.push_front(again);
             }
         }
         if self.idle_at().is_some_and(|due| now >= due) {
@@ -584,11 +582,13 @@ impl<M: Maker> BusLogic<M> {
         let in_groups =
             |servo: &Servo<M::Model>| (servo.model.as_ref()).is_some_and(Model::is_in_groups);
         let (at, count) = M::STATE;
-        let (group, single): (Vec<_>, Vec<_>) = self
+        let (mut group, single): (Vec<_>, Vec<_>) = self
             .servos
             .iter()
             .filter(known)
             .partition(|servo| in_groups(servo));
+        // Those of Dynamixel wait for the one before them: behind a missing one, all are silent.
+        group.sort_by_key(|servo| servo.is_suspect);
         let ids: Vec<_> = group.iter().map(|servo| servo.id).collect();
         if !ids.is_empty() {
             self.round.push_back(Request::GroupRead { at, count, ids });

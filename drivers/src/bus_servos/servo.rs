@@ -66,6 +66,8 @@ pub(super) struct Servo<M> {
     unusable: Option<String>,
     pub(super) measured: Option<Measured>,
     misses: u8,
+    /// It was the first one of a group that has not answered, so it is asked last.
+    pub(super) is_suspect: bool,
     damaged: u8,
     set_ups: u8,
     pub(super) ask_at: Instant,
@@ -86,6 +88,7 @@ impl<M: Model> Servo<M> {
             unusable: None,
             measured: None,
             misses: 0,
+            is_suspect: false,
             damaged: 0,
             set_ups: 0,
             ask_at: now,
@@ -154,7 +157,7 @@ impl<M: Model> Servo<M> {
 
     /// It has measured something. Returns whether it has switched its motor off by itself.
     pub(super) fn handle(&mut self, found: Measured) -> bool {
-        (self.misses, self.damaged) = (0, 0);
+        (self.misses, self.damaged, self.is_suspect) = (0, 0, false);
         let was_on = self.measured.as_ref().is_some_and(|last| last.torque);
         let mut has_let_go = false;
         match &mut self.telling {

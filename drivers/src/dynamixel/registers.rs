@@ -287,7 +287,7 @@ fn alarm(error: u8) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::bus_servos::Model as _;
 
