@@ -17,7 +17,8 @@
 //! - Torque is switched on without a jump: a servo first gets the angle that it has. If that is beyond its
 //!   limits, it is not switched on.
 //! - What a client moves stops when it is gone, at a halt, and when the driver ends. If the driver is
-//!   killed, a guard process does it. Torque stays on. If the cable is pulled out, nothing stops a wheel.
+//!   killed, a guard process does it. Torque stays on. If the cable is pulled out, only servos stop that
+//!   have a watchdog.
 //! - The memory of a servo is not written. An exception is the mode of a servo that has it only there, if
 //!   it differs from the configuration.
 

@@ -96,15 +96,15 @@ fn it_turns_to_its_goal_at_its_speed() {
     let way = 2048.0 - bench.steps(0);
     assert!((490.0..510.0).contains(&way), "{way}");
     bench.pass(3_000 * MS);
-    assert_eq!(bench.steps(0), 512.0);
+    assert_eq!(bench.steps(0).round(), 512.0);
     assert_eq!(bench.bus.next_timeout(), None);
     // What is registered waits for its action.
     bench.ask(&packet(1, 4, &[116, 0, 0, 4, 0, 0]));
     bench.pass(500 * MS);
-    assert_eq!(bench.steps(0), 512.0);
+    assert_eq!(bench.steps(0).round(), 512.0);
     bench.check("FF FF FD 00 01 03 00 05 02 CE", DONE);
     bench.pass(3_000 * MS);
-    assert_eq!(bench.steps(0), 1024.0);
+    assert_eq!(bench.steps(0).round(), 1024.0);
 }
 
 #[test]
