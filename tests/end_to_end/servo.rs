@@ -166,3 +166,23 @@ fn a_bus_without_servos_is_an_error_with_what_to_check() {
         "{said}"
     );
 }
+
+#[test]
+fn servos_of_dynamixel_get_another_id_and_a_middle() {
+    let robot = Robot::with_device("dynamixel", "koch");
+    let amber = |words: &[&str]| {
+        let words = [words, &["--maker", "dynamixel", "--baud", "1000000"]].concat();
+        amber(&robot, &words)
+    };
+    let shown = amber(&["scan", "--ids", "1-3"]).unwrap();
+    assert_eq!(shown.matches("XL430-W250").count(), 2, "{shown}");
+    amber(&["id", "1", "9"]).unwrap();
+    let said = amber(&["id", "1", "8"]).unwrap_err();
+    assert!(said.contains("servo 1 does not answer at 1000000"), "{said}");
+    amber(&["center", "9"]).unwrap();
+    let shown = amber(&["scan", "--ids", "9", "--json"]).unwrap();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let angle_deg = shown["servos"][0]["angle_deg"].as_f64().unwrap();
+    assert!((angle_deg - 180.0).abs() < 0.2, "{angle_deg}");
+    amber(&["baud", "9", "57600"]).unwrap();
+}

@@ -33,7 +33,7 @@ pub trait Memory: Model {
     /// The register of its speed.
     const BAUD: u16;
 
-    /// Lets its memory be written, or no longer.
+    /// Lets its memory be written, or no longer. Its motor is off.
     fn unlock(&self, is_open: bool) -> Vec<Write>;
 
     /// Makes the angle at which it stands the middle.
@@ -89,7 +89,7 @@ pub enum ToolError {
         known: String,
     },
     /// Its motor is on.
-    #[error("the motor of servo {0} is on: whatever it carries would jump")]
+    #[error("the motor of servo {0} is on: it must be off for that")]
     Holds(u8),
     /// It cannot do that.
     #[error("servo {id} {why}")]
@@ -194,20 +194,20 @@ where
         found.map(Some).ok_or(ToolError::Damaged(id))
     }
 
-    /// Gives a servo another id.
+    /// Gives a servo another id. `releases`, here and below: its motor is switched off, should it be on.
     ///
     /// # Errors
-    /// It does not answer, another one has this id, or it has not taken it.
-    pub async fn set_id(&mut self, id: u8, new: u8) -> Result<(), ToolError> {
-        let servo = self.expect(id).await?;
+    /// It does not answer, its motor is on, another one has this id, or it has not taken it.
+    pub async fn set_id(&mut self, id: u8, new: u8, releases: bool) -> Result<(), ToolError> {
         if id == new {
-            return Ok(());
+            return self.expect(id).await.map(drop);
         }
         match self.look(new).await {
             Ok(None) => {}
             Ok(Some(_)) | Err(ToolError::Damaged(_)) => return Err(ToolError::Taken(new)),
             Err(other) => return Err(other),
         }
+        let servo = self.released(id, releases).await?;
         self.tell(id, servo.model.unlock(true)).await?;
         self.tell(id, vec![(M::Model::ID, vec![new])]).await?;
         let what = || format!("the id {new}");
@@ -226,8 +226,14 @@ where
     /// Gives a servo another speed of the line. It answers only at this speed then.
     ///
     /// # Errors
-    /// It does not answer, has no such speed, or has not taken it.
-    pub async fn set_baud(mut self, path: &Path, id: u8, baud: u32) -> Result<(), ToolError> {
+    /// It does not answer, its motor is on, it has no such speed, or has not taken it.
+    pub async fn set_baud(
+        mut self,
+        path: &Path,
+        id: u8,
+        baud: u32,
+        releases: bool,
+    ) -> Result<(), ToolError> {
         let servo = self.expect(id).await?;
         let bauds = M::Model::BAUDS;
         let Some((_, code)) = bauds.iter().find(|(known, _)| *known == baud) else {
@@ -238,6 +244,7 @@ where
                 known: known.join(", "),
             });
         };
+        self.released(id, releases).await?;
         self.tell(id, servo.model.unlock(true)).await?;
         self.tell(id, vec![(M::Model::BAUD, vec![*code])]).await?;
         let patience = self.bus.patience();
@@ -255,21 +262,17 @@ where
         }
     }
 
-    /// Makes the angle at which a servo stands its middle. `releases`: its motor is switched off, should
-    /// it be on.
+    /// Makes the angle at which a servo stands its middle.
     ///
     /// # Errors
     /// It does not answer, its motor is on, it cannot do that, or has not done it.
     pub async fn center(&mut self, id: u8, releases: bool) -> Result<(), ToolError> {
-        let servo = self.expect(id).await?;
-        if servo.measured.torque && !releases {
-            return Err(ToolError::Holds(id));
-        }
+        let servo = self.released(id, releases).await?;
         let refused = |why| ToolError::Refused { id, why };
         let center = servo.model.center(&servo.measured).map_err(refused)?;
-        self.tell(id, vec![servo.model.torque(false)]).await?;
         self.tell(id, servo.model.unlock(true)).await?;
         self.tell(id, center).await?;
+        // What makes the middle may switch it on.
         self.tell(id, vec![servo.model.torque(false)]).await?;
         self.tell(id, servo.model.unlock(false)).await?;
         let angle_deg = self.expect(id).await?.measured.angle_deg;
@@ -280,6 +283,21 @@ where
                 what: format!("the middle: it is at {angle_deg:.1} degrees"),
             }),
         }
+    }
+
+    /// The servo, with its motor off.
+    async fn released(
+        &mut self,
+        id: u8,
+        releases: bool,
+    ) -> Result<FoundServo<M::Model>, ToolError> {
+        let servo = self.expect(id).await?;
+        match (servo.measured.torque, releases) {
+            (false, _) => {}
+            (true, true) => self.tell(id, vec![servo.model.torque(false)]).await?,
+            (true, false) => return Err(ToolError::Holds(id)),
+        }
+        Ok(servo)
     }
 
     async fn expect(&mut self, id: u8) -> Result<FoundServo<M::Model>, ToolError> {

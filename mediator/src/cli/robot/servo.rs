@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_drivers::bus_servos::tool::{self, FoundServo, IDS, Memory, ServoTool, ToolError};
-use amber_drivers::bus_servos::{Maker, Model};
+use amber_drivers::bus_servos::{self, Model};
+use amber_drivers::dynamixel::Dynamixel;
 use amber_drivers::feetech::Feetech;
 use amber_terminal::{Failure, Human, note, show, table};
 use clap::builder::RangedU64ValueParser;
@@ -20,7 +21,7 @@ Examples:
   amber servo id 1 6                  (the new servo becomes number 6)
   amber servo center 6                (where it stands now is the middle of its turn)
   amber servo baud 6 500000
-  amber servo scan --port /dev/ttyUSB0 --ids 1-20
+  amber servo scan --maker dynamixel --port /dev/ttyUSB0 --ids 1-20
 
 New servos all have the id 1: connect one at a time, and give it its id. `amber servo` writes what a
 servo keeps while it is switched off, and only what you say; nothing moves. A driver that uses the
@@ -35,13 +36,11 @@ pub(crate) struct Options {
 #[derive(Clone, Debug, clap::Args)]
 struct Line {
     /// Serial port of the bus
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        default_value = "/dev/ttyACM0"
-    )]
+    #[arg(long, global = true, value_name = "FILE", default_value = "/dev/ttyACM0")]
     port: PathBuf,
+    /// The maker of the servos
+    #[arg(long, global = true, value_enum, default_value = "feetech")]
+    maker: Maker,
     /// Bits per second [default: that of new servos]
     #[arg(long, global = true, value_parser = RangedU64ValueParser::<u32>::new().range(9_600..=4_500_000))]
     baud: Option<u32>,
@@ -49,6 +48,17 @@ struct Line {
     #[arg(long, global = true, value_name = "MS", default_value_t = 20,
         value_parser = RangedU64ValueParser::<u64>::new().range(2..=2_000))]
     reply_timeout_ms: u64,
+    /// Switch the motor of the servo off, should it be on
+    #[arg(long, global = true)]
+    release: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Maker {
+    /// STS, SMS and SCS, as in the arms SO-100 and SO-101, and in LeKiwi
+    Feetech,
+    /// The series X, as in the arm Koch v1.1
+    Dynamixel,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -85,9 +95,6 @@ enum Action {
         /// Its id
         #[arg(value_parser = id)]
         id: u8,
-        /// Switch its motor off, should it be on
-        #[arg(long)]
-        release: bool,
     },
 }
 
@@ -202,21 +209,26 @@ impl Human for Done {
 
 impl Options {
     pub(crate) fn run(&self, options: &amber_cli::Options) -> Result<(), Failure> {
-        tool::block_on(self.act::<Feetech>(options.json))
-            .map_err(|error| failed("cannot start", &error))?
+        let json = options.json;
+        let done = match self.line.maker {
+            Maker::Feetech => tool::block_on(self.act::<Feetech>(json)),
+            Maker::Dynamixel => tool::block_on(self.act::<Dynamixel>(json)),
+        };
+        done.map_err(|error| failed("cannot start", &error))?
     }
 
-    async fn act<M: Maker>(&self, json: bool) -> Result<(), Failure>
+    async fn act<M: bus_servos::Maker>(&self, json: bool) -> Result<(), Failure>
     where
         M::Model: Memory,
     {
+        let releases = self.line.release;
         let done = match &self.action {
             Action::Scan { ids, all_speeds } => {
                 let servos = self.scan::<M>(ids.clone(), *all_speeds).await?;
                 return show(&servos, json);
             }
             Action::Id { id, new } => {
-                let changed = self.open::<M>().await?.set_id(*id, *new).await;
+                let changed = self.open::<M>().await?.set_id(*id, *new, releases).await;
                 changed.map_err(shown)?;
                 let text = match id == new {
                     true => format!("servo {id} has this id already"),
@@ -227,15 +239,15 @@ impl Options {
             }
             Action::Baud { id, new } => {
                 let tool = self.open::<M>().await?;
-                tool.set_baud(&self.line.port, *id, *new)
+                tool.set_baud(&self.line.port, *id, *new, releases)
                     .await
                     .map_err(shown)?;
                 let text = format!("servo {id} has {new} bits per second now");
                 let (id, baud) = (*id, Some(*new));
                 Done { id, baud, text }
             }
-            Action::Center { id, release } => {
-                let changed = self.open::<M>().await?.center(*id, *release).await;
+            Action::Center { id } => {
+                let changed = self.open::<M>().await?.center(*id, releases).await;
                 changed.map_err(shown)?;
                 let text = format!("servo {id} stands at 180 degrees now: the middle of its turn");
                 let (id, baud) = (*id, None);
@@ -246,7 +258,7 @@ impl Options {
     }
 
     /// Looks for servos at the given speed, or at all until there are some.
-    async fn scan<M: Maker>(
+    async fn scan<M: bus_servos::Maker>(
         &self,
         ids: RangeInclusive<u8>,
         all_speeds: bool,
@@ -296,7 +308,7 @@ impl Options {
         }
     }
 
-    async fn open<M: Maker>(&self) -> Result<ServoTool<M>, Failure>
+    async fn open<M: bus_servos::Maker>(&self) -> Result<ServoTool<M>, Failure>
     where
         M::Model: Memory,
     {
@@ -304,7 +316,7 @@ impl Options {
         self.open_at(self.line.baud.unwrap_or(usual)).await
     }
 
-    async fn open_at<M: Maker>(&self, baud: u32) -> Result<ServoTool<M>, Failure>
+    async fn open_at<M: bus_servos::Maker>(&self, baud: u32) -> Result<ServoTool<M>, Failure>
     where
         M::Model: Memory,
     {
