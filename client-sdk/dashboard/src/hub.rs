@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use amber_client::values::Target;
 use amber_client::{MappingService, WheelSpeeds};
+use amber_proto::Device;
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
-use amber_proto::Device;
 use amber_robot::bucket::Bucket;
 use amber_robot::controls::{Controls, Seat};
 use amber_robot::lag::Lag;
