@@ -44,8 +44,8 @@ class Robot(Client):
     else this machine. ``deadline`` is the time limit for an answer in seconds, and ``validity`` how
     long commands that move something hold, in seconds: see :class:`amber.aio.Client`.
 
-    A robot differs from a client in that it waits for its mediator, for ``connect_timeout`` seconds.
-    0 waits for nothing: the mediator may come later, or be one of the original system.
+    A robot differs from a client in that it waits for its mediator, for ``connect_timeout``
+    seconds. 0 waits for nothing: the mediator may come later, or be one of the original system.
 
     At the end of ``async with``, what this program has set in motion stops. In a notebook, write
     ``robot = await amber.aio.Robot().connect()``, and ``await robot.scene()`` to see it.
@@ -82,8 +82,8 @@ class Robot(Client):
         while not self._mediator_answers and self.connect_timeout > 0:
             left = until - time.monotonic()
             if left <= 0:
-                seconds = f"{self.connect_timeout:g} s"
-                raise Unreachable(f"no mediator answers at {self.mediator_address} within {seconds}")
+                where, seconds = self.mediator_address, self.connect_timeout
+                raise Unreachable(f"no mediator answers at {where} within {seconds:g} s")
             with contextlib.suppress(NoAnswer):
                 await self._ask(MEDIATOR, DriverMsg(type=DriverMsg.PING), min(left, _GREETING_S))
 

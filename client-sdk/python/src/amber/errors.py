@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-
 #: For the address of a mediator.
 _FIND_A_MEDIATOR = "start one there with `amber demo`, or set AMBER_MEDIATOR to HOST or HOST:PORT"
 

@@ -25,9 +25,9 @@ class Robot(client.Client):
     else this machine. ``deadline`` is the time limit for an answer in seconds, and ``validity`` how
     long commands that move something hold, in seconds: see :class:`amber.aio.Client`.
 
-    A robot differs from a client in that it waits for its mediator, for ``connect_timeout`` seconds.
-    0 waits for nothing: the mediator may come later, or be one of the original system. Raises
-    Unreachable, with a ``hint``, if there is no such host, or if no mediator answers there.
+    A robot differs from a client in that it waits for its mediator, for ``connect_timeout``
+    seconds. 0 waits for nothing: the mediator may come later, or be one of the original system.
+    Raises Unreachable, with a ``hint``, if there is no such host, or if no mediator answers there.
 
     At the end of ``with``, what this program has set in motion stops. Notebooks show a robot as a
     drawing, also while an event loop of asyncio runs. It may be used from any thread.

@@ -97,8 +97,8 @@ class Scene:
     def svg(self) -> str:
         """The drawing as the text of an SVG file.
 
-        The laser is red, the path and the targets are green, and the robot is blue, or grey while it
-        is not sure of its pose.
+        The laser is red, the path and the targets are green, and the robot is blue, or grey while
+        it is not sure of its pose.
         """
         low, high = self._bounds()
         scale = min(_WIDTH / (high[0] - low[0]), _HEIGHT / (high[1] - low[1]))
