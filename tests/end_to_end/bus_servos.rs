@@ -243,7 +243,6 @@ fn servos_of_dynamixel_stop_when_the_driver_is_killed_or_the_cable_is_out() {
         wait_for("a servo that turns", || {
             (servo(&robot, 3).steps_per_s != 0.0).then_some(())
         });
-        let begin_s = state(&robot).time_s;
         let limit_s = match is_killed {
             true => {
                 signal(mediator.describe("bus-servos:0").pid(), Signal::SIGKILL);
@@ -254,6 +253,7 @@ fn servos_of_dynamixel_stop_when_the_driver_is_killed_or_the_cable_is_out() {
                 WATCHDOG_S
             }
         };
+        let begin_s = state(&robot).time_s;
         let took_s = wait_for_rest(&robot) - begin_s;
         assert!(took_s < limit_s + MARGIN_S, "{is_killed}: {took_s} s");
         if !is_killed {

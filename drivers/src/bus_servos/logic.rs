@@ -331,12 +331,12 @@ impl<M: Maker> BusLogic<M> {
         let found = self.pairs(&ids, &ids)?;
         for (index, _) in &found {
             let servo = &self.servos[*index];
-            let (model, now) = servo.check()?;
-            let is_beyond = servo.kind == Kind::Joint && !model.may_hold(now.position);
-            if command.on && !now.torque && is_beyond {
+            let (model, state) = servo.check()?;
+            let is_beyond = servo.kind == Kind::Joint && !model.may_hold(state.position);
+            if command.on && !state.torque && is_beyond {
                 return Err(format!(
                     "servo {} is at {:.1} degrees, beyond its limits: turn it back by hand",
-                    servo.id, now.angle_deg
+                    servo.id, state.angle_deg
                 ));
             }
         }
