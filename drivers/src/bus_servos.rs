@@ -14,26 +14,40 @@
 //! - Nothing moves at the start, nor after a servo or the adapter was away. Torque stays as it is.
 //! - Commands concern all servos that they name, or none. The newest one counts.
 //! - A servo that was told something reports it in its next measurement; otherwise it is told again.
-//! - Torque is switched on without a jump: a servo first gets the angle that it has.
+//! - Torque is switched on without a jump: a servo first gets the angle that it has. If that is beyond its
+//!   limits, it is not switched on.
 //! - What a client moves stops when it is gone, at a halt, and when the driver ends. If the driver is
-//!   killed, a guard process does it. Torque stays on. If the cable is pulled out, nothing stops a wheel.
-//! - The memory of a servo is never written.
+//!   killed, a guard process does it. Torque stays on. If the cable is pulled out, only servos stop that
+//!   have a watchdog.
+//! - The memory of a servo is not written. An exception is the mode of a servo that has it only there, if
+//!   it differs from the configuration.
 
 use std::fmt;
+use std::time::Duration;
 
+#[cfg(test)]
+pub(crate) mod bench;
 pub(crate) mod bus;
 pub(crate) mod driver;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 pub mod logic;
 mod options;
 pub(crate) mod port;
 mod servo;
 pub mod wire;
 
-pub use self::options::{Rules, SharedOptions};
+pub use self::options::{Options, Preset, Rules};
 use self::wire::{Found, Request};
 
 /// A first register, and values for it and those behind it.
 pub type Write = (u16, Vec<u8>);
+
+/// A servo so near to an angle is there.
+pub(crate) const NEAR_DEG: f64 = 2.0;
+
+/// What makes a servo forget how it was set up.
+pub(crate) const RESTARTED: &str = "a servo has restarted: check its supply";
 
 /// How a servo is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +86,8 @@ pub struct Measured {
     pub is_moving: bool,
     /// What it reports of itself, such as "is too hot".
     pub alarm: Option<&'static str>,
-    /// How it is set up, if it says that.
-    pub kind: Option<Kind>,
+    /// Why it must be set up again, if that is so.
+    pub lapse: Option<&'static str>,
 }
 
 /// The protocol and the registers of a maker.
@@ -101,12 +115,22 @@ pub trait Model: fmt::Debug + fmt::Display + Clone + Send + 'static {
     /// Reads the registers [`Maker::IDENTITY`]. `None` if there are too few of them.
     fn decode(data: &[u8]) -> Option<Self>;
 
-    /// What makes it what the configuration says, without a change of its memory. Nothing if it is so
-    /// already.
+    /// What makes it what the configuration says. Nothing if it is so already. If it hears nothing for
+    /// as long as `silence`, the driver is not there any more.
     ///
     /// # Errors
     /// It cannot be: the reason, such as "has no limits".
-    fn set_up(&self, kind: Kind) -> Result<Vec<Write>, String>;
+    fn set_up(&self, kind: Kind, silence: Duration) -> Result<Vec<Write>, String>;
+
+    /// What it is told when the driver ends, so that it works with other programs.
+    fn farewell(&self) -> Option<Write> {
+        None
+    }
+
+    /// What would make it better, for the log.
+    fn advice(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Reads the registers [`Maker::STATE`], from an answer with this error. `None` if there are too
     /// few of them.
@@ -115,11 +139,42 @@ pub trait Model: fmt::Debug + fmt::Display + Clone + Send + 'static {
     /// The angle at a step. 180 degrees is the middle of a turn.
     fn angle_deg(&self, step: i32) -> f64;
 
+    /// The same the other way round, also between two steps.
+    fn exact_step(&self, angle_deg: f64) -> f64;
+
+    /// The smallest and the largest step that it may be told.
+    fn limits(&self) -> (i32, i32);
+
+    /// The step nearest to another one that it may be told.
+    fn within(&self, step: i32) -> i32 {
+        let (least, most) = self.limits();
+        step.max(least).min(most)
+    }
+
+    /// Whether it stays where it is when its motor is switched on, but for little.
+    fn may_hold(&self, step: i32) -> bool {
+        let way_deg = self.angle_deg(step) - self.angle_deg(self.within(step));
+        way_deg.abs() <= NEAR_DEG
+    }
+
     /// The step nearest to an angle, within the limits.
     ///
     /// # Errors
     /// The angle is beyond the limits: which ones.
-    fn step(&self, angle_deg: f64) -> Result<i32, String>;
+    fn step(&self, angle_deg: f64) -> Result<i32, String> {
+        let (least, most) = self.limits();
+        let exact = self.exact_step(angle_deg);
+        // A float is limited to the numbers of an integer. NaN is in no range.
+        let step = exact.round() as i32;
+        match exact.is_finite() && (least..=most).contains(&step) {
+            true => Ok(step),
+            false => Err(format!(
+                "turns from {:.1} to {:.1} degrees, not to {angle_deg}",
+                self.angle_deg(least),
+                self.angle_deg(most),
+            )),
+        }
+    }
 
     /// A speed as the servo has it.
     fn units(&self, speed_deg_s: f64) -> i32;

@@ -112,7 +112,7 @@ pub struct SimulationState {
     /// The outputs of an Arduino with Firmata, if there is one.
     #[serde(default)]
     pub board: Vec<BoardPin>,
-    /// The servos of Feetech on a bus, if there are any.
+    /// The servos on a bus, if there are any.
     #[serde(default)]
     pub bus_servos: Vec<BusServo>,
     /// The active faults, as on the command line.

@@ -107,12 +107,12 @@ pub(crate) use devices;
 
 /// Defines `DEVICE` and `Options` of a kind of which some robots have one: it is added by an option
 /// of its name, whose value is the model. The name is also that of its driver. If the device does not
-/// say its model, `told by` is the option that tells it to the driver. Commands that show what it does
-/// may follow.
+/// say its model, `told by` is the option that tells it to the driver, and `with` lists further options
+/// of the driver. Commands that show what it does may follow.
 macro_rules! extra {
     (
         $(#[$about:meta])*
-        $name:literal by $connection:ident$(, told by $option:literal)?: $model:ty => |$given:pat_param, $setup:pat_param| $twin:expr
+        $name:literal by $connection:ident$(, told by $option:literal)?$(, with [$($word:literal),+])?: $model:ty => |$given:pat_param, $setup:pat_param| $twin:expr
         $(; $command:literal: $shows:literal)*
     ) => {
         /// The device.
@@ -121,7 +121,7 @@ macro_rules! extra {
             connection: $crate::device::Connection::$connection,
             is_extra: true,
             driver: $name,
-            options: &[],
+            options: &[$($($word),+)?],
             files: &[],
             model_option: $crate::device::optional!($($option)?),
             demonstrations: &[$(($command, $shows)),*],

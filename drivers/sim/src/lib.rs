@@ -18,9 +18,9 @@
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
 //! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
 //! Slamtec or YDLIDAR, one more motion sensor (`motion_sensor`), servos on a PCA9685, a sensor INA2xx
-//! of its battery, a GPS receiver, a gamepad, a camera, servos of Feetech on a bus, an Arduino with
-//! Firmata whose pins programs use, and an Arduino (`diffdrive`), an iRobot Create 2, VESCs or an ODrive that drive its wheels
-//! instead of the RoboClaws.
+//! of its battery, a GPS receiver, a gamepad, a camera, servos on a bus (`bus_servos`: those of
+//! Feetech), an Arduino with Firmata whose pins programs use, and an Arduino (`diffdrive`), an
+//! iRobot Create 2, VESCs or an ODrive that drive its wheels instead of the RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
 //! world before each byte that arrives, so a device never answers with old measurements. It sleeps
@@ -35,6 +35,7 @@
 
 mod battery;
 pub mod bno055;
+pub mod bus_servos;
 pub mod camera;
 pub mod ceiling;
 pub mod cli;

@@ -4,16 +4,32 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use amber_driver::devices::bus_servos::{
-    BusServosDriver, BusServosLink, DriverMsg, MoveServos, ServoSpeeds, ServoStates, ServoTorque,
+    self, BusServosDriver, BusServosLink, DriverMsg, MoveServos, ServoSpeeds, ServoStates,
+    ServoTorque,
 };
-use amber_driver::{ClientId, Outcome, Reply, now};
+use amber_driver::{ClientId, Driver, Outcome, Reply, now};
 
 use super::logic::{BusLogic, Output};
-use super::{Maker, Rules};
+use super::port::QuickPort;
+use super::{Maker, Options, Preset, Rules};
 use crate::connection::Connect;
 use crate::device_task::{DeviceTask, Next, finish};
+use crate::options::{OptionsError, read};
 use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, say};
 use crate::wheels::driver::unix_us;
+
+impl<P: Preset> Options<P> {
+    /// Creates the driver from these options and those of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a value is invalid.
+    pub fn driver(self) -> Result<impl Driver, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        let (rules, endpoint) = self.or(file).settings()?;
+        let driver = ServosDriver::<P::Maker, _>::new(rules, QuickPort::new(endpoint));
+        Ok(bus_servos::driver(driver))
+    }
+}
 
 /// The driver of servos of a maker, which it reaches through `connect`.
 pub(crate) struct ServosDriver<M, C> {

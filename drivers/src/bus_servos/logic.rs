@@ -79,6 +79,8 @@ pub struct BusLogic<M: Maker> {
     was_ready: bool,
     outage: Outage,
     refusals: Vec<String>,
+    /// What was said of servos once.
+    advice: Vec<&'static str>,
     notes: VecDeque<Note>,
     /// Event counters.
     pub counters: Counters,
@@ -116,6 +118,7 @@ impl<M: Maker> BusLogic<M> {
             was_ready: false,
             outage: Outage::default(),
             refusals: Vec::new(),
+            advice: Vec::new(),
             notes: VecDeque::new(),
             counters: Counters::default(),
             rules,
@@ -163,6 +166,7 @@ impl<M: Maker> BusLogic<M> {
             for servo in &mut self.servos {
                 if missing.ids.contains(&servo.id) {
                     servo.miss(now, missing.is_damaged);
+                    servo.is_suspect |= missing.ids.first() == Some(&servo.id);
                 }
             }
         }
@@ -178,6 +182,11 @@ impl<M: Maker> BusLogic<M> {
     pub fn shut_down(&mut self, now: Instant) {
         if self.phase == Phase::Working {
             self.stop_those(now, Servo::moves);
+            let farewell = |servo: &Servo<M::Model>| {
+                let write = servo.model.as_ref()?.farewell()?;
+                Some((servo.id, write))
+            };
+            self.set_ups = self.servos.iter().filter_map(farewell).collect();
             self.phase = Phase::Stopping;
         } else {
             self.phase = Phase::Ended;
@@ -321,7 +330,15 @@ impl<M: Maker> BusLogic<M> {
         };
         let found = self.pairs(&ids, &ids)?;
         for (index, _) in &found {
-            self.servos[*index].check()?;
+            let servo = &self.servos[*index];
+            let (model, state) = servo.check()?;
+            let is_beyond = servo.kind == Kind::Joint && !model.may_hold(state.position);
+            if command.on && !state.torque && is_beyond {
+                return Err(format!(
+                    "servo {} is at {:.1} degrees, beyond its limits: turn it back by hand",
+                    servo.id, state.angle_deg
+                ));
+            }
         }
         for (index, _) in found {
             match command.on {
@@ -371,7 +388,10 @@ impl<M: Maker> BusLogic<M> {
             let found = servo.measured.as_ref()?;
             Some(match servo.kind {
                 Kind::Wheel => (servo.id, model.speed(0)),
-                Kind::Joint => (servo.id, model.goal(found.position, self.fastest(model))),
+                Kind::Joint => {
+                    let step = model.within(found.position);
+                    (servo.id, model.goal(step, self.fastest(model)))
+                }
             })
         });
         let requests = together(writes);
@@ -436,8 +456,14 @@ impl<M: Maker> BusLogic<M> {
         };
         let servo = &mut self.servos[index];
         if at == M::IDENTITY.0 {
-            if let Some(model) = M::Model::decode(&status.data) {
-                let writes = servo.identify(now, model).into_iter();
+            let model = M::Model::decode(&status.data);
+            if let Some(model) = model.filter(|_| self.phase == Phase::Working) {
+                if let Some(advice) = model.advice().filter(|it| !self.advice.contains(it)) {
+                    self.advice.push(advice);
+                    self.notes.push_back(Note::Event(advice));
+                }
+                let silence = self.rules.silence();
+                let writes = servo.identify(now, model, silence).into_iter();
                 let id = servo.id;
                 self.set_ups.extend(writes.map(|write| (id, write)));
             }
@@ -448,10 +474,9 @@ impl<M: Maker> BusLogic<M> {
             return;
         };
         self.measured_at = Some(now);
-        // Its supply has failed for so short a time that it was not missed.
-        if found.kind.is_some_and(|kind| kind != servo.kind) {
-            self.notes
-                .push_back(Note::Event("a servo has restarted: check its supply"));
+        // Such as a failure of its supply that was so short that it was not missed.
+        if let Some(lapse) = found.lapse {
+            self.notes.push_back(Note::Event(lapse));
             return servo.forget(now);
         }
         let turns = servo.kind == Kind::Wheel && found.torque && found.goal_speed != 0;
@@ -557,11 +582,13 @@ impl<M: Maker> BusLogic<M> {
         let in_groups =
             |servo: &Servo<M::Model>| (servo.model.as_ref()).is_some_and(Model::is_in_groups);
         let (at, count) = M::STATE;
-        let (group, single): (Vec<_>, Vec<_>) = self
+        let (mut group, single): (Vec<_>, Vec<_>) = self
             .servos
             .iter()
             .filter(known)
             .partition(|servo| in_groups(servo));
+        // Those of Dynamixel wait for the one before them: behind a missing one, all are silent.
+        group.sort_by_key(|servo| servo.is_suspect);
         let ids: Vec<_> = group.iter().map(|servo| servo.id).collect();
         if !ids.is_empty() {
             self.round.push_back(Request::GroupRead { at, count, ids });
@@ -576,8 +603,8 @@ impl<M: Maker> BusLogic<M> {
         let mut silent = 0;
         let due = self.servos.iter().filter(|servo| {
             let is_due = servo.model.is_none() && now >= servo.ask_at;
-            silent += u8::from(is_due && servo.was_asked);
-            is_due && (!servo.was_asked || silent == 1)
+            silent += u8::from(is_due && servo.is_silent());
+            is_due && (!servo.is_silent() || silent == 1)
         });
         let (at, count) = M::IDENTITY;
         let ask = |servo: &Servo<_>| Request::Read {
@@ -591,15 +618,13 @@ impl<M: Maker> BusLogic<M> {
     fn end_round(&mut self, now: Instant) {
         self.counters.rounds += 1;
         self.is_fresh = true;
-        // One that has just been found is measured in the next round.
-        let is_unmeasured = |servo: &Servo<M::Model>| {
-            servo.model.is_some() && servo.measured.is_none() && servo.problem().is_none()
-        };
-        let has_asked_all = self.servos.iter().all(|servo| servo.was_asked);
-        if !has_asked_all || self.servos.iter().any(is_unmeasured) {
+        // One that has just been found is set up, and measured in the next round.
+        let is_unmeasured =
+            |servo: &Servo<_>| servo.measured.is_none() && servo.problem().is_none();
+        if self.servos.iter().any(is_unmeasured) {
             return;
         }
-        let trouble = match self.servos.iter().all(|servo| servo.model.is_none()) {
+        let trouble = match self.servos.iter().all(Servo::is_silent) {
             true => Some(format!(
                 "no servo answers at {} baud: check the supply of the servos, their cable, their ids and \
                  --baud",

@@ -1,14 +1,50 @@
 //! Options that the drivers of all servos on a bus have. PURE.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Kind;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
 use super::wire::MAX_ID;
-use crate::options::{OptionsError, check, millis};
+use super::{Kind, Maker};
+use crate::connection::Endpoint;
+use crate::options::{OptionsError, check, layered, millis, serial};
 
 /// The most servos on a bus: more would not answer in time.
 const MAX_SERVOS: usize = 32;
+/// About so many bytes are said of each servo in a round.
+const BYTES_OF_SERVO: u32 = 100;
+
+/// The robots that a driver knows by name, and what is usual for servos of their maker.
+pub trait Preset:
+    clap::ValueEnum + DeserializeOwned + fmt::Debug + Copy + Send + Sync + 'static
+{
+    /// Who has made the servos.
+    type Maker: Maker;
+
+    /// The usual port, and what the help says of it.
+    const PORT: (&'static str, &'static str);
+    /// Bits per second of servos from the factory, and the most that they can have.
+    const BAUD: (u32, u32);
+    /// What the help says of that.
+    const BAUD_HELP: &'static str;
+
+    /// The servos that turn to angles, by their ids.
+    fn joints(self) -> Vec<u8>;
+
+    /// The servos that turn on and on.
+    fn wheels(self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Bits per second.
+    fn baud(self) -> u32 {
+        Self::BAUD.0
+    }
+}
 
 /// The rules for the servos.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,39 +65,103 @@ pub struct Rules {
     pub baud: u32,
 }
 
-/// The same as options.
-#[derive(Clone, Debug, Default)]
-pub struct SharedOptions {
-    /// The ids of the servos that turn to angles.
+impl Rules {
+    /// If the servos hear nothing for so long, the driver is not there any more: four times the longest
+    /// time between two requests.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        // A byte has ten bits on the wire.
+        let byte_time = Duration::from_secs(10) / self.baud;
+        let answers = byte_time * BYTES_OF_SERVO * self.servos.len() as u32;
+        4 * (self.interval + self.reply_timeout + answers)
+    }
+}
+
+/// Options of the driver. The command line overrides the file.
+#[derive(Clone, Debug, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, bound = "")]
+pub struct Options<P: Preset> {
+    /// TOML file with the same options, such as `port = "/dev/ttyACM0"` and `ids = [1, 2, 3]`
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// The serial port of the bus.
+    #[arg(long, value_name = "FILE", help = P::PORT.1)]
+    pub port: Option<PathBuf>,
+    /// Bits per second.
+    #[arg(long, help = P::BAUD_HELP)]
+    pub baud: Option<u32>,
+    /// The servos of a known robot, unless --ids or --wheels says otherwise
+    #[arg(long, value_enum)]
+    pub preset: Option<P>,
+    /// The servos that turn to angles, by their ids, such as 1,2,3
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub ids: Option<Vec<u8>>,
-    /// The ids of the servos that turn on and on.
+    /// The servos that turn on and on, as motors do
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub wheels: Option<Vec<u8>>,
-    /// In degrees per second.
+    /// The fastest turn to an angle [default: 120]
+    #[arg(long, value_name = "DEG_S")]
     pub max_speed_deg_s: Option<u32>,
-    /// In degrees per second.
+    /// The fastest turn of a wheel [default: 270]
+    #[arg(long, value_name = "DEG_S")]
     pub max_wheel_speed_deg_s: Option<u32>,
-    /// 0 for never.
+    /// Stop the wheels this long after the last command; 0 for never [default: 4000]
+    #[arg(long, value_name = "MS")]
     pub idle_stop_ms: Option<u64>,
-    /// The time between two measurements.
+    /// Time between two measurements [default: 50]
+    #[arg(long, value_name = "MS")]
     pub interval_ms: Option<u64>,
-    /// How long an answer may take.
+    /// How long an answer may take [default: 20]
+    #[arg(long, value_name = "MS")]
     pub reply_timeout_ms: Option<u64>,
 }
 
-impl SharedOptions {
-    /// The rules for these options at this number of bits per second.
+impl<P: Preset> Default for Options<P> {
+    fn default() -> Self {
+        Self {
+            config: None,
+            port: None,
+            baud: None,
+            preset: None,
+            ids: None,
+            wheels: None,
+            max_speed_deg_s: None,
+            max_wheel_speed_deg_s: None,
+            idle_stop_ms: None,
+            interval_ms: None,
+            reply_timeout_ms: None,
+        }
+    }
+}
+
+impl<P: Preset> Options<P> {
+    /// The settings for these options. Ignores `config`.
     ///
     /// # Errors
     /// A value is invalid.
-    pub fn rules(self, baud: u32) -> Result<Rules, OptionsError> {
+    pub fn settings(self) -> Result<(Rules, Endpoint), OptionsError> {
+        let (usual, fastest) = P::BAUD;
+        let baud = (self.baud).unwrap_or(self.preset.map_or(usual, P::baud));
+        let endpoint = serial((self.port.clone(), P::PORT.0), (Some(baud), usual), fastest)?;
+        Ok((self.rules(baud)?, endpoint))
+    }
+
+    pub(super) fn or(self, file: Self) -> Self {
+        layered!(self over file: port baud preset ids wheels max_speed_deg_s max_wheel_speed_deg_s
+            idle_stop_ms interval_ms reply_timeout_ms)
+    }
+
+    fn rules(self, baud: u32) -> Result<Rules, OptionsError> {
         let invalid = |name, problem: String| OptionsError::Value { name, problem };
         let all = |kind| move |id| (id, kind);
-        let joints = self.ids.unwrap_or_default().into_iter();
-        let wheels = self.wheels.unwrap_or_default().into_iter();
-        let servos = joints
-            .map(all(Kind::Joint))
-            .chain(wheels.map(all(Kind::Wheel)));
-        let servos: Vec<_> = servos.collect();
+        let (joints, wheels) = match (self.ids, self.wheels, self.preset) {
+            (None, None, Some(preset)) => (preset.joints(), preset.wheels()),
+            (ids, wheels, _) => (ids.unwrap_or_default(), wheels.unwrap_or_default()),
+        };
+        let joints = joints.into_iter().map(all(Kind::Joint));
+        let wheels = wheels.into_iter().map(all(Kind::Wheel));
+        let servos: Vec<_> = joints.chain(wheels).collect();
         if servos.is_empty() {
             let problem = "name the servos by their ids, such as --ids 1,2,3".to_owned();
             return Err(invalid("ids", problem));

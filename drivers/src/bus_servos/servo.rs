@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use amber_driver::ClientId;
 use amber_proto::bus_servos::{ServoState, servo_state};
 
-use super::{Kind, Measured, Model, Write};
+use super::{Kind, Measured, Model, NEAR_DEG, Write};
 
 /// So many measurements in a row without an answer, and the servo is away.
 const ENOUGH_MISSES: u8 = 3;
@@ -15,8 +15,6 @@ const MAX_TELLING: u8 = 5;
 const ENOUGH_DAMAGE: u8 = 3;
 /// How often a servo that is away is asked for what it is.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// A servo that is so near to its target has arrived, in degrees.
-const ARRIVED_DEG: f64 = 2.0;
 /// It warns so many degrees before it switches its motor off.
 const HOT_C: i32 = 5;
 
@@ -68,9 +66,10 @@ pub(super) struct Servo<M> {
     unusable: Option<String>,
     pub(super) measured: Option<Measured>,
     misses: u8,
+    /// It was the first one of a group that has not answered, so it is asked last.
+    pub(super) is_suspect: bool,
     damaged: u8,
     set_ups: u8,
-    pub(super) was_asked: bool,
     pub(super) ask_at: Instant,
     telling: Option<Telling>,
     /// The target of a joint, or the speed of a wheel, in units of the servo.
@@ -89,9 +88,9 @@ impl<M: Model> Servo<M> {
             unusable: None,
             measured: None,
             misses: 0,
+            is_suspect: false,
             damaged: 0,
             set_ups: 0,
-            was_asked: false,
             ask_at: now,
             telling: None,
             target: None,
@@ -106,10 +105,9 @@ impl<M: Model> Servo<M> {
     }
 
     /// It has said what it is. Returns what makes it what the configuration says.
-    pub(super) fn identify(&mut self, now: Instant, model: M) -> Vec<Write> {
-        self.was_asked = true;
+    pub(super) fn identify(&mut self, now: Instant, model: M, silence: Duration) -> Vec<Write> {
         self.misses = 0;
-        match model.set_up(self.kind) {
+        match model.set_up(self.kind, silence) {
             Ok(writes) if writes.is_empty() => {
                 self.set_ups = 0;
                 (self.unusable, self.model) = (None, Some(model));
@@ -117,14 +115,15 @@ impl<M: Model> Servo<M> {
             }
             Ok(writes) => {
                 self.set_ups = self.set_ups.saturating_add(1);
+                if self.set_ups > MAX_TELLING {
+                    let what = "does not take its settings: switch its supply off and on";
+                    self.unusable = Some(what.to_owned());
+                    self.ask_at = now + ASK_AGAIN;
+                    // To write again and again would wear its memory.
+                    return Vec::new();
+                }
                 // It is asked again, to see whether it has done so.
-                self.ask_at = match self.set_ups > MAX_TELLING {
-                    true => {
-                        self.unusable = Some("does not take its mode".to_owned());
-                        now + ASK_AGAIN
-                    }
-                    false => now,
-                };
+                self.ask_at = now;
                 writes
             }
             Err(why) => {
@@ -134,9 +133,13 @@ impl<M: Model> Servo<M> {
         }
     }
 
+    /// Whether nothing is known of it, because it does not answer.
+    pub(super) fn is_silent(&self) -> bool {
+        self.model.is_none() && self.misses > 0
+    }
+
     /// It was asked, and has not answered. `is_damaged` says whether something else has arrived.
     pub(super) fn miss(&mut self, now: Instant, is_damaged: bool) {
-        self.was_asked = true;
         self.damaged = match is_damaged {
             true => self.damaged.saturating_add(1),
             false => 0,
@@ -148,13 +151,13 @@ impl<M: Model> Servo<M> {
             // When it is back it may have been without power: it is told nothing of what was before.
             let damaged = self.damaged;
             self.forget(now);
-            (self.was_asked, self.damaged, self.misses) = (true, damaged, ENOUGH_MISSES);
+            (self.damaged, self.misses) = (damaged, ENOUGH_MISSES);
         }
     }
 
     /// It has measured something. Returns whether it has switched its motor off by itself.
     pub(super) fn handle(&mut self, found: Measured) -> bool {
-        (self.misses, self.damaged) = (0, 0);
+        (self.misses, self.damaged, self.is_suspect) = (0, 0, false);
         let was_on = self.measured.as_ref().is_some_and(|last| last.torque);
         let mut has_let_go = false;
         match &mut self.telling {
@@ -215,7 +218,7 @@ impl<M: Model> Servo<M> {
             (Kind::Wheel, ..) => target != 0,
             (Kind::Joint, Some(model), Some(found)) => {
                 let rest_deg = model.angle_deg(target) - found.angle_deg;
-                self.telling.is_some() || found.is_moving || rest_deg.abs() > ARRIVED_DEG
+                self.telling.is_some() || found.is_moving || rest_deg.abs() > NEAR_DEG
             }
             (Kind::Joint, ..) => false,
         }
@@ -225,11 +228,14 @@ impl<M: Model> Servo<M> {
     pub(super) fn place(&self, age: Duration) -> Option<i32> {
         let (model, found) = (self.model.as_ref()?, self.measured.as_ref()?);
         // At rest, it stays where it is to the step.
-        if !found.is_moving {
-            return Some(found.position);
-        }
-        let deg = found.angle_deg + found.speed_deg_s * age.as_secs_f64().min(0.1);
-        Some(model.step(deg).unwrap_or(found.position))
+        let step = match found.is_moving {
+            true => {
+                let deg = found.angle_deg + found.speed_deg_s * age.as_secs_f64().min(0.1);
+                model.step(deg).unwrap_or(found.position)
+            }
+            false => found.position,
+        };
+        Some(model.within(step))
     }
 
     /// What is wrong with it, as what follows its name.

@@ -1,138 +1,26 @@
 //! Fuzz targets: packets, the driver's half, and the simulated servos. IO: they read the clock once.
 
-#![allow(clippy::expect_used)]
-
-use std::time::{Duration, Instant};
-
-use amber_driver::ClientId;
-use amber_proto::bus_servos::{MoveServos, ServoAngles, ServoSpeeds, ServoTorque};
 use amber_sim::feetech::{self as sim, Family};
 
-use super::{Feetech, Options, protocol};
-use crate::bus_servos::logic::{BusLogic, Output};
-use crate::bus_servos::wire::{Found, Line};
-use crate::fuzz::{Input, Target};
+use super::{Robot, protocol};
+use crate::bus_servos::fuzz;
+use crate::fuzz::Target;
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
-    ("feetech_packets", packets),
+    ("feetech_packets", |data| {
+        fuzz::packets(data, protocol::find)
+    }),
     ("feetech_driver", driver),
-    ("feetech_device", device),
+    ("feetech_device", |data| {
+        let twin = sim::Feetech::new([(1, Family::Sts), (2, Family::Scs)]);
+        fuzz::device(data, twin, sim::packet, |servo| &mut servo.motor);
+    }),
 ];
 
-/// What servos may have said.
-fn packets(data: &[u8]) {
-    match protocol::find(data) {
-        Found::Status(status, length) => {
-            assert!(length <= data.len() && status.data.len() < length);
-        }
-        Found::Noise(length) | Found::Damaged(length) => {
-            assert!((1..=data.len()).contains(&length));
-        }
-        Found::Incomplete => {}
-    }
-    let mut line = Line::default();
-    for piece in data.chunks(7) {
-        line.push(piece);
-        while line.next(protocol::find).is_some() {}
-    }
-}
-
-/// The logic, with clients and a bus that says anything at any time.
 fn driver(data: &[u8]) {
-    let mut input = Input(data);
-    let start = Instant::now();
-    let mut now = start;
-    let options = Options {
-        ids: Some(vec![1, 2]),
-        wheels: Some(vec![7]),
-        ..Options::default()
-    };
-    let (rules, _) = options.settings().expect("they are good");
-    let mut logic = BusLogic::<Feetech>::new(rules, now);
-    let mut twin = sim::Feetech::new([(1, Family::Sts), (2, Family::Scs), (7, Family::Sts)]);
-    while !input.is_empty() {
-        now += Duration::from_millis(input.byte().into());
-        let clients = [ClientId(input.byte().into())];
-        let id = [1, 2, 7, 3][usize::from(input.byte() % 4)];
-        let value = f64::from(input.number()) / 100.0 - 300.0;
-        match input.byte() % 10 {
-            0 => {
-                let targets = ServoAngles {
-                    ids: vec![id, 1],
-                    angles: vec![value; 2],
-                };
-                let speed = input.flag().then_some(value);
-                let _ = logic.move_to(&clients, &MoveServos { targets, speed });
-            }
-            1 => {
-                let speeds = ServoSpeeds {
-                    ids: vec![id],
-                    speeds: vec![value],
-                };
-                let _ = logic.turn(now, &clients, &speeds);
-            }
-            2 => {
-                let torque = ServoTorque {
-                    on: input.flag(),
-                    ids: vec![id],
-                };
-                let _ = logic.set_torque(now, &torque);
-            }
-            3 => drop(logic.stop(now)),
-            4 => logic.client_gone(now, clients[0]),
-            5 if input.byte() == 0 => logic.failed(now, "unplugged"),
-            6 if input.byte() == 0 => logic.shut_down(now),
-            7 => logic.handle_bytes(now, input.piece()),
-            8 => logic.guard_acted(now),
-            _ => {}
-        }
-        while let Some(bytes) = twin.poll_output(now - start) {
-            logic.handle_bytes(now, &bytes);
-        }
-        logic.handle_timeout(now);
-        let mut actions = 0;
-        while let Some(output) = logic.poll_output(now) {
-            actions += 1;
-            assert!(actions < 100, "it never comes to rest: {output:?}");
-            match output {
-                Output::Open => logic.opened(now),
-                Output::Write(bytes) => twin.handle_bytes(now - start, &bytes),
-                Output::Close => {}
-                Output::End => return,
-            }
-        }
-        if let Some(words) = logic.last_words() {
-            assert!(words.starts_with(&[0xFF, 0xFF, 0xFE]));
-        }
-        let _ = (logic.wake_at(now), logic.states(), logic.take_fresh());
-        while logic.poll_note().is_some() {}
-        let written: u32 = twin.servos().iter().map(|servo| servo.memory_writes).sum();
-        assert_eq!(written, 0, "the driver writes no memory");
-    }
-}
-
-/// The simulated servos, which take whatever is said to them.
-fn device(data: &[u8]) {
-    let mut input = Input(data);
-    let mut now = Duration::ZERO;
-    let mut twin = sim::Feetech::new([(1, Family::Sts), (2, Family::Scs)]);
-    twin.echoes = input.flag();
-    while !input.is_empty() {
-        match input.byte() % 4 {
-            0 => now += Duration::from_millis(u64::from(input.number()) % 1_000),
-            1 => twin.servo(0).is_blocked = input.flag(),
-            2 => {
-                let parameters = input.piece();
-                let parameters = &parameters[..parameters.len().min(200)];
-                let (id, instruction) = (input.byte(), input.byte());
-                twin.handle_bytes(now, &sim::packet(id, instruction, parameters));
-            }
-            _ => twin.handle_bytes(now, input.piece()),
-        }
-        twin.advance(now);
-        while twin.poll_output(now).is_some() {}
-        assert!(twin.servos().iter().all(|servo| servo.steps().is_finite()));
-        assert!(twin.next_timeout().is_none_or(|due| due > now));
-    }
+    let servos = [(1, Family::Sts), (2, Family::Scs), (7, Family::Sts)];
+    let twin = fuzz::driver::<Robot, _>(data, sim::Feetech::new(servos));
+    let written: u32 = twin.servos().iter().map(|servo| servo.memory_writes).sum();
+    assert_eq!(written, 0, "the driver writes no memory");
 }

@@ -5,9 +5,10 @@
 //! single bits, not two's complement.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::bus_servos::wire::{sign_magnitude, with_sign};
-use crate::bus_servos::{self, Kind, Measured, Write};
+use crate::bus_servos::{self, Kind, Measured, RESTARTED, Write};
 
 /// What a servo is: registers 3 to 33.
 pub const IDENTITY: (u16, u8) = (3, 31);
@@ -70,7 +71,7 @@ impl bus_servos::Model for Model {
         self.max_temperature_c.into()
     }
 
-    fn set_up(&self, kind: Kind) -> Result<Vec<Write>, String> {
+    fn set_up(&self, kind: Kind, _silence: Duration) -> Result<Vec<Write>, String> {
         let mode = match kind {
             Kind::Joint if self.is_scs && self.limits == (0, 0) => {
                 return Err("has no limits, so it turns like a motor: set its limits".to_owned());
@@ -114,12 +115,8 @@ impl bus_servos::Model for Model {
             temperature_c: byte(63).into(),
             is_moving: byte(66) != 0,
             alarm: alarm(error),
-            kind: match byte(MODE) {
-                // Theirs has another meaning.
-                _ if self.is_scs => None,
-                1 => Some(Kind::Wheel),
-                _ => Some(Kind::Joint),
-            },
+            // It forgets its mode. The register of SCS has another meaning.
+            lapse: (!self.is_scs && byte(MODE) != self.mode).then_some(RESTARTED),
         })
     }
 
@@ -130,22 +127,15 @@ impl bus_servos::Model for Model {
         }
     }
 
-    fn step(&self, angle_deg: f64) -> Result<i32, String> {
-        let (least, most) = self.limits;
-        let exact = match self.is_scs {
+    fn exact_step(&self, angle_deg: f64) -> f64 {
+        match self.is_scs {
             true => 512.0 + (angle_deg - 180.0) * 1024.0 / 300.0,
             false => angle_deg * 4096.0 / 360.0,
-        };
-        // A float is limited to the numbers of an integer. NaN is in no range.
-        let step = exact.round() as i32;
-        match exact.is_finite() && (least..=most).contains(&step) {
-            true => Ok(step),
-            false => Err(format!(
-                "turns from {:.1} to {:.1} degrees, not to {angle_deg}",
-                self.angle_deg(least),
-                self.angle_deg(most),
-            )),
         }
+    }
+
+    fn limits(&self) -> (i32, i32) {
+        self.limits
     }
 
     /// The slowest speed is not 0, which may mean none or the fastest.
@@ -284,7 +274,7 @@ pub(crate) mod tests {
         let found = sts().measured(0, &data).unwrap();
         assert_eq!((found.position, found.temperature_c), (2048, 31));
         assert!(found.torque && found.is_moving);
-        assert_eq!(found.kind, Some(Kind::Wheel));
+        assert_eq!(found.lapse, Some(RESTARTED), "it has another mode");
         let expected = [180.0, -50.0 * 360.0 / 4096.0, -10.0, 7.4, 78.0];
         let current_ma = found.current_ma.unwrap();
         let is = [
@@ -340,18 +330,23 @@ pub(crate) mod tests {
 
     #[test]
     fn the_memory_of_a_servo_is_never_written() {
-        assert_eq!(sts().set_up(Kind::Joint), Ok(Vec::new()));
-        let writes = sts().set_up(Kind::Wheel).unwrap();
+        assert_eq!(sts().set_up(Kind::Joint, Duration::ZERO), Ok(Vec::new()));
+        let writes = sts().set_up(Kind::Wheel, Duration::ZERO).unwrap();
         let at = |wanted| writes.iter().position(|(at, _)| *at == wanted).unwrap();
         assert!(at(LOCK) < at(MODE) && at(TORQUE) < at(MODE));
         assert_eq!(writes[at(LOCK)].1, [1]);
         let memory: Vec<_> = writes.iter().filter(|(at, _)| *at < 40).collect();
         assert_eq!(memory, [&(MODE, vec![1])]);
         let wheel = Model::decode(&identity([0x09, 0x03], [0; 4], 1)).unwrap();
-        assert_eq!(wheel.set_up(Kind::Wheel), Ok(Vec::new()));
-        assert!(scs().set_up(Kind::Wheel).unwrap_err().contains("SCS0009"));
+        assert_eq!(wheel.set_up(Kind::Wheel, Duration::ZERO), Ok(Vec::new()));
+        assert!(
+            scs()
+                .set_up(Kind::Wheel, Duration::ZERO)
+                .unwrap_err()
+                .contains("SCS0009")
+        );
         let endless = Model::decode(&identity([0x05, 0x04], [0; 4], 0)).unwrap();
-        assert!(endless.set_up(Kind::Joint).is_err());
+        assert!(endless.set_up(Kind::Joint, Duration::ZERO).is_err());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::bus_servos::Kind;
+use crate::bus_servos::{Kind, Rules};
+use crate::connection::Endpoint;
+use crate::options::OptionsError;
 
 fn of(text: &str) -> Result<(Rules, Endpoint), OptionsError> {
     toml::from_str::<Options>(text).unwrap().settings()

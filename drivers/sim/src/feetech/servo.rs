@@ -1,9 +1,9 @@
-//! One servo: its registers, and its motor. PURE.
-//!
-//! Simplified: it reaches its speed at once or with the acceleration of its register, carries no load,
-//! and neither swings nor sags.
+//! One servo: its registers. PURE.
 
 use std::time::Duration;
+
+use crate::bus_servos::{self, Drive, Motor};
+use crate::control::BusServo;
 
 /// The registers below this one are its memory.
 const MEMORY: usize = 40;
@@ -26,8 +26,6 @@ const POSITION: u8 = 56;
 
 /// The fastest that its motor turns, in steps per second.
 const FASTEST: f64 = 2_870.0;
-/// A motor that is blocked for so long reports an overload.
-const OVERLOAD: Duration = Duration::from_secs(2);
 
 /// What a servo speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +45,9 @@ pub struct Servo {
     memory: [u8; MEMORY],
     /// How often a register of its memory was written, for good.
     pub memory_writes: u32,
-    /// Where its shaft is, in steps; more than a turn is possible.
-    shaft: f64,
-    /// Steps per second.
-    speed: f64,
+    /// What its registers turn.
+    pub motor: Motor,
     waiting: Option<(u8, Vec<u8>)>,
-    blocked_for: Duration,
-    /// Whether something holds its shaft.
-    pub is_blocked: bool,
     /// Whether its cable is out, or it is dead.
     pub is_mute: bool,
     /// Whether a goal switches its motor on, which is not known of all of them.
@@ -96,27 +89,18 @@ impl Servo {
             registers: [0; REGISTERS],
             memory,
             memory_writes: 0,
-            shaft: match family {
+            motor: Motor::at(match family {
                 Family::Sts => 2048.0,
                 Family::Scs => 512.0,
-            },
-            speed: 0.0,
+            }),
             waiting: None,
-            blocked_for: Duration::ZERO,
-            is_blocked: false,
             is_mute: false,
             wakes_by_goal: false,
             volts: 7.4,
             temperature_c: 31,
         };
-        servo.power_cycle();
+        bus_servos::Servo::power_cycle(&mut servo);
         servo
-    }
-
-    /// Its id.
-    #[must_use]
-    pub fn id(&self) -> u8 {
-        self.registers[5]
     }
 
     /// What it speaks.
@@ -128,13 +112,13 @@ impl Servo {
     /// Where it is, in its steps: as it reports it, but never wrapped.
     #[must_use]
     pub fn steps(&self) -> f64 {
-        self.shaft - f64::from(self.signed(OFFSET, 11))
+        self.motor.shaft - f64::from(self.signed(OFFSET, 11))
     }
 
     /// How fast it turns, in steps per second.
     #[must_use]
     pub fn speed(&self) -> f64 {
-        self.speed
+        self.motor.speed
     }
 
     /// Whether its motor is on.
@@ -151,23 +135,7 @@ impl Servo {
 
     /// Turns its shaft by hand.
     pub fn push_to(&mut self, steps: f64) {
-        self.shaft = steps + f64::from(self.signed(OFFSET, 11));
-    }
-
-    /// The supply goes off and on: what is not in its memory is lost.
-    pub(super) fn power_cycle(&mut self) {
-        self.registers = [0; REGISTERS];
-        self.registers[..MEMORY].copy_from_slice(&self.memory);
-        let limit = [self.registers[16], self.registers[17]];
-        self.registers[48..50].copy_from_slice(&limit);
-        self.registers[self.lock()] = 1;
-        self.speed = 0.0;
-        self.blocked_for = Duration::ZERO;
-        self.waiting = None;
-    }
-
-    pub(super) fn hears(&self) -> bool {
-        !self.is_mute
+        self.motor.shaft = steps + f64::from(self.signed(OFFSET, 11));
     }
 
     /// Whether it answers what was written.
@@ -175,17 +143,12 @@ impl Servo {
         self.registers[usize::from(REPLY_LEVEL)] != 0
     }
 
-    /// Whether time changes it.
-    pub(super) fn is_busy(&self) -> bool {
-        self.speed != 0.0 || (self.has_torque() && self.is_blocked)
-    }
-
     /// The bits of its alarms.
     pub(super) fn error(&self) -> u8 {
         let decivolts = (self.volts * 10.0).round() as u8;
         let allowed = self.byte(MIN_VOLTAGE)..=self.byte(MAX_VOLTAGE);
         let is_hot = self.temperature_c > self.byte(MAX_TEMPERATURE);
-        let is_overloaded = self.blocked_for >= OVERLOAD;
+        let is_overloaded = self.motor.is_overloaded();
         u8::from(!allowed.contains(&decivolts))
             | (u8::from(is_hot) << 2)
             | (u8::from(is_overloaded) << 5)
@@ -193,7 +156,7 @@ impl Servo {
 
     /// The values of registers.
     pub(super) fn read(&mut self, at: u8, count: u8) -> Option<Vec<u8>> {
-        self.show();
+        self.measure();
         let (at, count) = (usize::from(at), usize::from(count));
         Some(self.registers.get(at..at + count)?.to_vec())
     }
@@ -221,7 +184,7 @@ impl Servo {
                 }
             }
             40 if value == 128 => {
-                let offset = self.shaft.round() as i32 - 2048;
+                let offset = self.motor.shaft.round() as i32 - 2048;
                 let offset = signed_bytes(offset.clamp(-2047, 2047), 11);
                 for (at, byte) in (usize::from(OFFSET)..).zip(offset) {
                     self.write_byte(at, byte);
@@ -230,7 +193,7 @@ impl Servo {
             40 => {
                 self.registers[at] = value;
                 if value == 0 {
-                    self.blocked_for = Duration::ZERO;
+                    self.motor.relax();
                 }
             }
             41..=55 => self.registers[at] = value,
@@ -245,39 +208,24 @@ impl Servo {
     }
 
     pub(super) fn act(&mut self) {
-        if let Some((at, values)) = self.waiting.take().filter(|_| self.hears()) {
+        if let Some((at, values)) = self.waiting.take().filter(|_| !self.is_mute) {
             self.write(at, &values);
         }
     }
 
-    /// Time passes.
-    pub(super) fn advance(&mut self, passed: Duration) {
-        // Short enough for a speed that changes on the way.
-        const STEP_S: f64 = 0.005;
-        if !self.is_busy() {
-            self.decide();
+    /// What its registers want of its motor.
+    fn drive(&self) -> Drive {
+        if !self.has_torque() {
+            return Drive::Off;
         }
-        if self.has_torque() && self.is_blocked && self.wants() != 0.0 {
-            self.speed = 0.0;
-            self.blocked_for += passed;
-            return;
-        }
-        let mut rest_s = passed.as_secs_f64().min(60.0);
-        while rest_s > 0.0 && self.speed != 0.0 {
-            let step_s = rest_s.min(STEP_S);
-            rest_s -= step_s;
-            let way = self.way();
-            let step = self.speed * step_s;
-            let arrives = way.is_some_and(|way| step.abs() >= way.abs());
-            self.shaft += if arrives { way.unwrap_or(0.0) } else { step };
-            self.decide_after(step_s);
-        }
-    }
-
-    /// The way to its goal, if it has one.
-    fn way(&self) -> Option<f64> {
+        let (unit, fastest) = match self.family {
+            Family::Sts if self.byte(PHASE) & 4 == 0 => (50.0, FASTEST),
+            Family::Sts => (1.0, FASTEST),
+            Family::Scs => (1.0, FASTEST / 4.0),
+        };
+        let told = f64::from(self.signed(SPEED, 15)) * unit;
         if self.is_wheel() {
-            return None;
+            return Drive::On(told.clamp(-fastest, fastest));
         }
         let (min, max) = (self.word(MIN), self.word(MAX));
         let goal = self.signed(GOAL, 15);
@@ -285,77 +233,49 @@ impl Servo {
             (0, 0) => goal,
             (min, max) => goal.clamp(min.into(), i32::from(max).max(min.into())),
         };
-        Some(f64::from(goal) - self.steps())
+        Drive::To {
+            place: f64::from(goal + self.signed(OFFSET, 11)),
+            speed: match told == 0.0 {
+                true => fastest,
+                false => told.abs().min(fastest),
+            },
+        }
     }
 
-    /// The speed that its motor would have without inertia.
-    fn wants(&self) -> f64 {
-        if !self.has_torque() {
-            return 0.0;
-        }
-        let unit = match self.byte(PHASE) & 4 {
-            0 if self.family == Family::Sts => 50.0,
-            _ => 1.0,
-        };
-        let told = f64::from(self.signed(SPEED, 15)) * unit;
-        let fastest = match self.family {
-            Family::Sts => FASTEST,
-            Family::Scs => FASTEST / 4.0,
-        };
-        match self.way() {
-            None => told.clamp(-fastest, fastest),
-            // It has arrived.
-            Some(way) if way.abs() < 0.5 => 0.0,
-            Some(way) => {
-                let most = if told == 0.0 {
-                    fastest
-                } else {
-                    told.abs().min(fastest)
-                };
-                most.copysign(way)
-            }
-        }
+    /// Its acceleration, in steps per second squared.
+    fn acceleration(&self) -> f64 {
+        f64::from(self.byte(ACCELERATION)) * 100.0
     }
 
     /// Something has changed.
     fn decide(&mut self) {
-        self.decide_after(0.005);
-    }
-
-    fn decide_after(&mut self, passed_s: f64) {
-        let wanted = self.wants();
-        let steps_s2 = f64::from(self.byte(ACCELERATION)) * 100.0;
-        self.speed = match steps_s2 > 0.0 && self.has_torque() && wanted != 0.0 {
-            true => {
-                let most = steps_s2 * passed_s;
-                self.speed + (wanted - self.speed).clamp(-most, most)
-            }
-            false => wanted,
-        };
+        let (drive, acceleration) = (self.drive(), self.acceleration());
+        self.motor.decide(drive, acceleration);
     }
 
     /// Writes what it measures into its registers.
-    fn show(&mut self) {
+    fn measure(&mut self) {
         let steps = self.steps().round() as i32;
         let position = match self.family {
             Family::Sts if self.byte(PHASE) & 16 == 0 => steps.rem_euclid(4096),
             _ => steps,
         };
-        let load = match (self.has_torque(), self.is_blocked, self.wants()) {
-            (true, true, wanted) if wanted != 0.0 => 1000,
-            (true, _, wanted) if wanted != 0.0 => 100,
-            _ => 0,
+        let wanted = self.motor.wants(self.drive());
+        let load = match self.motor.is_blocked {
+            _ if wanted == 0.0 => 0,
+            true => 1000,
+            false => 100,
         };
-        let load = load * (self.wants().signum() as i32);
+        let load = load * (wanted.signum() as i32);
         let error = self.error();
         self.set(POSITION, signed(position, 15));
-        self.set(58, signed(self.speed.round() as i32, 15));
+        self.set(58, signed(self.motor.speed.round() as i32, 15));
         self.set(60, signed(load, 10));
         self.registers[62] = (self.volts * 10.0).round() as u8;
         self.registers[63] = self.temperature_c;
         self.registers[64] = self.waiting.is_some().into();
         self.registers[65] = error;
-        self.registers[66] = (self.speed != 0.0).into();
+        self.registers[66] = (self.motor.speed != 0.0).into();
         self.set(69, signed(load.abs() / 10, 15));
     }
 
@@ -397,6 +317,46 @@ impl Servo {
             magnitude
         } else {
             -magnitude
+        }
+    }
+}
+
+impl bus_servos::Servo for Servo {
+    fn id(&self) -> u8 {
+        self.registers[5]
+    }
+
+    fn hears(&self) -> bool {
+        !self.is_mute
+    }
+
+    fn advance(&mut self, passed: Duration) {
+        let (drive, acceleration) = (self.drive(), self.acceleration());
+        self.motor.advance(passed, drive, acceleration);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.motor.speed != 0.0 || (self.has_torque() && self.motor.is_blocked)
+    }
+
+    fn power_cycle(&mut self) {
+        self.registers = [0; REGISTERS];
+        self.registers[..MEMORY].copy_from_slice(&self.memory);
+        let limit = [self.registers[16], self.registers[17]];
+        self.registers[48..50].copy_from_slice(&limit);
+        self.registers[self.lock()] = 1;
+        self.motor.speed = 0.0;
+        self.motor.relax();
+        self.waiting = None;
+    }
+
+    fn show(&self) -> BusServo {
+        BusServo {
+            id: self.registers[5],
+            steps: self.steps(),
+            steps_per_s: self.speed(),
+            torque: self.has_torque(),
+            memory_writes: self.memory_writes,
         }
     }
 }

@@ -1,59 +1,16 @@
 use super::*;
+use crate::bus_servos::bench::{self, MS, hex};
 
-const MS: Duration = Duration::from_millis(1);
+type Bench = bench::Bench<Protocol>;
 
-fn hex(text: &str) -> Vec<u8> {
-    let digits = text.split_ascii_whitespace();
-    digits
-        .map(|it| u8::from_str_radix(it, 16).unwrap())
-        .collect()
-}
-
-/// Servos with a time.
-struct Bench {
-    bus: Feetech,
-    now: Duration,
-}
-
-impl Bench {
-    fn new(servos: &[(u8, Family)]) -> Self {
-        Self {
-            bus: Feetech::new(servos.iter().copied()),
-            now: Duration::ZERO,
-        }
-    }
-
-    /// What is answered within 50 ms.
-    fn ask(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.bus.handle_bytes(self.now, bytes);
-        self.pass(50 * MS)
-    }
-
-    fn pass(&mut self, time: Duration) -> Vec<u8> {
-        let end = self.now + time;
-        let mut answer = Vec::new();
-        while self.now < end {
-            self.now += MS;
-            self.bus.advance(self.now);
-            answer.extend(std::iter::from_fn(|| self.bus.poll_output(self.now)).flatten());
-        }
-        answer
-    }
-
-    #[track_caller]
-    fn check(&mut self, request: &str, answer: &str) {
-        assert_eq!(self.ask(&hex(request)), hex(answer), "{request}");
-    }
-
-    fn steps(&self, index: usize) -> f64 {
-        self.bus.servos()[index].steps()
-    }
+fn bench(servos: &[(u8, Family)]) -> Bench {
+    Bench::new(Feetech::new(servos.iter().copied()))
 }
 
 /// The packets of the maker's documents, and of other libraries.
 #[test]
 fn it_answers_as_servos_do() {
-    let mut bench = Bench::new(&[(1, Family::Sts), (2, Family::Sts), (6, Family::Scs)]);
+    let mut bench = bench(&[(1, Family::Sts), (2, Family::Sts), (6, Family::Scs)]);
     bench.check("FF FF 01 02 01 FB", "FF FF 01 02 00 FC");
     bench.check("FF FF FE 02 01 FE", "FF FF 01 02 00 FC FF FF 02 02 00 FB");
     bench.check("FF FF 01 04 02 03 02 F3", "FF FF 01 04 00 09 03 EE");
@@ -77,7 +34,7 @@ fn it_answers_as_servos_do() {
 
 #[test]
 fn it_turns_to_its_goal_at_its_speed() {
-    let mut bench = Bench::new(&[(1, Family::Sts), (2, Family::Sts)]);
+    let mut bench = bench(&[(1, Family::Sts), (2, Family::Sts)]);
     // Without torque, nothing moves.
     bench.ask(&packet(1, 3, &[42, 0xB8, 0x0B, 0, 0, 0xE8, 0x03]));
     assert_eq!(bench.steps(0), 2048.0);
@@ -100,7 +57,7 @@ fn it_turns_to_its_goal_at_its_speed() {
 
 #[test]
 fn a_wheel_turns_until_it_is_told_otherwise() {
-    let mut bench = Bench::new(&[(7, Family::Sts)]);
+    let mut bench = bench(&[(7, Family::Sts)]);
     bench.ask(&packet(7, 3, &[33, 1]));
     bench.ask(&packet(7, 3, &[40, 1]));
     bench.ask(&packet(7, 3, &[46, 0x69, 0x84]));
@@ -116,7 +73,7 @@ fn a_wheel_turns_until_it_is_told_otherwise() {
 
 #[test]
 fn only_an_open_memory_keeps_what_is_written() {
-    let mut bench = Bench::new(&[(1, Family::Sts)]);
+    let mut bench = bench(&[(1, Family::Sts)]);
     bench.ask(&packet(1, 3, &[33, 1]));
     assert!(bench.bus.servos()[0].is_wheel());
     bench.bus.power_cycle();
@@ -135,7 +92,7 @@ fn only_an_open_memory_keeps_what_is_written() {
 
 #[test]
 fn what_is_registered_waits_for_its_action() {
-    let mut bench = Bench::new(&[(1, Family::Sts)]);
+    let mut bench = bench(&[(1, Family::Sts)]);
     bench.ask(&packet(1, 3, &[42, 0, 8]));
     bench.ask(&packet(1, 3, &[40, 1]));
     bench.check("FF FF 01 05 04 2A B8 0B 08", "FF FF 01 02 00 FC");
@@ -148,8 +105,8 @@ fn what_is_registered_waits_for_its_action() {
 
 #[test]
 fn a_blocked_servo_is_overloaded_until_it_is_switched_off() {
-    let mut bench = Bench::new(&[(1, Family::Sts)]);
-    bench.bus.servo(0).is_blocked = true;
+    let mut bench = bench(&[(1, Family::Sts)]);
+    bench.bus.servo(0).motor.is_blocked = true;
     bench.ask(&packet(1, 3, &[42, 0xB8, 0x0B]));
     bench.ask(&packet(1, 3, &[40, 1]));
     bench.pass(2_500 * MS);
@@ -160,7 +117,7 @@ fn a_blocked_servo_is_overloaded_until_it_is_switched_off() {
 
 #[test]
 fn two_servos_with_one_id_destroy_their_answers() {
-    let mut bench = Bench::new(&[(1, Family::Sts), (1, Family::Sts)]);
+    let mut bench = bench(&[(1, Family::Sts), (1, Family::Sts)]);
     bench.bus.servo(1).push_to(1717.0);
     let answer = bench.ask(&hex("FF FF 01 04 02 38 02 BE"));
     let (sum, inside) = answer[2..].split_last().unwrap();

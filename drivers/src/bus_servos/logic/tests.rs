@@ -3,150 +3,24 @@ use amber_sim::feetech as sim;
 use amber_sim::feetech::Family;
 
 use super::*;
-use crate::feetech::{Feetech, Options};
+use crate::bus_servos::bench::{self, DEG, ME, MS, OTHER};
+use crate::feetech::{Feetech, Robot};
 
-const ME: ClientId = ClientId(7);
-const OTHER: ClientId = ClientId(8);
-const MS: Duration = Duration::from_millis(1);
-/// A turn has 4096 steps.
-const DEG: f64 = 4096.0 / 360.0;
+type Bench = bench::Bench<Robot, sim::Protocol>;
 
-/// The logic at simulated servos, which have their own time.
-struct Bench {
-    logic: BusLogic<Feetech>,
-    twin: sim::Feetech,
-    start: Instant,
-    now: Instant,
-    /// Whether what the driver sends arrives.
-    is_cut: bool,
-    /// Spoils so many of the next answers.
-    spoils: u32,
-    has_ended: bool,
-}
-
-impl Bench {
-    /// Two joints and a wheel: the ids 1, 2 and 7.
-    fn new() -> Self {
-        let servos = [1, 2, 7].map(|id| (id, Family::Sts));
-        Self::with(sim::Feetech::new(servos), &[1, 2], &[7])
-    }
-
-    fn with(twin: sim::Feetech, ids: &[u8], wheels: &[u8]) -> Self {
-        let start = Instant::now();
-        let mut bench = Self {
-            logic: logic(ids, wheels, start),
-            twin,
-            start,
-            now: start,
-            is_cut: false,
-            spoils: 0,
-            has_ended: false,
-        };
-        bench.run(400 * MS);
-        bench
-    }
-
-    fn run(&mut self, time: Duration) {
-        let end = self.now + time;
-        while self.now < end {
-            self.now += MS;
-            self.twin.advance(self.now - self.start);
-            while let Some(mut bytes) = self.twin.poll_output(self.now - self.start) {
-                if self.spoils > 0 {
-                    self.spoils -= 1;
-                    bytes[5] ^= 0x10;
-                }
-                self.logic.handle_bytes(self.now, &bytes);
-            }
-            self.logic.handle_timeout(self.now);
-            self.act();
-        }
-    }
-
-    fn act(&mut self) {
-        while let Some(output) = self.logic.poll_output(self.now) {
-            match output {
-                Output::Open => self.logic.opened(self.now),
-                Output::Write(bytes) if !self.is_cut => {
-                    self.twin.handle_bytes(self.now - self.start, &bytes);
-                }
-                Output::Write(_) | Output::Close => {}
-                Output::End => {
-                    self.has_ended = true;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn move_to(&mut self, client: ClientId, targets: &[(u32, f64)]) -> Result<(), String> {
-        let (ids, angles) = targets.iter().copied().unzip();
-        let targets = ServoAngles { ids, angles };
-        let command = MoveServos {
-            targets,
-            speed: None,
-        };
-        self.logic.move_to(&[client], &command)
-    }
-
-    fn turn(&mut self, client: ClientId, speeds: &[(u32, f64)]) -> Result<(), String> {
-        let (ids, speeds) = speeds.iter().copied().unzip();
-        let command = ServoSpeeds { ids, speeds };
-        self.logic.turn(self.now, &[client], &command)
-    }
-
-    fn torque(&mut self, on: bool, ids: &[u32]) -> Result<(), String> {
-        let ids = ids.to_vec();
-        self.logic.set_torque(self.now, &ServoTorque { on, ids })
-    }
-
-    fn steps(&self, index: usize) -> f64 {
-        self.twin.servos()[index].steps()
-    }
-
-    fn state(&self, index: usize) -> ServoState {
-        self.logic.states().0[index].clone()
-    }
-
-    #[track_caller]
-    fn expect_trouble(&self, text: &str) {
-        let trouble = self.logic.trouble().unwrap_or_default();
-        assert!(trouble.starts_with(text), "{trouble:?}");
-    }
-
-    /// Runs on, and checks that nothing moves more than half a degree.
-    #[track_caller]
-    fn expect_rest(&mut self, time: Duration) {
-        let count = self.twin.servos().len();
-        let before: Vec<_> = (0..count).map(|index| self.steps(index)).collect();
-        self.run(time);
-        for (index, before) in before.iter().enumerate() {
-            let way_deg = (self.steps(index) - before) / DEG;
-            assert!(way_deg.abs() < 0.5, "{index}: {way_deg} degrees");
-        }
-    }
-
-    fn notes(&mut self) -> Vec<Note> {
-        std::iter::from_fn(|| self.logic.poll_note()).collect()
-    }
-
-    fn memory_writes(&self) -> u32 {
-        self.twin.servos().iter().map(|it| it.memory_writes).sum()
-    }
+/// Two joints and a wheel: the ids 1, 2 and 7.
+fn bench() -> Bench {
+    let servos = [1, 2, 7].map(|id| (id, Family::Sts));
+    Bench::with(sim::Feetech::new(servos), &[1, 2], &[7])
 }
 
 fn logic(ids: &[u8], wheels: &[u8], now: Instant) -> BusLogic<Feetech> {
-    let options = Options {
-        ids: Some(ids.to_vec()),
-        wheels: Some(wheels.to_vec()),
-        ..Options::default()
-    };
-    BusLogic::new(options.settings().unwrap().0, now)
+    bench::logic::<Robot>(ids, wheels, now)
 }
 
 #[test]
 fn nothing_moves_at_the_start_and_no_memory_is_written() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     assert_eq!(bench.logic.trouble(), None);
     assert_eq!(bench.notes(), [Note::Ready("3 servos".into())]);
     let (states, measured) = bench.logic.states();
@@ -169,7 +43,7 @@ fn nothing_moves_at_the_start_and_no_memory_is_written() {
 
 #[test]
 fn a_joint_turns_at_its_speed_and_holds() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.move_to(ME, &[(1, 270.0), (2, 90.0)]).unwrap();
     assert_eq!(bench.state(0).target, Some(270.0));
     let mut last = bench.steps(0);
@@ -190,7 +64,7 @@ fn a_joint_turns_at_its_speed_and_holds() {
 #[test]
 fn what_a_client_moves_stops_with_it() {
     for wakes_by_goal in [false, true] {
-        let mut bench = Bench::new();
+        let mut bench = bench();
         bench.twin.servo(0).wakes_by_goal = wakes_by_goal;
         bench.move_to(ME, &[(1, 300.0)]).unwrap();
         bench.move_to(OTHER, &[(2, 300.0)]).unwrap();
@@ -217,7 +91,7 @@ fn what_a_client_moves_stops_with_it() {
 #[test]
 fn torque_is_switched_on_without_a_jump() {
     for wakes_by_goal in [false, true] {
-        let mut bench = Bench::new();
+        let mut bench = bench();
         bench.twin.servo(0).wakes_by_goal = wakes_by_goal;
         bench.move_to(ME, &[(1, 200.0)]).unwrap();
         bench.run(1_000 * MS);
@@ -235,7 +109,7 @@ fn torque_is_switched_on_without_a_jump() {
 
 #[test]
 fn wheels_turn_until_no_command_comes() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     assert!(bench.twin.servos()[2].is_wheel());
     bench.turn(ME, &[(7, -90.0)]).unwrap();
     bench.run(1_000 * MS);
@@ -258,7 +132,7 @@ fn wheels_turn_until_no_command_comes() {
 
 #[test]
 fn the_last_words_stop_what_moves() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     assert_eq!(bench.logic.last_words(), None);
     bench.move_to(ME, &[(1, 300.0)]).unwrap();
     bench.turn(ME, &[(7, 90.0)]).unwrap();
@@ -282,7 +156,7 @@ fn the_last_words_stop_what_moves() {
 
 #[test]
 fn the_end_of_the_driver_stops_what_moves() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.move_to(ME, &[(1, 300.0)]).unwrap();
     bench.turn(ME, &[(7, 90.0)]).unwrap();
     bench.run(300 * MS);
@@ -299,7 +173,7 @@ fn the_end_of_the_driver_stops_what_moves() {
 
 #[test]
 fn a_missing_servo_is_named_and_the_others_work() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.move_to(ME, &[(1, 200.0), (2, 200.0)]).unwrap();
     bench.run(1_000 * MS);
     bench.twin.servo(1).is_mute = true;
@@ -331,7 +205,7 @@ fn a_missing_servo_is_named_and_the_others_work() {
 
 #[test]
 fn a_servo_that_lost_its_power_does_not_move_when_it_is_back() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.move_to(ME, &[(1, 300.0)]).unwrap();
     bench.run(300 * MS);
     bench.twin.power_cycle();
@@ -348,7 +222,7 @@ fn a_servo_that_lost_its_power_does_not_move_when_it_is_back() {
 
 #[test]
 fn alarms_are_troubles_and_end() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.twin.servo(0).volts = 9.1;
     bench.run(100 * MS);
     bench.expect_trouble("servo 1 has a wrong voltage");
@@ -361,11 +235,11 @@ fn alarms_are_troubles_and_end() {
     bench.run(100 * MS);
     bench.expect_trouble("servo 2 is too hot");
     bench.twin.servo(1).temperature_c = 40;
-    bench.twin.servo(0).is_blocked = true;
+    bench.twin.servo(0).motor.is_blocked = true;
     bench.move_to(ME, &[(1, 300.0)]).unwrap();
     bench.run(2_500 * MS);
     bench.expect_trouble("servo 1 is overloaded");
-    bench.twin.servo(0).is_blocked = false;
+    bench.twin.servo(0).motor.is_blocked = false;
     bench.torque(false, &[1]).unwrap();
     bench.run(100 * MS);
     assert_eq!(bench.logic.trouble(), None);
@@ -403,7 +277,7 @@ fn an_adapter_that_echoes_does_not_matter() {
 
 #[test]
 fn damage_costs_a_measurement_and_no_more() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.move_to(ME, &[(1, 200.0)]).unwrap();
     bench.run(500 * MS);
     bench.spoils = 2;
@@ -421,7 +295,7 @@ fn damage_costs_a_measurement_and_no_more() {
 
 #[test]
 fn an_adapter_that_was_away_moves_nothing_when_it_is_back() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.move_to(ME, &[(1, 230.0)]).unwrap();
     bench.run(100 * MS);
     bench.logic.failed(bench.now, "/dev/ttyACM0 does not exist");
@@ -467,7 +341,7 @@ fn servos_of_both_families_are_on_one_bus() {
 
 #[test]
 fn what_cannot_be_done_is_refused_as_a_whole() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     for (targets, why) in [
         (
             &[(1, 200.0), (2, 400.0)][..],
