@@ -40,6 +40,7 @@ pub mod diffdrive;
 pub mod drive_support;
 pub mod drive_to_point;
 pub mod dummy;
+pub mod dynamixel;
 pub mod feetech;
 pub mod firmata;
 #[cfg(feature = "fuzz")]
@@ -138,6 +139,8 @@ built_in! {
     DriveToPoint: drive_to_point,
     /// No hardware: a flag and a text, for experiments
     Dummy: dummy,
+    /// Dynamixel X servos on a serial bus (device type 19)
+    Dynamixel: dynamixel + fuzz,
     /// Feetech servos on a serial bus (device type 19)
     Feetech: feetech + fuzz,
     /// The pins of an Arduino with Firmata (device type 16)

@@ -1,5 +1,5 @@
-//! Servos on a bus: the real driver and simulated servos of Feetech. What moves stops when the driver is
-//! killed, although the bus has no watchdog.
+//! Servos on a bus: the real drivers and simulated servos of Feetech and Dynamixel. What moves stops when
+//! the driver is killed, although those of Feetech have no watchdog.
 
 use std::fs;
 use std::process::Command;
@@ -15,6 +15,8 @@ use crate::kit::with_and_without;
 use crate::motion_sensors::Robot;
 use crate::python_package::{SOURCE, can_run};
 
+/// The watchdogs of Dynamixel stop them after four times the longest time between two requests.
+const WATCHDOG_S: f64 = 2.3;
 /// What moves stops this long after the driver was killed, and after the last sign of life of one that
 /// hangs ...
 const GUARD_S: [(Signal, f64); 2] = [(Signal::SIGKILL, 0.2), (Signal::SIGSTOP, 1.2)];
@@ -26,15 +28,20 @@ fn robot() -> Robot {
     Robot::with_device("feetech", "lekiwi")
 }
 
-/// A mediator with the driver, which is not started again. A busy machine answers late.
+/// A mediator with the driver of that robot.
 fn mediator(robot: &Robot) -> (Mediator, TempDir) {
-    let port = robot.socket();
+    mediator_with(robot, ["feetech", "lekiwi"], "INFO ready: 9 servos")
+}
+
+/// A mediator with a driver and its preset, which is not started again. A busy machine answers late.
+fn mediator_with(robot: &Robot, driver: [&str; 2], ready: &str) -> (Mediator, TempDir) {
+    let ([driver, preset], port) = (driver, robot.socket());
     let (mediator, folder) = Mediator::configured(&format!(
         "[[driver]]\ndevice = 'bus-servos:0'\nrestart = 'never'\ngrace_ms = 100\n\
-         command = ['amber', 'driver', 'feetech', '--port', '{port}', '--preset', 'lekiwi', \
+         command = ['amber', 'driver', '{driver}', '--port', '{port}', '--preset', '{preset}', \
          '--reply-timeout-ms', '500', '--max-speed-deg-s', '30', '--idle-stop-ms', '0']\n"
     ));
-    mediator.wait_for_line("INFO ready: 9 servos");
+    mediator.wait_for_line(ready);
     (mediator, folder)
 }
 
@@ -218,6 +225,58 @@ fn an_outage_is_reported_and_nothing_moves_after_it() {
     client.close();
 }
 
+/// Their guard does it, or their watchdogs.
+#[test]
+fn servos_of_dynamixel_stop_when_the_driver_is_killed_or_the_cable_is_out() {
+    for is_killed in [true, false] {
+        let robot = Robot::with_device("dynamixel", "koch");
+        let (mediator, _folder) =
+            mediator_with(&robot, ["dynamixel", "koch"], "INFO ready: 6 servos");
+        let client = Client::connect(mediator.address).unwrap();
+        let servos = client.bus_servos(0);
+        let joint = said(&servos, 3);
+        assert_eq!((joint.model(), joint.torque), ("XL330-M288", Some(false)));
+        assert_eq!((joint.voltage, joint.temperature), (Some(5.0), Some(31)));
+        let refused = servos.move_to(&[(3, 400.0)], None).unwrap_err().to_string();
+        assert!(refused.contains("from 0.0 to 359.9 degrees"), "{refused}");
+        servos.move_to(&[(3, 350.0)], Some(10.0)).unwrap();
+        wait_for("a servo that turns", || {
+            (servo(&robot, 3).steps_per_s != 0.0).then_some(())
+        });
+        let limit_s = match is_killed {
+            true => {
+                signal(mediator.describe("bus-servos:0").pid(), Signal::SIGKILL);
+                GUARD_S[0].1
+            }
+            false => {
+                robot.fault(&["unplug", "dynamixel"]);
+                WATCHDOG_S
+            }
+        };
+        let begin_s = state(&robot).time_s;
+        let took_s = wait_for_rest(&robot) - begin_s;
+        assert!(took_s < limit_s + MARGIN_S, "{is_killed}: {took_s} s");
+        if !is_killed {
+            let before = servo(&robot, 3).steps;
+            robot.fault(&["clear"]);
+            let back = wait_for("the servo", || {
+                let all = servos.servos().ok()?.servos.into_iter();
+                let mut others = all.filter(|servo| servo.id == Some(3));
+                others.find(|servo| servo.torque == Some(true))
+            });
+            assert_eq!((back.target, &back.problem), (None, &None));
+            assert!((servo(&robot, 3).steps - before).abs() < 5.0);
+            servos.move_to(&[(3, 180.0)], None).unwrap();
+            wait_for("the target", || {
+                ((servo(&robot, 3).steps - 2_048.0).abs() < 1.0).then_some(())
+            });
+        }
+        let servos = state(&robot).bus_servos.into_iter();
+        assert_eq!(servos.map(|servo| servo.memory_writes).sum::<u32>(), 0);
+        client.close();
+    }
+}
+
 #[test]
 fn the_program_in_the_documents_moves_an_arm() {
     if !can_run("the program for an arm", "google.protobuf") {
@@ -244,10 +303,12 @@ fn the_program_in_the_documents_moves_an_arm() {
 
 #[test]
 fn the_driver_follows_the_protocol_with_and_without_its_servos() {
-    let robot = robot();
-    let places = [&*robot.socket(), "/nowhere/port"];
-    with_and_without("bus-servos", 0, places, |check, port| {
-        check.args(["feetech", "--port", port, "--preset", "lekiwi"]);
-        check.args(["--reply-timeout-ms", "500"]);
-    });
+    for (driver, preset) in [("feetech", "lekiwi"), ("dynamixel", "koch")] {
+        let robot = Robot::with_device(driver, preset);
+        let places = [&*robot.socket(), "/nowhere/port"];
+        with_and_without("bus-servos", 0, places, |check, port| {
+            check.args([driver, "--port", port, "--preset", preset]);
+            check.args(["--reply-timeout-ms", "500"]);
+        });
+    }
 }

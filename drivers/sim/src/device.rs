@@ -384,6 +384,9 @@ mod tests {
             feetech: crate::feetech::Options {
                 model: Some(crate::feetech::Model::So101),
             },
+            dynamixel: crate::dynamixel::Options {
+                model: Some(crate::dynamixel::Model::Koch),
+            },
             pca9685: crate::pca9685::Options { is_fitted: true },
             lsm6dsox: crate::lsm6dsox::Options {
                 model: Some(crate::lsm6dsox::Model::Lsm6dsox),
@@ -422,6 +425,7 @@ mod tests {
             crate::ina2xx::DEVICE,
             crate::firmata::DEVICE,
             crate::feetech::DEVICE,
+            crate::dynamixel::DEVICE,
             crate::pca9685::DEVICE,
             crate::lsm6dsox::DEVICE,
             crate::icm20948::DEVICE,

@@ -18,8 +18,8 @@
 //! The other devices work in the same way: a NineDof board on an I2C bus, a StarGazer below the
 //! markers of `ceiling`, and servos on a Maestro. A robot may also have a laser scanner of LDROBOT,
 //! Slamtec or YDLIDAR, one more motion sensor (`motion_sensor`), servos on a PCA9685, a sensor INA2xx
-//! of its battery, a GPS receiver, a gamepad, a camera, servos on a bus (`bus_servos`: those of
-//! Feetech), an Arduino with Firmata whose pins programs use, and an Arduino (`diffdrive`), an
+//! of its battery, a GPS receiver, a gamepad, a camera, servos on a bus (`bus_servos`: those of Feetech
+//! and of Dynamixel), an Arduino with Firmata whose pins programs use, and an Arduino (`diffdrive`), an
 //! iRobot Create 2, VESCs or an ODrive that drive its wheels instead of the RoboClaws.
 //!
 //! The machines and the world have no clock; `simulator` contains the only loop. It advances the
@@ -45,6 +45,7 @@ pub mod control;
 pub mod create2;
 mod device;
 pub mod diffdrive;
+pub mod dynamixel;
 pub mod feetech;
 pub mod firmata;
 mod first;
@@ -97,6 +98,7 @@ device::devices! {
     ina2xx: ina2xx::Options,
     firmata: firmata::Options,
     feetech: feetech::Options,
+    dynamixel: dynamixel::Options,
     lsm6dsox: lsm6dsox::Options,
     icm20948: icm20948::Options,
     bno055: bno055::Options,

@@ -2,9 +2,9 @@
 //!
 //! They need `pip install basicmicro==2.0.10 tcr-roboclaw==0.1.5 hokuyolx==0.9.0 lds2d==0.7.0
 //! pyrplidar==0.1.2 pyserial==3.5 pynmea2==1.19.0 pynmeagps==1.1.8 pycreate2==0.8.0
-//! pyfirmata2==2.5.1 feetech-servo-sdk==1.0.0 opencv-python-headless==5.0.0.93`, and the packages that `.ci/run` installs with
-//! `--no-deps`, because packages for chips depend on packages for boards, and pyvesc on another one
-//! than it needs. A test whose package is missing prints a line that starts with `SKIP`.
+//! pyfirmata2==2.5.1 feetech-servo-sdk==1.0.0 dynamixel-sdk==4.1.0 rustypot==1.13.1
+//! opencv-python-headless==5.0.0.93`, and the packages that `.ci/run` installs with `--no-deps`, because
+//! packages for chips depend on packages for boards, and pyvesc on another one than it needs. A test whose package is missing prints a line that starts with `SKIP`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -22,8 +22,8 @@ use amber_sim::robot::Device;
 use amber_sim::simulator::{Config, Simulator};
 use amber_sim::world::find_start;
 use amber_sim::{
-    Devices, bno055, camera, create2, diffdrive, feetech, firmata, gps, icm20948, ina2xx, ldrobot,
-    lsm6dsox, mpu, ninedof, odrive, pca9685, roboclaw, rplidar, vesc, ydlidar,
+    Devices, bno055, camera, create2, diffdrive, dynamixel, feetech, firmata, gps, icm20948,
+    ina2xx, ldrobot, lsm6dsox, mpu, ninedof, odrive, pca9685, roboclaw, rplidar, vesc, ydlidar,
 };
 use tokio::sync::oneshot;
 
@@ -125,6 +125,37 @@ fn scservo_sdk_moves_an_arm() {
     };
     check("scservo_sdk", "foreign_feetech.py", twins, |devices| {
         vec![of(devices, feetech::DEVICE)]
+    });
+}
+
+#[test]
+fn dynamixel_sdk_moves_an_arm() {
+    let twins = Devices {
+        dynamixel: dynamixel::Options {
+            model: Some(dynamixel::Model::Koch),
+        },
+        ..Devices::default()
+    };
+    check("dynamixel_sdk", "foreign_dynamixel.py", twins, |devices| {
+        vec![of(devices, dynamixel::DEVICE)]
+    });
+}
+
+#[test]
+fn rustypot_moves_arms_of_both_makers() {
+    let twins = Devices {
+        dynamixel: dynamixel::Options {
+            model: Some(dynamixel::Model::Koch),
+        },
+        feetech: feetech::Options {
+            model: Some(feetech::Model::So101),
+        },
+        ..Devices::default()
+    };
+    check("rustypot", "foreign_rustypot.py", twins, |devices| {
+        [dynamixel::DEVICE, feetech::DEVICE]
+            .map(|it| of(devices, it))
+            .to_vec()
     });
 }
 
