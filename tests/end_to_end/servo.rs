@@ -178,7 +178,10 @@ fn servos_of_dynamixel_get_another_id_and_a_middle() {
     assert_eq!(shown.matches("XL430-W250").count(), 2, "{shown}");
     amber(&["id", "1", "9"]).unwrap();
     let said = amber(&["id", "1", "8"]).unwrap_err();
-    assert!(said.contains("servo 1 does not answer at 1000000"), "{said}");
+    assert!(
+        said.contains("servo 1 does not answer at 1000000"),
+        "{said}"
+    );
     amber(&["center", "9"]).unwrap();
     let shown = amber(&["scan", "--ids", "9", "--json"]).unwrap();
     let shown: Value = serde_json::from_str(&shown).unwrap();

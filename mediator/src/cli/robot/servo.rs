@@ -36,7 +36,12 @@ pub(crate) struct Options {
 #[derive(Clone, Debug, clap::Args)]
 struct Line {
     /// Serial port of the bus
-    #[arg(long, global = true, value_name = "FILE", default_value = "/dev/ttyACM0")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        default_value = "/dev/ttyACM0"
+    )]
     port: PathBuf,
     /// The maker of the servos
     #[arg(long, global = true, value_enum, default_value = "feetech")]
