@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -257,46 +258,58 @@ impl Program for RflySim {
     }
 }
 
-/// A page or a program that speaks JSON over a WebSocket.
+/// A page or a program that speaks JSON over a WebSocket. It reads what arrives as long as it exists, as
+/// all programs do: pings want answers, and whoever reads nothing for seconds is disconnected.
 struct Socket {
     name: &'static str,
-    socket: WebSocket<TcpStream>,
+    socket: Arc<Mutex<WebSocket<TcpStream>>>,
     turn: fn(Turn) -> Value,
-    is_refusal: fn(&Value) -> bool,
-    text: &'static str,
     /// The last refusal.
-    told: Option<String>,
+    told: Arc<Mutex<Option<String>>>,
 }
 
 impl Socket {
-    fn connect(url: &str, address: SocketAddr) -> WebSocket<TcpStream> {
+    fn connect(
+        name: &'static str,
+        (url, address): (&str, SocketAddr),
+        turn: fn(Turn) -> Value,
+        refusal: fn(&Value) -> Option<&Value>,
+    ) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         let (mut socket, _) = tungstenite::client(url, stream).unwrap();
         socket.get_mut().set_nonblocking(true).unwrap();
-        socket
-    }
-
-    fn say(&mut self, message: &Value) {
-        self.socket.send(message.to_string().into()).unwrap();
-    }
-
-    /// Reads what has arrived. Pings are answered by it.
-    fn read(&mut self) {
-        loop {
-            match self.socket.read() {
-                Ok(Message::Text(text)) => {
-                    let message: Value = serde_json::from_str(&text).unwrap();
-                    if (self.is_refusal)(&message) {
-                        self.told = message[self.text].as_str().map(str::to_owned);
+        let socket = Arc::new(Mutex::new(socket));
+        let told = Arc::<Mutex<Option<String>>>::default();
+        let (open, heard) = (Arc::downgrade(&socket), Arc::clone(&told));
+        thread::spawn(move || {
+            while let Some(socket) = open.upgrade() {
+                let read = socket.lock().unwrap().read();
+                match read {
+                    Ok(Message::Text(text)) => {
+                        let message: Value = serde_json::from_str(&text).unwrap();
+                        if let Some(why) = refusal(&message) {
+                            *heard.lock().unwrap() = why.as_str().map(str::to_owned);
+                        }
                     }
+                    Ok(_) => {}
+                    Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                    Err(error) => panic!("{name}: {error}"),
                 }
-                Ok(_) => {}
-                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    return;
-                }
-                Err(error) => panic!("{}: {error}", self.name),
             }
+        });
+        Self {
+            name,
+            socket,
+            turn,
+            told,
         }
+    }
+
+    fn say(&self, message: &Value) {
+        let mut socket = self.socket.lock().unwrap();
+        socket.send(message.to_string().into()).unwrap();
     }
 }
 
@@ -306,14 +319,11 @@ impl Program for Socket {
     }
 
     fn turn(&mut self, _robot: &Robot, turn: Turn) {
-        self.read();
-        let message = (self.turn)(turn);
-        self.say(&message);
+        self.say(&(self.turn)(turn));
     }
 
     fn told(&mut self, _robot: &Robot) -> Option<String> {
-        self.read();
-        self.told.take()
+        self.told.lock().unwrap().take()
     }
 }
 
@@ -400,32 +410,28 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
     let rosbridge = listening(&robot, "gateway:2", 0);
     let rflysim = UdpSocket::bind("127.0.0.1:0").unwrap();
     rflysim.connect(listening(&robot, "gateway:4", 0)).unwrap();
-    let mut hello = Socket {
-        name: "dashboard 127.0.0.1",
-        socket: Socket::connect(&format!("ws://{page}/socket"), page),
-        turn: |turn| {
+    let hello = Socket::connect(
+        "dashboard 127.0.0.1",
+        (&format!("ws://{page}/socket"), page),
+        |turn| {
             let [left, right] = turn.speeds();
             json!({ "t": "drive", "left": left, "right": right, "guard": false })
         },
-        is_refusal: |message| message["t"] == "refused",
-        text: "text",
-        told: None,
-    };
+        |message| (message["t"] == "refused").then_some(&message["text"]),
+    );
     hello.say(&json!({ "t": "hello" }));
     let mut programs: Vec<Box<dyn Program>> = vec![
         Box::new(Galileo::connect(&robot)),
         Box::new(JsonRelay::connect(&robot)),
-        Box::new(Socket {
-            name: "rosbridge 127.0.0.1:",
-            socket: Socket::connect(&format!("ws://{rosbridge}/"), rosbridge),
-            turn: |turn| {
+        Box::new(Socket::connect(
+            "rosbridge 127.0.0.1:",
+            (&format!("ws://{rosbridge}/"), rosbridge),
+            |turn| {
                 let msg = json!({ "angular": { "z": 0.5 * turn.sign() } });
                 json!({ "op": "publish", "topic": "/cmd_vel", "msg": msg })
             },
-            is_refusal: |message| message["op"] == "status",
-            text: "msg",
-            told: None,
-        }),
+            |message| (message["op"] == "status").then_some(&message["msg"]),
+        )),
         Box::new(Apollo {
             socket: local_socket(),
             to: listening(&robot, "gateway:3", 0),
