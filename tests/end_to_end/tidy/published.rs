@@ -86,6 +86,7 @@ fn readmes(root: &Path) -> BTreeSet<PathBuf> {
         })
         .collect();
     found.insert(root.join(PYTHON).join("README.md"));
+    found.insert(root.join(PYTHON).join("mediator/README.md"));
     found.insert(root.join(JAVASCRIPT).join("README.md"));
     found
 }

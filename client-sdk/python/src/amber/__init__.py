@@ -1,7 +1,8 @@
 """Clients and drivers for Amber, the robot mediator.
 
 =====================  =======================================================
-:class:`Client`        asks and commands devices (:mod:`amber.aio` for asyncio)
+:class:`Robot`         asks and commands devices (:mod:`amber.aio` for asyncio)
+:class:`Client`        the same, without waiting for the mediator
 :class:`Driver`        base class of a driver; :func:`serve` runs it
 :func:`load_proto`     your own device: its messages, clients and base class of drivers
 :mod:`amber.schemas`   the messages of Amber's devices
@@ -37,6 +38,8 @@ from .errors import (
 )
 from .extras import new_order_id
 from .proxies import DummyStatus
+from .robot import Robot
+from .scene import Scene
 from .schemas import DriverMsg
 from .schemas import load as load_proto
 from .values import (
@@ -80,7 +83,9 @@ __all__ = [
     "Pose",
     "Refused",
     "Request",
+    "Robot",
     "Scan",
+    "Scene",
     "Sensors",
     "Subscription",
     "Target",

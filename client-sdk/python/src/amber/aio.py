@@ -5,7 +5,7 @@
     async with amber.aio.Client("192.168.2.201") as robot:
         scan = await robot.hokuyo().scan()
         async for scan in robot.hokuyo().scans():
-            ...
+            break
 
 Everything here belongs to one event loop. For programs without
 asyncio, see :mod:`amber.client`.
@@ -47,7 +47,7 @@ from .lease import Lease
 from .liveness import Liveness
 from .udp import PORT, UdpTransport
 
-__all__ = ["BUFFER", "DEADLINE", "PORT", "Client", "Proxy", "Subscription", "Transport"]
+__all__ = ["BUFFER", "DEADLINE", "PORT", "Client", "Proxy", "Robot", "Subscription", "Transport"]
 
 #: The time to wait for an answer, in seconds.
 DEADLINE = 1.0
@@ -61,6 +61,7 @@ _OUTCOME_WAIT = 0.25
 _LOG = logging.getLogger("amber")
 
 T = TypeVar("T")
+Self = TypeVar("Self", bound="Client")
 DriverMsg = schemas.DriverMsg
 Envelope = schemas.Envelope
 _SUBSCRIBE, _UNSUBSCRIBE = DriverMsg.SUBSCRIBE, DriverMsg.UNSUBSCRIBE
@@ -116,13 +117,16 @@ class Client(proxies.Devices):
         deadline: float = DEADLINE,
         validity: float | None = None,
     ) -> None:
-        self.mediator_address = mediator or os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
-        self.deadline = deadline
-        self.validity = validity
+        #: The address of the mediator, as it was given.
+        self.mediator_address: str = mediator or os.environ.get("AMBER_MEDIATOR") or "127.0.0.1"
+        #: The time limit for an answer, in seconds.
+        self.deadline: float = deadline
+        #: How long commands that move something hold, in seconds; None for no limit.
+        self.validity: float | None = validity
         #: The number of answers that were late or duplicated.
-        self.late_answers = 0
+        self.late_answers: int = 0
         #: The number of invalid datagrams.
-        self.malformed = 0
+        self.malformed: int = 0
         self._transport: Transport | None = None
         self._last_number = random.randrange(1 << 20)
         self._pending: dict[int, _Asked] = {}
@@ -144,7 +148,7 @@ class Client(proxies.Devices):
 
     # Connecting
 
-    async def connect(self) -> Client:
+    async def connect(self: Self) -> Self:
         """Opens the socket. Waits neither for the mediator nor for a network, which may come later.
 
         A client that was used in an event loop that has ended begins anew.
@@ -181,11 +185,14 @@ class Client(proxies.Devices):
             transport.close()
         self._forget(Closed("the client has been closed"))
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self: Self) -> Self:
         return await self.connect()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def __repr__(self) -> str:
+        return f"<amber.aio.Client of {self.mediator_address}>"
 
     def _announce(self) -> None:
         """The mediator notifies clients that have contacted it when drivers die."""
@@ -597,11 +604,11 @@ class Proxy:
         self.client = client
         self.device = device
         #: Whether :meth:`with_deadline` was called.
-        self.has_own_deadline = deadline is not None
-        self.deadline = client.deadline if deadline is None else deadline
+        self.has_own_deadline: bool = deadline is not None
+        self.deadline: float = client.deadline if deadline is None else deadline
         self._report = report
         #: How long commands that move something hold, in seconds; None for no limit.
-        self.validity = client.validity
+        self.validity: float | None = client.validity
 
     def with_deadline(self, seconds: float) -> Proxy:
         """The same device with another deadline."""
@@ -736,9 +743,9 @@ class Subscription(Generic[T]):
         self.device = device
         #: The number of values that are lost: the reader was too slow, or a message that is longer
         #: than a frame did not arrive completely. Of such messages, only the newest waits.
-        self.missed = 0
+        self.missed: int = 0
         #: Messages that did not fit the device.
-        self.unreadable = 0
+        self.unreadable: int = 0
         self._client = client
         self._read = read
         self._start = start
@@ -839,3 +846,7 @@ class _Owner:
         self.received = client._handle_datagram
         self.unreachable = client._fail_all
         self.moved = client._moved
+
+
+# A robot is a Client.
+from .aio_robot import Robot  # noqa: E402

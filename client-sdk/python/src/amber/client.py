@@ -6,6 +6,7 @@
         robot.roboclaw().drive(amber.WheelSpeeds.all(200))
         for scan in robot.hokuyo().scans():
             print(scan.nearest())
+            break
 
 It runs :mod:`amber.aio` in its own thread, and may be used from any
 thread. Errors, deadlines and values are the same.
@@ -27,6 +28,7 @@ from .devices import *  # noqa: F403  (their names were here before)
 from .errors import Closed
 
 T = TypeVar("T")
+Self = TypeVar("Self", bound="Client")
 #: Seconds for work that goes on although the client is closed.
 _LAST_WORDS = 0.5
 
@@ -45,7 +47,10 @@ class Client(devices.Devices):
         deadline: float = aio.DEADLINE,
         validity: float | None = None,
     ) -> None:
-        self._start(aio.Client(mediator, deadline=deadline, validity=validity))
+        self._open(aio.Client(mediator, deadline=deadline, validity=validity))
+
+    def _open(self, client: aio.Client) -> None:
+        self._start(client)
         try:
             self._run(self._aio.connect())
         except BaseException:
@@ -124,11 +129,19 @@ class Client(devices.Devices):
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def __enter__(self) -> Client:
+    def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<amber.Client of {self.mediator_address}>"
+
+    @property
+    def mediator_address(self) -> str:
+        """The address of the mediator, as it was given."""
+        return self._aio.mediator_address
 
     @property
     def late_answers(self) -> int:
@@ -252,7 +265,7 @@ class Lease:
         return self._inner.lost
 
     def take(self) -> Lease:
-        """Takes the lease, and keeps it from now on."""
+        """Takes the lease, and keeps it from now on. Does nothing if it has been taken."""
         self._client._run(self._inner.take())
         return self
 

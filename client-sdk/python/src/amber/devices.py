@@ -7,12 +7,13 @@ the same errors. ``devices.pyi`` lists all of them.
 from __future__ import annotations
 
 from . import extras, proxies, typed
-from .typed import PlainTyped
+from .typed import PlainTyped as PlainTyped
 
 _CLASSES = {
-    name: typed.plain_class(made, __name__) for name, made in proxies._CLASSES.items()
+    name: typed.plain_class(made, __name__) for name, made in vars(proxies)["_CLASSES"].items()
 }
 Devices = typed.accessors(_CLASSES.values(), __name__)
 globals().update(_CLASSES)
 globals().update({alias: _CLASSES[name] for alias, name in extras.ALIASES.items()})
-__all__ = ["Devices", "PlainTyped", *_CLASSES, *extras.ALIASES]
+_NAMES = ["Devices", "PlainTyped", *_CLASSES, *extras.ALIASES]
+__all__ = _NAMES  # pyright: ignore[reportUnsupportedDunderAll]

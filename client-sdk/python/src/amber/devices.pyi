@@ -888,7 +888,15 @@ class Devices:
         """The mediator itself. Only programs on its machine may make changes."""
     def ninedof(self, id: int = 0) -> NineDof:
         """An accelerometer, a gyroscope and a magnetometer."""
+    def imu(self, id: int = 0) -> NineDof:
+        """An accelerometer, a gyroscope and a magnetometer."""
     def roboclaw(self, id: int = 0) -> Roboclaw:
+        """Four driven wheels on two motor controllers.
+
+        The driver stops the wheels when the client that drives leaves, and a few seconds after the last
+        command. Therefore a program that drives must repeat its command.
+        """
+    def wheels(self, id: int = 0) -> Roboclaw:
         """Four driven wheels on two motor controllers.
 
         The driver stops the wheels when the client that drives leaves, and a few seconds after the last
@@ -898,11 +906,18 @@ class Devices:
         """A sensor that finds the robot's position from markers on the ceiling."""
     def hokuyo(self, id: int = 0) -> Hokuyo:
         """A laser scanner."""
+    def laser(self, id: int = 0) -> Hokuyo:
+        """A laser scanner."""
     def dummy(self, id: int = 0) -> Dummy:
         """A device without hardware, for experiments. All clients share its flag and its text."""
     def location(self, id: int = 0) -> LocationService:
         """The pose of the robot on a map."""
     def maestro(self, id: int = 0) -> Maestro:
+        """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
+        such as a servo that does not exist or an angle beyond its limits. Servos keep their position
+        when a client leaves. Those that turn like motors stop then.
+        """
+    def servos(self, id: int = 0) -> Maestro:
         """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
         such as a servo that does not exist or an angle beyond its limits. Servos keep their position
         when a client leaves. Those that turn like motors stop then.

@@ -14,4 +14,4 @@ _DRIVERS = {
     if interface.device_type != 0
 }
 globals().update(_DRIVERS)
-__all__ = ["TypedDriver", *_DRIVERS]
+__all__ = ["TypedDriver", *_DRIVERS]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+
+#: For the address of a mediator.
+_FIND_A_MEDIATOR = "start one there with `amber demo`, or set AMBER_MEDIATOR to HOST or HOST:PORT"
+
 
 class AmberError(Exception):
     """Base class of all errors between this program and a device."""
+
+    #: What to do about it, as text; None if unknown. From Python 3.11 on, tracebacks show it.
+    hint: str | None = None
+
+    def _advise(self, hint: str | None) -> None:
+        self.hint = hint
+        if hint is not None and sys.version_info >= (3, 11):
+            self.add_note(f"hint: {hint}")
 
 
 class FrameError(AmberError, ValueError):
@@ -20,7 +33,11 @@ class DriverDied(AmberError):
 
 
 class Unreachable(AmberError, ConnectionError):
-    """The network reports that no mediator is listening at the address."""
+    """No mediator can be reached at the address."""
+
+    def __init__(self, message: str, hint: str | None = _FIND_A_MEDIATOR) -> None:
+        super().__init__(message)
+        self._advise(hint)
 
 
 class BadAnswer(AmberError, ValueError):
@@ -37,8 +54,7 @@ class Refused(BadAnswer):
         super().__init__(message)
         #: The reason as a name, such as ``NOT_ALLOWED``; None if there is none.
         self.reason = reason
-        #: A hint as text; None if unknown.
-        self.hint = hint
+        self._advise(hint)
 
 
 class Closed(AmberError):

@@ -387,7 +387,10 @@ class _Service:
         name = f"{self.service.name}{method}"
         if f"{self.package}.{name}" in self.options.of:
             name += "Answer"  # the file has a message of this name
-        return collections.namedtuple(name, [part.name for part in parts])
+        make: Any = collections.namedtuple  # the types are in the stubs
+        made = make(name, [part.name for part in parts])
+        made.__doc__ = f"What ``{snake(method)}`` of {self.service.name} returns."
+        return made
 
     def arguments(self, request: list[Path], fixed: list[Path], times: Any) -> list[Argument]:
         found = []
@@ -395,11 +398,12 @@ class _Service:
             message = path[-1].message_type
             shape = self.codec.shape(message).kind if message is not None else "scalar"
             is_flat = shape in ("plain", "list") and len(request) == 1
-            if is_flat and not is_repeated(path[-1]):
+            if message is not None and is_flat and not is_repeated(path[-1]):
                 inner = [(*path, field) for field in message.fields]
                 found += [self.argument(one, times) for one in inner if one not in fixed]
             else:
-                is_bare = shape == "plain" and not any(map(is_required, message.fields))
+                fields = [] if message is None else message.fields
+                is_bare = shape == "plain" and not any(map(is_required, fields))
                 found.append(self.argument(path, times, None if is_bare else REQUIRED))
         # Arguments without a default come first, and the period before all others.
         return sorted(found, key=lambda it: (it.default is not REQUIRED, it.name != "period_ms"))

@@ -3,8 +3,11 @@ through :class:`amber.aio.Proxy`.
 
 ::
 
-    async with robot.device("roboclaw").lease("my program"):
-        await robot.roboclaw().drive(amber.WheelSpeeds.all(100))
+    async with amber.aio.Robot() as robot:
+        async with await robot.take_wheels("my program"):
+            await robot.wheels().drive(amber.WheelSpeeds.all(100))
+
+:meth:`amber.aio.Proxy.lease` is the same for any device that moves.
 """
 
 from __future__ import annotations
@@ -63,7 +66,9 @@ class Lease:
         return self._lost
 
     async def take(self) -> Lease:
-        """Takes the lease, and keeps it from now on."""
+        """Takes the lease, and keeps it from now on. Does nothing if it has been taken."""
+        if self._task is not None:
+            return self
         action = schemas.motion.LeaseRequest
         if self._wait:
             while not (state := await self._ask(action.WAIT)).yours:

@@ -250,7 +250,7 @@ class Joiner:
         #: Messages that were given up. The user of the joiner takes them.
         self.lost: list[Lost] = []
         #: Pieces that contradict themselves or others.
-        self.malformed = 0
+        self.malformed: int = 0
 
     def piece(self, now: float, sender: Hashable, piece: Any) -> Joined | None:
         """A piece has arrived. Returns the message if it was the last missing one."""
@@ -400,7 +400,7 @@ class _Kept:
         self.long, self.clients, self.piece_bytes, self.pause = long, clients, piece_bytes, pause
         self.next = 0
         #: When to send the next burst, and behind the last one, when to forget the message.
-        self.due = now
+        self.due: float = now
         self.again: dict[int, int] = {}
 
     def is_sent(self) -> bool:
@@ -522,7 +522,7 @@ class Upload:
         self._upto: int | None = None
         self._again: collections.deque[int] = collections.deque()
         self._progress_at = now
-        self.due = now + _PATIENCE
+        self.due: float = now + _PATIENCE
         self._tries = 0
 
     def poll(self) -> bytes | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from . import extras, typed
 from .interface import OURS
-from .typed import Typed
+from .typed import Typed as Typed
 
 _CLASSES = {
     interface.service: typed.client_class(
@@ -29,4 +29,5 @@ for _result in _RESULTS.values():
 Devices = typed.accessors(_CLASSES.values(), __name__)
 globals().update(_CLASSES, **_RESULTS)
 globals().update({alias: _CLASSES[name] for alias, name in extras.ALIASES.items()})
-__all__ = ["Devices", "Typed", *_CLASSES, *_RESULTS, *extras.ALIASES]
+_NAMES = ["Devices", "Typed", *_CLASSES, *_RESULTS, *extras.ALIASES]
+__all__ = _NAMES  # pyright: ignore[reportUnsupportedDunderAll]

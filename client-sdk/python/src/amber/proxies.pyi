@@ -28,53 +28,65 @@ from .values import (
 )
 
 class RoboclawSpeedUpdates(NamedTuple):
+    """What ``speed_updates`` of Roboclaw returns."""
     current_speed: WheelSpeeds
     speed_age: int | None
     battery: Any
 
 class DummyStatus(NamedTuple):
+    """What ``status`` of Dummy returns."""
     enable: bool
     message: str
 
 class LocationServicePoses(NamedTuple):
+    """What ``poses`` of LocationService returns."""
     current_location: MapPose
     quality: Any
 
 class DriveToPointNextTarget(NamedTuple):
+    """What ``next_target`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointNextTargets(NamedTuple):
+    """What ``next_targets`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointVisitedTarget(NamedTuple):
+    """What ``visited_target`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointVisitedTargets(NamedTuple):
+    """What ``visited_targets`` of DriveToPoint returns."""
     targets: list[Target]
     location: MapPose
 
 class DriveToPointProgress(NamedTuple):
+    """What ``progress`` of DriveToPoint returns."""
     progress: Any
     location: MapPose
     order: Any
 
 class DriveToPointProgressUpdates(NamedTuple):
+    """What ``progress_updates`` of DriveToPoint returns."""
     progress: Any
     location: MapPose
     order: Any
 
 class CollisionAvoidanceSpeedsAndScan(NamedTuple):
+    """What ``speeds_and_scan`` of CollisionAvoidance returns."""
     motors_speed: WheelSpeeds
     scan: Scan
 
 class CollisionAvoidanceReadings(NamedTuple):
+    """What ``readings`` of CollisionAvoidance returns."""
     motors_speed: WheelSpeeds
     scan: Scan
 
 class PidFollowTrajectoryProgressUpdates(NamedTuple):
+    """What ``progress_updates`` of PidFollowTrajectory returns."""
     progress: Any
     order: Any
 
@@ -935,7 +947,15 @@ class Devices:
         """The mediator itself. Only programs on its machine may make changes."""
     def ninedof(self, id: int = 0) -> NineDof:
         """An accelerometer, a gyroscope and a magnetometer."""
+    def imu(self, id: int = 0) -> NineDof:
+        """An accelerometer, a gyroscope and a magnetometer."""
     def roboclaw(self, id: int = 0) -> Roboclaw:
+        """Four driven wheels on two motor controllers.
+
+        The driver stops the wheels when the client that drives leaves, and a few seconds after the last
+        command. Therefore a program that drives must repeat its command.
+        """
+    def wheels(self, id: int = 0) -> Roboclaw:
         """Four driven wheels on two motor controllers.
 
         The driver stops the wheels when the client that drives leaves, and a few seconds after the last
@@ -945,11 +965,18 @@ class Devices:
         """A sensor that finds the robot's position from markers on the ceiling."""
     def hokuyo(self, id: int = 0) -> Hokuyo:
         """A laser scanner."""
+    def laser(self, id: int = 0) -> Hokuyo:
+        """A laser scanner."""
     def dummy(self, id: int = 0) -> Dummy:
         """A device without hardware, for experiments. All clients share its flag and its text."""
     def location(self, id: int = 0) -> LocationService:
         """The pose of the robot on a map."""
     def maestro(self, id: int = 0) -> Maestro:
+        """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
+        such as a servo that does not exist or an angle beyond its limits. Servos keep their position
+        when a client leaves. Those that turn like motors stop then.
+        """
+    def servos(self, id: int = 0) -> Maestro:
         """Hobby servos, numbered from 0. Commands have no answer. The driver drops and logs invalid ones,
         such as a servo that does not exist or an angle beyond its limits. Servos keep their position
         when a client leaves. Those that turn like motors stop then.

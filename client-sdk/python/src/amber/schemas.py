@@ -1,11 +1,11 @@
-"""The messages, created from Amber's schemas when this module is imported. IO only in :func:`load`.
+"""The messages, created from Amber's schemas when this module is imported. IO only in :func:`amber.load_proto`.
 
 ``DriverMsg`` is the message that all devices share. The additions of a device are
 in a namespace with its name: ``schemas.roboclaw.MotorsSpeed`` is a message,
 ``schemas.roboclaw.currentSpeed`` an extension, used as
 ``message.Extensions[schemas.roboclaw.currentSpeed]``.
 
-:func:`load` does the same for a ``.proto`` file of your own.
+:func:`amber.load_proto` does the same for a ``.proto`` file of your own.
 
 The classes are made at run time, so any version of protobuf from 3.20 works,
 and they do not conflict with generated modules of the program.
@@ -42,6 +42,7 @@ class Pool:
         self.add(files)
 
     def add(self, files: Iterable[Any]) -> None:
+        """Adds the files that are not here yet."""
         for file in files:
             if file.name not in self.files:
                 self.files[file.name] = file
@@ -79,6 +80,7 @@ class Pool:
             return None
 
     def class_of(self, descriptor: Any) -> Any:
+        """The class of a message, from its descriptor."""
         if self._factory is not None:
             made = self._factory.GetPrototype(descriptor)
         else:

@@ -134,7 +134,7 @@ def _result(made: Any) -> str:
             for part in method.parts:
                 optional = " | None" if part.is_optional and part.annotation != "Any" else ""
                 lines.append(f"    {part.name}: {part.annotation}{optional}\n")
-    return f"class {made.__name__}(NamedTuple):\n" + "".join(lines)
+    return f"class {made.__name__}(NamedTuple):\n{_docs(made.__doc__, '    ')}{''.join(lines)}"
 
 
 def _interfaces() -> Iterator[Any]:
@@ -158,8 +158,9 @@ def _accessors(classes: Iterable[Any]) -> str:
     lines = []
     for made in classes:
         parameters = "" if made.__name__ == "Mediator" else ", id: int = 0"
-        lines.append(f"    def {typed.accessor_name(made)}(self{parameters}) -> {made.__name__}:\n")
-        lines.append(_docs(made.__doc__, "        "))
+        for name in typed.accessor_names(made):
+            lines.append(f"    def {name}(self{parameters}) -> {made.__name__}:\n")
+            lines.append(_docs(made.__doc__, "        "))
     return "class Devices:\n" + "".join(lines)
 
 
@@ -169,15 +170,16 @@ def _class(made: Any, base: str, functions: list[str]) -> str:
 
 def _function(name: str, function: Any) -> str:
     signature = inspect.signature(function)
+    given = list(signature.parameters.values())
     parameters = []
-    for parameter in signature.parameters.values():
+    for parameter in given:
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parameters:
             parameters.append("*")
         is_self = parameter.name == "self"
         parameters.append("self" if is_self else str(parameter).replace("'", ""))
         if isinstance(parameter.default, str):
             parameters[-1] = f"{parameter.name}: {parameter.annotation} = {parameter.default!r}"
-    if parameter.kind is parameter.POSITIONAL_ONLY:
+    if given and given[-1].kind is inspect.Parameter.POSITIONAL_ONLY:
         parameters.append("/")
     head = "@abstractmethod\n" if getattr(function, "__isabstractmethod__", False) else ""
     head += "async def" if inspect.iscoroutinefunction(function) else "def"
@@ -200,6 +202,7 @@ def _docs(docs: str | None, indent: str) -> str:
 
 
 def main() -> None:
+    """The command ``python3 -m amber.stubs``."""
     parser = argparse.ArgumentParser(
         prog="python3 -m amber.stubs",
         description="Writes type stubs for the devices that .proto files describe.",

@@ -18,6 +18,8 @@ from .interface import REQUIRED, Interface, Method, read
 if TYPE_CHECKING:
     from . import aio, client
 
+__all__ = ["PlainTyped", "Typed"]
+
 #: How much longer than it was told to a device may take: ninedof takes up to 5 s for its readings.
 _MARGIN_S = 6.0
 
@@ -39,6 +41,9 @@ class Typed:
         if not hasattr(client, "request"):
             found = found.device(Device(self.interface.device_type, id))
         self.proxy: aio.Proxy = found
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
 
     @property
     def address(self) -> Device:
@@ -85,6 +90,9 @@ class PlainTyped:
     def __init__(self, client: client.Client, id: int = 0, *, _inner: Any = None) -> None:
         self._client = client
         self._inner = self._typed(client._aio, id) if _inner is None else _inner
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
 
     @property
     def address(self) -> Device:
@@ -239,15 +247,18 @@ def accessors(classes: Iterable[Any], module: str) -> Any:
     """A base class of clients, with a method for each of Amber's devices."""
     inside: dict[str, Any] = {"__doc__": "A method for each device.", "__module__": module}
     for made in classes:
-        inside[accessor_name(made)] = _accessor(made)
+        for name in accessor_names(made):
+            inside[name] = _accessor(made, name)
     return type("Devices", (), inside)
 
 
-def accessor_name(made: Any) -> str:
-    return snake(getattr(made, "_typed", made).interface.name)
+def accessor_names(made: Any) -> list[str]:
+    """The name of a device, and its other name if it has one."""
+    interface = getattr(made, "_typed", made).interface
+    return [snake(name) for name in (interface.name, interface.alias) if name]
 
 
-def _accessor(made: Any) -> Any:
+def _accessor(made: Any, name: str) -> Any:
     def device(self: Any, id: int = 0) -> Any:
         return made(self, id)
 
@@ -256,10 +267,12 @@ def _accessor(made: Any) -> Any:
 
     is_mediator = getattr(made, "_typed", made).interface.device_type == 0
     call = mediator if is_mediator else device
-    return dressed(call, accessor_name(made), inspect.signature(call), made.__doc__)
+    signature = inspect.signature(call).replace(return_annotation=made.__name__)
+    return dressed(call, name, signature, made.__doc__)
 
 
 def signature_of(method: Method, with_self: bool = True) -> inspect.Signature:
+    """The signature of a method in Python."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("self", kind)] if with_self else []
     for argument in method.arguments:
@@ -288,6 +301,13 @@ def docs_of(method: Method) -> str:
 def dressed(call: Any, name: str, signature: inspect.Signature, docs: str | None) -> Any:
     """A function with the name, signature and documentation that `help` shows."""
     call.__name__ = call.__qualname__ = name
+    call.__annotations__ = annotations = {
+        it.name: it.annotation
+        for it in signature.parameters.values()
+        if it.annotation is not inspect.Parameter.empty
+    }
+    if signature.return_annotation is not inspect.Signature.empty:
+        annotations["return"] = signature.return_annotation
     call.__signature__ = signature
     call.__doc__ = docs
     call.__module__ = sys.modules[__name__].__name__

@@ -8,11 +8,13 @@
         period = 1.0                            # seconds between two publications
 
         def set_brightness(self, percent):      # ask: return the answer
-            ...
             return percent
 
-        def brightness(self):                   # stream: return what subscribers get
+        def get_brightness(self):
             return 40
+
+        def brightness(self):                   # stream: return what subscribers get
+            return self.get_brightness()
 
     amber.serve(MyLamp())
 
@@ -57,7 +59,7 @@ class TypedDriver(Driver):
 
     @property
     def client(self) -> int:
-        """The client whose request is being handled; valid until :meth:`client_gone`."""
+        """The client whose request is being handled; valid until ``client_gone``."""
         return self._client
 
     def request(self, request: Request) -> Any:

@@ -227,7 +227,7 @@ class UdpTransport:
 
     def _failed(self, error: OSError) -> None:
         if isinstance(error, _REFUSED):
-            self._why = f"no mediator is listening at {self._text}; start one with `amber demo`"
+            self._why = f"no mediator is listening at {self._text}"
         else:
             self._why = f"cannot reach the mediator {self._text}: {error.strerror}"
         self._owner.unreachable(Unreachable(self._why))
@@ -235,7 +235,7 @@ class UdpTransport:
 
     def _wait_for_room(self, frame: bytes) -> None:
         if len(self._waiting) == _WAITING:
-            raise Unreachable("the network takes no more datagrams")
+            raise Unreachable("the network takes no more datagrams", None)
         assert self._socket is not None
         self._loop.add_writer(self._socket, self._writable)
         self._waiting.append(frame)

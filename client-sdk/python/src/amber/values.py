@@ -101,6 +101,16 @@ class Scan:
         within = (point for point in self.points() if from_deg <= point.angle_deg <= to_deg)
         return min(within, key=lambda point: point.distance_mm, default=None)
 
+    def svg(self) -> str:
+        """The scan around its laser, whose front is at the top, as the text of an SVG file."""
+        from .scene import drawing_of  # it uses the values here
+
+        return drawing_of(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return self.svg()
+
     @classmethod
     def _read(cls, message: Any, timestamp_ms: int | None = None) -> Scan:
         taken = timestamp_ms / 1000.0 if timestamp_ms else None
@@ -355,6 +365,12 @@ class DriveEnd:
     def arrived(self) -> bool:
         """Whether the robot has visited all targets."""
         return self.state == "ARRIVED"
+
+    def __str__(self) -> str:
+        """The end in words, such as ``arrived at 1.40 m, 1.00 m``."""
+        if self.pose is not None:
+            return f"arrived at {self.pose.x_m:.2f} m, {self.pose.y_m:.2f} m"
+        return self.reason or self.state.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
