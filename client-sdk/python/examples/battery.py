@@ -2,7 +2,7 @@
 
 import amber
 
-with amber.Client() as robot:
+with amber.Robot() as robot:
     for state in robot.battery().state_updates():
         print(f"{state.voltage / 1000:.1f} V")
         if state.health == state.LOW:

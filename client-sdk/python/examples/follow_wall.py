@@ -9,9 +9,9 @@ def nearest_mm(scan, from_deg, to_deg):
 
 
 # Without new scans, the wheels stop after half a second.
-with amber.Client(validity=0.5) as robot:
-    wheels = robot.roboclaw()
-    for scan in robot.hokuyo().scans():
+with amber.Robot(validity=0.5) as robot:
+    wheels = robot.wheels()
+    for scan in robot.laser().scans():
         if nearest_mm(scan, -25, 25) < 700:
             wheels.drive(amber.WheelSpeeds.sides(-100, 100))  # mm/s; turn left
         else:

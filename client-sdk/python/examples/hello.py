@@ -2,8 +2,8 @@
 
 import amber
 
-with amber.Client() as robot:
-    nearest = robot.hokuyo().scan().nearest()
+with amber.Robot() as robot:
+    nearest = robot.laser().scan().nearest()
     if nearest:
         print(f"an object is {nearest.distance_mm} mm away, at {nearest.angle_deg:.0f} degrees")
-    print(robot.roboclaw().speeds())
+    print(robot.wheels().speeds())

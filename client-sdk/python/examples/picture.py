@@ -4,7 +4,7 @@ from pathlib import Path
 
 import amber
 
-with amber.Client() as robot:
+with amber.Robot() as robot:
     picture = robot.camera().picture()
     Path("picture.jpg").write_bytes(picture.data)
     print(f"picture.jpg has {picture.width} x {picture.height} pixels")

@@ -5,8 +5,8 @@ import time
 
 import amber
 
-with amber.Client() as robot:
-    for scan in robot.hokuyo().scans():
+with amber.Robot() as robot:
+    for scan in robot.laser().scans():
         near = scan.nearest(-30, 30)
         if near and near.distance_mm < 400:
             print(f"{near.distance_mm} mm ahead")

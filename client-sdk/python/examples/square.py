@@ -4,8 +4,8 @@ import time
 
 import amber
 
-with amber.Client() as robot:
-    wheels = robot.roboclaw()
+with amber.Robot() as robot:
+    wheels = robot.wheels()
     for _ in range(4):
         wheels.drive(amber.WheelSpeeds.all(250))  # mm/s
         time.sleep(1.2)

@@ -4,11 +4,11 @@ import time
 
 import amber
 
-with amber.Client() as robot:
+with amber.Robot() as robot:
     print("waiting")
-    with robot.device("roboclaw").lease("take_turns", wait=True):
+    with robot.take_wheels("take_turns", wait=True):
         print("driving")
-        robot.roboclaw().drive(amber.WheelSpeeds.sides(150, -150))  # mm/s
+        robot.wheels().drive(amber.WheelSpeeds.sides(150, -150))  # mm/s
         time.sleep(2)
         print("done")
     # The lease is released: the wheels stop.

@@ -9,8 +9,7 @@ ROOMS = {
     "hall": amber.Target(3.5, 2.6),
 }
 
-with amber.Client() as robot:
+with amber.Robot() as robot:
     drive = robot.drive_to_point()
     for room, target in ROOMS.items():
-        end = drive.drive_to(target)
-        print(f"{room}: {'arrived' if end.arrived else end.reason}")
+        print(f"{room}: {drive.drive_to(target)}")  # arrived, or why not
