@@ -5,6 +5,7 @@ import os
 import pickle
 import socket
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -150,6 +151,28 @@ class Robots(unittest.TestCase):
             self.assertIsNone(lease.lost)
         action = schemas.motion.LeaseRequest
         self.assertEqual(asked, [action.TAKE, action.RELEASE])
+
+    def test_a_lost_lease_can_be_taken_again(self):
+        robot = self.robot()
+        self.answer_for_a_robot()
+        action, asked = schemas.motion.LeaseRequest, []
+
+        def wheels(ask):
+            asked.append(ask.Extensions[schemas.motion.lease_request].action)
+            is_lost = asked.count(action.TAKE) == 1 and asked[-1] == action.KEEP
+            state = {"yours": False, "refused": "another"} if is_lost else {"yours": True}
+            return [data(ask, motion__motion_state=state)]
+
+        self.mediator.answers[WHEELS] = wheels
+        lease = robot.take_wheels("me", period=0.2)
+        end = time.monotonic() + PATIENCE
+        while lease.lost is None and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(lease.lost, "another")
+        self.assertIsNone(lease.take().lost)
+        lease.release()
+        self.assertEqual(asked.count(action.TAKE), 2)
+        self.assertEqual(asked[-1], action.RELEASE)
 
     def test_a_notebook_shows_it_also_while_an_event_loop_runs(self):
         self.answer_for_a_robot()

@@ -265,7 +265,10 @@ class Lease:
         return self._inner.lost
 
     def take(self) -> Lease:
-        """Takes the lease, and keeps it from now on. Does nothing if it has been taken."""
+        """Takes the lease, and keeps it from now on. Does nothing while it is held.
+
+        After it was lost, this takes it again.
+        """
         self._client._run(self._inner.take())
         return self
 

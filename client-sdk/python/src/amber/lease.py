@@ -66,8 +66,12 @@ class Lease:
         return self._lost
 
     async def take(self) -> Lease:
-        """Takes the lease, and keeps it from now on. Does nothing if it has been taken."""
-        if self._task is not None:
+        """Takes the lease, and keeps it from now on. Does nothing while it is held.
+
+        After it was lost, this takes it again. If this is cancelled, a lease that the device has
+        granted ends by itself, after its period.
+        """
+        if self._task is not None and not self._task.done():
             return self
         action = schemas.motion.LeaseRequest
         if self._wait:
@@ -79,6 +83,7 @@ class Lease:
             state = await self._ask(action.TAKE_BY_FORCE if self._force else action.TAKE)
             if not state.yours:
                 raise Refused(f"{self._proxy.device} refused the request: {state.refused}")
+        self._lost = None
         self._task = asyncio.ensure_future(self._keep())
         return self
 
