@@ -165,11 +165,13 @@ class MotorOfAUser(unittest.TestCase):
 
     def test_it_stops_when_the_last_command_is_no_longer_valid(self):
         driver = self.driver()
+        # On a busy machine, this process learns late that the motor turns.
+        began = time.monotonic()
         driver.lift(5, 100, valid_ms=300)
         driver.wait_for_speeds(100, 0)
-        (_, began), (_, ended) = driver.speeds
-        self.assertGreaterEqual(ended - began, 0.28)
-        self.assertLess(ended - began, 2.0)
+        (_, known), (_, ended) = driver.speeds
+        self.assertGreaterEqual(ended - began, 0.3)
+        self.assertLess(ended - known, 2.0)
         driver.wait(lambda: any("no longer valid" in text for text in driver.news()))
 
     def test_a_lease_keeps_others_away_and_names_its_holder(self):

@@ -69,6 +69,11 @@ enum Maker {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Action {
     /// Find the servos on the bus, and show what they are
+    #[command(after_help = "\
+Examples:
+  amber servo scan
+  amber servo scan --maker dynamixel --port /dev/ttyUSB0 --ids 1-20
+  amber servo scan --all-speeds --json")]
     Scan {
         /// Look for these ids only, such as 1-20 or 6
         #[arg(long, value_name = "FIRST-LAST", value_parser = ids, default_value = "0-252")]
@@ -78,6 +83,11 @@ enum Action {
         all_speeds: bool,
     },
     /// Give a servo another id
+    #[command(after_help = "\
+Example:
+  amber servo id 1 6        (the servo with the id 1 gets the id 6)
+
+New servos all have the id 1: connect one at a time.")]
     Id {
         /// Its id
         #[arg(value_parser = id)]
@@ -87,6 +97,11 @@ enum Action {
         new: u8,
     },
     /// Give a servo another speed of the line
+    #[command(after_help = "\
+Example:
+  amber servo baud 6 500000
+
+It answers only at this speed then: say `--baud 500000` in the next command.")]
     Baud {
         /// Its id
         #[arg(value_parser = id)]
@@ -96,6 +111,9 @@ enum Action {
         new: u32,
     },
     /// Make the angle at which a servo stands the middle of its turn: 180 degrees
+    #[command(after_help = "\
+Example:
+  amber servo center 6 --release    (hold what the servo carries)")]
     Center {
         /// Its id
         #[arg(value_parser = id)]
