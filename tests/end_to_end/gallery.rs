@@ -182,7 +182,7 @@ impl Gallery {
             said = String::from_utf8_lossy(&output.stdout).into_owned();
             match output.status.success() {
                 true => Ok(()),
-                false => Err(format!("{program}: {output:?}")),
+                false => Err(late(String::from_utf8_lossy(&output.stderr).into())),
             }
         });
         said
@@ -246,17 +246,20 @@ impl Gallery {
     /// Two programs print into one file, so that the order of their lines is that of what they do.
     fn try_take_turns(&self) -> Result<(), String> {
         let said = self.folder.path().join("said");
+        let complained = self.folder.path().join("complained");
         let file = File::create(&said).unwrap();
+        let errors = File::create(&complained).unwrap();
         let begin = || {
             let mut command = self.command("take_turns");
-            Program(command.stdout(file.try_clone().unwrap()).spawn().unwrap())
+            command.stdout(file.try_clone().unwrap());
+            Program(command.stderr(errors.try_clone().unwrap()).spawn().unwrap())
         };
         let programs = [begin(), begin()];
         let mut ends = programs
             .map(|mut program| program.0.wait().unwrap())
             .into_iter();
         if !ends.all(|status| status.success()) {
-            return Err("one of them failed".to_owned());
+            return Err(late(fs::read_to_string(&complained).unwrap()));
         }
         let lines = BufReader::new(File::open(&said).unwrap()).lines();
         let lines: Vec<_> = lines.map(Result::unwrap).collect();
@@ -424,8 +427,17 @@ impl Gallery {
     }
 }
 
-/// A busy machine may delay a command, or an answer for longer than a program waits. A real error is
-/// repeatable.
+/// Words of the programs that ended because an answer came too late, in each language.
+const LATE: &str = "no answer from ";
+
+/// What a program says that ended by an answer that came too late. Any other error is a failure of the test.
+#[track_caller]
+fn late(complaint: String) -> String {
+    assert!(complaint.contains(LATE), "{complaint}");
+    complaint
+}
+
+/// A busy machine may delay a command, or an answer for longer than a program waits.
 #[track_caller]
 fn steadily(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut problems = Vec::new();

@@ -134,6 +134,9 @@ fn a_person_finds_servos_and_changes_what_they_keep() {
     );
     let said = amber(&robot, &["baud", "8", "500000"]).unwrap();
     assert_eq!(said, "servo 8 has 500000 bits per second now\n");
+    // It has this speed: nothing is written.
+    let said = amber(&robot, &["baud", "2", "1000000"]).unwrap();
+    assert_eq!(said, "servo 2 has 1000000 bits per second now\n");
 
     // The others are as they were.
     let written = servos(&robot)

@@ -26,6 +26,7 @@ export class Telemetry {
     this.follow();
   }
 
+  /** Begins anew, for the devices that the robot has now. */
   async follow() {
     this.following?.abort();
     const { parts, show } = this;
@@ -36,8 +37,9 @@ export class Telemetry {
     this.following = new AbortController();
     const { signal } = this.following;
     const robot = await connect(signal);
+    const sourcing = robot ? found : [];
     // A loop over a subscription ends with the client.
-    for (const [part, source] of robot ? found : []) source(robot.device(parts[part]), (value) => signal.aborted || show[part](value), signal);
+    await Promise.all(sourcing.map(([part, source]) => source(robot.device(parts[part]), (value) => signal.aborted || show[part](value), signal)));
   }
 }
 
@@ -49,11 +51,13 @@ async function wheels(device, show, signal) {
       show(currentSpeed);
     }
   };
-  listen();
-  while (!signal.aborted) {
-    await pause(ASK_MS, signal);
-    if (performance.now() - heard > SILENCE_MS) await device.speeds({ timeoutMs: DEADLINE_MS }).then(show, () => {});
-  }
+  const ask = async () => {
+    while (!signal.aborted) {
+      await pause(ASK_MS, signal);
+      if (performance.now() - heard > SILENCE_MS) await device.speeds({ timeoutMs: DEADLINE_MS }).then(show, () => {});
+    }
+  };
+  await Promise.all([listen(), ask()]);
 }
 
 async function imu(device, show) {

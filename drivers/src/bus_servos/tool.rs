@@ -244,6 +244,10 @@ where
                 known: known.join(", "),
             });
         };
+        if baud == self.baud {
+            // It has just answered at this speed. Its memory wears with each write.
+            return Ok(());
+        }
         self.released(id, releases).await?;
         self.tell(id, servo.model.unlock(true)).await?;
         self.tell(id, vec![(M::Model::BAUD, vec![*code])]).await?;
