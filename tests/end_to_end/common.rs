@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -101,24 +100,14 @@ fn start_demo(more: &[&str]) -> (Mediator, TempDir) {
     (Mediator::run(command), folder)
 }
 
-/// The folder of the Rust examples, built separately. A shared build would hide features that the
-/// examples do not enable themselves, which users who copy them would miss.
+/// The folder of the Rust examples.
 pub fn rust_examples() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let build = || {
-        let target = Path::new(AMBER).ancestors().nth(2).unwrap();
-        let output = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "amber-examples", "--bins"])
-            // Leave CPU time for other tests, which have deadlines.
-            .args(["--jobs", "1", "--target-dir"])
-            .arg(target)
-            .current_dir(root())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        target.join("debug")
-    };
-    BUILT.get_or_init(build).clone()
+    let folder = Path::new(AMBER).parent().unwrap();
+    assert!(
+        folder.join("follow_wall").exists(),
+        "the examples in drivers/examples/rust are not built; `cargo test --workspace` does it"
+    );
+    folder.to_owned()
 }
 
 /// A running `amber mediator`, or another command that prints its address.

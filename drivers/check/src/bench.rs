@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use amber_proto::frame::{Frame, check_prefix};
@@ -75,6 +75,8 @@ pub(crate) struct Bench {
     /// The last bytes of stdout.
     recent: Vec<u8>,
     words: Arc<Mutex<VecDeque<String>>>,
+    /// Collects the words, until stderr is closed.
+    listening: JoinHandle<()>,
     pub(crate) log: Vec<Logged>,
     /// Its requests to other devices.
     pub(crate) asked: Vec<(DriverHdr, Bytes)>,
@@ -130,7 +132,7 @@ impl Bench {
         fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let words = Arc::new(Mutex::new(VecDeque::new()));
-        thread::spawn({
+        let listening = thread::spawn({
             let words = words.clone();
             move || collect_words(stderr, &words, verbose)
         });
@@ -141,6 +143,7 @@ impl Bench {
             input: Vec::new(),
             recent: Vec::new(),
             words,
+            listening,
             log: Vec::new(),
             asked: Vec::new(),
             unanswered: BTreeSet::new(),
@@ -320,6 +323,15 @@ impl Bench {
             Some(times.next()?? + times.next()??)
         });
         Some(Duration::from_nanos(busy_ns.sum()))
+    }
+
+    /// Waits until its last lines on stderr have been read: at most this long, as another process may
+    /// keep stderr open.
+    pub(crate) fn hear_out(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        while !self.listening.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Its lines on stderr since the check began. Of many lines, the first and the

@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_proto::frame::Frame;
@@ -357,7 +356,10 @@ impl Run<'_> {
             frames.drain(..surplus);
         }
         // Its last lines may still be on their way.
-        thread::sleep(limits::QUIET);
+        bench.hear_out(match finding.ended {
+            true => self.plan.timeout,
+            false => limits::QUIET,
+        });
         details.stderr = bench.last_words();
         details
     }
