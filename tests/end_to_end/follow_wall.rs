@@ -27,6 +27,13 @@ fn the_example_in_python() {
 fn follows_a_wall(command: &str) {
     let robot = Robot::of(demo_with(&format!("{DEVICE}={command}")));
     robot.demo.wait_for_line(&format!("up driver={DEVICE}"));
+    // On a busy machine, Python starts for longer than a client waits for an answer.
+    let proto = crate::common::root().join("drivers/examples/follow_wall.proto");
+    let mut call = robot
+        .demo
+        .amber(&["call", DEVICE, "status", "--timeout", "60", "--proto"]);
+    let output = call.arg(&proto).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 
     // The robot starts in the middle of a corridor, and then follows its wall.
     let mut follower = Follower::start(&robot.demo);
@@ -49,24 +56,17 @@ fn follows_a_wall(command: &str) {
     follower.child.wait().unwrap();
     robot.until("it stands without its client", stands);
     // Like `amber call`: it sends a request and leaves.
-    let proto = "drivers/examples/follow_wall.proto";
     let mut call = robot
         .demo
         .amber(&["call", DEVICE, "follow=true", "--proto"]);
-    let output = call
-        .arg(crate::common::root().join(proto))
-        .output()
-        .unwrap();
+    let output = call.arg(&proto).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("following: true"), "{said}");
     wait_for("the driver to have no followers", || {
         let words = ["call", DEVICE, "status", "--json", "--proto"];
         let mut call = robot.demo.amber(&words);
-        let output = call
-            .arg(crate::common::root().join(proto))
-            .output()
-            .unwrap();
+        let output = call.arg(&proto).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         said.contains("\"following\":false").then_some(())
     });
