@@ -10,18 +10,39 @@
 //! }
 //! ```
 //!
-//! `AMBER_MEDIATOR=192.168.1.7 cargo run` runs it; without the variable, the robot is the one on this
-//! machine, such as that of `amber demo`. [`macro@main`] describes what it does.
+//! # Start
+//!
+//! ```sh
+//! amber demo            # in one terminal: a mediator with a simulated robot
+//! cargo add amber-sdk   # in another, in your package: nothing else is needed
+//! cargo run
+//! ```
+//!
+//! The robot is the one on this machine. `AMBER_MEDIATOR=192.168.1.7 cargo run` uses another one.
+//! [`macro@main`] makes the runtime, connects, and prints an error with a hint; at the end, or at Ctrl-C,
+//! what the program has set in motion stops.
 //!
 //! # What is here
 //!
 //! - [`Robot`]: the connection, with a method for each kind of device: `robot.roboclaw(0)` are wheels,
-//!   `robot.hokuyo(0)` is a laser scanner. The [devices] have methods for all that they can do.
+//!   `robot.hokuyo(0)` is a laser scanner. The [devices] have methods for all that they can do, with
+//!   units, errors, and the effect of dropping a future.
+//! - [`Subscription`]: what a device publishes, as a `Stream`.
 //! - [`lease`]: nobody else moves the robot. [`Lease`] is one that was taken.
+//! - [`Error`]: why a request failed, with the device and a hint. New versions may know more reasons.
 //! - [`device!`]: your own devices, from a `.proto` file.
 //! - [`blocking`]: the same without async.
-//! - `driver`, with the feature `driver`: write a driver.
+//! - `driver`: write a driver.
 //! - [`proto`]: messages, frames, numbers and names on the wire. [`values`]: scans, poses, speeds.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `device` (by default) | [`device!`] |
+//! | `driver` | the module `driver`: traits of drivers, and the process around them |
+//! | `options` | the module `driver::options`: options of a driver from a TOML file |
+//! | `picture` | the module `picture`: scans as PNG files, and a canvas for other pictures |
 //!
 //! # How it works
 //!
@@ -44,6 +65,8 @@
 //!   refusal is an error. A driver that does not report, such as one of the original
 //!   system, is waited for once, for a quarter of a second. A program that must not wait
 //!   uses [`devices::Roboclaw::without_waiting`], which passes refusals on later.
+//! - **Runtime.** [`macro@main`] runs tokio 1 in one thread. A program with its own runtime uses
+//!   [`Robot::connect`] within it: handles are `Send` and `Sync`.
 //! - **Subscriptions.** A [`Subscription`] resumes after a restart of the driver
 //!   or the mediator, and reports what you missed.
 //! - **Dropping.** Dropping a future cancels its request if it is not sent yet.
@@ -52,6 +75,22 @@
 //!   [`proto::DeviceMessage`].
 //!
 //! Mediators and drivers of the original system also work, but report less. See [`Announcement`].
+//!
+//! # Where to go next
+//!
+//! - [Ten small programs][gallery], to copy: a square, a wall, the battery, a picture, a rule...
+//! - [Devices][devices-page]: requests, streams and units of all devices.
+//! - [Who drives?][who-drives]: leases, commands that expire, and halts.
+//! - [Write a driver][write-a-driver], in Rust or any other language.
+//! - [Compared with tonic, Zenoh and Viam][rust-programs]: the same program with each.
+//! - [What remains stable between versions][compatibility].
+//!
+//! [gallery]: https://example.org/amber/blob/HEAD/docs/gallery.md
+//! [devices-page]: https://example.org/amber/blob/HEAD/docs/devices.md
+//! [who-drives]: https://example.org/amber/blob/HEAD/docs/who-drives.md
+//! [write-a-driver]: https://example.org/amber/blob/HEAD/docs/write-a-driver.md
+//! [rust-programs]: https://example.org/amber/blob/HEAD/docs/rust-programs.md
+//! [compatibility]: https://example.org/amber/blob/HEAD/docs/compatibility.md
 
 #![warn(missing_docs, clippy::print_stderr, clippy::print_stdout)]
 
@@ -69,6 +108,7 @@ mod run;
 #[doc = include_str!("../../docs/driving.md")]
 #[doc = include_str!("../../docs/who-drives.md")]
 #[doc = include_str!("../../docs/robot.md")]
+#[doc = include_str!("../../docs/rust-programs.md")]
 struct Pages;
 
 #[doc(inline)]
@@ -76,7 +116,7 @@ pub use amber_client::{
     Announcement, Client, DEFAULT_DEADLINE, Error, Event, Interruption, Lease, LogEntry, LogReader,
     LogStart, MediatorAddress, Result, Subscription, Update, address, blocking, error, lease,
     scan::{Point, Scan, ScanError},
-    sources, subscription, transport,
+    sources, subscription,
 };
 
 /// The clients of Amber's own devices, and what their methods take and return.

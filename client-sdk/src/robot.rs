@@ -138,6 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn threads_can_share_a_robot() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Robot>();
+    }
+
+    #[test]
     fn a_role_names_a_device() {
         let role = |role: &str, r#type, id| Role {
             role: role.into(),

@@ -11,6 +11,8 @@ use crate::{Error, Robot};
 const INTERRUPTED: u8 = 130;
 
 /// What a program may return: nothing, or a [`Result`](crate::Result) with any error.
+///
+/// It is sealed: other packages cannot implement it.
 pub trait Outcome: sealed::Outcome {}
 
 mod sealed {

@@ -53,6 +53,7 @@ pub struct Proxy {
 }
 
 /// A subscription as a blocking iterator. It ends when the client is closed.
+#[must_use = "dropping it unsubscribes"]
 pub struct Subscription<T> {
     subscription: subscription::Subscription<T>,
     runtime: Handle,

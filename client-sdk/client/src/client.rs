@@ -112,12 +112,16 @@ impl Client {
         }
     }
 
-    /// A client over any transport; its task runs on the current tokio runtime.
+    /// A client over any transport; its task runs on the current tokio runtime. Like [`transport`],
+    /// it is not a part of the interface.
     ///
     /// Nothing is sent before it is used.
     ///
     /// # Panics
     /// Outside a tokio runtime.
+    ///
+    /// [`transport`]: crate::transport
+    #[doc(hidden)]
     pub fn over(transport: impl Transport) -> Self {
         let (client, dispatch) = Self::with_task(transport, "the other end".into());
         tokio::spawn(dispatch.run());
@@ -131,6 +135,7 @@ impl Client {
 
     /// Returns the same client with another deadline for everything made from
     /// it.
+    #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self

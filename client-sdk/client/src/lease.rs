@@ -138,6 +138,7 @@ impl Terms {
 ///
 /// Dropping it releases the lease, which stops the device if this client moved it. It does not
 /// wait; [`Lease::release`] does. Use that before you take the lease of the same device again.
+#[must_use = "it is released when this is dropped"]
 #[derive(Debug)]
 pub struct Lease {
     device: Proxy,

@@ -24,6 +24,7 @@ pub mod picture;
 pub mod proxy;
 pub mod sources;
 pub mod subscription;
+#[doc(hidden)]
 pub mod transport;
 
 mod client;

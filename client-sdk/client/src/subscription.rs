@@ -35,6 +35,7 @@ pub const QUEUE_LEN: usize = 64;
 /// **Dropping** it never blocks. Dropping the last subscription of this client
 /// to the device sends UNSUBSCRIBE. A subscription keeps the client alive like
 /// any handle.
+#[must_use = "dropping it unsubscribes"]
 pub struct Subscription<T> {
     queue: Arc<Queue>,
     device: Device,
@@ -47,7 +48,7 @@ pub struct Subscription<T> {
 }
 
 /// Decodes bytes; `None` if the message is about something else.
-pub type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
+pub(crate) type Decode<T> = fn(Bytes) -> Result<Option<T>, Box<dyn Error>>;
 
 /// A message and what was lost before it.
 #[derive(Clone, Debug, PartialEq, Eq)]

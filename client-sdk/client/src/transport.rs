@@ -3,6 +3,9 @@
 //! A client has its own UDP socket ([`UdpTransport`]). A driver that calls other devices
 //! uses its stdin and stdout through a [`ChannelTransport`]. All other code is the same
 //! for both.
+//!
+//! Not a part of the interface: it may change at any time. It is public for Amber's own crates and
+//! test rigs, some of which have transports of their own. Hence [`Transport`] is not sealed.
 
 mod udp;
 

@@ -489,9 +489,9 @@ impl Leases {
 }
 
 /// Waits until this time, or endlessly.
-async fn until(due: Option<tokio::time::Instant>) {
+async fn until(due: Option<Instant>) {
     match due {
-        Some(due) => sleep_until(due).await,
+        Some(due) => sleep_until(due.into()).await,
         None => std::future::pending().await,
     }
 }

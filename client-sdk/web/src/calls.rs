@@ -107,7 +107,7 @@ async fn hold(client: Client, mut claims: Claims, mut asked: mpsc::Receiver<Want
         let due = claims.next_due();
         let expired = async {
             match due {
-                Some(due) => sleep_until(due).await,
+                Some(due) => sleep_until(due.into()).await,
                 None => std::future::pending().await,
             }
         };

@@ -243,9 +243,9 @@ pub fn with_ack(message: &Bytes, ack: u32) -> Bytes {
 }
 
 /// Waits until this time, or endlessly.
-async fn until(due: Option<tokio::time::Instant>) {
+async fn until(due: Option<std::time::Instant>) {
     match due {
-        Some(due) => sleep_until(due).await,
+        Some(due) => sleep_until(due.into()).await,
         None => std::future::pending().await,
     }
 }

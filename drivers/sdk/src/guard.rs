@@ -85,6 +85,7 @@ const ACTED: u8 = b'!';
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "dropping it stops the hardware"]
 #[derive(Debug)]
 pub struct Guard {
     shared: Arc<Shared>,

@@ -100,11 +100,14 @@ pub mod options;
 pub mod orders;
 pub mod periodic;
 mod pipe;
+#[doc(hidden)]
 pub mod queue;
 mod reply;
 mod request;
+#[doc(hidden)]
 pub mod session;
 mod stdio;
+#[doc(hidden)]
 pub mod subscribers;
 #[cfg(test)]
 mod testing;
@@ -112,11 +115,11 @@ mod testing;
 pub use amber_client::{self as client, Client};
 pub use amber_proto::{self as proto, ClientId, Device};
 pub use guard::Guard;
-pub use link::{Link, SendError};
-pub use many::{Devices, serve_many_until};
-pub use motion::{Holder, Motion, Moves, StopCause, client_name};
+pub use link::{HolderWatch, Link, SendError};
+pub use many::Devices;
+pub use motion::{Holder, Motion, Moves, StopCause};
 pub use periodic::Periodic;
-pub use pipe::{serve_on, serve_until};
+pub use pipe::serve_on;
 pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};
 pub use request::{Origin, Request};
 pub use session::MessageTooLong;

@@ -65,6 +65,25 @@ pub(crate) enum Command<M> {
     Block(Option<Device>, Option<String>),
 }
 
+/// The client that holds the lease of a device, now and after each change: from [`Link::holder`].
+#[derive(Clone, Debug)]
+pub struct HolderWatch(watch::Receiver<Option<Holder>>);
+
+impl HolderWatch {
+    /// The client that holds the lease now; `None` while nobody holds it.
+    pub fn latest(&mut self) -> Option<Holder> {
+        self.0.borrow_and_update().clone()
+    }
+
+    /// Waits for a change since the last [`HolderWatch::latest`] or `changed`; `false` if the driver
+    /// has been shut down.
+    ///
+    /// Dropping the future loses no change.
+    pub async fn changed(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
 /// The reasons why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -217,10 +236,10 @@ impl<M: DeviceMessage> Link<M> {
             .is_ok()
     }
 
-    /// The client that holds the lease of this device, now and after each change; `None` while nobody
-    /// holds it. For a driver that moves another device on behalf of this client.
-    pub fn holder(&self) -> watch::Receiver<Option<Holder>> {
-        self.holder.clone()
+    /// The client that holds the lease of this device, now and after each change. For a driver that
+    /// moves another device on behalf of this client.
+    pub fn holder(&self) -> HolderWatch {
+        HolderWatch(self.holder.clone())
     }
 
     /// The sender of a request, for the bookkeeping of [`orders`](crate::orders). If it holds the lease,

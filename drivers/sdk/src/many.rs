@@ -94,20 +94,9 @@ impl fmt::Debug for Devices {
     }
 }
 
-/// Like [`serve_until`](crate::serve_until), for several devices.
-///
-/// # Errors
-/// As [`serve_on`](crate::serve_on): the first error of any device.
-pub async fn serve_many_until(
-    stop: impl Future<Output = ()>,
-    devices: Devices,
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
-) -> Result<(), ServeError> {
-    serve_many_peer(Peer::Amber, stop, devices, reader, writer).await
-}
-
-pub(crate) async fn serve_many_peer(
+/// Serves several devices until the reader ends or `stop` is ready. The error is the first one of any
+/// device.
+pub(crate) async fn serve_many_as(
     peer: Peer,
     stop: impl Future<Output = ()>,
     devices: Devices,

@@ -18,8 +18,7 @@ use std::time::Instant;
 use amber_proto::motion::{MotionReport, MotionState};
 use amber_proto::{ClientId, Device};
 
-pub use control::client_name;
-pub(crate) use control::{Command, Control, Refusal, Request, Stop};
+pub(crate) use control::{Command, Control, Refusal, Request, Stop, client_name};
 
 /// What a request does to the things that a device moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +82,7 @@ pub struct Moves<M> {
 
 /// The client that holds the lease of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Holder {
     /// Its id.
     pub client: ClientId,

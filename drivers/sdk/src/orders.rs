@@ -58,6 +58,7 @@ impl fmt::Display for Author {
 
 /// How an order ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum End {
     /// All targets were visited.
     Arrived,

@@ -76,8 +76,11 @@ pub(crate) enum Hosting {
     },
 }
 
-/// Serves until the reader ends, and then shuts the driver down. Assumes a
-/// mediator of this project at the other end, which receives [`Link::trouble`].
+/// Serves within this process, for tests of a driver: until the reader ends, which leaves a running
+/// handler a second. Then shuts the driver down. Assumes a mediator of this project at the other end,
+/// which receives [`Link::trouble`].
+///
+/// The streams are those of tokio 1, such as the halves of [`tokio::io::duplex`].
 ///
 /// # Errors
 /// The driver could not start, the reader delivers an invalid frame, or one of
@@ -87,24 +90,12 @@ pub async fn serve_on<D: Driver>(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
 ) -> Result<(), ServeError> {
-    serve_until(pending(), driver, reader, writer).await
+    let hosting = Hosting::Alone(Peer::Amber);
+    serve_as(hosting, pending(), driver, reader, writer).await
 }
 
-/// Serves until the reader ends or `stop` is ready, and then shuts the driver
-/// down. `stop` also cancels a running handler; the end of the reader leaves it
-/// a second. The assumption about the other end is that of [`serve_on`].
-///
-/// # Errors
-/// As [`serve_on`].
-pub async fn serve_until<D: Driver>(
-    stop: impl Future<Output = ()>,
-    driver: D,
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
-) -> Result<(), ServeError> {
-    serve_as(Hosting::Alone(Peer::Amber), stop, driver, reader, writer).await
-}
-
+/// Serves until the reader ends or `stop` is ready, and then shuts the driver down. `stop` also
+/// cancels a running handler.
 pub(crate) async fn serve_as<D: Driver>(
     hosting: Hosting,
     stop: impl Future<Output = ()>,

@@ -20,6 +20,8 @@ pub struct Request<M> {
 ///
 /// Keep it if the answer takes longer than the handler may run:
 /// [`Link::answer`](crate::Link::answer) sends the answer later.
+///
+/// New versions may have more fields: if you make one, in a test, end it with `..Origin::default()`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The sender: usually one client. Drivers have ids of the same kind.

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
-use crate::many::serve_many_peer;
+use crate::many::serve_many_as;
 use crate::pipe::{Hosting, Peer, serve_as};
 use crate::{Devices, Driver, ServeError, guard};
 
@@ -41,7 +41,7 @@ pub fn serve<D: Driver>(driver: D) -> ExitCode {
 /// Like [`serve`], for several devices in one process.
 pub fn serve_many(devices: Devices) -> ExitCode {
     run(async |peer, wire| {
-        serve_many_peer(peer, wire.terminated, devices, wire.reader, wire.writer).await
+        serve_many_as(peer, wire.terminated, devices, wire.reader, wire.writer).await
     })
 }
 

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use amber_driver::client::lease::{Lease, Terms};
 use amber_driver::client::{Error, Proxy};
-use amber_driver::{Holder, Link};
+use amber_driver::{Holder, HolderWatch, Link};
 use amber_proto::{Device, DeviceMessage};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -88,34 +87,34 @@ where
 async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refused) {
     let mut holder = link.holder();
     loop {
-        let wanted = holder.borrow_and_update().clone();
+        let wanted = holder.latest();
         let lease = match &wanted {
             Some(holder) => take(holder, wheels).await,
             None => Ok(None),
         };
-        let changed = match &lease {
+        let goes_on = match &lease {
             // The lease is kept until the holder changes.
             Ok(Some(lease)) => tokio::select! {
                 changed = holder.changed() => changed,
-                _ = lease.lost() => Ok(()),
+                _ = lease.lost() => true,
             },
             Ok(None) => holder.changed().await,
             Err(Error::Refused { message, .. }) => {
                 refused.set(true);
                 block(link, &mut holder, message).await;
                 refused.set(false);
-                Ok(())
+                true
             }
             Err(_) => tokio::select! {
                 changed = holder.changed() => changed,
-                () = sleep(RETRY) => Ok(()),
+                () = sleep(RETRY) => true,
             },
         };
         // Before the next one: a late release would end it.
         if let Ok(Some(lease)) = lease {
             let _ = lease.release().await;
         }
-        if changed.is_err() {
+        if !goes_on {
             return;
         }
     }
@@ -123,11 +122,7 @@ async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refuse
 
 /// Nobody moves this driver for a while, because the wheels refuse. A client that takes its lease by
 /// force takes that of the wheels, too.
-async fn block<M: DeviceMessage>(
-    link: &Link<M>,
-    holder: &mut watch::Receiver<Option<Holder>>,
-    why: &str,
-) {
+async fn block<M: DeviceMessage>(link: &Link<M>, holder: &mut HolderWatch, why: &str) {
     if link
         .block_motion(Some(&format!("the wheels refuse: {why}")))
         .is_err()
@@ -135,7 +130,9 @@ async fn block<M: DeviceMessage>(
         return sleep(RETRY).await;
     }
     let _blocked = Blocked(link);
-    let forced = holder.wait_for(|it| it.as_ref().is_some_and(|it| it.was_forced));
+    let forced = async {
+        while !holder.latest().is_some_and(|it| it.was_forced) && holder.changed().await {}
+    };
     let _ = timeout(BLOCKED, forced).await;
 }
 

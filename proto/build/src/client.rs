@@ -363,7 +363,7 @@ impl ClientMethod<'_> {
         docs::write(out, "", &self.summary());
         let _ = writeln!(
             out,
-            "#[derive(Clone, Debug, PartialEq)]\npub struct {} {{",
+            "#[derive(Clone, Debug, PartialEq)]\n#[non_exhaustive]\npub struct {} {{",
             self.struct_name
         );
         for member in &answer.members {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A row of a table: of a message whose lists are columns (option `amber.columns`).
+/// A row of a table: of a message whose lists are columns (option `amber.columns`). Implement it for
+/// the rows of your own messages.
 ///
 /// ```
 /// use amber_proto::drive_to_point::Targets;

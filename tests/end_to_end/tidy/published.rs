@@ -225,6 +225,7 @@ fn one_command_changes_the_address_everywhere() {
     files.extend(readmes(&from));
     files.insert(from.join(PYTHON).join("pyproject.toml"));
     files.insert(from.join(JAVASCRIPT).join("package.json"));
+    files.insert(from.join("client-sdk/src/lib.rs"));
     files.insert(from.join("scripts/address"));
     let place = |file: &Path| copy.path().join(file.strip_prefix(&from).unwrap());
     for file in &files {

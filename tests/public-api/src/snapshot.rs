@@ -1,4 +1,5 @@
-//! Lists of public items: how two of them differ, and which items show types of other packages. PURE.
+//! Lists of public items: how two of them differ, which items show types of other packages, and which
+//! traits other packages can implement. PURE.
 
 use std::collections::BTreeSet;
 
@@ -32,6 +33,20 @@ pub(crate) fn foreign(items: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The traits of a list that other packages can implement, except those of drivers.
+pub(crate) fn open_traits(items: &str) -> Vec<&str> {
+    items
+        .lines()
+        .filter(|item| {
+            let Some((_, declared)) = item.split_once("pub trait ") else {
+                return false;
+            };
+            let (name, supertraits) = declared.split_once(": ").unwrap_or((declared, ""));
+            !name.ends_with("Driver") && !supertraits.contains("::sealed::")
+        })
+        .collect()
+}
+
 /// The names with which the paths in an item begin, except types and `self`.
 fn packages(item: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -56,6 +71,17 @@ mod tests {
             ["+ b(u16)", "- b(u8)", "+ c"]
         );
         assert!(changes("a\nb\n", "a\nb\n").is_empty());
+    }
+
+    #[test]
+    fn traits_that_are_not_sealed_are_found() {
+        let open = "pub trait amber_values::Row<Table>: core::marker::Sized";
+        let bare = "#[non_exhaustive] pub trait amber_client::Speaks";
+        let driver = "pub trait amber_driver::devices::dummy::DummyDriver";
+        let sealed = "pub trait amber_sdk::Outcome: amber_sdk::run::sealed::Outcome";
+        let method = "pub fn amber_values::Row::table(&[Self]) -> Table";
+        let items = [open, bare, driver, sealed, method].join("\n");
+        assert_eq!(open_traits(&items), [open, bare]);
     }
 
     #[test]

@@ -202,12 +202,13 @@ impl Claims {
             .retain(|_, claim| claim.release.is_some() || !claim.task.is_finished());
     }
 
-    /// When to call [`Claims::expire`].
-    pub fn next_due(&self) -> Option<Instant> {
+    /// When to call [`Claims::expire`]; `None` while there is nothing to release.
+    pub fn next_due(&self) -> Option<std::time::Instant> {
         let is_kept =
             |claim: &&Claim| claim.release.is_some() && !claim.is_without() && !claim.is_denied();
         let kept = self.claims.values().filter(is_kept);
-        kept.filter_map(|claim| claim.until).min()
+        let due = kept.filter_map(|claim| claim.until).min();
+        due.map(Instant::into_std)
     }
 
     /// A lease that was lost: another client took it by force, or it could not be kept in time.

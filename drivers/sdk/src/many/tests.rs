@@ -70,7 +70,7 @@ impl DummyDriver for Slow {
 fn check(devices: Devices, scenario: impl AsyncFnOnce(&mut Mediator)) {
     run_test(async {
         let (mut mediator, reader, writer) = Mediator::new();
-        let serving = serve_many_until(pending(), devices, reader, writer);
+        let serving = serve_many_as(Peer::Amber, pending(), devices, reader, writer);
         let (served, ()) = tokio::join!(serving, async {
             scenario(&mut mediator).await;
             mediator.close().await;
@@ -318,7 +318,7 @@ fn a_device_that_cannot_start_ends_all() {
         .add(LAMP, dummy::driver(broken));
     run_test(async {
         let (mut mediator, reader, writer) = Mediator::new();
-        let served = serve_many_until(pending(), devices, reader, writer).await;
+        let served = serve_many_as(Peer::Amber, pending(), devices, reader, writer).await;
         assert!(matches!(served, Err(ServeError::Start(_))), "{served:?}");
         assert_eq!(mediator.read().await, None);
     });
@@ -341,14 +341,16 @@ fn a_signal_or_an_invalid_frame_shuts_all_devices_down() {
                     false => pending().await,
                 }
             };
-            let (served, ()) =
-                tokio::join!(serve_many_until(stop, devices, reader, writer), async {
+            let (served, ()) = tokio::join!(
+                serve_many_as(Peer::Amber, stop, devices, reader, writer),
+                async {
                     if !signal {
                         // A header that is no message.
                         mediator.write_raw(b"\0\x01\xff\0\0").await;
                     }
                     assert_eq!(mediator.read().await, None);
-                });
+                }
+            );
             assert_eq!(served.is_ok(), signal, "{served:?}");
         });
         for notes in notes {

@@ -570,7 +570,7 @@ impl Control {
 
 /// The name of a client for people, in one printable line of at most 100 bytes: the one that it gave
 /// itself, else "client 7".
-pub fn client_name(name: Option<&str>, client: ClientId) -> String {
+pub(crate) fn client_name(name: Option<&str>, client: ClientId) -> String {
     let line = printable_line(name.unwrap_or_default());
     let mut end = line.len().min(LEASE_NAME);
     while !line.is_char_boundary(end) {

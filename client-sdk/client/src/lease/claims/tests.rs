@@ -38,7 +38,7 @@ async fn a_lease_is_taken_with_the_first_command_and_released_after_the_last_one
         (claims.claim(&wheels(&client), Use::Command).await).unwrap();
         sleep(Duration::from_millis(100)).await;
     }
-    let due = claims.next_due().unwrap();
+    let due = Instant::from_std(claims.next_due().unwrap());
     let after_last = due - start;
     assert!(
         after_last >= HOLD + Duration::from_millis(400),

@@ -8,9 +8,11 @@ use amber_proto::{Device, DeviceType, SynNum, motion};
 use tokio::time::Instant;
 
 use super::*;
+use crate::Devices;
 use crate::devices::roboclaw::{self, MotorsSpeed, RoboclawDriver, RoboclawLink};
+use crate::many::serve_many_as;
+use crate::pipe::Peer;
 use crate::testing::from_to;
-use crate::{Devices, serve_many_until};
 
 /// Wheels that note each command with its time in milliseconds.
 struct Wheels {
@@ -313,7 +315,7 @@ fn each_device_of_a_process_has_its_own_lease() {
         let devices = Devices::new()
             .add(one, roboclaw::driver(first))
             .add(two, roboclaw::driver(second));
-        let served = serve_many_until(std::future::pending(), devices, reader, writer);
+        let served = serve_many_as(Peer::Amber, std::future::pending(), devices, reader, writer);
         let scenario = async {
             let mut take = lease(Action::Take);
             take.set_syn(Some(SynNum(1)));
