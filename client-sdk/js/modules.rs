@@ -32,6 +32,7 @@ modules! {
     "interface.js",
     "lease.js",
     "liveness.js",
+    "motion.js",
     "ours.js",
     "pause.js",
     "pieces.js",

@@ -1,4 +1,4 @@
-import type { Devices, DevicesByName, order } from "./devices.js";
+import type { Devices, DevicesByName, motion, order } from "./devices.js";
 export type * from "./devices.js";
 
 /** What a single call may say. */
@@ -100,6 +100,29 @@ export class Robot {
   load(device: string, options?: CallOptions): Promise<AnyDevice>;
 
   /**
+   * Stops all devices that move, whoever moves them. They refuse motion until `releaseHalt`, also after a
+   * restart of their drivers. Anybody may halt. This is no emergency stop: it needs the network, the
+   * mediator and the drivers.
+   *
+   * @param name who halts them, for people
+   * @returns the devices, such as `["roboclaw:0"]`
+   * @throws {AmberError} No running driver has a device that moves, or one of them could not be halted.
+   *   The others are.
+   */
+  halt(name: string, options?: CallOptions): Promise<string[]>;
+
+  /**
+   * Releases the halts of all devices, whoever has halted them.
+   *
+   * @param name who releases them, for people
+   * @returns the devices, such as `["roboclaw:0"]`
+   * @throws {RefusedError} Another client holds the lease of a device: only it may release the halt. The
+   *   other devices may move again.
+   * @throws {AmberError} No running driver has a device that moves.
+   */
+  releaseHalt(name: string, options?: CallOptions): Promise<string[]>;
+
+  /**
    * Tells all used devices that this client leaves: what it moves stops. Calls without an answer throw a
    * `ClosedError`, and loops over subscriptions end.
    */
@@ -139,6 +162,30 @@ export class Device {
    * @throws {TimedOutError} The device does not move, or its driver keeps no leases.
    */
   lease(name: string, options?: LeaseOptions): Promise<Lease>;
+
+  /**
+   * Who moves the device, and who has halted it.
+   *
+   * @throws {TimedOutError} The device does not move, or its driver knows neither leases nor halts.
+   */
+  motionState(options?: CallOptions): Promise<motion.MotionState>;
+
+  /**
+   * Stops the device. It refuses motion until `releaseHalt`, also after a restart of its driver. Anybody may
+   * halt it. This is no emergency stop.
+   *
+   * @param name who halts it, for people
+   * @throws {TimedOutError} As for `motionState`: cut the power if the device moves.
+   */
+  halt(name: string, options?: CallOptions): Promise<motion.MotionState>;
+
+  /**
+   * Releases a halt, whoever has halted the device.
+   *
+   * @param name who releases it, for people
+   * @throws {RefusedError} Another client holds the lease: only it may release the halt.
+   */
+  releaseHalt(name: string, options?: CallOptions): Promise<motion.MotionState>;
 }
 
 /** A device that is known at run time only. */

@@ -140,6 +140,22 @@ test("another program that moves a leased device is refused", TEST, async () => 
   await other.close();
 });
 
+test("a halt keeps everything from moving until the release", TEST, async () => {
+  const other = await Robot.connect(address, { timeoutMs: 10_000, outcomeWaitMs: 10_000 });
+  const halted = await robot.halt("test of halts");
+  for (const device of ["roboclaw:0", "drive-to-point:0", "maestro:0"]) assert.ok(halted.includes(device), `${halted}`);
+  assert.ok(!halted.includes("hokuyo:0"));
+  await assert.rejects(other.wheels().drive(sides(10, 10)), /test of halts/);
+  assert.equal((await other.wheels().motionState()).halt?.by, "test of halts");
+  const { drivers } = await other.mediator().listDrivers();
+  const motions = drivers.flatMap(({ motions }) => motions);
+  assert.ok(motions.some(({ haltedBy }) => haltedBy === "test of halts"), JSON.stringify(motions));
+  assert.deepEqual(await other.releaseHalt("other"), halted);
+  assert.equal((await robot.wheels().motionState()).halt, undefined);
+  await other.wheels().drive(sides(10, 10), { validMs: 100 });
+  await other.close();
+});
+
 test("a device that is not there, and a driver that is restarted", TEST, async () => {
   await assert.rejects(robot.device("dummy:9").status(), (error) => {
     assert.ok(error instanceof DeviceDiedError);

@@ -50,6 +50,13 @@ try {
   await lease.release();
 }
 
+const halted: string[] = await robot.halt("program", { timeoutMs: 300 });
+const { halt, holder } = await wheels.motionState();
+console.log(halted.length, halt?.by, holder?.name);
+await wheels.releaseHalt("program");
+// @ts-expect-error A halt says who halts.
+await robot.halt();
+
 const lamp = await robot.load("lamp");
 console.log(await lamp.brightness?.());
 await robot.close();
