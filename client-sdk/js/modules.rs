@@ -23,6 +23,7 @@ macro_rules! modules {
 modules! {
     "address.js",
     "browser.js",
+    "claims.js",
     "convert.js",
     "device.js",
     "errors.js",

@@ -246,6 +246,57 @@ export class Lease {
   release(): Promise<void>;
 }
 
+export interface ClaimsOptions {
+  /** How long a lease is kept after the last command, in ms. 1000 by default. */
+  holdMs?: number;
+  /** The device stops if nothing comes from this client for this time: see `LeaseOptions`. 500 by default. */
+  periodMs?: number;
+  /** Called when a lease is lost, such as to a client that took it by force. */
+  onLost?: (device: string, error: Error) => void;
+}
+
+/**
+ * The leases of a program that moves devices now and then, such as a page with a joystick: each is taken
+ * with the first command, and released a while after the last one.
+ *
+ * @example
+ * const claims = new Claims("my joystick");
+ * async function onStick(left, right) {
+ *   await claims.claim(robot.wheels()); // throws while another program drives
+ *   await robot.wheels().drive(sides(left, right));
+ * }
+ */
+export class Claims {
+  /** @param name who drives, for people */
+  constructor(name: string, options?: ClaimsOptions);
+
+  /**
+   * Call it before each command that moves a device. It waits only until the lease is taken: for one
+   * round trip, or for 0.4 s with a driver that keeps no leases.
+   *
+   * @param options.errand the motion goes on without commands, such as to a target: the lease is kept until
+   *   `release`
+   * @param options.force takes the lease from its holder
+   * @throws {RefusedError} Another client holds it; `words` names the holder. Do not send the command.
+   */
+  claim(device: Device, options?: { errand?: boolean; force?: boolean }): Promise<void>;
+
+  /**
+   * Whether another client holds the lease, as far as is known. Then do not stop the device either, unless
+   * a person asks for it.
+   */
+  isDenied(device: Device): boolean;
+
+  /** The devices whose leases are held, such as `["roboclaw:0"]`. */
+  readonly held: string[];
+
+  /** An errand is over, or this program no longer moves the device, which stops. */
+  release(device: Device): Promise<void>;
+
+  /** Releases all leases. */
+  close(): Promise<void>;
+}
+
 /**
  * The publications of a device. It starts with the first `for await`, continues after a restart of the
  * driver or the mediator, and ends with the loop or with `close`.
