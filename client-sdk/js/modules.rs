@@ -23,6 +23,7 @@ macro_rules! modules {
 modules! {
     "address.js",
     "browser.js",
+    "claims.js",
     "convert.js",
     "device.js",
     "errors.js",
@@ -32,6 +33,7 @@ modules! {
     "interface.js",
     "lease.js",
     "liveness.js",
+    "motion.js",
     "ours.js",
     "pause.js",
     "pieces.js",

@@ -49,6 +49,47 @@ pub fn truth(folder: &Path, name: &str) -> f64 {
     state[name].as_f64().unwrap()
 }
 
+/// Each halts the robot, or releases the halt if it has an argument, and prints the devices.
+const HALTS: [&str; 2] = [
+    "\
+import sys, amber
+with amber.Robot(connect_timeout=60, deadline=60) as robot:
+    act = robot.release_halt if sys.argv[1:] else robot.halt
+    print(*act('a program'))",
+    "\
+import asyncio, sys, amber
+async def main():
+    async with amber.aio.Robot(connect_timeout=60, deadline=60) as robot:
+        act = robot.release_halt if sys.argv[1:] else robot.halt
+        print(*await act('a program'))
+asyncio.run(main())",
+];
+
+#[test]
+fn a_halt_in_python_keeps_the_robot_from_moving_until_its_release() {
+    if !can_run("python halts", "google.protobuf") {
+        return;
+    }
+    let robot = crate::robot::Robot::start();
+    robot.demo.wait_until_ready();
+    let turn = ["drive", "--left", "200", "--right", "-200", "--for", "1s"];
+    for program in HALTS {
+        let run = |more: &[&str]| {
+            let mut command = python("-c", &robot.demo);
+            command.arg(program).args(more);
+            output(command)
+        };
+        let halted = run(&[]);
+        let moves = |device: &str| halted.contains(device);
+        assert!(moves("roboclaw:0") && !moves("hokuyo:0"), "{halted}");
+        let refused = robot.demo.amber(&turn).output().unwrap();
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert!(error.contains("halted by a program"), "{error}");
+        assert_eq!(run(&["release"]), halted);
+        assert!(robot.amber(&turn));
+    }
+}
+
 #[test]
 fn the_robot_returns_home_at_enter_and_stops_at_an_interrupt_in_python() {
     if !can_run("python return_home", "google.protobuf") {

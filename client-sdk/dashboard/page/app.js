@@ -1,7 +1,7 @@
 // The page: connects its parts with the dashboard's messages.
 
 import { Camera } from "./camera.js";
-import { changeDriver } from "./client.js";
+import { once } from "./client.js";
 import { $, forgetColours, notice, text } from "./dom.js";
 import { DeviceList, isBroken } from "./devices.js";
 import { Goal } from "./goal.js";
@@ -25,7 +25,7 @@ const state = {
 const link = new Link();
 const panel = new Panel(link);
 const devices = new DeviceList({
-  change: changeDriver,
+  change: (device, action) => once((robot) => robot.mediator().changeDriver({ device, action })),
   open: (device) => panel.open(device),
 });
 const map = new MapView($("map-canvas"), (place) => {
@@ -34,8 +34,8 @@ const map = new MapView($("map-canvas"), (place) => {
   else goal.set(place);
 });
 const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
-const here = new Here(map, link);
-const mapping = new Mapping(link);
+const here = new Here(map, alone);
+const mapping = new Mapping(alone, () => link.ask({ t: "explore" }));
 const camera = new Camera(link, () => stop());
 const stick = new Stick((left, right) => {
   // The stick replaces the target.
@@ -195,6 +195,12 @@ function settle() {
   text($("map-problem"), mapProblem() ?? "");
   mark("drive", Boolean(problem));
   mark("devices", (state.devices ?? []).some(isBroken));
+}
+
+/** What a button changes while nobody drives in another page. */
+async function alone(act) {
+  if (isOther()) throw new Error("another page is driving the robot");
+  return once(act);
 }
 
 const isOther = () => Boolean(state.seat.holder) && state.seat.holder !== state.you;

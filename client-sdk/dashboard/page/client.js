@@ -1,6 +1,8 @@
 // The page as a client of the mediator itself, with the package of client-sdk/js.
 
 const RETRY_MS = 1000;
+// A button has time to tell that a driver refuses.
+const OUTCOME_MS = 1000;
 
 /** The package. The stick and Stop do not wait for it: a slow network may bring it later. */
 export const amber = () => import("/amber/index.js");
@@ -33,13 +35,18 @@ export async function connect(signal, tell = () => {}) {
   return undefined;
 }
 
-/** Starts, stops or restarts the driver of a device. Resolves to the words of the mediator. */
-export async function changeDriver(device, action) {
+/** For what a button does: a client that leaves afterwards. Resolves to what `act` resolves to. */
+export async function once(act) {
   const { Robot } = await amber();
-  const robot = await Robot.connect();
+  const robot = await Robot.connect(undefined, { outcomeWaitMs: OUTCOME_MS });
   try {
-    return await robot.mediator().changeDriver({ device, action });
+    return await act(robot);
   } finally {
     await robot.close();
   }
+}
+
+/** An error of the package in one line, with its hint. */
+export function inWords({ message, hint }) {
+  return hint ? `${message.split("\nhint: ")[0]} (${hint})` : message;
 }

@@ -1,10 +1,12 @@
 // A drag on the map that tells the location driver where the robot is.
 
+import { inWords } from "./client.js";
 import { $, notice } from "./dom.js";
 
 export class Here {
-  constructor(map, link) {
-    Object.assign(this, { map, link, device: null });
+  /** `change` runs something with a robot. */
+  constructor(map, change) {
+    Object.assign(this, { map, change, device: null });
     map.onPlaced = (pose) => this.tell(pose);
     $("pose").addEventListener("click", () => this.arm(!map.isPlacing));
     addEventListener("keydown", ({ key }) => key === "Escape" && this.arm(false));
@@ -26,12 +28,11 @@ export class Here {
 
   async tell({ x, y, heading }) {
     this.arm(false);
-    const args = Object.entries({ x, y, alfa: heading }).map(([name, value]) => `${name}=${value.toFixed(4)}`);
     try {
-      await this.link.ask({ t: "call", device: this.device, method: "set-pose", args });
+      await this.change((robot) => robot.device(this.device).setPose({ x, y, alfa: heading }));
       notice("The robot compares this place with what it sees.");
-    } catch (why) {
-      notice(String(why));
+    } catch (error) {
+      notice(inWords(error));
     }
   }
 }

@@ -1,16 +1,17 @@
 // Makes a map: begins it, lets the robot explore, saves it.
 
+import { inWords } from "./client.js";
 import { $, text } from "./dom.js";
 
 export class Mapping {
-  constructor(link) {
-    this.link = link;
-    Object.assign(this, { state: {}, device: null, mayDrive: false, isOpen: false });
+  /** `change` runs something with a robot, and `explore` lets the robot explore for this page. */
+  constructor(change, explore) {
+    Object.assign(this, { change, state: {}, device: null, mayDrive: false, isOpen: false });
     $("mapping-open").addEventListener("click", () => this.open(!this.isOpen));
     const on = (id, act) => $(id).addEventListener("click", () => this.do(act));
-    on("mapping-start", () => this.call("start-map"));
-    on("mapping-explore", () => (this.state.explores ? this.call("explore", "on=false") : this.link.ask({ t: "explore" })));
-    on("mapping-end", () => this.call("stop-map"));
+    on("mapping-start", () => this.call("startMap"));
+    on("mapping-explore", () => (this.state.explores ? this.call("explore", { on: false }) : explore()));
+    on("mapping-end", () => this.call("stopMap"));
     $("mapping-save").addEventListener("submit", (event) => {
       event.preventDefault();
       this.do(() => this.save());
@@ -53,8 +54,8 @@ export class Mapping {
     $("mapping-save").hidden = !exists;
   }
 
-  call(method, ...args) {
-    return this.link.ask({ t: "call", device: this.device, method, args });
+  call(method, ...given) {
+    return this.change((robot) => robot.device(this.device)[method](...given));
   }
 
   /** Asks for something, and shows what came of it. */
@@ -66,8 +67,8 @@ export class Mapping {
     say("", false);
     try {
       say((await act()) ?? "", false);
-    } catch (why) {
-      say(String(why), true);
+    } catch (error) {
+      say(error instanceof Error ? inWords(error) : error, true);
     }
   }
 
@@ -77,7 +78,7 @@ export class Mapping {
     const button = $("mapping-save").querySelector("button");
     button.disabled = true;
     try {
-      await this.call("save-map", `name=${name}`, `replace=${$("mapping-replace").checked}`, `upload=${upload}`);
+      await this.call("saveMap", { name, replace: $("mapping-replace").checked, upload });
     } finally {
       button.disabled = false;
     }

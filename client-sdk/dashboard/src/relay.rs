@@ -15,7 +15,7 @@ use amber_proto::mediator::reply::What;
 use amber_proto::mediator::{self, Reply};
 use amber_proto::prost::Message;
 use amber_proto::prost::encoding::{DecodeContext, decode_key, skip_field};
-use amber_proto::{Device, DeviceType, DriverHdr, Packet};
+use amber_proto::{Device, DeviceType, DriverHdr, Packet, motion};
 use amber_reflect::{Motion, Schemas};
 use amber_robot::bucket::Bucket;
 use amber_robot::lag::Lag;
@@ -130,7 +130,8 @@ impl Relay {
         };
         let is_data = is_type(&values, "DATA");
         let motion = interface.map_or(Motion::Nothing, |it| schemas.motion(it, &message));
-        let stops = motion == Motion::Stops;
+        let halt = halt_of(&message);
+        let stops = motion == Motion::Stops || halt == Some(true);
         // A stop always passes.
         if !stops && !self.frames.take(now) {
             self.counts.excess += 1;
@@ -149,7 +150,8 @@ impl Relay {
             self.counts.refused += 1;
             return refused("this page is view-only");
         }
-        if late > MOTION_LAG && motion > Motion::Stops {
+        // The release of a halt lets others move.
+        if late > MOTION_LAG && (motion > Motion::Stops || halt == Some(false)) {
             self.counts.late += 1;
             return refused("the network delays this page: its old commands are dropped");
         }
@@ -305,6 +307,12 @@ fn is_type(values: &Map<String, Value>, name: &str) -> bool {
         Some(given) => given.as_str() == Some(name),
         None => name == "DATA",
     }
+}
+
+/// Whether a request halts its device, or releases the halt; `None` if it does neither.
+fn halt_of(message: &Bytes) -> Option<bool> {
+    let asked = motion::DriverMsg::decode(message.clone()).ok()?;
+    asked.halt_request.map(|it| it.halt)
 }
 
 /// Whether a request changes nothing, by the description.

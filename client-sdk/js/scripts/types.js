@@ -9,7 +9,7 @@ import { Codec, Options, camel, isRequired, nameOf } from "../src/convert.js";
 import { isBareMessage } from "../src/interface.js";
 import { INTERFACES } from "../src/ours.js";
 import { ScalarType } from "../src/protobuf.js";
-import { OURS } from "../src/schemas.js";
+import { OURS, messageOf } from "../src/schemas.js";
 
 const TARGET = new URL("../src/devices.d.ts", import.meta.url);
 /** The same descriptions, with comments. */
@@ -33,6 +33,8 @@ export function types() {
   const names = INTERFACES.flatMap(({ name, alias, service }) =>
     [name, alias].filter(Boolean).map((one) => `  ${JSON.stringify(one)}: ${service.name};`),
   );
+  // That of `Device.motionState`.
+  messageType(messageOf(OURS, "amber.motion_proto.MotionState"), false);
   const inner = [...namespaces].sort().map(([name, all]) => {
     const lines = [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
     return `/** The messages of ${name}. */\nexport namespace ${name} {\n${lines.join("\n")}\n}`;

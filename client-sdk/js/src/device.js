@@ -5,6 +5,7 @@ import { setExtension } from "./protobuf.js";
 import { TYPE, refusal } from "./interface.js";
 import { ClosedError, TimedOutError } from "./errors.js";
 import { Lease } from "./lease.js";
+import { askAboutMotion, changeHalt } from "./motion.js";
 import { pause } from "./pause.js";
 import { Subscription } from "./subscription.js";
 
@@ -65,6 +66,32 @@ export class Device {
    */
   async lease(name, options) {
     return Lease.take(this, name, options);
+  }
+
+  /**
+   * Who moves the device, and who has halted it.
+   * @param {CallOptions} [options]
+   */
+  async motionState(options) {
+    return askAboutMotion(this, "get_motion_state", true, options);
+  }
+
+  /**
+   * Stops the device, which refuses motion until `releaseHalt`.
+   * @param {string} name who halts it, for people
+   * @param {CallOptions} [options]
+   */
+  async halt(name, options) {
+    return changeHalt(this, true, name, options);
+  }
+
+  /**
+   * Releases a halt.
+   * @param {string} name who releases it, for people
+   * @param {CallOptions} [options]
+   */
+  async releaseHalt(name, options) {
+    return changeHalt(this, false, name, options);
   }
 
   /** @internal @param {CallOptions} [options] */

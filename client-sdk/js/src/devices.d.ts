@@ -2966,6 +2966,60 @@ export namespace mediator {
   }
 }
 
+/** The messages of motion. */
+export namespace motion {
+  interface Halt {
+    /** Who halted the device, in words. */
+    by?: string;
+    /**
+     * The time since then; absent if the driver was restarted in between.
+     *
+     * In ms.
+     */
+    sinceMs?: number;
+  }
+  /** A client that holds a lease or waits for it. */
+  interface LeaseClient {
+    clientId: number;
+    /** In words, such as "amber goto"; empty if the client said nothing. */
+    name?: string;
+    /**
+     * The time since it took the lease, or since it began to wait.
+     *
+     * In ms.
+     */
+    sinceMs?: number;
+    /**
+     * The time until the lease ends unless it is kept.
+     *
+     * In ms.
+     */
+    leftMs?: number;
+    /** The client for which it moves the device, if it is a driver. */
+    forClient?: number;
+  }
+  interface MotionState {
+    /** Absent: nobody holds the lease, and the newest command counts. */
+    holder?: motion.LeaseClient;
+    /** Those that wait for the lease, the next one first. */
+    waiting: motion.LeaseClient[];
+    /** Absent: the device may move. */
+    halt?: motion.Halt;
+    /** Whether the client that receives this answer holds the lease. */
+    yours?: boolean;
+    /** The reason why the request was not carried out, as a sentence; absent if it was. */
+    refused?: string;
+    /** Requests that were refused because another client holds the lease, since the start. */
+    refusedForHolder?: number;
+    /** Requests that were refused because the device is halted. */
+    refusedForHalt?: number;
+    /** Requests that were no longer valid when the driver could handle them. */
+    tooLate?: number;
+    /** How often the device was stopped because the last command was no longer valid. */
+    expired?: number;
+  }
+}
+
 /** The messages of ninedof. */
 export namespace ninedof {
   /** Valid for a robot at rest or at constant speed: acceleration looks like a tilt. */

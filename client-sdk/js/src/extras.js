@@ -40,7 +40,7 @@ async function driveTo(targets, options) {
  * Repeats a request whose answer is lost.
  * @param {() => Promise<any>} request
  */
-async function repeated(request) {
+export async function repeated(request) {
   for (let left = ATTEMPTS - 1; ; left--) {
     try {
       return await request();

@@ -1,4 +1,4 @@
-import type { Devices, DevicesByName, order } from "./devices.js";
+import type { Devices, DevicesByName, motion, order } from "./devices.js";
 export type * from "./devices.js";
 
 /** What a single call may say. */
@@ -100,6 +100,29 @@ export class Robot {
   load(device: string, options?: CallOptions): Promise<AnyDevice>;
 
   /**
+   * Stops all devices that move, whoever moves them. They refuse motion until `releaseHalt`, also after a
+   * restart of their drivers. Anybody may halt. This is no emergency stop: it needs the network, the
+   * mediator and the drivers.
+   *
+   * @param name who halts them, for people
+   * @returns the devices, such as `["roboclaw:0"]`
+   * @throws {AmberError} No running driver has a device that moves, or one of them could not be halted.
+   *   The others are.
+   */
+  halt(name: string, options?: CallOptions): Promise<string[]>;
+
+  /**
+   * Releases the halts of all devices, whoever has halted them.
+   *
+   * @param name who releases them, for people
+   * @returns the devices, such as `["roboclaw:0"]`
+   * @throws {RefusedError} Another client holds the lease of a device: only it may release the halt. The
+   *   other devices may move again.
+   * @throws {AmberError} No running driver has a device that moves.
+   */
+  releaseHalt(name: string, options?: CallOptions): Promise<string[]>;
+
+  /**
    * Tells all used devices that this client leaves: what it moves stops. Calls without an answer throw a
    * `ClosedError`, and loops over subscriptions end.
    */
@@ -139,6 +162,30 @@ export class Device {
    * @throws {TimedOutError} The device does not move, or its driver keeps no leases.
    */
   lease(name: string, options?: LeaseOptions): Promise<Lease>;
+
+  /**
+   * Who moves the device, and who has halted it.
+   *
+   * @throws {TimedOutError} The device does not move, or its driver knows neither leases nor halts.
+   */
+  motionState(options?: CallOptions): Promise<motion.MotionState>;
+
+  /**
+   * Stops the device. It refuses motion until `releaseHalt`, also after a restart of its driver. Anybody may
+   * halt it. This is no emergency stop.
+   *
+   * @param name who halts it, for people
+   * @throws {TimedOutError} As for `motionState`: cut the power if the device moves.
+   */
+  halt(name: string, options?: CallOptions): Promise<motion.MotionState>;
+
+  /**
+   * Releases a halt, whoever has halted the device.
+   *
+   * @param name who releases it, for people
+   * @throws {RefusedError} Another client holds the lease: only it may release the halt.
+   */
+  releaseHalt(name: string, options?: CallOptions): Promise<motion.MotionState>;
 }
 
 /** A device that is known at run time only. */
@@ -197,6 +244,57 @@ export class Lease {
   readonly signal: AbortSignal;
   /** Releases the lease. The device stops if this client moved it. */
   release(): Promise<void>;
+}
+
+export interface ClaimsOptions {
+  /** How long a lease is kept after the last command, in ms. 1000 by default. */
+  holdMs?: number;
+  /** The device stops if nothing comes from this client for this time: see `LeaseOptions`. 500 by default. */
+  periodMs?: number;
+  /** Called when a lease is lost, such as to a client that took it by force. */
+  onLost?: (device: string, error: Error) => void;
+}
+
+/**
+ * The leases of a program that moves devices now and then, such as a page with a joystick: each is taken
+ * with the first command, and released a while after the last one.
+ *
+ * @example
+ * const claims = new Claims("my joystick");
+ * async function onStick(left, right) {
+ *   await claims.claim(robot.wheels()); // throws while another program drives
+ *   await robot.wheels().drive(sides(left, right));
+ * }
+ */
+export class Claims {
+  /** @param name who drives, for people */
+  constructor(name: string, options?: ClaimsOptions);
+
+  /**
+   * Call it before each command that moves a device. It waits only until the lease is taken: for one
+   * round trip, or for 0.4 s with a driver that keeps no leases.
+   *
+   * @param options.errand the motion goes on without commands, such as to a target: the lease is kept until
+   *   `release`
+   * @param options.force takes the lease from its holder
+   * @throws {RefusedError} Another client holds it; `words` names the holder. Do not send the command.
+   */
+  claim(device: Device, options?: { errand?: boolean; force?: boolean }): Promise<void>;
+
+  /**
+   * Whether another client holds the lease, as far as is known. Then do not stop the device either, unless
+   * a person asks for it.
+   */
+  isDenied(device: Device): boolean;
+
+  /** The devices whose leases are held, such as `["roboclaw:0"]`. */
+  readonly held: string[];
+
+  /** An errand is over, or this program no longer moves the device, which stops. */
+  release(device: Device): Promise<void>;
+
+  /** Releases all leases. */
+  close(): Promise<void>;
 }
 
 /**

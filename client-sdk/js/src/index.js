@@ -9,6 +9,7 @@ export {
   TimedOutError,
   UnreachableError,
 } from "./errors.js";
+export { Claims } from "./claims.js";
 export { Device, methodsOf } from "./device.js";
 export { Lease } from "./lease.js";
 export { Robot } from "./robot.js";

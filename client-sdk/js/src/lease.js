@@ -1,12 +1,10 @@
 // The lease of a device that moves: while a client holds it, nobody else moves the device. IO only
 // through the robot.
 
-import { create, setExtension } from "./protobuf.js";
-import { Codec, Options } from "./convert.js";
-import { BadAnswerError, AmberError, ClosedError, TimedOutError } from "./errors.js";
-import { TYPE, refusal } from "./interface.js";
+import { AmberError, ClosedError, TimedOutError } from "./errors.js";
+import { refusal } from "./interface.js";
+import { askAboutMotion } from "./motion.js";
 import { pause } from "./pause.js";
-import { OURS, extensionOf, messageOf } from "./schemas.js";
 
 /** How often a lease is kept in one period: some datagrams get lost. */
 const KEEPS = 4;
@@ -23,11 +21,6 @@ const SILENCE_MS = 5000;
  * @property {number} [periodMs]
  * @property {AbortSignal} [signal]
  */
-
-const message = messageOf(OURS, "amber.DriverMsg");
-const requestField = extensionOf(OURS, "amber.motion_proto.lease_request");
-const stateField = extensionOf(OURS, "amber.motion_proto.motion_state");
-const codec = new Codec(new Options(OURS));
 
 export class Lease {
   /**
@@ -128,16 +121,8 @@ export class Lease {
    * @param {number} [timeoutMs]
    * @returns {Promise<any>} a MotionState
    */
-  async _ask(action, signal, timeoutMs) {
-    const { robot, _address: to } = this._device;
-    const order = create(message, /** @type {any} */ ({ type: TYPE.DATA }));
-    const fields = { action, name: this._name, periodMs: this._periodMs };
-    const { message: type } = /** @type {any} */ (requestField);
-    setExtension(order, requestField, /** @type {any} */ (codec.writeMessage(type, fields)));
-    const limits = this._device._limits({ signal, timeoutMs });
-    const answer = await robot._ask(to, robot._encode({ message }, order), limits);
-    const state = codec.read(answer, [stateField]);
-    if (state === undefined) throw new BadAnswerError(`${this._device.address} answered without the lease`);
-    return state;
+  _ask(action, signal, timeoutMs) {
+    const request = { action, name: this._name, periodMs: this._periodMs };
+    return askAboutMotion(this._device, "lease_request", request, { signal, timeoutMs });
   }
 }

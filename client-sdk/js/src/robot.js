@@ -10,9 +10,11 @@ import {
   TimedOutError,
   UnreachableError,
 } from "./errors.js";
+import { repeated } from "./extras.js";
 import { MAX_PART, decodeFrame, encodeFrame, header } from "./frame.js";
 import { TYPE, interfacesOf, refusal } from "./interface.js";
 import { Liveness } from "./liveness.js";
+import { changeHalts } from "./motion.js";
 import { INTERFACES, NAMES } from "./ours.js";
 import { pause } from "./pause.js";
 import { Joiner, LOCAL_PIECE_BYTES, MAX_LONG, PIECE_BYTES } from "./pieces.js";
@@ -152,8 +154,8 @@ export class Robot {
       await this._describe(address, options);
       return this.device(address);
     }
-    const wanted = split(device);
-    for (const one of wanted ? await this._devices(options) : []) {
+    const drivers = split(device) ? await this._drivers(options) : [];
+    for (const one of drivers.flatMap(({ devices }) => devices)) {
       if (this._interfaces.has(one.type)) continue;
       try {
         await this._describe(one, options);
@@ -189,16 +191,40 @@ export class Robot {
     }
   }
 
-  /** The devices of all drivers. @param {{ signal?: AbortSignal, timeoutMs?: number }} [options] */
-  async _devices(options) {
-    /** @type {Address[]} */
+  /**
+   * All drivers.
+   * @internal
+   * @param {{ signal?: AbortSignal, timeoutMs?: number }} [options]
+   */
+  async _drivers(options) {
+    /** @type {{ state: string, devices: Address[] }[]} */
     const found = [];
-    for (let skip = 0; ; ) {
-      const page = await this.device(MEDIATOR).listDrivers({ skip }, options);
-      skip += page.drivers.length;
-      found.push(...page.drivers.flatMap((/** @type {any} */ driver) => driver.devices));
-      if (page.drivers.length === 0 || skip >= page.total) return found;
+    for (;;) {
+      const ask = () => this.device(MEDIATOR).listDrivers({ skip: found.length }, options);
+      const page = await repeated(ask);
+      found.push(...page.drivers);
+      if (page.drivers.length === 0 || found.length >= page.total) return found;
     }
+  }
+
+  // Motion
+
+  /**
+   * Stops all devices that move, which refuse motion until `releaseHalt`. Resolves to their names.
+   * @param {string} name who halts them, for people
+   * @param {{ signal?: AbortSignal, timeoutMs?: number }} [options]
+   */
+  async halt(name, options) {
+    return changeHalts(this, true, name, options);
+  }
+
+  /**
+   * Releases the halts of all devices. Resolves to their names.
+   * @param {string} name who releases them, for people
+   * @param {{ signal?: AbortSignal, timeoutMs?: number }} [options]
+   */
+  async releaseHalt(name, options) {
+    return changeHalts(this, false, name, options);
   }
 
   // Ending

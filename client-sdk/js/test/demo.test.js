@@ -18,6 +18,8 @@ const folder = mkdtempSync(join(tmpdir(), "amber-js-"));
 /** Programs must find the package by its name, so they are in its folder. */
 const programs = mkdtempSync(fileURLToPath(new URL("../.programs-", import.meta.url)));
 const TEST = { timeout: 120_000 };
+/** For a busy machine. */
+const PATIENT = { timeoutMs: 10_000, outcomeWaitMs: 10_000, connectTimeoutMs: 60_000 };
 /** @type {import("node:child_process").ChildProcess} */
 let demo;
 let address = "";
@@ -39,7 +41,7 @@ before(async () => {
   const listening = () => /listening on (\S+)/.exec(output)?.[1];
   await until(() => listening() !== undefined || demo.exitCode !== null, "the demo listens");
   address = listening() ?? assert.fail(output);
-  robot = await Robot.connect(address, { timeoutMs: 10_000, outcomeWaitMs: 10_000 });
+  robot = await Robot.connect(address, PATIENT);
   // Devices appear one after the other.
   for (const call of [() => robot.wheels().speeds(), () => robot.laser().scan(), () => robot.driveToPoint().progress()]) {
     await answering(call);
@@ -126,7 +128,7 @@ test("requests may be longer than a frame", TEST, async () => {
 });
 
 test("another program that moves a leased device is refused", TEST, async () => {
-  const other = await Robot.connect(address, { timeoutMs: 10_000, outcomeWaitMs: 10_000 });
+  const other = await Robot.connect(address, PATIENT);
   const lease = await robot.wheels().lease("test of leases");
   await assert.rejects(other.wheels().drive(sides(10, 10)), /test of leases/);
   await assert.rejects(other.wheels().lease("other"), /test of leases/);
@@ -137,6 +139,22 @@ test("another program that moves a leased device is refused", TEST, async () => 
   assert.match(String(lease.lost), /other/);
   await lease.release();
   await forced.release();
+  await other.close();
+});
+
+test("a halt keeps everything from moving until the release", TEST, async () => {
+  const other = await Robot.connect(address, PATIENT);
+  const halted = await robot.halt("test of halts");
+  for (const device of ["roboclaw:0", "drive-to-point:0", "maestro:0"]) assert.ok(halted.includes(device), `${halted}`);
+  assert.ok(!halted.includes("hokuyo:0"));
+  await assert.rejects(other.wheels().drive(sides(10, 10)), /test of halts/);
+  assert.equal((await other.wheels().motionState()).halt?.by, "test of halts");
+  const { drivers } = await other.mediator().listDrivers();
+  const motions = drivers.flatMap(({ motions }) => motions);
+  assert.ok(motions.some(({ haltedBy }) => haltedBy === "test of halts"), JSON.stringify(motions));
+  assert.deepEqual(await other.releaseHalt("other"), halted);
+  assert.equal((await robot.wheels().motionState()).halt, undefined);
+  await other.wheels().drive(sides(10, 10), { validMs: 100 });
   await other.close();
 });
 

@@ -414,6 +414,57 @@ scripted("a lease is kept, and its loss is told", async (mediator, robot) => {
   await (await waiting).release();
 }, { timeoutMs: 20_000 });
 
+scripted("a halt reaches all that move, also if one fails, and is released", async (mediator, robot) => {
+  const up = (/** @type {number[]} */ ...types) => types.map((type) => ({ devices: [{ type, id: 0 }], state: "UP", restarts: 0 }));
+  // Wheels, a driver that follows trajectories, a dummy, a lamp with a description, a device without one, and wheels without a driver.
+  const drivers = [...up(2, 10, 5, 201, 202), { devices: [{ type: 2, id: 1 }], state: "FAILED", restarts: 0 }];
+  /** @type {{ device: string, halt: boolean, name: string }[]} */
+  const asked = [];
+  let isLost = true;
+  /** @type {string | undefined} */
+  let refused;
+  mediator.answer = ({ device, synNum, get }) => {
+    const request = get("amber.mediator_proto.request");
+    const reply = (/** @type {object} */ it) => [message({ ackNum: synNum }, { "amber.mediator_proto.reply": it })];
+    if (request?.listDrivers) return reply({ drivers: { total: drivers.length, drivers: drivers.slice(request.listDrivers.skip ?? 0).slice(0, 4) } });
+    if (request) {
+      const refusal = { refused: { reason: "FAILED", message: "its driver has sent none" } };
+      return reply(request.getDescription.type === 201 ? { description: { files: LAMP } } : refusal);
+    }
+    const halting = get("amber.motion_proto.halt_request");
+    if (halting) asked.push({ device, ...halting });
+    if (halting && device === "2:0" && isLost) {
+      isLost = false;
+      return [];
+    }
+    const state = { ...(device === "2:0" && refused ? { refused } : {}), halt: { by: "me" } };
+    return [message({ ackNum: synNum }, { "amber.motion_proto.motion_state": state })];
+  };
+  assert.deepEqual(await robot.halt("me", { timeoutMs: 1000 }), ["roboclaw:0", "pid-follow-trajectory:0"]);
+  assert.ok(asked.every(({ halt, name }) => halt && name === "me"));
+  // The request that was lost is repeated.
+  assert.ok(asked.filter(({ device }) => device === "2:0").length >= 2);
+  assert.deepEqual([...new Set(asked.map(({ device }) => device))].sort(), ["10:0", "2:0"]);
+  const { halt, holder } = await robot.wheels().motionState();
+  assert.deepEqual([halt?.by, holder], ["me", undefined]);
+  assert.equal((await robot.wheels().halt("me")).halt?.by, "me");
+
+  refused = "amber drive holds the lease of this device";
+  asked.length = 0;
+  await assert.rejects(robot.releaseHalt("me"), (error) => error instanceof RefusedError && error.words === refused);
+  assert.deepEqual(asked.map(({ device, halt }) => [device, halt]).sort(), [["10:0", false], ["2:0", false]]);
+  await assert.rejects(robot.wheels().releaseHalt("me"), /roboclaw:0 refused the request: amber drive/);
+
+  drivers.splice(0, 2);
+  await assert.rejects(robot.halt("me"), /no running driver has a device that moves/);
+}, { timeoutMs: 20_000 });
+
+scripted("drivers that know no halts do not answer", async (mediator, robot) => {
+  await assert.rejects(robot.wheels().halt("me"), TimedOutError);
+  mediator.answer = ({ synNum }) => [message({ ackNum: synNum })];
+  await assert.rejects(robot.wheels().motionState({ timeoutMs: 20_000 }), /roboclaw:0 answered without the motion state/);
+}, { timeoutMs: 60 });
+
 test("without a mediator, connecting fails with a hint", TEST, async () => {
   const closed = await new FakeMediator().start();
   await closed.close();

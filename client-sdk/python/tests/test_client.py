@@ -45,7 +45,8 @@ class FakeMediator:
             self.joins = message.joins.piece_bytes
             message.ClearField("joins")
             device = (frame.header.device_type, frame.header.device_id)
-            if device == (0, 0) and message.HasExtension(schemas.mediator.request):
+            request = message.Extensions[schemas.mediator.request]
+            if device == (0, 0) and request.HasField("get_statistics"):
                 reply = DriverMsg(type=DriverMsg.DATA, ackNum=message.synNum)
                 statistics = reply.Extensions[schemas.mediator.reply].statistics
                 statistics.uptime_ms = self.uptime_ms

@@ -5,6 +5,7 @@ import os
 import pickle
 import socket
 import sys
+import tempfile
 import time
 import unittest
 from unittest import mock
@@ -12,13 +13,18 @@ from unittest import mock
 import amber
 from amber import schemas
 from amber.schemas import DriverMsg
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from test_client import PATIENCE, FakeMediator
+from test_described import HAS_COMPILER
+from test_motion import PROTO
 from test_scene import ROSON
 
 MEDIATOR, WHEELS, LASER, LOCATION, DRIVE, ROBOT = (
     amber.Device.parse(name)
     for name in ("0:0", "wheels:1", "laser:0", "location:0", "drive-to-point:0", "robot:0")
 )
+
+UP, FAILED = schemas.mediator.DriverState.UP, schemas.mediator.DriverState.FAILED
 
 PATIENT = {"connect_timeout": PATIENCE, "deadline": PATIENCE}
 
@@ -173,6 +179,100 @@ class Robots(unittest.TestCase):
         lease.release()
         self.assertEqual(asked.count(action.TAKE), 2)
         self.assertEqual(asked[-1], action.RELEASE)
+
+    def answer_for_halts(self, drivers, descriptions=None):
+        """Answers of a mediator with drivers: a device and a state for each. Returns the devices
+        that are asked with their requests, and fields that all their answers have."""
+        asked, told = [], {}
+        mediator = schemas.mediator
+
+        def answer(ask):
+            request = ask.Extensions[mediator.request]
+            reply = DriverMsg(type=DriverMsg.DATA, ackNum=ask.synNum)
+            if ask.type == DriverMsg.PING:
+                return [DriverMsg(type=DriverMsg.PONG, ackNum=ask.synNum)]
+            if request.HasField("list_drivers"):
+                found = reply.Extensions[mediator.reply].drivers
+                found.total = len(drivers)
+                for device, state in drivers[request.list_drivers.skip :][:2]:
+                    driver = found.drivers.add(state=state)
+                    driver.devices.add(type=device.type, id=device.id)
+                return [reply]
+            if request.HasField("get_description"):
+                files = (descriptions or {}).get(request.get_description.type)
+                if files is None:
+                    refused = reply.Extensions[mediator.reply].refused
+                    refused.reason, refused.message = mediator.Refusal.FAILED, "it has sent none"
+                else:
+                    reply.Extensions[mediator.reply].description.files = files
+                return [reply]
+            return []
+
+        def device(which):
+            def answer(ask):
+                if ask.HasExtension(schemas.motion.halt_request):
+                    asked.append((which, ask.Extensions[schemas.motion.halt_request]))
+                state = {"halt": {"by": "me"}, **told}
+                return [data(ask, motion__motion_state=state)]
+
+            return answer
+
+        self.mediator.answers[MEDIATOR] = answer
+        for which, _ in drivers:
+            self.mediator.answers[which] = device(which)
+        return asked, told
+
+    def test_a_halt_reaches_all_that_move(self):
+        names = ("wheels:1", "dummy:0", "drive-to-point:0", "202:0")
+        drivers = [(amber.Device.parse(name), UP) for name in names]
+        drivers.append((amber.Device.parse("wheels:2"), FAILED))
+        robot = self.robot()
+        asked, _ = self.answer_for_halts(drivers)
+        self.assertEqual(robot.halt("me"), [WHEELS, DRIVE])
+        self.assertEqual(sorted(device for device, _ in asked), [WHEELS, DRIVE])
+        self.assertTrue(all(it.halt and it.name == "me" for _, it in asked))
+        state = robot.device(WHEELS).motion_state()
+        self.assertEqual(state, amber.MotionState(None, False, (), "me"))
+        asked.clear()
+        self.assertEqual(robot.release_halt("you"), [WHEELS, DRIVE])
+        self.assertTrue(all(not it.halt and it.name == "you" for _, it in asked))
+        # One that fails does not keep the others from it.
+        asked.clear()
+        self.mediator.answers[WHEELS] = lambda ask: [
+            DriverMsg(type=DriverMsg.DRIVER_DIED, ackNum=ask.synNum)
+        ]
+        with self.assertRaises(amber.DriverDied):
+            robot.halt("me")
+        self.assertEqual([device for device, _ in asked], [DRIVE])
+        del drivers[2], drivers[0]
+        with self.assertRaisesRegex(amber.AmberError, "no running driver has a device that moves"):
+            robot.halt("me")
+
+    @unittest.skipUnless(HAS_COMPILER, "neither grpcio-tools nor protoc")
+    def test_a_halt_reaches_devices_of_users_by_their_descriptions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "crane.proto")
+            with open(path, "w") as file:
+                file.write(PROTO)
+            files = FileDescriptorSet(file=schemas.compile_files(path)).SerializeToString()
+        crane = amber.Device(230, 1)
+        robot = self.robot()
+        asked, _ = self.answer_for_halts([(crane, UP)], {crane.type: files})
+        self.assertEqual(robot.halt("me"), [crane])
+        self.assertEqual([device for device, _ in asked], [crane])
+
+    def test_a_halt_of_one_device_tells_who_holds_its_lease(self):
+        robot = self.robot()
+        _, told = self.answer_for_halts([(WHEELS, UP)])
+        wheels = robot.device(WHEELS)
+        told.update(holder={"client_id": 7}, waiting=[{"client_id": 8, "name": "you"}])
+        self.assertEqual(wheels.halt("me"), amber.MotionState("client 7", False, ("you",), "me"))
+        told.update(refused="client 7 holds the lease of this device")
+        with self.assertRaisesRegex(amber.Refused, "roboclaw:1 refused the request: client 7 hol"):
+            wheels.release_halt("me")
+        self.mediator.answers[WHEELS] = lambda ask: [data(ask)]
+        with self.assertRaisesRegex(amber.BadAnswer, "without the motion state"):
+            wheels.motion_state()
 
     def test_a_notebook_shows_it_also_while_an_event_loop_runs(self):
         self.answer_for_a_robot()

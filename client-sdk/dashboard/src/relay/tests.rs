@@ -1,5 +1,6 @@
 use std::fs;
 
+use amber_proto::motion::{self, HaltRequest};
 use amber_proto::prost::encoding::bytes as field;
 use amber_proto::{DeviceMessage, MsgType, camera, hokuyo, roboclaw};
 use proptest::prelude::*;
@@ -44,6 +45,16 @@ fn speed(mm_s: i32) -> roboclaw::DriverMsg {
         }),
         syn_num: Some(7),
         ..roboclaw::DriverMsg::data()
+    }
+}
+
+fn halt(halt: bool) -> motion::DriverMsg {
+    motion::DriverMsg {
+        halt_request: Some(HaltRequest {
+            halt,
+            name: Some("a page".to_owned()),
+        }),
+        ..motion::DriverMsg::data()
     }
 }
 
@@ -158,6 +169,12 @@ fn a_view_only_page_reads_and_nothing_else() {
 
     assert!(!may(WHEELS, &speed(200).encode_to_vec()));
     assert!(!may(WHEELS, &speed(0).encode_to_vec()));
+    assert!(!may(WHEELS, &halt(true).encode_to_vec()));
+    let state = motion::DriverMsg {
+        get_motion_state: Some(true),
+        ..motion::DriverMsg::data()
+    };
+    assert!(may(WHEELS, &state.encode_to_vec()));
     // Also beside a request that reads, or with fields of another device.
     speeds.motors_command = speed(200).motors_command;
     assert!(!may(WHEELS, &speeds.encode_to_vec()));
@@ -183,7 +200,7 @@ fn a_view_only_page_reads_and_nothing_else() {
         let message = asked(other).encode_to_vec();
         assert!(!may(Device::MEDIATOR, &message));
     }
-    assert_eq!(relay.counts().refused, 7);
+    assert_eq!(relay.counts().refused, 8);
 }
 
 #[test]
@@ -196,6 +213,7 @@ fn a_users_own_device_is_known_by_the_description_that_the_page_got() {
     let height = message(json!({ "get_height": true }));
     let moved = message(json!({ "lift_speed": 50 }));
     let stopped = message(json!({ "lift_speed": 0 }));
+    let released = halt(false).encode_to_vec();
     let both = message(json!({ "get_height": true, "lift_speed": 50 }));
 
     let say = |relay: &mut Relay, now, message: &[u8]| relay.said(now, &frame(1.0, LIFT, message));
@@ -215,8 +233,10 @@ fn a_users_own_device_is_known_by_the_description_that_the_page_got() {
         let refused = say(&mut looking, now, message);
         assert_eq!(why(&refused), "this page is view-only");
     }
-    let refused = say(&mut driving, late, &moved);
-    assert!(why(&refused).contains("the network delays this page"));
+    for message in [&moved, &released] {
+        let refused = say(&mut driving, late, message);
+        assert!(why(&refused).contains("the network delays this page"));
+    }
     assert!(passes(&say(&mut driving, late, &stopped)));
 
     // Whoever answers: only the mediator has descriptions, and not of Amber's devices.
@@ -285,17 +305,24 @@ fn a_refusal_names_the_request() {
 #[test]
 fn a_late_motion_is_dropped_and_a_late_stop_or_question_passes() {
     let mut relay = relay(Role::Drive);
-    let mut late = |message: &roboclaw::DriverMsg| {
-        let bytes = frame(1000.0, WHEELS, &message.encode_to_vec());
+    let mut late = |message: &[u8]| {
+        let bytes = frame(1000.0, WHEELS, message);
         relay.said(Duration::from_millis(1000) + MOTION_LAG * 2, &bytes)
     };
-    let refused = late(&speed(200));
-    assert!(why(&refused).contains("the network delays this page"));
-    assert!(passes(&late(&speed(0))));
+    // A release of a halt lets others move.
+    for message in [speed(200).encode_to_vec(), halt(false).encode_to_vec()] {
+        assert!(why(&late(&message)).contains("the network delays this page"));
+    }
     let mut question = roboclaw::DriverMsg::data();
     question.current_speed_request = Some(true);
-    assert!(passes(&late(&question)));
-    assert_eq!(relay.counts().late, 1);
+    for message in [
+        speed(0).encode_to_vec(),
+        halt(true).encode_to_vec(),
+        question.encode_to_vec(),
+    ] {
+        assert!(passes(&late(&message)));
+    }
+    assert_eq!(relay.counts().late, 2);
 }
 
 #[test]
@@ -306,8 +333,10 @@ fn too_many_frames_are_dropped_but_no_stop() {
         .count();
     assert_eq!(dropped, FRAME_RATE as usize);
     assert!(passes(&say(&mut relay, 1, WHEELS, &speed(0))));
+    assert!(passes(&say(&mut relay, 1, WHEELS, &halt(true))));
+    assert_eq!(say(&mut relay, 1, WHEELS, &halt(false)), Verdict::Drop);
     assert!(passes(&say(&mut relay, 1001, WHEELS, &speed(200))));
-    assert_eq!(relay.counts().excess, u64::from(FRAME_RATE));
+    assert_eq!(relay.counts().excess, u64::from(FRAME_RATE) + 1);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // A program that uses most of the package. It is only compiled: see `npm run check`.
-import { DeviceDiedError, RefusedError, Robot, nearest, newOrderId, sides } from "amber-robot";
+import { Claims, DeviceDiedError, RefusedError, Robot, nearest, newOrderId, sides } from "amber-robot";
 import type { Hokuyo, Subscription, hokuyo, roboclaw } from "amber-robot";
 
 const robot = await Robot.connect("192.168.2.201", { timeoutMs: 500, signal: AbortSignal.timeout(9000) });
@@ -49,6 +49,18 @@ try {
 } finally {
   await lease.release();
 }
+
+const claims = new Claims("program", { holdMs: 500, onLost: (device, error) => console.log(device, error.message) });
+await claims.claim(wheels, { force: true });
+if (claims.isDenied(wheels) || claims.held.includes("roboclaw:0")) await claims.release(wheels);
+await claims.close();
+
+const halted: string[] = await robot.halt("program", { timeoutMs: 300 });
+const { halt, holder } = await wheels.motionState();
+console.log(halted.length, halt?.by, holder?.name);
+await wheels.releaseHalt("program");
+// @ts-expect-error A halt says who halts.
+await robot.halt();
 
 const lamp = await robot.load("lamp");
 console.log(await lamp.brightness?.());

@@ -30,7 +30,7 @@ from typing import (
     TypeVar,
 )
 
-from . import pieces, proxies, schemas
+from . import halt, pieces, proxies, schemas
 from .device import MEDIATOR, Device
 from .errors import (
     AmberError,
@@ -46,6 +46,7 @@ from .frame import MAX_PART, Frame, Header, decode, encode
 from .lease import Lease
 from .liveness import Liveness
 from .udp import PORT, UdpTransport
+from .values import MotionState
 
 __all__ = ["BUFFER", "DEADLINE", "PORT", "Client", "Proxy", "Robot", "Subscription", "Transport"]
 
@@ -643,6 +644,30 @@ class Proxy:
     ) -> Lease:
         """The lease of the device, for ``async with``; see :class:`amber.lease.Lease`."""
         return Lease(self, name, force=force, wait=wait, period=period)
+
+    async def motion_state(self) -> MotionState:
+        """Who moves the device, and who has halted it.
+
+        Raises NoAnswer if the device does not move, or if its driver knows neither leases nor
+        halts.
+        """
+        return await halt.state(self)
+
+    async def halt(self, name: str) -> MotionState:
+        """Stops the device. It refuses motion until the halt is released, also after a restart of
+        its driver. ``name`` says to people who halts it.
+
+        Anybody may halt a device. This is no emergency stop: it needs the network, the mediator
+        and the driver. Raises NoAnswer as :meth:`motion_state` does: then cut the power.
+        """
+        return await halt.change(self, True, name)
+
+    async def release_halt(self, name: str) -> MotionState:
+        """Releases a halt, whoever has halted the device.
+
+        Raises Refused while another client holds the lease: only that one may release it.
+        """
+        return await halt.change(self, False, name)
 
     async def ping(self) -> float:
         """Measures the round-trip time of a PING to the driver, in seconds."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
+from . import halt
 from .aio import DEADLINE, Client
 from .device import MEDIATOR, Device
 from .errors import AmberError, Closed, DriverDied, NoAnswer, Unreachable
@@ -108,6 +109,26 @@ class Robot(Client):
         """
         wheels = self.device(await self.with_role("wheels") or _WHEELS)
         return await wheels.lease(name, force=force, wait=wait, period=period).take()
+
+    async def halt(self, name: str) -> list[Device]:
+        """Stops all devices that move, whoever moves them. They refuse motion until the halt is
+        released, also after a restart of their drivers.
+
+        ``name`` says to people who halts them. Returns the devices. This is no emergency stop: it
+        needs the network, the mediator and the drivers.
+
+        Raises AmberError if no running driver has a device that moves, or if one of them could not
+        be halted; the others are.
+        """
+        return await halt.change_all(self, True, name)
+
+    async def release_halt(self, name: str) -> list[Device]:
+        """Releases the halts of all devices, whoever has halted them. Returns the devices.
+
+        Raises Refused if another client holds the lease of one: only that client may release its
+        halt. The other devices may move again.
+        """
+        return await halt.change_all(self, False, name)
 
     async def scene(self) -> Scene:
         """What the robot knows of its surroundings: map, pose, scan and path.

@@ -26,6 +26,7 @@ from . import aio, devices, lease
 from .device import Device
 from .devices import *  # noqa: F403  (their names were here before)
 from .errors import Closed
+from .values import MotionState
 
 T = TypeVar("T")
 Self = TypeVar("Self", bound="Client")
@@ -250,6 +251,22 @@ class Proxy:
         """The lease of the device, for ``with``; see :class:`amber.lease.Lease`."""
         inner = self._inner.lease(name, force=force, wait=wait, period=period)
         return Lease(self._client, inner)
+
+    def motion_state(self) -> MotionState:
+        """Who moves the device, and who has halted it; see :class:`amber.aio.Proxy`."""
+        return self._client._run(self._inner.motion_state())
+
+    def halt(self, name: str) -> MotionState:
+        """Stops the device, which refuses motion until the halt is released.
+
+        ``name`` says to people who halts it. This is no emergency stop: see
+        :class:`amber.aio.Proxy`.
+        """
+        return self._client._run(self._inner.halt(name))
+
+    def release_halt(self, name: str) -> MotionState:
+        """Releases a halt. Raises Refused while another client holds the lease."""
+        return self._client._run(self._inner.release_halt(name))
 
 
 class Lease:

@@ -67,6 +67,26 @@ class Robot(client.Client):
         taken = self._aio.take_wheels(name, force=force, wait=wait, period=period)
         return client.Lease(self, self._run(taken))
 
+    def halt(self, name: str) -> list[Device]:
+        """Stops all devices that move, whoever moves them. They refuse motion until the halt is
+        released, also after a restart of their drivers.
+
+        ``name`` says to people who halts them. Returns the devices. This is no emergency stop: it
+        needs the network, the mediator and the drivers.
+
+        Raises AmberError if no running driver has a device that moves, or if one of them could not
+        be halted; the others are.
+        """
+        return self._run(self._aio.halt(name))
+
+    def release_halt(self, name: str) -> list[Device]:
+        """Releases the halts of all devices, whoever has halted them. Returns the devices.
+
+        Raises Refused if another client holds the lease of one: only that client may release its
+        halt. The other devices may move again.
+        """
+        return self._run(self._aio.release_halt(name))
+
     def scene(self) -> Scene:
         """What the robot knows of its surroundings: map, pose, scan and path.
 

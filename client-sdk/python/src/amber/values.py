@@ -387,6 +387,32 @@ class DriverStatus:
     reason: str | None
 
 
+@dataclass(frozen=True)
+class MotionState:
+    """Who moves a device, and who has halted it, in words for people."""
+
+    #: Who holds the lease; None if nobody does: then the newest command counts.
+    holder: str | None
+    #: Whether this client holds the lease.
+    yours: bool
+    #: Who waits for the lease, the next one first.
+    waiting: tuple[str, ...]
+    #: Who has halted the device; None if it may move.
+    halted_by: str | None
+
+    @classmethod
+    def _read(cls, message: Any) -> MotionState:
+        def name(client: Any) -> str:
+            return client.name or f"client {client.client_id}"
+
+        return cls(
+            name(message.holder) if message.HasField("holder") else None,
+            message.yours,
+            tuple(map(name, message.waiting)),
+            (message.halt.by or "a client") if message.HasField("halt") else None,
+        )
+
+
 #: The classes that ``(amber.value)`` can name.
 CLASSES: dict[str, Any] = {
     "Attitude": Attitude,
