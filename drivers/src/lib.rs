@@ -123,7 +123,7 @@ macro_rules! built_in {
 }
 
 built_in! {
-    /// The wheels of a base, for programs that support only the RoboClaw
+    /// Drives a base for programs that support only the RoboClaw
     BaseWheels: base_wheels,
     /// The battery, as another device measures it (device type 13)
     Battery: battery,
@@ -177,7 +177,7 @@ built_in! {
     Ninedof: ninedof + fuzz,
     /// Wheels on an ODrive motor controller (device type 2)
     Odrive: odrive + fuzz,
-    /// A base on three omni wheels, such as LeKiwi (device type 18)
+    /// Three omni wheels, such as those of LeKiwi (device type 18)
     OmniBase: omni_base,
     /// Hobby servos on a PCA9685 (device type 7)
     #[command(name = "pca9685")]

@@ -2,6 +2,7 @@
 //! world shows whether it moves as the driver says.
 
 use std::f64::consts::PI;
+use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -264,6 +265,32 @@ fn the_base_stops_when_the_program_that_drives_is_killed() {
     driving.wait().unwrap();
     let took_s = stopped_after_s(&robot, world(&robot).time_s);
     assert!(took_s < STOPS_S + MARGIN_S, "{took_s}");
+}
+
+#[test]
+fn the_program_in_the_documents_drives_sideways() {
+    if !can_run("the program for a base", "google.protobuf") {
+        return;
+    }
+    let page = fs::read_to_string(root().join("docs/hardware.md")).unwrap();
+    let (_, section) = page.split_once("\n## LeKiwi").unwrap();
+    let (_, rest) = section.split_once("```python\n").unwrap();
+    let (program, _) = rest.split_once("```").unwrap();
+    let robot = lekiwi();
+    let (mediator, _folder) = mediator(&robot);
+    let begin = world(&robot);
+    let program = program.replace("127.0.0.1", &mediator.address.to_string());
+    let output = Command::new("python3")
+        .args(["-c", &program])
+        .env("PYTHONPATH", root().join(SOURCE))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // About 200 mm; fewer on a busy machine.
+    let state = world(&robot);
+    let left_m = begin.y_m - state.y_m;
+    assert!((0.05..0.3).contains(&left_m), "{state:?}");
+    assert!((state.x_m - begin.x_m).abs() < 0.02, "{state:?}");
 }
 
 #[test]
