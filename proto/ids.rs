@@ -121,9 +121,13 @@ pub enum ParseDeviceError {
 }
 
 fn did_you_mean(name: &str) -> String {
-    let near = |known: &&str| strsim::damerau_levenshtein(name, known) <= 1 + known.len() / 4;
-    match DeviceType::words().map(|(_, known)| *known).find(near) {
-        Some(known) => format!("; did you mean '{known}'?"),
+    let near = |known: &&'static str| {
+        let distance = strsim::damerau_levenshtein(name, known);
+        (distance <= 1 + known.len() / 4).then_some((distance, *known))
+    };
+    let words = DeviceType::words().map(|(_, known)| known);
+    match words.filter_map(near).min_by_key(|(distance, _)| *distance) {
+        Some((_, known)) => format!("; did you mean '{known}'?"),
         None => String::new(),
     }
 }

@@ -26,6 +26,7 @@ use clap::Subcommand;
 
 use self::options::{OptionsError, rejected};
 
+pub mod base_wheels;
 pub mod battery;
 pub mod bno055;
 pub mod board;
@@ -64,6 +65,7 @@ mod moving;
 pub mod mpu;
 pub mod ninedof;
 pub mod odrive;
+pub mod omni_base;
 pub mod options;
 mod outage;
 pub mod pca9685;
@@ -121,6 +123,8 @@ macro_rules! built_in {
 }
 
 built_in! {
+    /// Drives a base for programs that support only the RoboClaw
+    BaseWheels: base_wheels,
     /// The battery, as another device measures it (device type 13)
     Battery: battery,
     /// Motion sensor BNO055 with its own attitude (device type 1)
@@ -173,6 +177,8 @@ built_in! {
     Ninedof: ninedof + fuzz,
     /// Wheels on an ODrive motor controller (device type 2)
     Odrive: odrive + fuzz,
+    /// Three omni wheels, such as those of LeKiwi (device type 18)
+    OmniBase: omni_base,
     /// Hobby servos on a PCA9685 (device type 7)
     #[command(name = "pca9685")]
     Pca9685: pca9685 + fuzz,

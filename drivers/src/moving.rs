@@ -6,7 +6,7 @@
 //!  roboclaw <-------------------- speeds --------------------------+
 //! ```
 //!
-//! `convert`, `sources`, `guard`, `waiting` and the pilots are PURE. `feeds` (one task per device),
+//! `convert`, `sources`, `guard`, `waiting`, `repeating` and the pilots are PURE. `feeds` (one task per device),
 //! `wheel_task` (owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
 //! command) are IO.
 
@@ -14,8 +14,9 @@ pub(crate) mod convert;
 pub(crate) mod feeds;
 pub(crate) mod guard;
 pub(crate) mod guarded;
-mod lease;
+pub(crate) mod lease;
 pub(crate) mod pilot;
+pub(crate) mod repeating;
 pub(crate) mod sources;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -7,6 +7,7 @@
 
 mod common;
 
+mod bases;
 mod batteries;
 mod bench;
 mod boards;

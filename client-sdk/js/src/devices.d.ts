@@ -783,6 +783,36 @@ export interface Camera extends Device {
 }
 
 /**
+ * A robot that drives: ahead, to the left, and around itself, all at the same time.
+ *
+ * The base stops when the client that drives leaves, and half a second after the last command unless
+ * the driver is told otherwise. Therefore a program that drives must repeat its command.
+ */
+export interface Base extends Device {
+  /**
+   * Drives with a velocity. If a wheel would be too fast, the base drives the same way more slowly. It
+   * refuses while its wheels cannot be used.
+   *
+   * @throws {RefusedError} The driver reports that it refuses the command.
+   */
+  drive(request: base.VelocityInit, options?: CommandOptions): Promise<void>;
+  /**
+   * How the base moves, as it was measured last, and where it is by its wheels. The device refuses
+   * while its wheels are not measured.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  state(options?: CallOptions): Promise<base.BaseState>;
+  /**
+   * The same for each measurement of the wheels, usually twenty times per second. Nothing is
+   * published while the wheels are not measured.
+   */
+  stateUpdates(options?: StreamOptions): Subscription<base.BaseState>;
+  /** Stops all motion of the device, whoever moves it. */
+  stop(options?: CommandOptions): Promise<void>;
+}
+
+/**
  * Servos on one bus, known by their ids. The configuration of the driver says which ids are used, and
  * which of these servos turn like motors. Commands concern all servos that they name, or none.
  *
@@ -965,6 +995,13 @@ export interface Devices {
   /** A camera. */
   camera(id?: number): Camera;
   /**
+   * A robot that drives: ahead, to the left, and around itself, all at the same time.
+   *
+   * The base stops when the client that drives leaves, and half a second after the last command unless
+   * the driver is told otherwise. Therefore a program that drives must repeat its command.
+   */
+  base(id?: number): Base;
+  /**
    * Servos on one bus, known by their ids. The configuration of the driver says which ids are used, and
    * which of these servos turn like motors. Commands concern all servos that they name, or none.
    *
@@ -1005,10 +1042,96 @@ export interface DevicesByName {
   "gamepad": Gamepad;
   "board": Board;
   "camera": Camera;
+  "base": Base;
   "bus-servos": BusServos;
   "bumper": Bumper;
   "markers": Markers;
   "gateway": Gateway;
+}
+
+/** The messages of base. */
+export namespace base {
+  interface BaseState {
+    /** How it moves, by its wheels. */
+    measured: base.Velocity;
+    /** What its wheels are told now: the last command, within the limits. */
+    told: base.Velocity;
+    /** The fastest that it can do of each, if it does nothing else. 0 is what it cannot do. */
+    limits: base.Velocity;
+    odometry: base.Odometry;
+    /**
+     * When the wheels were measured.
+     *
+     * In us since 1970.
+     */
+    time: number;
+  }
+  /**
+   * Where the base is by its wheels, in the frame of the place where the driver was started. Wheels
+   * slip, so the error grows with the way.
+   */
+  interface Odometry {
+    /**
+     * In the direction that was ahead.
+     *
+     * In mm.
+     */
+    x: number;
+    /**
+     * To the left of it.
+     *
+     * In mm.
+     */
+    y: number;
+    /**
+     * Counter-clockwise. It grows beyond a whole turn.
+     *
+     * In deg.
+     */
+    heading: number;
+  }
+  /** What is absent in a command is 0. */
+  interface Velocity {
+    /**
+     * Negative is backwards.
+     *
+     * In mm/s. From -10000 to 10000. Absent means 0.
+     */
+    forward: number;
+    /**
+     * Negative is to the right.
+     *
+     * In mm/s. From -10000 to 10000. Absent means 0.
+     */
+    left: number;
+    /**
+     * Counter-clockwise.
+     *
+     * In deg/s. From -3600 to 3600. Absent means 0.
+     */
+    turn: number;
+  }
+  /** What is absent in a command is 0. */
+  interface VelocityInit {
+    /**
+     * Negative is backwards.
+     *
+     * In mm/s. From -10000 to 10000. Absent means 0.
+     */
+    forward?: number;
+    /**
+     * Negative is to the right.
+     *
+     * In mm/s. From -10000 to 10000. Absent means 0.
+     */
+    left?: number;
+    /**
+     * Counter-clockwise.
+     *
+     * In deg/s. From -3600 to 3600. Absent means 0.
+     */
+    turn?: number;
+  }
 }
 
 /** The messages of batteryState. */

@@ -103,6 +103,7 @@ mod tests {
                 "order, orders, next-targets, visited-targets, stop",
             ),
             ("board", "pins, info, stop"),
+            ("base", "drive, state"),
             ("bus-servos", "servos, stop"),
         ] {
             let asks = asks_of(device);

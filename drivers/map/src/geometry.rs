@@ -134,6 +134,23 @@ impl Pose {
             heading: self.heading + turn,
         }
     }
+
+    /// The pose after moving by `way` in the frame of this pose while turning by `turn` radians, both
+    /// evenly: x of the way is ahead, y to the left. With y = 0, this is [`Pose::along_arc`].
+    #[must_use]
+    pub fn along(self, way: Point, turn: f64) -> Self {
+        let half = turn / 2.0;
+        let shorter = if half.abs() < 1e-9 {
+            1.0
+        } else {
+            half.sin() / half
+        };
+        let chord = way.times(shorter).turned(self.heading + half);
+        Self {
+            at: self.at.plus(chord),
+            heading: self.heading + turn,
+        }
+    }
 }
 
 /// The equivalent angle in (-pi, pi], in radians.

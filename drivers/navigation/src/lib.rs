@@ -6,6 +6,7 @@
 //!
 //! - [`grid`]: occupancy grids and distance fields, shared by everything that plans or localizes.
 //! - [`kinematics`], [`odometry`], [`scan`], [`mod@deskew`]: wheels and scans.
+//! - [`omni`]: a base on three omni wheels, which also drives sideways.
 //! - [`sight`]: whether the laser sees anything.
 //! - [`wire`]: scans and wheel speeds of messages in the plane frame.
 //! - [`likelihood`]: how well a scan fits a pose.
@@ -30,6 +31,7 @@ pub mod likelihood;
 pub mod location;
 pub mod markers;
 pub mod odometry;
+pub mod omni;
 pub mod path;
 pub mod planner;
 pub mod pose_tracker;

@@ -8,7 +8,8 @@
 //! The line is half-duplex with one byte in ten bits: an answer comes when the request and the answers
 //! before it are over. Servos with the same id answer at once, and destroy each other's bytes.
 //!
-//! Servos do not move the robot in its world, and have a supply of their own.
+//! Servos have a supply of their own. Those of an arm do not move the robot in its world; three of them
+//! may be the wheels on which it stands (`omni`).
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -16,14 +17,17 @@ use std::time::Duration;
 
 pub(crate) use self::motor::Drive;
 pub use self::motor::Motor;
+use self::omni::OmniWheels;
 use crate::ceiling::Ceiling;
 use crate::control::{BusServo, SimulationState};
 use crate::twin::{Surroundings, Twin};
-use crate::world::World;
+use crate::wheels::Reading;
+use crate::world::{Drives, World};
 
 #[cfg(test)]
 pub(crate) mod bench;
 mod motor;
+mod omni;
 
 /// Tells all servos at once.
 pub(crate) const EVERYBODY: u8 = 0xFE;
@@ -86,6 +90,8 @@ pub struct Bus<P: Protocol> {
     advanced: Duration,
     /// Whether the adapter repeats what it sends.
     pub echoes: bool,
+    /// Those on which the robot stands.
+    wheels: Option<OmniWheels>,
 }
 
 impl<P: Protocol> Bus<P> {
@@ -99,6 +105,16 @@ impl<P: Protocol> Bus<P> {
             free_at: Duration::ZERO,
             advanced: Duration::ZERO,
             echoes: false,
+            wheels: None,
+        }
+    }
+
+    /// The same; the robot stands on the wheels of LeKiwi, which the servos 7, 8 and 9 turn.
+    #[must_use]
+    pub fn on_wheels(self) -> Self {
+        Self {
+            wheels: Some(OmniWheels::LEKIWI),
+            ..self
         }
     }
 
@@ -233,6 +249,17 @@ impl<P: Protocol> Twin for Bus<P> {
 
     fn next_timeout(&self) -> Option<Duration> {
         Bus::next_timeout(self)
+    }
+
+    fn drives(&self) -> Option<Drives> {
+        let wheels = self.wheels.as_ref()?;
+        let turns = self.servos.iter().map(P::Servo::show);
+        Some(Drives::Body(wheels.body(turns)))
+    }
+
+    /// The servos keep step with the world.
+    fn handle_readings(&mut self, now: Duration, _readings: [Reading; 4]) {
+        Bus::advance(self, now);
     }
 
     fn show(&self, _world: &World, _ceiling: &Ceiling, state: &mut SimulationState) {

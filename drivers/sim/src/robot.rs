@@ -22,7 +22,7 @@ use crate::control::SimulationState;
 use crate::i2c::{Reply, Transfer};
 use crate::twin::{Setup, Surroundings, Twin};
 use crate::wheels::Drive;
-use crate::world::{STEP, StartError, World};
+use crate::world::{Drives, STEP, StartError, World};
 
 /// The maximum time between updates of a moving world.
 const NAP: Duration = Duration::from_millis(50);
@@ -347,9 +347,9 @@ impl RobotTwin {
     }
 
     /// What the wheels are to do.
-    fn drives(&self) -> [Drive; 4] {
+    fn drives(&self) -> Drives {
         let drives = self.twins.iter().find_map(|(_, twin)| twin.drives());
-        drives.unwrap_or([Drive::Duty(0.0); 4])
+        drives.unwrap_or([Drive::RELEASED; 4].into())
     }
 
     fn twin_of(&mut self, device: Device) -> Option<&mut dyn Twin> {

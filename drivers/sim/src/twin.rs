@@ -10,8 +10,8 @@ use crate::camera::PictureFault;
 use crate::ceiling::Ceiling;
 use crate::control::SimulationState;
 use crate::i2c::{Reply, Transfer};
-use crate::wheels::{Drive, Reading};
-use crate::world::World;
+use crate::wheels::Reading;
+use crate::world::{Drives, World};
 
 /// What all devices are told when they are made.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ pub trait Twin: Any + Debug + Send {
     fn set_picture_fault(&mut self, _fault: PictureFault, _is_on: bool) {}
 
     /// What it wants of the wheels, if it drives them.
-    fn drives(&self) -> Option<[Drive; 4]> {
+    fn drives(&self) -> Option<Drives> {
         None
     }
 

@@ -5,8 +5,9 @@
 //! world.
 //!
 //! Four wheels, two on each side. The robot turns by skidding, as if its wheels were [`TRACK_M`]
-//! apart. It never overlaps a wall: a move into a wall becomes sliding along it, or no move at all,
-//! and counts as a contact.
+//! apart. Instead, it may stand on wheels that also drive it sideways ([`Drives::Body`]). It never
+//! overlaps a wall: a move into a wall becomes sliding along it, or no move at all, and counts as a
+//! contact.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -40,10 +41,37 @@ const PUSH_MARGIN_M: f64 = 1e-6;
 /// The grid for finding a start position in a map that has none.
 const SEARCH_STEP_M: f64 = 0.1;
 
+/// The strongest acceleration of a robot on omni wheels, at their floor: beyond this they slip.
+const GRIP_M_S2: f64 = 3.0;
+/// The same for its turns: that of wheels 125 mm from the centre.
+const GRIP_RAD_S2: f64 = GRIP_M_S2 / 0.125;
+
+/// What moves the robot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Drives {
+    /// The motors of the four wheels, per [`Wheel`].
+    Wheels([Drive; 4]),
+    /// Wheels of another kind, which would give the body this speed if they never slipped.
+    Body(BodySpeed),
+}
+
+/// The speed of a body in its own frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BodySpeed {
+    /// Metres per second ahead.
+    pub ahead_m_s: f64,
+    /// Metres per second to the left.
+    pub left_m_s: f64,
+    /// Radians per second counter-clockwise.
+    pub turn_rad_s: f64,
+}
+
 /// The robot and its surroundings.
 #[derive(Clone, Debug)]
 pub struct World {
     walls: Walls,
+    /// The speed of a robot on omni wheels; 0 for one with four motors.
+    body: BodySpeed,
     motors: [Motor; 4],
     readings: [Reading; 4],
     pose: Pose,
@@ -78,6 +106,7 @@ impl World {
         }
         Ok(Self {
             walls,
+            body: BodySpeed::default(),
             motors: Default::default(),
             readings: [Reading::default(); 4],
             pose: start,
@@ -90,20 +119,37 @@ impl World {
         })
     }
 
-    /// Advances by one [`STEP`] with these motor commands.
-    pub fn step(&mut self, drives: [Drive; 4]) {
+    /// Advances by one [`STEP`] with these commands.
+    pub fn step(&mut self, drives: impl Into<Drives>) {
+        let drives = drives.into();
         self.now += STEP;
         let dt_s = STEP.as_secs_f64();
-        for (motor, drive) in self.motors.iter_mut().zip(drives) {
+        for (motor, drive) in self.motors.iter_mut().zip(drives.motors()) {
             motor.step(dt_s, drive);
         }
-        let (speed, turn) = self.body_speed();
-        if speed != 0.0 || turn != 0.0 {
-            let wanted = self.pose.along_arc(speed * dt_s, turn * dt_s);
+        self.body = match drives {
+            Drives::Wheels(_) => BodySpeed::default(),
+            Drives::Body(wanted) => self.body.towards(wanted, dt_s),
+        };
+        let speed = self.body_speed();
+        if speed != BodySpeed::default() {
+            let wanted = match drives {
+                Drives::Wheels(_) => {
+                    (self.pose).along_arc(speed.ahead_m_s * dt_s, speed.turn_rad_s * dt_s)
+                }
+                Drives::Body(_) => {
+                    let way = Point::new(speed.ahead_m_s, speed.left_m_s).times(dt_s);
+                    self.pose.along(way, speed.turn_rad_s * dt_s)
+                }
+            };
             let next = self.slide(wanted);
             if next != wanted {
                 self.touch();
-                self.press(drives, next);
+                match drives {
+                    Drives::Wheels(motors) => self.press(motors, next),
+                    // The wheels slip.
+                    Drives::Body(_) => self.body = BodySpeed::between(self.pose, next, dt_s),
+                }
             }
             self.travelled_m += next.at.minus(self.pose.at).length();
             self.pose = next;
@@ -120,11 +166,15 @@ impl World {
         self.remember();
     }
 
-    /// Whether nothing will move with these motor commands.
+    /// Whether nothing will move with these commands.
     #[must_use]
-    pub fn is_at_rest(&self, drives: [Drive; 4]) -> bool {
-        let mut pairs = self.motors.iter().zip(drives);
+    pub fn is_at_rest(&self, drives: impl Into<Drives>) -> bool {
+        let drives = drives.into();
+        let stands = BodySpeed::default();
+        let mut pairs = self.motors.iter().zip(drives.motors());
         pairs.all(|(motor, drive)| motor.is_at_rest(drive))
+            && self.body == stands
+            && !matches!(drives, Drives::Body(wanted) if wanted != stands)
     }
 
     /// The time since the start.
@@ -271,12 +321,16 @@ impl World {
         }
     }
 
-    /// Metres per second ahead, radians per second counter-clockwise.
-    fn body_speed(&self) -> (f64, f64) {
+    /// The true speed of the robot, unless a wall is in the way.
+    fn body_speed(&self) -> BodySpeed {
         let [front_left, front_right, rear_left, rear_right] = self.wheel_speeds();
         let left = (front_left + rear_left) / 2.0;
         let right = (front_right + rear_right) / 2.0;
-        ((left + right) / 2.0, (right - left) / TRACK_M)
+        BodySpeed {
+            ahead_m_s: (left + right) / 2.0 + self.body.ahead_m_s,
+            left_m_s: self.body.left_m_s,
+            turn_rad_s: (right - left) / TRACK_M + self.body.turn_rad_s,
+        }
     }
 
     /// The pose that the walls allow instead of the wanted one.
@@ -325,6 +379,52 @@ impl World {
         self.past.push_back((now_s, self.pose));
         while self.past.len() > 2 && self.past[1].0 < now_s - MEMORY_S {
             self.past.pop_front();
+        }
+    }
+}
+
+impl From<[Drive; 4]> for Drives {
+    fn from(motors: [Drive; 4]) -> Self {
+        Self::Wheels(motors)
+    }
+}
+
+impl Drives {
+    /// The commands of the four motors.
+    fn motors(self) -> [Drive; 4] {
+        match self {
+            Self::Wheels(motors) => motors,
+            Self::Body(_) => [Drive::RELEASED; 4],
+        }
+    }
+}
+
+impl BodySpeed {
+    /// The speed after a time, if the wheels would have this other one.
+    fn towards(self, wanted: Self, dt_s: f64) -> Self {
+        let ahead = wanted.ahead_m_s - self.ahead_m_s;
+        let left = wanted.left_m_s - self.left_m_s;
+        let turn = wanted.turn_rad_s - self.turn_rad_s;
+        let effort = ahead.hypot(left) / GRIP_M_S2 + turn.abs() / GRIP_RAD_S2;
+        if effort <= dt_s {
+            return wanted;
+        }
+        let part = dt_s / effort;
+        Self {
+            ahead_m_s: self.ahead_m_s + ahead * part,
+            left_m_s: self.left_m_s + left * part,
+            turn_rad_s: self.turn_rad_s + turn * part,
+        }
+    }
+
+    /// The mean speed from one pose to another.
+    fn between(from: Pose, to: Pose, dt_s: f64) -> Self {
+        let heading = f64::midpoint(from.heading, to.heading);
+        let way = to.at.minus(from.at).turned(-heading);
+        Self {
+            ahead_m_s: way.x / dt_s,
+            left_m_s: way.y / dt_s,
+            turn_rad_s: (to.heading - from.heading) / dt_s,
         }
     }
 }

@@ -30,14 +30,14 @@ const BLOCKED: Duration = Duration::from_millis(500);
 
 /// The lease, while this is kept.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     refused: Refused,
     task: Option<JoinHandle<()>>,
 }
 
 impl Kept {
     /// Whether another client moves the wheels. Then this driver must not even stop them.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.refused.get()
     }
 }
@@ -67,7 +67,7 @@ impl Refused {
 
 /// Starts a task that holds the lease of the wheels while a client holds that of this driver. It ends
 /// with the link, or when the result is dropped.
-pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Kept
+pub(crate) fn follow_lease<L, M>(link: &L, wheels: Device) -> Kept
 where
     L: Deref<Target = Link<M>>,
     M: DeviceMessage + Send + 'static,

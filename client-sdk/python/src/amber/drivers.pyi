@@ -754,6 +754,37 @@ class CameraDriver(TypedDriver):
         ``value``: Absent: the default of the camera.
         """
 
+class BaseDriver(TypedDriver):
+    """A robot that drives: ahead, to the left, and around itself, all at the same time.
+
+    The base stops when the client that drives leaves, and half a second after the last command unless
+    the driver is told otherwise. Therefore a program that drives must repeat its command.
+    """
+    @abstractmethod
+    def drive(self, forward_mm_s: float, left_mm_s: float, turn_deg_s: float, /) -> None:
+        """Drives with a velocity. If a wheel would be too fast, the base drives the same way more slowly. It
+        refuses while its wheels cannot be used.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+
+        ``forward_mm_s``: Negative is backwards. In mm/s, from -10000 to 10000.
+
+        ``left_mm_s``: Negative is to the right. In mm/s, from -10000 to 10000.
+
+        ``turn_deg_s``: Counter-clockwise. In deg/s, from -3600 to 3600.
+        """
+    @abstractmethod
+    def state(self) -> Any:
+        """How the base moves, as it was measured last, and where it is by its wheels. The device refuses
+        while its wheels are not measured.
+        """
+    def state_updates(self) -> Any:
+        """The same for each measurement of the wheels, usually twenty times per second. Nothing is
+        published while the wheels are not measured.
+        """
+    def send_state_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+
 class BusServosDriver(TypedDriver):
     """Servos on one bus, known by their ids. The configuration of the driver says which ids are used, and
     which of these servos turn like motors. Commands concern all servos that they name, or none.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Around, Create2};
 use crate::device::{Connection, Device, Kind};
 use crate::twin::{Setup, Surroundings, Twin};
-use crate::wheels::{Drive, Reading};
-use crate::world::{OUTLINE, World};
+use crate::wheels::Reading;
+use crate::world::{Drives, OUTLINE, World};
 
 /// The Create 2.
 pub const DEVICE: Device = Device {
@@ -84,8 +84,8 @@ impl Twin for Create2 {
         });
     }
 
-    fn drives(&self) -> Option<[Drive; 4]> {
-        Some(Create2::drives(self))
+    fn drives(&self) -> Option<Drives> {
+        Some(Create2::drives(self).into())
     }
 
     fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {

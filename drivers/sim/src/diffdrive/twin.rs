@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Diffdrive, Firmware};
 use crate::device::{Connection, Device, Kind};
 use crate::twin::{Setup, Surroundings, Twin};
-use crate::wheels::{Drive, Reading};
+use crate::wheels::Reading;
+use crate::world::Drives;
 
 /// The board.
 pub const DEVICE: Device = Device {
@@ -69,8 +70,8 @@ impl Twin for Diffdrive {
         *self = self.restarted(now);
     }
 
-    fn drives(&self) -> Option<[Drive; 4]> {
-        Some(Diffdrive::drives(self))
+    fn drives(&self) -> Option<Drives> {
+        Some(Diffdrive::drives(self).into())
     }
 
     fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {

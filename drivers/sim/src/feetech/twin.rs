@@ -9,7 +9,7 @@ pub enum Model {
     /// The arm SO-100 or SO-101: six STS3215 with the ids 1 to 6
     #[value(name = "so101")]
     So101,
-    /// LeKiwi: the same arm, and three wheels with the ids 7 to 9
+    /// LeKiwi: the same arm, and instead of the RoboClaws three omni wheels with the ids 7 to 9
     Lekiwi,
 }
 
@@ -22,9 +22,9 @@ device::extra! {
 }
 
 fn servos(model: Model) -> Feetech {
-    let last = match model {
-        Model::So101 => 6,
-        Model::Lekiwi => 9,
-    };
-    Feetech::new((1..=last).map(|id| (id, Family::Sts)))
+    let of = |last| Feetech::new((1..=last).map(|id| (id, Family::Sts)));
+    match model {
+        Model::So101 => of(6),
+        Model::Lekiwi => of(9).on_wheels(),
+    }
 }

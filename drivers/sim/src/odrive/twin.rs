@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Odrive, Variant};
 use crate::device::{Connection, Device, Kind};
 use crate::twin::{Setup, Surroundings, Twin};
-use crate::wheels::{Drive, Reading};
+use crate::wheels::Reading;
+use crate::world::Drives;
 
 /// The ODrive.
 pub const DEVICE: Device = Device {
@@ -73,8 +74,8 @@ impl Twin for Odrive {
         Odrive::set_battery_sag(self, sags);
     }
 
-    fn drives(&self) -> Option<[Drive; 4]> {
-        Some(Odrive::drives(self))
+    fn drives(&self) -> Option<Drives> {
+        Some(Odrive::drives(self).into())
     }
 
     fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Config, Firmware, PACKET_PAUSE, Roboclaws};
 use crate::device::{Connection, Device, Kind};
 use crate::twin::{Setup, Twin};
-use crate::wheels::{Drive, Reading};
+use crate::wheels::Reading;
+use crate::world::Drives;
 
 /// The bus of the motor controllers.
 pub const DEVICE: Device = Device {
@@ -80,8 +81,8 @@ impl Twin for Roboclaws {
         Roboclaws::set_battery_sag(self, sags);
     }
 
-    fn drives(&self) -> Option<[Drive; 4]> {
-        Some(Roboclaws::drives(self))
+    fn drives(&self) -> Option<Drives> {
+        Some(Roboclaws::drives(self).into())
     }
 
     fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {

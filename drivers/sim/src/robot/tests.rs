@@ -8,7 +8,7 @@ use crate::ninedof::{self, Motion, NineDof};
 use crate::roboclaw;
 use crate::wheels::Wheel;
 use crate::world::find_start;
-use crate::{create2, diffdrive};
+use crate::{create2, diffdrive, feetech};
 
 const MS: Duration = Duration::from_millis(1);
 const NOTHING: [u8; 0] = [];
@@ -446,4 +446,52 @@ fn acceleration_and_turns_are_measured_as_on_a_real_robot() {
         north.x.abs() < 1e-9 && (north.y - 0.2).abs() < 1e-9,
         "{north:?}"
     );
+}
+
+#[test]
+fn servos_of_lekiwi_drive_the_robot_sideways() {
+    let map = Map::flat();
+    let mut robot = RobotTwin::new(Config {
+        start: find_start(&map.walls, &map.robots).unwrap(),
+        walls: map.walls,
+        seed: 1,
+        speed: 1.0,
+        ceiling: Ceiling::default(),
+        devices: Devices {
+            feetech: feetech::Options {
+                model: Some(feetech::Model::Lekiwi),
+            },
+            ..Devices::default()
+        },
+    })
+    .unwrap();
+    assert!(!robot.has_device(roboclaw::DEVICE));
+    let before = robot.world().pose();
+    let tell = |robot: &mut RobotTwin, now, at: u8, values: &[[u8; 2]; 3]| {
+        let ids = [7, 8, 9].into_iter();
+        let each = ids
+            .zip(values)
+            .flat_map(|(id, [low, high])| [id, *low, *high]);
+        let parameters: Vec<_> = [at, 2].into_iter().chain(each).collect();
+        let packet = feetech::packet(0xFE, 0x83, &parameters);
+        assert_eq!(exchange(robot, now, feetech::DEVICE, &packet), NOTHING);
+    };
+    // Mode 1, which turns on and on: registers 33 and 34. Then torque and acceleration: 40 and 41.
+    tell(&mut robot, MS * 1_000, 33, &[[1, 20]; 3]);
+    tell(&mut robot, MS * 1_000, 40, &[[1, 0]; 3]);
+    // 100 mm/s to the left: 652, -1304 and 652 steps per second.
+    let left = [[0x8C, 0x02], [0x18, 0x85], [0x8C, 0x02]];
+    tell(&mut robot, MS * 1_000, 46, &left);
+    robot.advance(MS * 3_000);
+    tell(&mut robot, MS * 3_000, 46, &[[0, 0]; 3]);
+    robot.advance(MS * 4_000);
+    let moved = before.local_pose(robot.world().pose());
+    assert!((moved.at.y - 0.2).abs() < 0.002, "{moved:?}");
+    assert!(
+        moved.at.x.abs() < 0.001 && moved.heading.abs() < 0.001,
+        "{moved:?}"
+    );
+    let pose = robot.world().pose();
+    robot.advance(MS * 6_000);
+    assert_eq!(robot.world().pose(), pose, "it stands");
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Firmware, Vescs};
 use crate::device::{Connection, Device, Kind};
 use crate::twin::{Setup, Surroundings, Twin};
-use crate::wheels::{Drive, Reading};
+use crate::wheels::Reading;
+use crate::world::Drives;
 
 /// The port of the first VESC.
 pub const DEVICE: Device = Device {
@@ -84,8 +85,8 @@ impl Twin for Vescs {
         Vescs::set_battery_sag(self, sags);
     }
 
-    fn drives(&self) -> Option<[Drive; 4]> {
-        Some(Vescs::drives(self))
+    fn drives(&self) -> Option<Drives> {
+        Some(Vescs::drives(self).into())
     }
 
     fn handle_readings(&mut self, now: Duration, readings: [Reading; 4]) {

@@ -17,7 +17,7 @@ fn speeds(left_mm_s: f64, right_mm_s: f64) -> [Drive; 4] {
     })
 }
 
-fn run(world: &mut World, seconds: f64, drives: [Drive; 4]) {
+fn run(world: &mut World, seconds: f64, drives: impl Into<Drives> + Copy) {
     for _ in 0..(seconds / STEP.as_secs_f64()).round() as usize {
         world.step(drives);
     }
@@ -230,4 +230,68 @@ proptest! {
         let at = world.pose().at;
         prop_assert!((0.0..7.0).contains(&at.x) && (-5.6..0.0).contains(&at.y));
     }
+
+    #[test]
+    fn nothing_drives_sideways_through_walls(
+        ways in prop::collection::vec((-2.0..2.0, -2.0..2.0, -3.0..3.0, 0.05..1.0), 1..25),
+    ) {
+        let map = Map::flat();
+        let start = find_start(&map.walls, &map.robots).unwrap();
+        let mut world = World::new(map.walls.clone(), start, 1).unwrap();
+        let walls = Walls::new(map.walls);
+        for (ahead, left, turn, seconds) in ways {
+            for _ in 0..(seconds / STEP.as_secs_f64()) as usize {
+                let before = world.pose();
+                world.step(body(ahead, left, turn));
+                let after = world.pose();
+                prop_assert!(walls.is_free(OUTLINE, after), "{after:?}");
+                prop_assert!(walls.is_open(before.at, after.at), "{before:?} {after:?}");
+            }
+        }
+    }
+}
+
+fn body(ahead_m_s: f64, left_m_s: f64, turn_rad_s: f64) -> Drives {
+    Drives::Body(BodySpeed {
+        ahead_m_s,
+        left_m_s,
+        turn_rad_s,
+    })
+}
+
+#[test]
+fn a_robot_on_omni_wheels_drives_sideways_and_brakes() {
+    let mut world = in_box(10.0);
+    run(&mut world, 5.0, body(0.0, 0.2, 0.0));
+    assert!(!world.is_at_rest(body(0.0, 0.0, 0.0)));
+    run(&mut world, 1.0, body(0.0, 0.0, 0.0));
+    assert!(world.is_at_rest(body(0.0, 0.0, 0.0)));
+    assert!(!world.is_at_rest(body(0.0, 0.0, 0.1)));
+    let pose = world.pose();
+    assert!(pose.at.x.abs() < 1e-9 && pose.heading == 0.0, "{pose:?}");
+    // What it slips at the start, it slides at the end.
+    assert!((pose.at.y - 1.0).abs() < 0.002, "{pose:?}");
+    assert_eq!(world.wheel_speeds(), [0.0; 4]);
+    // A quarter of a circle of 0.4 m, with its side ahead.
+    run(&mut world, PI, body(0.0, 0.2, 0.5));
+    run(&mut world, 1.0, body(0.0, 0.0, 0.0));
+    let pose = world.pose();
+    assert!((pose.heading - PI / 2.0).abs() < 0.01, "{pose:?}");
+    assert!((pose.at.x + 0.4).abs() < 0.01, "{pose:?}");
+    assert!((pose.at.y - 1.4).abs() < 0.01, "{pose:?}");
+}
+
+#[test]
+fn omni_wheels_slip_at_a_wall() {
+    let mut world = in_box(3.0);
+    run(&mut world, 10.0, body(0.0, 0.3, 0.0));
+    let pose = world.pose();
+    assert!((pose.at.y - (1.5 - OUTLINE.half_width_m)).abs() < 1e-3);
+    assert_eq!((world.contacts(), world.is_touching()), (1, true));
+    // Along the wall, it slides on.
+    run(&mut world, 2.0, body(0.2, 0.3, 0.0));
+    assert!((world.pose().at.x - 0.4).abs() < 0.05, "{:?}", world.pose());
+    run(&mut world, 1.0, body(0.0, -0.3, 0.0));
+    assert!(!world.is_touching());
+    assert!(world.pose().at.y < pose.at.y - 0.2);
 }

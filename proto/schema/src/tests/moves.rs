@@ -71,6 +71,7 @@ fn the_devices_of_amber_that_move_are_known() {
         ("pid-follow-trajectory", Some("stop")),
         ("mapping", Some("explore")),
         ("board", Some("stop")),
+        ("base", Some("drive")),
         ("bus-servos", Some("stop")),
     ];
     assert_eq!(stops.collect::<Vec<_>>(), expected);

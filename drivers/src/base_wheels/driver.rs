@@ -1,0 +1,318 @@
+//! The driver between clients that know only wheels and the base, of which it is a client. IO.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use amber_driver::client::proxy::{Base, Robot};
+use amber_driver::devices::roboclaw::{
+    DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
+};
+use amber_driver::{ClientId, Outcome, Reply, Request, now};
+use amber_proto::base::{BaseState, Velocity};
+use amber_proto::battery_state::BatteryState;
+use amber_values::WheelSpeeds;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::Settings;
+use super::logic::WheelsLogic;
+use crate::device_task::{DeviceTask, Next, Owner, finish, until};
+use crate::moving::lease::{Kept, follow_lease};
+use crate::moving::repeating::VALIDITY;
+use crate::stream::{complain, say};
+
+/// A command that cannot be sent in this time is outdated.
+const SEND_DEADLINE: Duration = Duration::from_millis(100);
+/// After this silence of the base, it is asked: it publishes twenty times per second.
+const SILENCE: Duration = Duration::from_millis(300);
+/// Later answers are ignored.
+const DEADLINE: Duration = Duration::from_millis(200);
+/// The robot device publishes changes; without any for this time, it is asked.
+const SHAPE_SILENCE: Duration = Duration::from_secs(10);
+/// The same until it has answered.
+const SHAPE_RETRY: Duration = Duration::from_secs(1);
+/// The number of events that may wait: a second of measurements.
+const MAX_WAITING: usize = 32;
+
+/// The driver.
+pub(super) struct BaseWheels {
+    settings: Settings,
+    task: DeviceTask<WheelRequest>,
+}
+
+/// A request for the task that owns the logic.
+#[derive(Debug)]
+pub(super) enum WheelRequest {
+    Drive(Outcome, WheelSpeeds),
+    Speeds(Reply<MotorsSpeed>),
+}
+
+/// What the driver learns of others.
+#[derive(Debug)]
+enum Event {
+    State(BaseState),
+    Failed(String),
+    Track(f64),
+}
+
+impl BaseWheels {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            task: DeviceTask::default(),
+        }
+    }
+}
+
+impl RoboclawDriver for BaseWheels {
+    async fn start(&mut self, link: RoboclawLink) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.task.open(WheelsTask::new(self.settings, &link), link);
+        Ok(())
+    }
+
+    /// If a message holds a request and a command, only the request takes effect, as with Roboclaw.
+    fn received(&mut self, request: &mut Request<DriverMsg>) {
+        if request.message.current_speed_request.is_some() {
+            request.message.motors_command = None;
+        }
+    }
+
+    async fn drive(&mut self, speeds: MotorsSpeed, outcome: Outcome) {
+        self.task
+            .request(WheelRequest::Drive(outcome, speeds.into()))
+            .await;
+    }
+
+    async fn speeds(&mut self, reply: Reply<MotorsSpeed>) {
+        if reply.is_possible() {
+            self.task.request(WheelRequest::Speeds(reply)).await;
+        }
+    }
+
+    async fn battery(&mut self, reply: Reply<BatteryState>) {
+        reply.refuse("the base does not measure its battery");
+    }
+
+    async fn shutdown(&mut self) {
+        self.task.close().await;
+    }
+}
+
+/// The task that owns the logic.
+struct WheelsTask {
+    logic: WheelsLogic,
+    base: Base,
+    /// The lease of the base.
+    lease: Kept,
+    events: mpsc::Receiver<Event>,
+    /// The state of the base that was not published yet.
+    fresh: Option<BaseState>,
+    /// The trouble that was logged last.
+    said: Option<String>,
+    ending: Ending,
+    /// They end with this.
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    Stopping,
+    Stopped,
+}
+
+impl WheelsTask {
+    fn new(settings: Settings, link: &RoboclawLink) -> Self {
+        let devices = link.devices();
+        let base = || devices.device(settings.base);
+        let mut logic = WheelsLogic::new(settings.base, now());
+        let (sender, events) = mpsc::channel(MAX_WAITING);
+        let mut tasks = JoinSet::new();
+        match settings.track_m {
+            Some(track_m) => logic.set_track(track_m),
+            None => {
+                let robot = Robot::new(devices.device(settings.robot));
+                tasks.spawn(follow_track(robot, sender.clone()));
+            }
+        }
+        tasks.spawn(follow(Base::new(base().with_deadline(DEADLINE)), sender));
+        let commanded = Base::new(base().with_deadline(SEND_DEADLINE));
+        Self {
+            logic,
+            base: commanded.with_validity(VALIDITY),
+            lease: follow_lease(link, settings.base),
+            events,
+            fresh: None,
+            said: None,
+            ending: Ending::No,
+            _tasks: tasks,
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::State(state) => {
+                self.logic.handle(now(), &state);
+                self.fresh = Some(state);
+            }
+            Event::Failed(problem) => self.logic.failed(now(), problem),
+            Event::Track(track_m) => self.logic.set_track(track_m),
+        }
+    }
+
+    fn publish(&mut self, link: &RoboclawLink) {
+        let Some(state) = self.fresh.take() else {
+            return;
+        };
+        if link.subscriptions() > 0
+            && let Ok(speeds) = self.logic.speeds(now())
+        {
+            complain(link.speed_updates(SpeedUpdatesData {
+                current_speed: speeds.into(),
+                speed_age_us: age_us(state.time()),
+                battery: None,
+            }));
+        }
+    }
+
+    /// Logs whether there is a trouble, if that has changed.
+    fn say(&mut self) {
+        let trouble = self.logic.trouble();
+        if trouble == self.said.as_deref() {
+            return;
+        }
+        match trouble {
+            Some(why) => say(&why, true),
+            None => say(&"the base can be used again", false),
+        }
+        self.said = trouble.map(str::to_owned);
+    }
+}
+
+impl Owner for WheelsTask {
+    type Request = WheelRequest;
+    type Message = DriverMsg;
+    type Link = RoboclawLink;
+    type Action = (Velocity, Option<ClientId>);
+
+    fn request(&mut self, _link: &RoboclawLink, request: WheelRequest) {
+        match request {
+            WheelRequest::Drive(outcome, speeds) => {
+                let clients = outcome.origin().clients.clone();
+                let done = self.logic.drive(now(), &clients, speeds);
+                finish(outcome, done.err().as_deref());
+            }
+            WheelRequest::Speeds(reply) => match self.logic.speeds(now()) {
+                Ok(speeds) => reply.send(speeds.into()),
+                Err(why) => reply.refuse(&why),
+            },
+        }
+    }
+
+    fn shut_down(&mut self) {
+        self.ending = Ending::Stopping;
+    }
+
+    fn next(&mut self, link: &RoboclawLink) -> Next<Self::Action> {
+        let now = now();
+        self.logic.handle_timeout(now);
+        self.say();
+        self.publish(link);
+        if self.lease.is_refused() {
+            self.logic.give_way();
+        }
+        let order = match self.ending {
+            Ending::No => match self.logic.poll(now) {
+                Some(order) => order,
+                None => return Next::Wait,
+            },
+            Ending::Stopping => match self.logic.last() {
+                Some(order) => order,
+                None => return Next::End,
+            },
+            Ending::Stopped => return Next::End,
+        };
+        if self.ending == Ending::Stopping {
+            self.ending = Ending::Stopped;
+        }
+        Next::Perform(order)
+    }
+
+    async fn perform(&mut self, (velocity, client): Self::Action) {
+        let base = self.base.clone().for_client(client);
+        if let Err(error) = base.drive(velocity).await {
+            self.logic.failed(now(), error.to_string());
+        }
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            Some(event) = self.events.recv() => self.handle(event),
+            () = until(Some(self.logic.wake_at())) => {}
+        }
+    }
+
+    fn trouble(&self) -> Option<Cow<'_, str>> {
+        self.logic.trouble().map(Cow::Borrowed)
+    }
+
+    fn log_counters(&self) {}
+}
+
+/// Forwards how the base moves, until the client ends or nobody receives it.
+async fn follow(base: Base, events: mpsc::Sender<Event>) {
+    let mut published = match base.state_updates().await {
+        Ok(published) => published,
+        // The client has ended.
+        Err(_) => return,
+    };
+    loop {
+        let event = match timeout(SILENCE, published.next()).await {
+            Ok(Some(update)) => Event::State(update.message),
+            Ok(None) => return,
+            Err(_) => match base.state().await {
+                Ok(state) => Event::State(state),
+                Err(error) => Event::Failed(error.to_string()),
+            },
+        };
+        if events.send(event).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Forwards the track that the robot device says.
+async fn follow_track(robot: Robot, events: mpsc::Sender<Event>) {
+    let Ok(mut shapes) = robot.shape_updates().await else {
+        return;
+    };
+    let mut patience = Duration::ZERO;
+    loop {
+        let shape = match timeout(patience, shapes.next()).await {
+            Ok(Some(update)) => Ok(update.message),
+            Ok(None) => return,
+            Err(_) => robot.shape().await,
+        };
+        patience = match shape {
+            Ok(shape) => {
+                let track_m = shape.track.filter(|track_m| *track_m > 0.0);
+                if let Some(track_m) = track_m
+                    && events.send(Event::Track(track_m)).await.is_err()
+                {
+                    return;
+                }
+                SHAPE_SILENCE
+            }
+            Err(_) => SHAPE_RETRY,
+        };
+    }
+}
+
+/// The age of a measurement at this time, in microseconds since 1970.
+fn age_us(time_us: i64) -> Option<u32> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let measured = Duration::from_micros(time_us.try_into().ok()?);
+    now.saturating_sub(measured).as_micros().try_into().ok()
+}
