@@ -121,8 +121,7 @@ pub use motion::{Holder, Motion, Moves, StopCause};
 pub use periodic::Periodic;
 pub use pipe::serve_on;
 pub use reply::{Outcome, Reply, StreamRequest, UnknownRequests};
-pub use request::{Origin, Request};
-pub use session::MessageTooLong;
+pub use request::{MessageTooLong, Origin, Request};
 pub use stdio::{claim_stdout, init_logging, named_devices, serve, serve_many};
 
 /// The behaviour of a device, with whole messages. Only [`Driver::request`] is

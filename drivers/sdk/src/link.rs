@@ -12,8 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use crate::health::HealthTable;
 use crate::motion::Holder;
 use crate::orders::Author;
-use crate::request::Origin;
-use crate::session::MessageTooLong;
+use crate::request::{MessageTooLong, Origin};
 
 /// The number of messages that may wait to be written before [`SendError::Full`]: more than a
 /// driver publishes in a second.

@@ -25,7 +25,8 @@ use tokio_util::io::{poll_read_buf, poll_write_buf};
 use crate::link::{Command, Link, Linked, lock};
 use crate::motion::{Holder, read_halts};
 use crate::queue::{MAX_REQUESTS, Work};
-use crate::session::{MessageTooLong, Session};
+use crate::request::MessageTooLong;
+use crate::session::Session;
 use crate::{Driver, ServeError};
 
 /// The maximum output that may wait before the driver must write it: several times the capacity of

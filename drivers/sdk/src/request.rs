@@ -1,7 +1,8 @@
-//! Requests to a driver. PURE.
+//! Requests to a driver, and answers that are too long. PURE.
 
 use std::time::Instant;
 
+use amber_proto::limits::{MAX_LONG, MAX_PART};
 use amber_proto::pieces::Ability;
 use amber_proto::{ClientId, Device, SynNum};
 
@@ -44,6 +45,15 @@ pub struct Origin {
     /// What the sender joins: an answer may have so many bytes. `None`: not more than a frame.
     pub joins: Option<Ability>,
 }
+
+/// The message is too long, or too long for a frame and the client does not join pieces; it was not
+/// sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a message of {0} bytes is too long: the limit is {MAX_PART}, or {MAX_LONG} for clients that \
+     join pieces"
+)]
+pub struct MessageTooLong(pub usize);
 
 impl<M> Request<M> {
     /// The sender, if it is a single client.

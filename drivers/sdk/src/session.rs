@@ -11,7 +11,7 @@ mod long;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use amber_proto::limits::{MAX_LONG, MAX_PART};
+use amber_proto::limits::MAX_PART;
 use amber_proto::mediator::{self, Outcome};
 use amber_proto::motion;
 use amber_proto::pieces::Ability;
@@ -23,7 +23,7 @@ use prost::Message;
 use self::long::LongMessages;
 use crate::motion::{Command, Holder, Motion, Motions, Moves, Refusal, Request as MotionRequest};
 use crate::queue::{Queue, Work};
-use crate::request::{Origin, Request};
+use crate::request::{MessageTooLong, Origin, Request};
 use crate::subscribers::Subscribers;
 
 /// The maximum size of the list of ids in a header, in bytes; more clients are served by several
@@ -36,15 +36,6 @@ const MAX_IDS_BYTES: usize = 2_000;
 /// How many clients that have died are remembered: more than the messages that a task of the driver
 /// has written, but that are not sent yet, can be for.
 const MAX_GONE: usize = 256;
-
-/// The message is too long, or too long for a frame and the client does not join pieces; it was not
-/// sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a message of {0} bytes is too long: the limit is {MAX_PART}, or {MAX_LONG} for clients that \
-     join pieces"
-)]
-pub struct MessageTooLong(pub usize);
 
 /// The subscribers, the queued requests, and the pending output of a driver.
 #[derive(Debug)]
