@@ -38,13 +38,14 @@ const pictures = (count) => drawn(page, count);
 const aheadMs = Number(await step("begin"));
 const seen = await pictures(PICTURES);
 const delays = seen.map(({ codeMs, nowMs }) => signed(nowMs - codeMs - aheadMs));
+// On a busy machine, the clock of the simulation waits meanwhile, which looks like a delay.
+const waitedMs = Number(await step("seen")) - aheadMs;
 seen.forEach(({ codeMs, ageMs }, index) => {
-  assert.ok(Math.abs(delays[index]) < PRESENT_MS, `a picture of ${delays[index]} ms ago`);
+  assert.ok(Math.abs(delays[index]) < PRESENT_MS + waitedMs, `a picture of ${delays[index]} ms ago, waited ${waitedMs} ms`);
   assert.ok(ageMs >= 0 && ageMs < PRESENT_MS, `${ageMs} ms`);
   if (index) assert.ok(signed(codeMs - seen[index - 1].codeMs) > 0, "each picture is new");
 });
-// What it took is no promise on a busy machine, so it is only told. A simulation that had to wait makes it too large.
-const waitedMs = Number(await step("seen")) - aheadMs;
+// What it took is no promise on a busy machine, so it is only told.
 const told = (times) => {
   const sorted = times.toSorted((a, b) => a - b).map(Math.round);
   return `median ${sorted[PICTURES / 2]} ms, worst ${sorted.at(-1)} ms`;
