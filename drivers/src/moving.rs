@@ -14,7 +14,7 @@ pub(crate) mod convert;
 pub(crate) mod feeds;
 pub(crate) mod guard;
 pub(crate) mod guarded;
-mod lease;
+pub(crate) mod lease;
 pub(crate) mod pilot;
 pub(crate) mod sources;
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod common;
 
+mod arm;
 mod batteries;
 mod bench;
 mod boards;

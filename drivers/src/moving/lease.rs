@@ -1,4 +1,5 @@
-//! Takes the lease of the wheels for the client that holds the lease of this driver. IO.
+//! Takes the lease of the wheels, or of other devices that a driver moves, for the client that holds
+//! the lease of this driver. IO.
 //!
 //! So one lease covers the whole chain. If the wheels refuse, the client loses the lease of this
 //! driver, with the name of the client that holds the wheels as the reason.
@@ -12,7 +13,7 @@ use std::time::Duration;
 use amber_driver::client::lease::{Lease, Terms};
 use amber_driver::client::{Error, Proxy};
 use amber_driver::{Holder, Link};
-use amber_proto::{Device, DeviceMessage};
+use amber_proto::{Device, DeviceMessage, DeviceType};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -31,14 +32,14 @@ const BLOCKED: Duration = Duration::from_millis(500);
 
 /// The lease, while this is kept.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     refused: Refused,
     task: Option<JoinHandle<()>>,
 }
 
 impl Kept {
     /// Whether another client moves the wheels. Then this driver must not even stop them.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.refused.get()
     }
 }
@@ -68,7 +69,7 @@ impl Refused {
 
 /// Starts a task that holds the lease of the wheels while a client holds that of this driver. It ends
 /// with the link, or when the result is dropped.
-pub(super) fn follow_lease<L, M>(link: &L, wheels: Device) -> Kept
+pub(crate) fn follow_lease<L, M>(link: &L, wheels: Device) -> Kept
 where
     L: Deref<Target = Link<M>>,
     M: DeviceMessage + Send + 'static,
@@ -102,7 +103,11 @@ async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refuse
             Ok(None) => holder.changed().await,
             Err(Error::Refused { message, .. }) => {
                 refused.set(true);
-                block(link, &mut holder, message).await;
+                let what = match wheels.address().device_type {
+                    DeviceType::BUS_SERVOS => "servos",
+                    _ => "wheels",
+                };
+                block(link, &mut holder, &format!("the {what} refuse: {message}")).await;
                 refused.set(false);
                 Ok(())
             }
@@ -128,10 +133,7 @@ async fn block<M: DeviceMessage>(
     holder: &mut watch::Receiver<Option<Holder>>,
     why: &str,
 ) {
-    if link
-        .block_motion(Some(&format!("the wheels refuse: {why}")))
-        .is_err()
-    {
+    if link.block_motion(Some(why)).is_err() {
         return sleep(RETRY).await;
     }
     let _blocked = Blocked(link);

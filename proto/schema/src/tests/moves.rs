@@ -72,6 +72,7 @@ fn the_devices_of_amber_that_move_are_known() {
         ("mapping", Some("explore")),
         ("board", Some("stop")),
         ("bus-servos", Some("stop")),
+        ("arm", Some("stop")),
     ];
     assert_eq!(stops.collect::<Vec<_>>(), expected);
 }
