@@ -146,6 +146,12 @@ pub trait Model: fmt::Debug + fmt::Display + Clone + Send + 'static {
     /// The smallest and the largest step that it may be told.
     fn limits(&self) -> (i32, i32);
 
+    /// The homing offset that is stored in it, as its maker counts it, in its steps. `None` if it has
+    /// none.
+    fn homing_offset(&self) -> Option<i32> {
+        None
+    }
+
     /// The step nearest to another one that it may be told.
     fn within(&self, step: i32) -> i32 {
         let (least, most) = self.limits();

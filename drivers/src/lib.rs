@@ -9,7 +9,7 @@
 //! recognizes their devices). Laser scanners share `scanner`, motion sensors `motion_sensor`, wheels
 //! `wheels`, hobby servos `servos`, servos on a bus `bus_servos`, drivers of the battery `gauge`, and boards
 //! with pins `board`. Chips on an I2C bus share `i2c`.
-//! Drivers that move the robot by other drivers share `moving`.
+//! Drivers that move the robot by other drivers share `moving`; an [`arm`] uses its lease.
 //!
 //! Drivers that use other devices share `robot_options` (the shape of the robot, and its devices),
 //! `robot_file` (the same in a file), `described` (the robot device says the rest),
@@ -26,6 +26,7 @@ use clap::Subcommand;
 
 use self::options::{OptionsError, rejected};
 
+pub mod arm;
 pub mod base_wheels;
 pub mod battery;
 pub mod bno055;
@@ -123,6 +124,8 @@ macro_rules! built_in {
 }
 
 built_in! {
+    /// An arm, behind servos on a bus (device type 20)
+    Arm: arm + fuzz,
     /// Drives a base for programs that support only the RoboClaw
     BaseWheels: base_wheels,
     /// The battery, as another device measures it (device type 13)

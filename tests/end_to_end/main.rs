@@ -7,6 +7,7 @@
 
 mod common;
 
+mod arm;
 mod bases;
 mod batteries;
 mod bench;

@@ -17,6 +17,7 @@ pub use self::map::{LogMapper, LoggedMap, NewLogMapper};
 use self::change::Done;
 use self::session::Session;
 
+mod arm;
 mod bench;
 mod call;
 mod camera;
@@ -162,6 +163,8 @@ pub enum Verb {
     Goto(goto::Options),
     /// Tell the robot where it is
     Location(location::Options),
+    /// Calibrate an arm
+    Arm(arm::Options),
     /// Stop devices, and keep them from moving until the halt is released
     #[command(after_help = halt::HELP)]
     Halt(halt::Options),
@@ -308,6 +311,10 @@ async fn carry_out(
         Verb::Location(options) => {
             let options = options.checked()?;
             location::run(session.client().await?, options, json).await
+        }
+        Verb::Arm(options) => {
+            let options = options.checked()?;
+            until_interrupt(arm::run(session.client().await?, options, json)).await
         }
         Verb::Halt(options) => halt::run(session.client().await?, &options, json).await,
         Verb::Map(options) => map::run(session, options, json, new_mapper).await,

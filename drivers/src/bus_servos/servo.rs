@@ -288,6 +288,12 @@ impl<M: Model> Servo<M> {
         let found = self.measured.as_ref();
         let model = self.model.as_ref();
         let target = self.target.filter(|_| self.kind == Kind::Joint);
+        let joint = model.filter(|_| self.kind == Kind::Joint);
+        let limits = joint.map(|it| {
+            let (least, most) = it.limits();
+            (it.angle_deg(least), it.angle_deg(most))
+        });
+        let offset = model.and_then(|it| Some((it, it.homing_offset()?)));
         ServoState {
             id: Some(self.id.into()),
             kind: Some(kind.into()),
@@ -302,6 +308,9 @@ impl<M: Model> Servo<M> {
             moving: found.map(|it| it.is_moving),
             target: model.zip(target).map(|(model, step)| model.angle_deg(step)),
             problem: self.problem(),
+            lowest: limits.map(|(least, _)| least),
+            highest: limits.map(|(_, most)| most),
+            homing_offset: offset.map(|(model, steps)| model.angle_deg(steps) - model.angle_deg(0)),
         }
     }
 }

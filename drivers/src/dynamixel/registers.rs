@@ -188,6 +188,10 @@ impl bus_servos::Model for Model {
         }
     }
 
+    fn homing_offset(&self) -> Option<i32> {
+        Some(self.offset())
+    }
+
     /// When its motor is switched on, it counts from the beginning of a turn again, unless it counts
     /// several turns.
     fn may_hold(&self, step: i32) -> bool {

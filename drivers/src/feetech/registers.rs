@@ -39,6 +39,8 @@ pub struct Model {
     limits: (i32, i32),
     max_temperature_c: u8,
     mode: u8,
+    /// What is subtracted from what it counts. SCS have none.
+    homing_offset: Option<i32>,
     /// Steps per second in its unit of speed.
     speed_unit: i32,
 }
@@ -60,6 +62,7 @@ impl bus_servos::Model for Model {
             },
             max_temperature_c: byte(13),
             mode: if is_scs { 0 } else { byte(MODE) },
+            homing_offset: (!is_scs).then(|| with_sign(word(31), 11)),
             speed_unit: match byte(18) & 4 {
                 0 if !is_scs => 50,
                 _ => 1,
@@ -136,6 +139,10 @@ impl bus_servos::Model for Model {
 
     fn limits(&self) -> (i32, i32) {
         self.limits
+    }
+
+    fn homing_offset(&self) -> Option<i32> {
+        self.homing_offset
     }
 
     /// The slowest speed is not 0, which may mean none or the fastest.

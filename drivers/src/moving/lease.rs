@@ -1,4 +1,5 @@
-//! Takes the lease of the wheels for the client that holds the lease of this driver. IO.
+//! Takes the lease of the wheels, or of other devices that a driver moves, for the client that holds
+//! the lease of this driver. IO.
 //!
 //! So one lease covers the whole chain. If the wheels refuse, the client loses the lease of this
 //! driver, with the name of the client that holds the wheels as the reason.
@@ -12,7 +13,7 @@ use std::time::Duration;
 use amber_driver::client::lease::{Lease, Terms};
 use amber_driver::client::{Error, Proxy};
 use amber_driver::{Holder, HolderWatch, Link};
-use amber_proto::{Device, DeviceMessage};
+use amber_proto::{Device, DeviceMessage, DeviceType};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -101,7 +102,11 @@ async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refuse
             Ok(None) => holder.changed().await,
             Err(Error::Refused { message, .. }) => {
                 refused.set(true);
-                block(link, &mut holder, message).await;
+                let what = match wheels.address().device_type {
+                    DeviceType::BUS_SERVOS => "servos",
+                    _ => "wheels",
+                };
+                block(link, &mut holder, &format!("the {what} refuse: {message}")).await;
                 refused.set(false);
                 true
             }
@@ -123,10 +128,7 @@ async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refuse
 /// Nobody moves this driver for a while, because the wheels refuse. A client that takes its lease by
 /// force takes that of the wheels, too.
 async fn block<M: DeviceMessage>(link: &Link<M>, holder: &mut HolderWatch, why: &str) {
-    if link
-        .block_motion(Some(&format!("the wheels refuse: {why}")))
-        .is_err()
-    {
+    if link.block_motion(Some(why)).is_err() {
         return sleep(RETRY).await;
     }
     let _blocked = Blocked(link);

@@ -921,6 +921,71 @@ class BusServos(Typed):
         ``ids``: All servos if there are none. At most 252.
         """
 
+class Arm(Typed):
+    """An arm. Commands concern all joints that they name, or none; other joints stay where they are. A
+    joint does not turn faster than the driver is told, and its motor must be on.
+
+    What a client moves stops when that client is gone, and when the driver ends or is killed. Torque
+    stays on, so that the arm does not fall.
+    """
+    async def state(self) -> Any:
+        """What the arm does, and all joints, as they were measured last. The device refuses while its servos
+        cannot be reached.
+        """
+    def state_updates(self) -> Subscription[Any]:
+        """The same for each measurement of the servos. Nothing is published while they cannot be reached."""
+    async def description(self) -> Any:
+        """The joints, their limits, and what the arm is."""
+    async def follow(self, follow_arm: Mapping[str, float] | Iterable[tuple[str, float]]) -> None:
+        """Moves joints to these positions at once, as fast as they may: for leaders, policies and sliders
+        that repeat it 10 to 100 times a second. Positions beyond the limits of a joint become the limit.
+        A joint whose servo does not answer is left out. At first, the arm approaches slowly until it has
+        caught up. Without another command for half a second, or for as long as the command is valid, it
+        holds where it is.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    async def move_to(
+        self,
+        targets: Mapping[str, float] | Iterable[tuple[str, float]],
+        speed_deg_s: float | None = None,
+        hand: Any = None,
+        via: Iterable[Any] | None = None,
+        at_ms: int | None = None,
+        duration_ms: int | None = None,
+    ) -> Any:
+        """Moves joints to positions, together: they start and arrive at the same time. Answers when the arm
+        is there, or does not come any further. Positions beyond the limits of a joint are refused.
+
+        ``targets``: Where the joints are at the end. May be empty if `hand` says it.
+
+        ``speed_deg_s``: The fastest turn of a joint. Absent: half of what the driver
+        allows. In deg/s, from 1 to 1000.
+
+        ``hand``: Where the hand is at the end, for an arm whose geometry is known. Then
+        `targets` are for the gripper alone.
+
+        ``via``: Positions on the way, such as those of a recording, and when to be
+        there.
+
+        ``at_ms``: When to be at the targets, from the start. Needed with `via`. In ms,
+        at most 600000.
+
+        ``duration_ms``: The motion ends after this time, wherever the arm is. Absent: 3
+        s after it should be there. In ms, at most 600000.
+        """
+    async def stop(self) -> None:
+        """Stops the arm: each joint holds the position that it has. Motors that are off stay off.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+    async def set_torque(self, on: bool, only: Iterable[str] | None = None) -> Any:
+        """Switches the motors of joints on or off. On: each one holds the position that it has. Off: it can be
+        moved by hand, and the arm falls. Answers when the servos have done so.
+
+        ``only``: Only these joints. Absent: all of them.
+        """
+
 class Bumper(Typed):
     """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     async def contacts(self) -> Any:
@@ -1058,6 +1123,13 @@ class Devices:
         What a client moves stops when that client is gone, and when the driver ends or is killed: a servo
         holds the angle that it has then, and one that turns like a motor stands still. Torque stays on, so
         that an arm does not fall.
+        """
+    def arm(self, id: int = 0) -> Arm:
+        """An arm. Commands concern all joints that they name, or none; other joints stay where they are. A
+        joint does not turn faster than the driver is told, and its motor must be on.
+
+        What a client moves stops when that client is gone, and when the driver ends or is killed. Torque
+        stays on, so that the arm does not fall.
         """
     def bumper(self, id: int = 0) -> Bumper:
         """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""

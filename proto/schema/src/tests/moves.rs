@@ -73,6 +73,7 @@ fn the_devices_of_amber_that_move_are_known() {
         ("board", Some("stop")),
         ("base", Some("drive")),
         ("bus-servos", Some("stop")),
+        ("arm", Some("stop")),
     ];
     assert_eq!(stops.collect::<Vec<_>>(), expected);
 }
