@@ -16,13 +16,11 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::followed::follow_shape;
 use crate::robot_file::RobotFile;
 use crate::robot_options::{Setup, Stated};
 use crate::sources;
 
-/// Without a published shape for this time, the device is asked: at first, and later.
-const SILENCE: Duration = Duration::from_secs(1);
-const LONG_SILENCE: Duration = Duration::from_secs(10);
 /// At first, the robot device may still be starting.
 const START: Duration = Duration::from_secs(3);
 /// How often a driver looks for a change.
@@ -129,36 +127,22 @@ async fn follow(own: Client, stated: Stated, found: watch::Sender<Result<Setup, 
         failed(error.to_string());
     });
     let robot = Robot::new(client.await.device(device)).with_deadline(DEADLINE);
-    let Ok(mut shapes) = robot.shape_updates().await else {
-        return;
-    };
-    let mut patience = SILENCE;
-    loop {
-        let shape = match timeout(patience, shapes.next()).await {
-            Ok(Some(update)) => Ok(update.message),
-            Ok(None) => return,
-            Err(_) => robot.shape().await,
-        };
-        match shape {
-            Ok(shape) => {
-                patience = LONG_SILENCE;
-                match setup(&stated, &shape) {
-                    Ok(setup) => {
-                        found.send_if_modified(|before| {
-                            let is_news = before.as_ref() != Ok(&setup);
-                            if is_news {
-                                *before = Ok(setup);
-                            }
-                            is_news
-                        });
+    let learn = |shape: Result<Shape, Error>| {
+        let shape = shape.map_err(|error| unknown(&error));
+        match shape.and_then(|shape| setup(&stated, &shape)) {
+            Ok(setup) => {
+                found.send_if_modified(|before| {
+                    let is_news = before.as_ref() != Ok(&setup);
+                    if is_news {
+                        *before = Ok(setup);
                     }
-                    Err(why) => failed(why),
-                }
+                    is_news
+                });
             }
-            Err(Error::Closed { .. }) => return,
-            Err(error) => failed(unknown(&error)),
+            Err(why) => failed(why),
         }
-    }
+    };
+    follow_shape(&robot, learn).await;
 }
 
 /// The setup of one undertaking: what the options do not say, the robot device is asked once.

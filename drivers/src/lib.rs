@@ -45,6 +45,7 @@ pub mod dummy;
 pub mod dynamixel;
 pub mod feetech;
 pub mod firmata;
+mod followed;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod gamepad;

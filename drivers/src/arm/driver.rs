@@ -15,20 +15,16 @@ use amber_driver::{Outcome, Reply, now};
 use amber_proto::bus_servos::ServoStates;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
 
 use super::Settings;
 use super::joints::Arm;
 use super::logic::{ArmLogic, Ended, Output};
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
+use crate::followed::{Followed, MEASUREMENTS};
 use crate::moving::lease::{Kept, follow_lease};
 use crate::stream::{complain, say};
 
-/// Servos that publish nothing for this time are asked why.
-const SILENCE: Duration = Duration::from_millis(350);
-/// The time between two questions that were not answered well.
-const RETRY: Duration = Duration::from_millis(200);
-/// They answer from memory.
+/// Servos answer from memory.
 const DEADLINE: Duration = Duration::from_millis(500);
 /// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
@@ -269,26 +265,19 @@ impl Owner for ArmTask {
 
 /// Passes on what the servos publish, or why they do not.
 async fn follow_servos(servos: BusServos, feed: mpsc::Sender<Result<ServoStates, String>>) {
-    let Ok(mut updates) = servos.servo_updates().await else {
+    // An error: the client has ended.
+    let Ok(published) = servos.servo_updates().await else {
         return;
     };
-    loop {
-        let states = match timeout(SILENCE, updates.next()).await {
-            Ok(Some(update)) => Ok(update.message),
-            Ok(None) => return,
-            Err(_) => servos.servos().await,
-        };
-        let device = servos.address();
+    let device = servos.address();
+    let mut news = Followed::new(published, MEASUREMENTS, || servos.servos());
+    while let Some(states) = news.next().await {
         let states = states.map_err(|error| match error {
             ClientError::Refused { message, .. } => format!("{device}: {message}"),
             error => format!("{device} does not say where the servos are: {error}"),
         });
-        let is_well = states.is_ok();
         if feed.send(states).await.is_err() {
             return;
-        }
-        if !is_well {
-            sleep(RETRY).await;
         }
     }
 }

@@ -11,28 +11,23 @@ use amber_driver::devices::roboclaw::{
 use amber_driver::{ClientId, Outcome, Reply, Request, now};
 use amber_proto::base::{BaseState, Velocity};
 use amber_proto::battery_state::BatteryState;
+use amber_proto::robot::Shape;
 use amber_values::WheelSpeeds;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::Settings;
 use super::logic::WheelsLogic;
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
+use crate::followed::{Followed, MEASUREMENTS, follow_shape};
 use crate::moving::lease::{Kept, follow_lease};
 use crate::moving::repeating::VALIDITY;
 use crate::stream::{complain, say};
 
 /// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
-/// After this silence of the base, it is asked: it publishes twenty times per second.
-const SILENCE: Duration = Duration::from_millis(300);
 /// Later answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// The robot device publishes changes; without any for this time, it is asked.
-const SHAPE_SILENCE: Duration = Duration::from_secs(10);
-/// The same until it has answered.
-const SHAPE_RETRY: Duration = Duration::from_secs(1);
 /// The number of events that may wait: a second of measurements.
 const MAX_WAITING: usize = 32;
 
@@ -54,7 +49,6 @@ pub(super) enum WheelRequest {
 enum Event {
     State(BaseState),
     Failed(String),
-    Track(f64),
 }
 
 impl BaseWheels {
@@ -107,6 +101,8 @@ struct WheelsTask {
     /// The lease of the base.
     lease: Kept,
     events: mpsc::Receiver<Event>,
+    /// The track that the robot device says.
+    track_m: watch::Receiver<Option<f64>>,
     /// The state of the base that was not published yet.
     fresh: Option<BaseState>,
     /// The trouble that was logged last.
@@ -130,11 +126,20 @@ impl WheelsTask {
         let mut logic = WheelsLogic::new(settings.base, now());
         let (sender, events) = mpsc::channel(MAX_WAITING);
         let mut tasks = JoinSet::new();
+        let (tell, track_m) = watch::channel(None);
         match settings.track_m {
             Some(track_m) => logic.set_track(track_m),
             None => {
                 let robot = Robot::new(devices.device(settings.robot));
-                tasks.spawn(follow_track(robot, sender.clone()));
+                tasks.spawn(async move {
+                    let learn = |shape: Result<Shape, _>| {
+                        let track_m = shape.ok().and_then(|shape| shape.track);
+                        if track_m.is_some_and(|track_m| track_m > 0.0) {
+                            tell.send_replace(track_m);
+                        }
+                    };
+                    follow_shape(&robot, learn).await;
+                });
             }
         }
         tasks.spawn(follow(Base::new(base().with_deadline(DEADLINE)), sender));
@@ -144,6 +149,7 @@ impl WheelsTask {
             base: commanded.with_validity(VALIDITY),
             lease: follow_lease(link, settings.base),
             events,
+            track_m,
             fresh: None,
             said: None,
             ending: Ending::No,
@@ -158,7 +164,6 @@ impl WheelsTask {
                 self.fresh = Some(state);
             }
             Event::Failed(problem) => self.logic.failed(now(), problem),
-            Event::Track(track_m) => self.logic.set_track(track_m),
         }
     }
 
@@ -250,6 +255,11 @@ impl Owner for WheelsTask {
     async fn wait(&mut self) {
         tokio::select! {
             Some(event) = self.events.recv() => self.handle(event),
+            Ok(()) = self.track_m.changed() => {
+                if let Some(track_m) = *self.track_m.borrow_and_update() {
+                    self.logic.set_track(track_m);
+                }
+            }
             () = until(Some(self.logic.wake_at())) => {}
         }
     }
@@ -263,50 +273,19 @@ impl Owner for WheelsTask {
 
 /// Forwards how the base moves, until the client ends or nobody receives it.
 async fn follow(base: Base, events: mpsc::Sender<Event>) {
-    let mut published = match base.state_updates().await {
-        Ok(published) => published,
-        // The client has ended.
-        Err(_) => return,
+    // An error: the client has ended.
+    let Ok(published) = base.state_updates().await else {
+        return;
     };
-    loop {
-        let event = match timeout(SILENCE, published.next()).await {
-            Ok(Some(update)) => Event::State(update.message),
-            Ok(None) => return,
-            Err(_) => match base.state().await {
-                Ok(state) => Event::State(state),
-                Err(error) => Event::Failed(error.to_string()),
-            },
+    let mut news = Followed::new(published, MEASUREMENTS, || base.state());
+    while let Some(state) = news.next().await {
+        let event = match state {
+            Ok(state) => Event::State(state),
+            Err(error) => Event::Failed(error.to_string()),
         };
         if events.send(event).await.is_err() {
             return;
         }
-    }
-}
-
-/// Forwards the track that the robot device says.
-async fn follow_track(robot: Robot, events: mpsc::Sender<Event>) {
-    let Ok(mut shapes) = robot.shape_updates().await else {
-        return;
-    };
-    let mut patience = Duration::ZERO;
-    loop {
-        let shape = match timeout(patience, shapes.next()).await {
-            Ok(Some(update)) => Ok(update.message),
-            Ok(None) => return,
-            Err(_) => robot.shape().await,
-        };
-        patience = match shape {
-            Ok(shape) => {
-                let track_m = shape.track.filter(|track_m| *track_m > 0.0);
-                if let Some(track_m) = track_m
-                    && events.send(Event::Track(track_m)).await.is_err()
-                {
-                    return;
-                }
-                SHAPE_SILENCE
-            }
-            Err(_) => SHAPE_RETRY,
-        };
     }
 }
 

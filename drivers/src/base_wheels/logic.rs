@@ -8,30 +8,21 @@ use amber_proto::Device;
 use amber_proto::base::{BaseState, Velocity};
 use amber_values::WheelSpeeds;
 
+use crate::moving::heard::Heard;
 use crate::moving::repeating::Repeating;
 
 /// The track of a robot that does not say it, as programs assume it.
 const USUAL_TRACK_M: f64 = 0.42;
 /// The base stops this long after the last command, as with other drivers of wheels.
 const IDLE_STOP: Duration = Duration::from_secs(4);
-/// A longer silence of the base is a problem.
-const SILENCE: Duration = Duration::from_millis(600);
-/// At first, the base may still be starting.
-const START: Duration = Duration::from_secs(3);
 
 /// The logic of the driver.
 #[derive(Debug)]
 pub(super) struct WheelsLogic {
-    base: Device,
     track_m: f64,
     command: Repeating<Twist>,
     measured: Twist,
-    /// Since the start, if it was not heard.
-    heard_at: Instant,
-    was_heard: bool,
-    looked_at: Instant,
-    /// Why the base does not say how it moves.
-    failure: Option<String>,
+    base: Heard,
     trouble: Option<String>,
 }
 
@@ -39,14 +30,10 @@ impl WheelsLogic {
     /// A base at rest that was not heard yet.
     pub(super) fn new(base: Device, now: Instant) -> Self {
         Self {
-            base,
             track_m: USUAL_TRACK_M,
             command: Repeating::new(now, Some(IDLE_STOP)),
             measured: Twist::STOP,
-            heard_at: now,
-            was_heard: false,
-            looked_at: now,
-            failure: None,
+            base: Heard::new(base, "does not say how it moves", now),
             trouble: None,
         }
     }
@@ -70,7 +57,7 @@ impl WheelsLogic {
             self.command.stop(now);
             return Ok(());
         }
-        if let Some(why) = self.absence(now) {
+        if let Some(why) = self.base.absence(now) {
             return Err(why);
         }
         let twist = self.wheels().twist(speeds.into());
@@ -82,14 +69,13 @@ impl WheelsLogic {
     pub(super) fn handle(&mut self, now: Instant, state: &BaseState) {
         let measured = state.measured.unwrap_or_default();
         self.measured = Twist::new(measured.forward() / 1_000.0, measured.turn().to_radians());
-        (self.heard_at, self.was_heard) = (now, true);
-        self.failure = None;
+        self.base.measured(now);
         self.look(now);
     }
 
     /// The base does not say how it moves.
     pub(super) fn failed(&mut self, now: Instant, problem: String) {
-        self.failure = Some(problem);
+        self.base.failed(problem);
         self.look(now);
     }
 
@@ -100,9 +86,9 @@ impl WheelsLogic {
 
     /// A timer may have expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.looked_at = now;
+        self.base.looked(now);
         self.command.expire(now);
-        if self.is_silent(now) {
+        if self.base.is_silent(now) {
             self.command.stop(now);
         }
         self.look(now);
@@ -110,8 +96,8 @@ impl WheelsLogic {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll`] if nothing happens earlier.
     pub(super) fn wake_at(&self) -> Instant {
-        let silent = self.looked_at + SILENCE;
-        self.command.wake_at().map_or(silent, |at| at.min(silent))
+        let look_at = self.base.look_at();
+        self.command.wake_at().map_or(look_at, |at| at.min(look_at))
     }
 
     /// What the base must be told now, and for which client.
@@ -128,7 +114,7 @@ impl WheelsLogic {
 
     /// The speeds of the wheels, or why they are not known.
     pub(super) fn speeds(&self, now: Instant) -> Result<WheelSpeeds, String> {
-        match self.absence(now) {
+        match self.base.absence(now) {
             Some(why) => Err(why),
             None => Ok(self.wheels().wheels(self.measured).into()),
         }
@@ -156,21 +142,9 @@ impl WheelsLogic {
         }
     }
 
-    fn is_silent(&self, now: Instant) -> bool {
-        !self.was_heard || now.saturating_duration_since(self.heard_at) > SILENCE
-    }
-
-    fn absence(&self, now: Instant) -> Option<String> {
-        let base = self.base;
-        self.is_silent(now).then(|| match &self.failure {
-            Some(why) => format!("{base} does not say how it moves: {why}"),
-            None => format!("{base} does not say how it moves"),
-        })
-    }
-
     fn look(&mut self, now: Instant) {
-        let is_starting = !self.was_heard && now.saturating_duration_since(self.heard_at) <= START;
-        self.trouble = self.absence(now).filter(|_| !is_starting);
+        let is_starting = self.base.is_starting(now);
+        self.trouble = self.base.absence(now).filter(|_| !is_starting);
     }
 }
 
@@ -183,11 +157,11 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
     const CLIENT: ClientId = ClientId(5);
+    const BASE: Device = Device::new(DeviceType::BASE, 0);
 
     fn logic() -> (WheelsLogic, Instant) {
         let now = Instant::now();
-        let base = Device::new(DeviceType::BASE, 0);
-        (WheelsLogic::new(base, now), now)
+        (WheelsLogic::new(BASE, now), now)
     }
 
     fn state(forward: f64, left: f64, turn: f64) -> BaseState {
@@ -254,7 +228,7 @@ mod tests {
         };
         let moved_ms = driven(&mut logic, true);
         assert!((3_950..4_000).contains(&moved_ms), "{moved_ms}");
-        let mut logic = WheelsLogic::new(logic.base, start);
+        let mut logic = WheelsLogic::new(BASE, start);
         let moved_ms = driven(&mut logic, false);
         assert!((550..610).contains(&moved_ms), "{moved_ms}");
         let late = start + MS * 6_000;

@@ -15,16 +15,13 @@ use tokio::time::{sleep, timeout};
 use super::Settings;
 use super::eye::Eye;
 use super::optics::optics;
+use crate::followed::follow_shape;
 use crate::stream::complain;
 
 /// A camera that sends nothing for this time is in trouble: it may need three seconds to start.
 const SILENCE: Duration = Duration::from_secs(5);
 /// The time until the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
-/// The robot device publishes changes of its shape; without any for this time, it is asked.
-const SHAPE_SILENCE: Duration = Duration::from_secs(10);
-/// The same until it has answered.
-const SHAPE_RETRY: Duration = Duration::from_secs(1);
 
 /// The driver.
 #[derive(Debug)]
@@ -53,7 +50,16 @@ impl MarkersDriver for MarkersOf {
         let robot = Robot::new(devices.device(self.settings.robot));
         let camera = Camera::new(devices.device(self.settings.camera));
         self.camera = Some(camera.clone());
-        self.tasks.spawn(follow_shape(robot, self.eye.clone()));
+        let eye = self.eye.clone();
+        self.tasks.spawn(async move {
+            // Where the camera is on the robot.
+            let learn = |shape| {
+                if let Ok(shape) = shape {
+                    lock(&eye).set_shape(&shape);
+                }
+            };
+            follow_shape(&robot, learn).await;
+        });
         let watch = Watch {
             settings: self.settings.clone(),
             eye: self.eye.clone(),
@@ -198,28 +204,6 @@ async fn look(
     let looking = spawn_blocking(move || lock(&eye).look(&info, &picture));
     let seen = looking.await;
     seen.unwrap_or_else(|error| Err(error.to_string()))
-}
-
-/// Follows where the camera is on the robot.
-async fn follow_shape(robot: Robot, eye: Arc<Mutex<Eye>>) {
-    let Ok(mut shapes) = robot.shape_updates().await else {
-        return;
-    };
-    let mut patience = Duration::ZERO;
-    loop {
-        let shape = match timeout(patience, shapes.next()).await {
-            Ok(Some(update)) => Ok(update.message),
-            Ok(None) => return,
-            Err(_) => robot.shape().await,
-        };
-        patience = match shape {
-            Ok(shape) => {
-                lock(&eye).set_shape(&shape);
-                SHAPE_SILENCE
-            }
-            Err(_) => SHAPE_RETRY,
-        };
-    }
 }
 
 fn lock(eye: &Mutex<Eye>) -> MutexGuard<'_, Eye> {

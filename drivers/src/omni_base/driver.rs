@@ -14,17 +14,16 @@ use amber_proto::bus_servos::ServoStates;
 use amber_proto::motion::MotionState;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::logic::{BaseLogic, Order, Rules, State};
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
+use crate::followed::{Followed, MEASUREMENTS};
 use crate::moving::repeating::VALIDITY;
 use crate::stream::{complain, say};
 
 /// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
-/// After this silence of the servos, they are asked: they publish twenty times per second.
-const SILENCE: Duration = Duration::from_millis(300);
 /// Later answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(200);
 /// How often the driver asks who moves the servos, while it wants to.
@@ -233,19 +232,15 @@ impl Owner for BaseTask {
 
 /// Forwards what the servos measure, until the client ends or nobody receives it.
 async fn follow(servos: BusServos, events: mpsc::Sender<Event>) {
-    let mut published = match servos.servo_updates().await {
-        Ok(published) => published,
-        // The client has ended.
-        Err(_) => return,
+    // An error: the client has ended.
+    let Ok(published) = servos.servo_updates().await else {
+        return;
     };
-    loop {
-        let event = match timeout(SILENCE, published.next()).await {
-            Ok(Some(update)) => Event::Measured(update.message),
-            Ok(None) => return,
-            Err(_) => match servos.servos().await {
-                Ok(states) => Event::Measured(states),
-                Err(error) => Event::Failed(error.to_string()),
-            },
+    let mut news = Followed::new(published, MEASUREMENTS, || servos.servos());
+    while let Some(states) = news.next().await {
+        let event = match states {
+            Ok(states) => Event::Measured(states),
+            Err(error) => Event::Failed(error.to_string()),
         };
         if events.send(event).await.is_err() {
             return;

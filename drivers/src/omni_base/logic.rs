@@ -13,14 +13,11 @@ use amber_proto::Device;
 use amber_proto::bus_servos::{ServoStates, servo_state::Kind};
 use amber_proto::motion::MotionState;
 
+use crate::moving::heard::Heard;
 use crate::moving::repeating::Repeating;
 use crate::outage::Outage;
 use crate::servos::Note;
 
-/// Without measurements for this time, the base stops.
-const SILENCE: Duration = Duration::from_millis(600);
-/// At first, the driver of the servos may still be starting.
-const START: Duration = Duration::from_secs(3);
 /// After a longer time between two measurements, it is not known how far the wheels have turned.
 const MAX_GAP: Duration = Duration::from_secs(5);
 /// The same if a wheel may have turned by any of so many degrees: servos jump back after 360.
@@ -98,12 +95,8 @@ pub(super) struct BaseLogic {
     state: Option<State>,
     pose: Pose,
     is_fresh: bool,
-    started: Instant,
-    heard_at: Instant,
-    was_heard: bool,
-    looked_at: Instant,
-    /// Why measurements fail.
-    failure: Option<String>,
+    /// Without measurements, the base stops.
+    heard: Heard,
     /// Why a wheel cannot be used.
     fault: Option<String>,
     /// What is wrong with a wheel that can be used.
@@ -144,11 +137,7 @@ impl BaseLogic {
             state: None,
             pose: Pose::default(),
             is_fresh: false,
-            started: now,
-            heard_at: now,
-            was_heard: false,
-            looked_at: now,
-            failure: None,
+            heard: Heard::new(servos, "reports no wheels", now),
             fault: None,
             warning: None,
             refusal: None,
@@ -189,14 +178,13 @@ impl BaseLogic {
 
     /// The servos were measured.
     pub(super) fn handle(&mut self, now: Instant, states: &ServoStates) {
-        self.failure = None;
         let time_us = states.time.unwrap_or_default();
         if self.last.is_some_and(|last| last.time_us == time_us) {
             // An answer may repeat what was published.
+            self.heard.repeated();
             return self.look(now);
         }
-        self.heard_at = now;
-        self.was_heard = true;
+        self.heard.measured(now);
         match self.wheels(states) {
             Ok(wheels) => {
                 if self.fault.take().is_some() {
@@ -221,7 +209,7 @@ impl BaseLogic {
 
     /// The servos could not be measured.
     pub(super) fn failed(&mut self, now: Instant, problem: String) {
-        self.failure = Some(problem);
+        self.heard.failed(problem);
         self.look(now);
     }
 
@@ -252,13 +240,13 @@ impl BaseLogic {
 
     /// A timer may have expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.looked_at = now;
+        self.heard.looked(now);
         if self.command.expire(now) {
             self.notes.push_back(Note::Event(
                 "the base stops: no command has come for a while",
             ));
         }
-        if self.is_silent(now) {
+        if self.heard.is_silent(now) {
             self.command.stop(now);
         }
         self.look(now);
@@ -266,8 +254,8 @@ impl BaseLogic {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_order`] if nothing happens earlier.
     pub(super) fn wake_at(&self) -> Instant {
-        let silent = self.looked_at + SILENCE;
-        self.command.wake_at().map_or(silent, |at| at.min(silent))
+        let look_at = self.heard.look_at();
+        self.command.wake_at().map_or(look_at, |at| at.min(look_at))
     }
 
     /// What the servos must be told now.
@@ -398,25 +386,14 @@ impl BaseLogic {
         self.rules.base.velocity(measurement.wheels.map(rim))
     }
 
-    fn is_silent(&self, now: Instant) -> bool {
-        !self.was_heard || now.saturating_duration_since(self.heard_at) > SILENCE
-    }
-
     /// Why the wheels cannot be used.
     fn absence(&self, now: Instant) -> Option<String> {
-        if self.is_silent(now) {
-            let servos = self.servos;
-            return Some(match &self.failure {
-                Some(why) => format!("{servos} reports no wheels: {why}"),
-                None => format!("{servos} reports no wheels"),
-            });
-        }
-        self.fault.clone()
+        self.heard.absence(now).or_else(|| self.fault.clone())
     }
 
     /// Notes whether there is a trouble.
     fn look(&mut self, now: Instant) {
-        let is_starting = !self.is_ready && now.saturating_duration_since(self.started) <= START;
+        let is_starting = !self.is_ready && self.heard.is_starting(now);
         let absence = self.absence(now);
         let reported = absence.clone().filter(|_| !is_starting);
         let trouble = reported
