@@ -87,6 +87,7 @@ mod sim_clock;
 pub mod simulation;
 pub mod stargazer;
 mod stream;
+pub mod teleop;
 #[cfg(test)]
 mod testing;
 pub mod vesc;
@@ -196,6 +197,8 @@ built_in! {
     Rplidar: rplidar + fuzz,
     /// A Hagisonic StarGazer: the pose from markers on the ceiling
     Stargazer: stargazer + fuzz,
+    /// An arm follows one that a person moves (device type 21)
+    Teleop: teleop,
     /// Wheels on two VESC motor controllers (device type 2)
     Vesc: vesc + fuzz,
     /// YDLIDAR laser scanner, such as X4 (device type 4)

@@ -226,6 +226,21 @@ pub(crate) fn complain(sent: Result<(), SendError>) {
     }
 }
 
+/// The trouble that was logged last.
+#[derive(Debug, Default)]
+pub(crate) struct Said(Option<String>);
+
+impl Said {
+    /// Logs the trouble, or that it is over, if that has changed.
+    pub(crate) fn say(&mut self, trouble: Option<&str>, is_over: &str) {
+        if trouble == self.0.as_deref() {
+            return;
+        }
+        say(&trouble.unwrap_or(is_over), trouble.is_some());
+        self.0 = trouble.map(str::to_owned);
+    }
+}
+
 /// Writes a note to the log.
 pub(crate) fn say(note: &impl fmt::Display, is_warning: bool) {
     match is_warning {

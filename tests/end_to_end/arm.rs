@@ -35,7 +35,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// The middle of each joint is where the simulated servos begin.
-fn calibration(robot: &Robot) -> String {
+pub(crate) fn calibration(robot: &Robot) -> String {
     let joints = NAMES.iter().zip(1..).map(|(name, id)| {
         format!(
             "\"{name}\": {{\"id\": {id}, \"drive_mode\": 0, \"homing_offset\": 0, \

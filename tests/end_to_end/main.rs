@@ -88,6 +88,7 @@ mod service;
 mod servo;
 mod shape;
 mod streams;
+mod teleop;
 mod terminal;
 mod tidy;
 mod trouble;

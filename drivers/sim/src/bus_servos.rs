@@ -72,6 +72,9 @@ pub trait Servo: Debug + Send + 'static {
     /// Whether time changes it.
     fn is_busy(&self) -> bool;
 
+    /// From now on, a person turns it to this place, in steps as it counts them.
+    fn turn_by_hand(&mut self, steps: f64);
+
     /// The supply goes off and on: what is not in its memory is lost.
     fn power_cycle(&mut self);
 
@@ -144,6 +147,19 @@ impl<P: Protocol> Bus<P> {
         for servo in &mut self.servos {
             servo.advance(passed);
         }
+    }
+
+    /// From now on, a person turns a servo to this place, in steps as it counts them. A motor that is on
+    /// is too strong for that.
+    ///
+    /// # Errors
+    /// There is no such servo.
+    pub fn turn_by_hand(&mut self, now: Duration, id: u8, steps: f64) -> Result<(), String> {
+        self.advance(now);
+        let servo = self.servos.iter_mut().find(|servo| servo.id() == id);
+        let servo = servo.ok_or_else(|| format!("there is no servo {id}"))?;
+        servo.turn_by_hand(steps);
+        Ok(())
     }
 
     /// Bytes from the host.

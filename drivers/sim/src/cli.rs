@@ -69,6 +69,16 @@ enum Verb {
         )]
         parts: Vec<Hold>,
     },
+    /// Turn a servo on a bus by hand; its motor must be off
+    #[command(after_help = "Example, to the middle of a turn:\n  amber sim turn 3 2048")]
+    Turn {
+        /// The id of the servo
+        #[arg(value_name = "ID")]
+        servo: u8,
+        /// Where to, in steps as `amber sim state` shows them
+        #[arg(value_name = "STEPS", allow_hyphen_values = true)]
+        steps: f64,
+    },
     /// Move the robot to another place
     #[command(after_help = "Example:\n  amber sim place 1.2,1,90")]
     Place {
@@ -283,6 +293,13 @@ fn request(verb: &Verb) -> Result<Request, Failure> {
         Verb::Reset => Request::Reset,
         Verb::Hold { parts } => Request::Hold {
             parts: parts.iter().map(Hold::to_string).collect(),
+        },
+        Verb::Turn { servo, steps } => match steps.is_finite() {
+            true => Request::Turn {
+                servo: *servo,
+                steps: *steps,
+            },
+            false => return Err(wrong("the steps must be a number")),
         },
         Verb::Place { place } => Request::Place {
             x_m: place.x_m,
@@ -538,6 +555,12 @@ mod tests {
                 parts: vec!["left-shoulder".to_owned(), "left-y=-0.5".to_owned()],
             }),
         );
+        let turn = Request::Turn {
+            servo: 3,
+            steps: -20.5,
+        };
+        check("sim turn 3 -20.5", Ok(turn));
+        check("sim turn 3 nan", Err("the steps must be a number"));
         check("sim fault clear", Ok(Request::Clear));
         check(
             "sim fault low-battery",

@@ -50,6 +50,13 @@ pub enum Request {
         /// Such as `left-y=0.5` and `south`.
         parts: Vec<String>,
     },
+    /// From now on, a person turns a servo on the bus, whose motor is off.
+    Turn {
+        /// The id of the servo.
+        servo: u8,
+        /// Where to, as the servo counts its steps.
+        steps: f64,
+    },
     /// Moves the robot to another place, in map coordinates: y down, clockwise.
     Place {
         /// To the right.

@@ -19,7 +19,7 @@ use amber_map::{Map, MapPose, Pose};
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::Devices;
+use crate::bus_servos::Bus;
 use crate::ceiling::{self, Ceiling};
 use crate::clock::Clock;
 use crate::clock_file::{self, ClockFile};
@@ -34,6 +34,7 @@ use crate::reset_line::ResetLine;
 use crate::robot::{self, Fault, RobotTwin};
 use crate::tcp::{TcpEvent, TcpPort};
 use crate::world::{StartError, find_start};
+use crate::{Devices, dynamixel, feetech};
 
 /// The pipe in the folder that represents the reset line of the motor controllers.
 pub const RESET_LINE: &str = "reset";
@@ -323,6 +324,7 @@ impl Simulator {
                 Ok(())
             }
             Request::Hold { parts } => self.hold(now, &parts),
+            Request::Turn { servo, steps } => self.turn(now, servo, steps),
             Request::Replug { device } => device
                 .parse()
                 .map(|device| self.robot.replug(device))
@@ -357,6 +359,15 @@ impl Simulator {
             gamepad.ok_or("the robot has no gamepad; `amber sim --gamepad xbox` has one")?;
         gamepad.hold(now, &held?);
         Ok(())
+    }
+
+    fn turn(&mut self, now: Duration, servo: u8, steps: f64) -> Result<(), String> {
+        if let Some(bus) = self.robot.twin_mut::<Bus<feetech::Protocol>>() {
+            return bus.turn_by_hand(now, servo, steps);
+        }
+        let bus = self.robot.twin_mut::<Bus<dynamixel::Protocol>>();
+        let bus = bus.ok_or("the robot has no servos; `amber sim --feetech so101` has some")?;
+        bus.turn_by_hand(now, servo, steps)
     }
 
     fn state(&self, now: Duration) -> SimulationState {

@@ -22,7 +22,7 @@ use crate::device_task::{DeviceTask, Next, Owner, finish, until};
 use crate::followed::{Followed, MEASUREMENTS, follow_shape};
 use crate::moving::lease::{Kept, follow_lease};
 use crate::moving::repeating::VALIDITY;
-use crate::stream::{complain, say};
+use crate::stream::{Said, complain};
 
 /// A command that cannot be sent in this time is outdated.
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
@@ -105,8 +105,7 @@ struct WheelsTask {
     track_m: watch::Receiver<Option<f64>>,
     /// The state of the base that was not published yet.
     fresh: Option<BaseState>,
-    /// The trouble that was logged last.
-    said: Option<String>,
+    said: Said,
     ending: Ending,
     /// They end with this.
     _tasks: JoinSet<()>,
@@ -151,7 +150,7 @@ impl WheelsTask {
             events,
             track_m,
             fresh: None,
-            said: None,
+            said: Said::default(),
             ending: Ending::No,
             _tasks: tasks,
         }
@@ -180,19 +179,6 @@ impl WheelsTask {
                 battery: None,
             }));
         }
-    }
-
-    /// Logs whether there is a trouble, if that has changed.
-    fn say(&mut self) {
-        let trouble = self.logic.trouble();
-        if trouble == self.said.as_deref() {
-            return;
-        }
-        match trouble {
-            Some(why) => say(&why, true),
-            None => say(&"the base can be used again", false),
-        }
-        self.said = trouble.map(str::to_owned);
     }
 }
 
@@ -223,7 +209,8 @@ impl Owner for WheelsTask {
     fn next(&mut self, link: &RoboclawLink) -> Next<Self::Action> {
         let now = now();
         self.logic.handle_timeout(now);
-        self.say();
+        let trouble = self.logic.trouble();
+        self.said.say(trouble, "the base can be used again");
         self.publish(link);
         if self.lease.is_refused() {
             self.logic.give_way();

@@ -102,11 +102,12 @@ async fn hold<M: DeviceMessage>(link: &Link<M>, wheels: &Proxy, refused: &Refuse
             Ok(None) => holder.changed().await,
             Err(Error::Refused { message, .. }) => {
                 refused.set(true);
-                let what = match wheels.address().device_type {
-                    DeviceType::BUS_SERVOS => "servos",
-                    _ => "wheels",
+                let refuses = match wheels.address().device_type {
+                    DeviceType::ARM => "the arm refuses",
+                    DeviceType::BUS_SERVOS => "the servos refuse",
+                    _ => "the wheels refuse",
                 };
-                block(link, &mut holder, &format!("the {what} refuse: {message}")).await;
+                block(link, &mut holder, &format!("{refuses}: {message}")).await;
                 refused.set(false);
                 true
             }

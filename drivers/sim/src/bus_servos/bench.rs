@@ -26,6 +26,10 @@ impl<P: Protocol> Bench<P> {
         Self { bus, now }
     }
 
+    pub(crate) fn now(&self) -> Duration {
+        self.now
+    }
+
     /// What is answered within 50 ms.
     pub(crate) fn ask(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.bus.handle_bytes(self.now, bytes);

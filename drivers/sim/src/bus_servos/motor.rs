@@ -8,6 +8,9 @@ use std::time::Duration;
 /// A motor that is blocked for so long reports an overload.
 const OVERLOAD: Duration = Duration::from_secs(2);
 
+/// How fast a person turns it by hand, in steps per second.
+const HAND: f64 = 700.0;
+
 /// Short enough for a speed that changes on the way.
 const STEP_S: f64 = 0.005;
 
@@ -37,6 +40,8 @@ pub struct Motor {
     /// Whether something holds its shaft.
     pub is_blocked: bool,
     blocked_for: Duration,
+    /// Where a person turns it, in steps.
+    hand: Option<f64>,
 }
 
 impl Motor {
@@ -47,7 +52,19 @@ impl Motor {
             speed: 0.0,
             is_blocked: false,
             blocked_for: Duration::ZERO,
+            hand: None,
         }
+    }
+
+    /// From now on, a person turns its shaft by so many steps. A motor with power is too strong for that.
+    pub(crate) fn turn_by_hand(&mut self, steps: f64) {
+        self.hand = Some(self.shaft + steps);
+    }
+
+    /// Whether time changes it.
+    pub(crate) fn is_busy(&self, has_power: bool) -> bool {
+        let resists = has_power && self.is_blocked;
+        self.speed != 0.0 || resists || self.hand.is_some()
     }
 
     /// Whether it was blocked for so long that it reports it.
@@ -67,6 +84,9 @@ impl Motor {
 
     /// Time passes.
     pub(crate) fn advance(&mut self, passed: Duration, drive: Drive, acceleration: f64) {
+        let hand = self.hand.filter(|_| drive == Drive::Off);
+        let drive = hand.map_or(drive, |place| Drive::To { place, speed: HAND });
+        self.hand = hand.filter(|_| self.wants(drive) != 0.0);
         if self.speed == 0.0 {
             self.decide(drive, acceleration);
         }

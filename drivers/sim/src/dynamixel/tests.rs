@@ -165,3 +165,22 @@ fn a_header_inside_a_packet_is_stuffed() {
     // It may be written so, too: 116 := FF FF FD 00 is beyond the limits.
     bench.check("FF FF FD 00 01 0A 00 03 74 00 FF FF FD FD 00 21 E7", LIMIT);
 }
+
+#[test]
+fn a_person_turns_a_servo_whose_motor_is_off() {
+    let mut bench = one();
+    let turn = |bench: &mut Bench, id| bench.bus.turn_by_hand(bench.now(), id, 2_748.0);
+    assert_eq!(turn(&mut bench, 9), Err("there is no servo 9".into()));
+    let start = bench.steps(0);
+    turn(&mut bench, 1).unwrap();
+    bench.pass(500 * MS);
+    let on_the_way = bench.steps(0);
+    assert!(start < on_the_way && on_the_way < 2_748.0, "{on_the_way}");
+    bench.pass(2_000 * MS);
+    assert_eq!(bench.steps(0), 2_748.0);
+    // One with power is too strong.
+    bench.check(TORQUE_ON, DONE);
+    bench.bus.turn_by_hand(bench.now(), 1, 3_900.0).unwrap();
+    bench.pass(2_000 * MS);
+    assert!(bench.steps(0) <= 2_748.0);
+}

@@ -336,7 +336,12 @@ impl bus_servos::Servo for Servo {
     }
 
     fn is_busy(&self) -> bool {
-        self.motor.speed != 0.0 || (self.has_torque() && self.motor.is_blocked)
+        self.motor.is_busy(self.has_torque())
+    }
+
+    fn turn_by_hand(&mut self, steps: f64) {
+        let way = steps - self.steps();
+        self.motor.turn_by_hand(way);
     }
 
     fn power_cycle(&mut self) {

@@ -74,6 +74,7 @@ fn the_devices_of_amber_that_move_are_known() {
         ("base", Some("drive")),
         ("bus-servos", Some("stop")),
         ("arm", Some("stop")),
+        ("teleop", Some("stop")),
     ];
     assert_eq!(stops.collect::<Vec<_>>(), expected);
 }
