@@ -119,7 +119,8 @@ impl Options {
         let pair = |joint: JointPair| {
             let name = joint.follower;
             if !joint.scale.is_finite() || joint.scale == 0.0 || !joint.offset.is_finite() {
-                let problem = format!("scale and offset of {name} must be numbers, and the scale not 0");
+                let problem =
+                    format!("scale and offset of {name} must be numbers, and the scale not 0");
                 return Err(invalid("joints", problem));
             }
             Ok(Pair {

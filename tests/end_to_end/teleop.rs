@@ -6,9 +6,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use amber_client::blocking::Client;
+use amber_proto::teleop::TeleopOutcome;
 use amber_proto::teleop::teleop_outcome::End;
 use amber_proto::teleop::teleop_state::Activity;
-use amber_proto::teleop::TeleopOutcome;
 use amber_sim::control::{self, Answer, BusServo, Request};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;

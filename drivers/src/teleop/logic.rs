@@ -264,7 +264,8 @@ impl TeleopLogic {
     /// One of them is not known: why.
     pub(super) fn state(&mut self, now: Instant) -> Result<TeleopState, String> {
         let joints = self.joints(now)?;
-        while (self.told.front()).is_some_and(|at| now.saturating_duration_since(*at) >= RATE_TIME) {
+        while (self.told.front()).is_some_and(|at| now.saturating_duration_since(*at) >= RATE_TIME)
+        {
             self.told.pop_front();
         }
         Ok(TeleopState {
@@ -326,7 +327,9 @@ impl TeleopLogic {
         let (leads, follows) = (self.leader.device, self.follower.device);
         let pairs = self.pairs(leader, follower);
         if pairs.is_empty() {
-            return Err(format!("no joint of {follows} has the name of one of {leads}"));
+            return Err(format!(
+                "no joint of {follows} has the name of one of {leads}"
+            ));
         }
         for pair in &pairs {
             let leading = self.leader.joint(leader, &pair.leader)?;
