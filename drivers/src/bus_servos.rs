@@ -34,6 +34,7 @@ pub(crate) mod fuzz;
 pub mod logic;
 mod options;
 pub(crate) mod port;
+pub(crate) mod probe;
 mod servo;
 pub mod tool;
 pub mod wire;

@@ -11,8 +11,8 @@ use crate::options::OptionsError;
 use crate::probe::{self, Identity, Kind, NoAnswer, open};
 use crate::stargazer::markers::MarkerFile;
 use crate::{
-    create2, diffdrive, firmata, gps, hokuyo, ldrobot, maestro, odrive, pca9685, roboclaw, rplidar,
-    stargazer, vesc, ydlidar,
+    bus_servos, create2, diffdrive, firmata, gps, hokuyo, ldrobot, maestro, odrive, pca9685,
+    roboclaw, rplidar, stargazer, vesc, ydlidar,
 };
 
 /// What a device has answered.
@@ -100,6 +100,8 @@ impl BuiltIn {
                 let port = port.map(|(_, port)| port);
                 (Kind::Rplidar, on_line(port, rplidar::probe::ask))
             }
+            Self::Feetech(options) => (Kind::Feetech, bus_servos::probe::look(*options)),
+            Self::Dynamixel(options) => (Kind::Dynamixel, bus_servos::probe::look(*options)),
             Self::Ydlidar(options) => {
                 let setup = options.complete().and_then(|it| it.settings());
                 let answer = setup.map_err(wrong).and_then(|(settings, endpoint)| {

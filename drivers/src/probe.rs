@@ -18,8 +18,9 @@ use crate::i2c::{Bus, BusError, BusLocation};
 use crate::options::OptionsError;
 use crate::stargazer::markers::MarkerFile;
 use crate::{
-    bno055, camera, create2, diffdrive, firmata, gps, hokuyo, icm20948, ina2xx, ldrobot, lsm6dsox,
-    maestro, mpu, ninedof, odrive, pca9685, roboclaw, rplidar, stargazer, vesc, ydlidar,
+    bno055, bus_servos, camera, create2, diffdrive, dynamixel, feetech, firmata, gps, hokuyo,
+    icm20948, ina2xx, ldrobot, lsm6dsox, maestro, mpu, ninedof, odrive, pca9685, roboclaw, rplidar,
+    stargazer, vesc, ydlidar,
 };
 
 mod table;
@@ -168,6 +169,8 @@ impl Kind {
             | Self::Lsm6dsox
             | Self::Icm20948
             | Self::Bno055
+            | Self::Feetech
+            | Self::Dynamixel
             | Self::Camera => return Ok(None),
         }))
     }
@@ -182,6 +185,8 @@ pub fn serial(kind: Kind, path: &Path) -> Result<Identity, NoAnswer> {
     let port = Some(path.to_owned());
     match kind {
         Kind::Ydlidar => return ydlidar::probe::find(path),
+        Kind::Feetech => return bus_servos::probe::find::<feetech::Robot>(path),
+        Kind::Dynamixel => return bus_servos::probe::find::<dynamixel::Robot>(path),
         Kind::Rplidar => {
             let options = rplidar::Options {
                 port,

@@ -324,6 +324,38 @@ fn a_scanner_is_configured_with_the_model_that_it_says() {
 }
 
 #[test]
+fn servos_are_asked_for_their_ids_and_a_known_arm_is_recognized() {
+    for (maker, robot, text) in [
+        (
+            "feetech",
+            "so101",
+            "Feetech servos on a bus: servos 1 to 6, STS3215",
+        ),
+        (
+            "dynamixel",
+            "koch",
+            "Dynamixel servos on a bus: servos 1 to 6, XL330 and XL430",
+        ),
+    ] {
+        let machine = Machine::simulated(&[maker], &[&format!("--{maker}"), robot]);
+        let port = machine.by_id(maker).display().to_string();
+        let ended = machine.init(&["--yes", "--at", &format!("{maker}={port}")]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        for text in [text, "works         bus-servos:0: 1 at 180.0 deg, 2 at "] {
+            assert!(ended.out.contains(text), "{text}: {ended:?}");
+        }
+        let file = machine.file("amber.toml");
+        let preset = format!("\"--preset={robot}\"");
+        assert!(file.contains(&preset), "{file}");
+        let mut doctor = Command::new(AMBER);
+        doctor.args(["doctor", "--json", "-c"]);
+        doctor.arg(machine.home().join("amber.toml"));
+        let told = Ended::of(doctor.output().unwrap());
+        assert!(told.out.contains("is there: servos 1 to 6"), "{told:?}");
+    }
+}
+
+#[test]
 fn a_gps_receiver_is_known_by_its_ids_and_listened_to() {
     let machine = Machine::simulated(&["gps"], &["--gps", "neo-m8"]);
     let ended = machine.init(&["--yes"]);

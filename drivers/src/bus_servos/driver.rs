@@ -14,7 +14,7 @@ use super::port::QuickPort;
 use super::{Maker, Options, Preset, Rules};
 use crate::connection::Connect;
 use crate::device_task::{DeviceTask, Next, finish};
-use crate::options::{OptionsError, read};
+use crate::options::OptionsError;
 use crate::stream::{PortAction, PortEvent, StreamDevice, StreamLogic, complain, say};
 use crate::wheels::driver::unix_us;
 
@@ -24,8 +24,7 @@ impl<P: Preset> Options<P> {
     /// # Errors
     /// The file cannot be read, or a value is invalid.
     pub fn driver(self) -> Result<impl Driver, OptionsError> {
-        let file = read(self.config.as_deref())?;
-        let (rules, endpoint) = self.or(file).settings()?;
+        let (rules, endpoint) = self.complete()?.settings()?;
         let driver = ServosDriver::<P::Maker, _>::new(rules, QuickPort::new(endpoint));
         Ok(bus_servos::driver(driver))
     }

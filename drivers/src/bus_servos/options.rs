@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::wire::MAX_ID;
 use super::{Kind, Maker};
 use crate::connection::Endpoint;
-use crate::options::{OptionsError, check, layered, millis, serial};
+use crate::options::{OptionsError, check, layered, millis, read, serial};
 
 /// The most servos on a bus: more would not answer in time.
 const MAX_SERVOS: usize = 32;
@@ -147,7 +147,13 @@ impl<P: Preset> Options<P> {
         Ok((self.rules(baud)?, endpoint))
     }
 
-    pub(super) fn or(self, file: Self) -> Self {
+    /// Adds what the file says.
+    pub(crate) fn complete(self) -> Result<Self, OptionsError> {
+        let file = read(self.config.as_deref())?;
+        Ok(self.or(file))
+    }
+
+    fn or(self, file: Self) -> Self {
         layered!(self over file: port baud preset ids wheels max_speed_deg_s max_wheel_speed_deg_s
             idle_stop_ms interval_ms reply_timeout_ms)
     }

@@ -45,6 +45,10 @@ pub enum Kind {
     Odrive,
     /// A USB camera.
     Camera,
+    /// Servos on a bus.
+    Feetech,
+    /// The same of another maker.
+    Dynamixel,
 }
 
 /// How a device is recognized.
@@ -67,7 +71,7 @@ pub struct Probe {
 }
 
 /// All probes. docs/init.md has the same table.
-pub static PROBES: [Probe; 21] = [
+pub static PROBES: [Probe; 23] = [
     Probe {
         kind: Kind::Hokuyo,
         driver: "hokuyo",
@@ -289,6 +293,29 @@ pub static PROBES: [Probe; 21] = [
         sends: "nothing: it asks the system which pictures the camera offers",
         is_safe: "the camera stays off",
         if_silent: "unplug it for a moment",
+    },
+    Probe {
+        kind: Kind::Feetech,
+        driver: "feetech",
+        device: "bus-servos",
+        about: "Feetech servos on a bus",
+        sends: "reads of the registers 3 to 33 and, where a servo answers, of those for its state, to the \
+                ids 1 to 12, at 1000000 baud",
+        is_safe: "a read changes no setting of a servo, and nothing moves; a port is opened only if you say \
+                  that it is such a bus",
+        if_silent: "the servos need their own supply. `amber servo scan --all-speeds` looks for others",
+    },
+    Probe {
+        kind: Kind::Dynamixel,
+        driver: "dynamixel",
+        device: "bus-servos",
+        about: "Dynamixel servos on a bus",
+        sends: "reads of the registers 0 to 146 and, where a servo answers, of those for its state, to the \
+                ids 1 to 12, at 57600 and 1000000 baud until one answers",
+        is_safe: "a read changes no setting of a servo, and nothing moves; a port is opened only if you say \
+                  that it is such a bus",
+        if_silent: "the servos need their own supply. `amber servo scan --maker dynamixel --all-speeds` \
+                    looks for others",
     },
 ];
 

@@ -228,6 +228,12 @@ fn amber(looked: &Looked, robot: &Robot, maps: Option<&Path>) -> String {
 # With --cells and --chemistry, it also says how full the battery is: docs/robot.md
 ";
         }
+        if matches!(kind, Kind::Feetech | Kind::Dynamixel) {
+            out += "\
+# For an arm, `amber arm calibrate arm.json` writes its calibration while you move the joints by hand.
+# Then add a [[driver]] with the device \"arm:0\": docs/arms.md
+";
+        }
         if kind == Kind::Camera {
             out += "\
 # 640 x 480 pixels, 15 times per second, unless you add --width, --height and --rate.

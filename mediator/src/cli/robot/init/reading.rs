@@ -180,6 +180,14 @@ fn reading(client: &Client, kind: Kind, id: i32) -> amber_client::Result<String>
                 None => "no position yet: the antenna must see the sky".to_owned(),
             }
         }
+        Kind::Feetech | Kind::Dynamixel => {
+            let servos = client.bus_servos(id).servos()?.servos;
+            let angles = servos.iter().map(|servo| match servo.angle {
+                Some(deg) => format!("{} at {deg:.1} deg", servo.id()),
+                None => format!("{} is silent", servo.id()),
+            });
+            angles.collect::<Vec<_>>().join(", ")
+        }
         Kind::Maestro | Kind::Pca9685 => {
             client.maestro(id).angles()?;
             "it answers; no servo has moved".to_owned()
