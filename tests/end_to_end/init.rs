@@ -19,7 +19,7 @@ use crate::camera::shim;
 use crate::common::{AMBER, Mediator, root, wait_for};
 
 /// The USB devices of the machine: port, ids, name, and the simulated device behind it.
-const USB: [(&str, [&str; 2], &str, &str); 9] = [
+const USB: [(&str, [&str; 2], &str, &str); 11] = [
     (
         "ttyACM0",
         ["15d1", "0000"],
@@ -49,6 +49,13 @@ const USB: [(&str, [&str; 2], &str, &str); 9] = [
     ("ttyUSB3", ["10c4", "ea60"], "CP2102 USB to UART", "rplidar"),
     ("ttyUSB4", ["10c4", "ea60"], "CP2102 USB to UART", "ydlidar"),
     ("ttyACM3", ["1546", "01a8"], "u-blox GNSS receiver", "gps"),
+    ("ttyACM4", ["1a86", "55d3"], "USB Single Serial", "feetech"),
+    (
+        "ttyUSB5",
+        ["0403", "6014"],
+        "USB <-> Serial Converter",
+        "dynamixel",
+    ),
 ];
 
 /// A machine that is described by files, with simulated devices behind its ports.
