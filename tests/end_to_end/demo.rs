@@ -33,6 +33,12 @@ fn every_command_that_the_demo_of_the_turtle_shows_works() {
 }
 
 #[test]
+fn every_command_that_the_demo_of_lekiwi_shows_works() {
+    let lekiwi = ["hokuyo:0", "camera:0", "bus-servos:0", "base:0", "arm:0"];
+    all_work(demo_of("lekiwi"), &lekiwi.map(str::to_owned), 19);
+}
+
+#[test]
 fn the_robot_of_the_page_about_hardware_has_its_parts() {
     let page = fs::read_to_string(root().join("docs/hardware.md")).unwrap();
     let (_, page) = page.split_once("# my-robot.toml\n").unwrap();

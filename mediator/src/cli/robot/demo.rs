@@ -61,6 +61,7 @@ const PYTHON_DRIVER: &str = "drivers/examples/python/dummy_driver.py";
 Examples:
   amber demo
   amber demo --robot turtle
+  amber demo --robot lekiwi
   amber demo --gateways
   amber demo --driver '201:0=python3 my_driver.py'
   amber demo --proto lamp.proto --driver 'lamp:0=python3 lamp_driver.py'
@@ -76,8 +77,8 @@ pub(crate) struct Options {
     /// maze
     #[arg(long, value_name = "FILE", default_value = "flat")]
     map: PathBuf,
-    /// Robot: capo, the robot of the laboratory; turtle, with parts that many people own; or a TOML
-    /// file that lists the parts of yours
+    /// Robot: capo, the robot of the laboratory; turtle, with parts that many people own; lekiwi, with
+    /// an arm; or a TOML file that lists the parts of yours
     #[arg(long, value_name = "ROBOT", default_value = "capo")]
     robot: String,
     /// Folder for the simulated devices; a second demo needs its own, and --port 0
@@ -144,7 +145,10 @@ impl Options {
         };
         let commands = gateways.iter().enumerate();
         let commands = commands.map(|(id, gateway)| format!("gateway:{id}={}", gateway.command));
-        let drivers: Vec<_> = (simulated.chain(others).chain(markers).chain(commands))
+        let own = model.drivers(&self.dir);
+        let drivers: Vec<_> = (simulated.chain(own).chain(others))
+            .chain(markers)
+            .chain(commands)
             .chain(self.driver)
             .collect();
         let mediator = mediator::Options {
@@ -195,6 +199,8 @@ struct SimProcess {
     image: Option<PathBuf>,
     /// The description of the robot.
     shape: PathBuf,
+    /// What its drivers need besides.
+    files: Vec<PathBuf>,
     /// The command that drives to another room.
     goto: String,
 }
@@ -236,6 +242,7 @@ impl SimProcess {
                     map: folder.join(MAP),
                     image: None,
                     shape: folder.join(ROBOT_FILE),
+                    files: Vec::new(),
                     goto: String::new(),
                 };
                 robot.copy(model, &map, folder)?;
@@ -258,10 +265,23 @@ impl SimProcess {
             fs::write(path, content)
                 .map_err(|error| failed(&format!("cannot write {}", path.display()), &error))
         };
-        // Written like a string of Rust, which TOML reads.
-        let mut shape = format!("name = {:?}\n{SHAPE}", model.name);
+        for (name, text) in &model.files {
+            let path = folder.join(name);
+            write(&path, text.as_bytes())?;
+            self.files.push(path);
+        }
         let parts = model.parts();
         let has = |device| parts.iter().any(|it| it.device.contains(device));
+        let lines = SHAPE.lines().filter(|line| {
+            let key = line.split(' ').next().unwrap_or_default();
+            let is_absent = key.starts_with("imu") && !has("ninedof:0");
+            !is_absent && !model.shape.contains_key(key)
+        });
+        // Written like a string of Rust, which TOML reads.
+        let mut shape = format!("name = {:?}\n", model.name);
+        shape.extend(lines.map(|line| format!("{line}\n")));
+        let own = model.shape.iter();
+        shape.extend(own.map(|(key, value)| format!("{key} = {value}\n")));
         if has("bumper:0") {
             shape += "bumper = \"bumper:0\"\n";
         }
@@ -293,7 +313,7 @@ impl SimProcess {
 impl Drop for SimProcess {
     fn drop(&mut self) {
         let files = [Some(&self.map), Some(&self.shape), self.image.as_ref()];
-        for file in files.into_iter().flatten() {
+        for file in files.into_iter().flatten().chain(&self.files) {
             let _ = fs::remove_file(file);
         }
         // The end of its stdin makes it exit.
@@ -385,10 +405,10 @@ impl Introduction<'_> {
             "" => String::new(),
             about => format!(" with {about}"),
         };
-        let robot = format!(
+        let stands = format!(
             "A simulated robot{with} stands on its map. These drivers run, each in its own process:"
         );
-        write!(out, "\n{}", layout::wrapped(&robot, "", columns))?;
+        write!(out, "\n{}", layout::wrapped(&stands, "", columns))?;
         for (device, command) in drivers.iter().filter_map(|driver| driver.split_once('=')) {
             let line = format!("  {device:23} {command}");
             write!(out, "{}", layout::wrapped(&line, "      ", columns))?;
@@ -420,6 +440,8 @@ impl Introduction<'_> {
             .iter()
             .flat_map(|part| part.simulated.demonstrations());
         commands.extend(shown.map(|&(command, what)| (command, what)));
+        let own = robot.commands.iter();
+        commands.extend(own.map(|(command, what)| (command.as_str(), what.as_str())));
         if parts.iter().any(|part| part.device == "camera:0") {
             commands.push(("watch markers", "markers on the walls; Ctrl-C ends"));
         }

@@ -10,8 +10,9 @@ use amber_terminal::Failure;
 use serde::Deserialize;
 
 /// The robots that the program knows, with their files.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     ("capo", include_str!("capo.toml")),
+    ("lekiwi", include_str!("lekiwi.toml")),
     ("turtle", include_str!("turtle.toml")),
 ];
 
@@ -27,6 +28,18 @@ pub(super) struct Robot {
     /// Its devices by their names in the simulation.
     #[serde(rename = "parts")]
     choices: BTreeMap<String, Choice>,
+    /// Drivers that use these devices: what follows `amber driver`.
+    #[serde(default)]
+    drivers: BTreeMap<String, Vec<String>>,
+    /// Where its shape differs from that of a Capo: values in `robot.toml`.
+    #[serde(default)]
+    pub(super) shape: BTreeMap<String, f64>,
+    /// Files in the folder of the demo, which drivers need.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    /// Further commands of `amber` that show what it does, and what they show.
+    #[serde(default)]
+    pub(super) commands: Vec<(String, String)>,
     /// The options of `amber sim` for them.
     #[serde(skip)]
     options: Vec<String>,
@@ -103,7 +116,7 @@ impl Robot {
             return Self::parse(text).map_err(|problem| wrong(name, &problem));
         }
         let path = Path::new(name);
-        let names = BUILT_IN.map(|(name, _)| name).join(" and ");
+        let names = BUILT_IN.map(|(name, _)| name).join(", ");
         let text = fs::read_to_string(path).map_err(|error| {
             let text = format!("cannot read the robot {name}: {error}");
             Failure::wrong(text).hint(format!(
@@ -126,14 +139,28 @@ impl Robot {
                     .extend(option.map_err(|error| error.to_string())?);
             }
         }
-        let parts = robot.parts().into_iter();
-        match parts
-            .filter(|part| part.device.starts_with("roboclaw:"))
-            .count()
-        {
+        if let Some(name) = robot.files.keys().find(|name| name.contains('/')) {
+            return Err(format!("{name} is not the name of a file"));
+        }
+        let parts = robot.parts().into_iter().map(|part| part.device);
+        let all = parts.chain(robot.drivers.keys().cloned());
+        match all.filter(|it| it.starts_with("roboclaw:")).count() {
             0 | 1 => Ok(robot),
             _ => Err("a robot has one device that drives its wheels".to_owned()),
         }
+    }
+
+    /// The drivers that use its parts, as `DEVICE=COMMAND`, with its files in this folder.
+    pub(super) fn drivers(&self, folder: &Path) -> Vec<String> {
+        let word = |word: &String| match self.files.contains_key(word) {
+            true => folder.join(word).display().to_string(),
+            false => word.clone(),
+        };
+        let drivers = self.drivers.iter().map(|(device, words)| {
+            let words: Vec<_> = words.iter().map(word).collect();
+            format!("{device}=amber driver {}", shell_words::join(words))
+        });
+        drivers.collect()
     }
 
     /// Its parts, in the order of the simulation.
@@ -242,6 +269,21 @@ mod tests {
     }
 
     #[test]
+    fn drivers_that_use_the_parts_get_the_files_of_the_robot() {
+        let robot = Robot::read("lekiwi").unwrap();
+        let drivers = robot.drivers(Path::new("/a folder"));
+        let arm = "arm:0=amber driver arm --model so101 --calibration '/a folder/arm.json'";
+        assert!(drivers.iter().any(|it| it == arm), "{drivers:?}");
+        let devices: Vec<_> = robot.parts().into_iter().map(|it| it.device).collect();
+        assert_eq!(devices, ["hokuyo:0", "camera:0", "bus-servos:0"]);
+        let servos = robot.parts().into_iter().next_back().unwrap();
+        let command = servos.driver(Path::new("/sim"), "/dev/a").join(" ");
+        let expected = "amber driver feetech --port /dev/a --reply-timeout-ms 500 --preset lekiwi \
+                        --interval-ms=20";
+        assert_eq!(command, expected);
+    }
+
+    #[test]
     fn two_devices_of_a_type_have_two_numbers() {
         let robot = Robot::parse(
             "name = \"two\"\n[parts]\nhokuyo = true\nrplidar = \"a1\"\nmaestro = false\n",
@@ -278,11 +320,19 @@ mod tests {
                 "name = \"a\"\n[parts]\nroboclaw = true\ndiffdrive = \"bridge\"\n",
                 "one device that drives",
             ),
+            (
+                "name = \"a\"\n[parts]\nroboclaw = true\n[drivers]\n\"roboclaw:1\" = [\"base_wheels\"]\n",
+                "one device that drives",
+            ),
+            (
+                "name = \"a\"\n[parts]\n[files]\n\"../a\" = \"\"\n",
+                "../a is not the name of a file",
+            ),
         ] {
             let error = Robot::parse(text).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
         let error = format!("{:?}", Robot::read("/no/such/robot.toml").unwrap_err());
-        assert!(error.contains("capo and turtle"), "{error}");
+        assert!(error.contains("capo, lekiwi, turtle"), "{error}");
     }
 }
