@@ -23,7 +23,9 @@
 //!   it differs from the configuration. [`tool`] writes more, for a person.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use amber_driver::ClientId;
 
 #[cfg(test)]
 pub(crate) mod bench;
@@ -50,6 +52,15 @@ pub(crate) const NEAR_DEG: f64 = 2.0;
 
 /// What makes a servo forget how it was set up.
 pub(crate) const RESTARTED: &str = "a servo has restarted: check its supply";
+
+/// For whom a servo moves, and for how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// They want it.
+    pub clients: Vec<ClientId>,
+    /// It stops then. `None`: as the driver is configured.
+    pub until: Option<Instant>,
+}
 
 /// How a servo is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@
 //! - The base stops, and refuses commands, while a wheel is not measured or does not answer. It does not
 //!   go on by itself afterwards.
 //! - If this driver ends or is killed, the driver of the servos stops the wheels. If it hangs, a command for
-//!   the wheels holds for 300 ms; if others move the servos of an arm, for `idle_stop_ms` of the servos.
+//!   the wheels holds for 300 ms.
 //! - It does not take the lease of the servos, which an arm needs, too. While another client holds that
 //!   lease, or the servos are halted, commands are refused with that reason.
 

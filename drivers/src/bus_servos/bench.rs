@@ -8,7 +8,7 @@ use amber_proto::bus_servos::{MoveServos, ServoAngles, ServoSpeeds, ServoState, 
 use amber_sim::bus_servos::{Bus, Protocol, Servo};
 
 use super::logic::{BusLogic, Output};
-use super::{Options, Preset};
+use super::{Claim, Options, Preset};
 use crate::servos::Note;
 
 pub(crate) const ME: ClientId = ClientId(7);
@@ -90,13 +90,24 @@ impl<P: Preset, S: Protocol> Bench<P, S> {
             targets,
             speed: None,
         };
-        self.logic.move_to(&[client], &command)
+        self.logic.move_to(&of(client, None), &command)
     }
 
     pub(crate) fn turn(&mut self, client: ClientId, speeds: &[(u32, f64)]) -> Result<(), String> {
+        self.turn_for(client, None, speeds)
+    }
+
+    /// The same with a command that holds for this time.
+    pub(crate) fn turn_for(
+        &mut self,
+        client: ClientId,
+        time: Option<Duration>,
+        speeds: &[(u32, f64)],
+    ) -> Result<(), String> {
         let (ids, speeds) = speeds.iter().copied().unzip();
         let command = ServoSpeeds { ids, speeds };
-        self.logic.turn(self.now, &[client], &command)
+        let claim = of(client, time.map(|time| self.now + time));
+        self.logic.turn(self.now, &claim, &command)
     }
 
     pub(crate) fn torque(&mut self, on: bool, ids: &[u32]) -> Result<(), String> {
@@ -138,6 +149,12 @@ impl<P: Preset, S: Protocol> Bench<P, S> {
         let servos = self.twin.servos().iter();
         servos.map(|it| it.show().memory_writes).sum()
     }
+}
+
+/// What a client wants.
+pub(crate) fn of(client: ClientId, until: Option<Instant>) -> Claim {
+    let clients = vec![client];
+    Claim { clients, until }
 }
 
 /// The logic for these servos.

@@ -7,11 +7,11 @@ use amber_driver::devices::bus_servos::{
     self, BusServosDriver, BusServosLink, DriverMsg, MoveServos, ServoSpeeds, ServoStates,
     ServoTorque,
 };
-use amber_driver::{ClientId, Driver, Outcome, Reply, now};
+use amber_driver::{ClientId, Driver, Outcome, Reply, StopCause, now};
 
 use super::logic::{BusLogic, Output};
 use super::port::QuickPort;
-use super::{Maker, Options, Preset, Rules};
+use super::{Claim, Maker, Options, Preset, Rules};
 use crate::connection::Connect;
 use crate::device_task::{DeviceTask, Next, finish};
 use crate::options::OptionsError;
@@ -120,17 +120,21 @@ impl<M: Maker> StreamLogic for BusLogic<M> {
             }
             ServosRequest::ClientGone(client) => return self.client_gone(now, client),
             ServosRequest::Stop(outcome) => {
+                if let Some(StopCause::Expired) = outcome.origin().stop_cause {
+                    self.expire(now);
+                    return finish(outcome, None);
+                }
                 let why = self.stop(now);
                 return finish(outcome, why.as_deref());
             }
             ServosRequest::MoveTo(outcome, command) => {
-                let clients = outcome.origin().clients.clone();
-                let done = reached(self).and_then(|()| self.move_to(&clients, &command));
+                let claim = claim(&outcome);
+                let done = reached(self).and_then(|()| self.move_to(&claim, &command));
                 (outcome, done)
             }
             ServosRequest::Turn(outcome, command) => {
-                let clients = outcome.origin().clients.clone();
-                let done = reached(self).and_then(|()| self.turn(now, &clients, &command));
+                let claim = claim(&outcome);
+                let done = reached(self).and_then(|()| self.turn(now, &claim, &command));
                 (outcome, done)
             }
             ServosRequest::Torque(outcome, command) => {
@@ -189,6 +193,14 @@ impl<M: Maker> StreamLogic for BusLogic<M> {
 
     fn handle_guard_acted(&mut self) {
         self.guard_acted(now());
+    }
+}
+
+fn claim(outcome: &Outcome) -> Claim {
+    let origin = outcome.origin();
+    Claim {
+        clients: origin.clients.clone(),
+        until: origin.valid_until,
     }
 }
 

@@ -10,7 +10,7 @@ use amber_sim::bus_servos::{Bus, Motor, Protocol, Servo};
 
 use super::logic::{BusLogic, Output};
 use super::wire::{Found, Line};
-use super::{Options, Preset};
+use super::{Claim, Options, Preset};
 use crate::fuzz::Input;
 
 /// What servos may have said.
@@ -47,7 +47,12 @@ pub(crate) fn driver<P: Preset, S: Protocol>(data: &[u8], mut twin: Bus<S>) -> B
     let mut logic = BusLogic::<P::Maker>::new(rules, now);
     while !input.is_empty() {
         now += Duration::from_millis(input.byte().into());
-        let clients = [ClientId(input.byte().into())];
+        let claim = Claim {
+            clients: vec![ClientId(input.byte().into())],
+            until: input
+                .flag()
+                .then(|| now + Duration::from_millis(input.byte().into())),
+        };
         let id = [1, 2, 7, 3][usize::from(input.byte() % 4)];
         let value = f64::from(input.number()) / 100.0 - 300.0;
         match input.byte() % 10 {
@@ -57,14 +62,14 @@ pub(crate) fn driver<P: Preset, S: Protocol>(data: &[u8], mut twin: Bus<S>) -> B
                     angles: vec![value; 2],
                 };
                 let speed = input.flag().then_some(value);
-                let _ = logic.move_to(&clients, &MoveServos { targets, speed });
+                let _ = logic.move_to(&claim, &MoveServos { targets, speed });
             }
             1 => {
                 let speeds = ServoSpeeds {
                     ids: vec![id],
                     speeds: vec![value],
                 };
-                let _ = logic.turn(now, &clients, &speeds);
+                let _ = logic.turn(now, &claim, &speeds);
             }
             2 => {
                 let torque = ServoTorque {

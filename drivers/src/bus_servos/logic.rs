@@ -23,7 +23,7 @@ use amber_proto::bus_servos::{MoveServos, ServoSpeeds, ServoState, ServoTorque};
 use super::bus::Bus;
 use super::servo::{Order, Servo};
 use super::wire::{Request, Status};
-use super::{Kind, Maker, Model, Rules, Write};
+use super::{Claim, Kind, Maker, Model, Rules, Write};
 use crate::outage::Outage;
 use crate::servos::Note;
 
@@ -170,6 +170,7 @@ impl<M: Maker> BusLogic<M> {
                 }
             }
         }
+        self.expire(now);
         if self.idle_at().is_some_and(|due| now >= due) {
             self.stop_those(now, |servo| servo.kind == Kind::Wheel && servo.moves());
             self.notes.push_back(Note::Event(
@@ -238,14 +239,18 @@ impl<M: Maker> BusLogic<M> {
             Phase::Working => self.bus.wake_at(now).or(Some(self.round_at)),
             Phase::Stopping => self.bus.wake_at(now),
         };
-        own.into_iter().chain(self.idle_at()).min()
+        let validities = self.servos.iter().filter_map(Servo::until);
+        own.into_iter()
+            .chain(self.idle_at())
+            .chain(validities)
+            .min()
     }
 
     /// Turns servos to angles.
     ///
     /// # Errors
     /// A servo cannot do it, so none does: the reason.
-    pub fn move_to(&mut self, clients: &[ClientId], command: &MoveServos) -> Result<(), String> {
+    pub fn move_to(&mut self, claim: &Claim, command: &MoveServos) -> Result<(), String> {
         let most = f64::from(self.rules.max_speed_deg_s);
         let speed_deg_s = command.speed.unwrap_or(most);
         if !(1.0..=most).contains(&speed_deg_s) {
@@ -275,7 +280,7 @@ impl<M: Maker> BusLogic<M> {
                 torque: Some(true),
                 speed: None,
             };
-            self.servos[index].give(order, Some(step), clients);
+            self.servos[index].give(order, Some(step), claim.clone());
         }
         Ok(())
     }
@@ -287,7 +292,7 @@ impl<M: Maker> BusLogic<M> {
     pub fn turn(
         &mut self,
         now: Instant,
-        clients: &[ClientId],
+        claim: &Claim,
         command: &ServoSpeeds,
     ) -> Result<(), String> {
         let most = f64::from(self.rules.max_wheel_speed_deg_s);
@@ -313,7 +318,7 @@ impl<M: Maker> BusLogic<M> {
                 torque: Some(true),
                 goal: None,
             };
-            self.servos[index].give(order, Some(units), clients);
+            self.servos[index].give(order, Some(units), claim.clone());
         }
         self.turned_at = now;
         Ok(())
@@ -348,7 +353,7 @@ impl<M: Maker> BusLogic<M> {
                         torque: Some(false),
                         ..Order::default()
                     };
-                    self.servos[index].give(order, None, &[]);
+                    self.servos[index].give(order, None, Claim::default());
                 }
             }
         }
@@ -361,9 +366,15 @@ impl<M: Maker> BusLogic<M> {
         self.absence()
     }
 
+    /// Stops what moves by commands that are no longer valid. Each servo has its own: an arm and the wheels
+    /// under it may be on one bus.
+    pub fn expire(&mut self, now: Instant) {
+        self.stop_those(now, |servo| servo.until().is_some_and(|until| now >= until));
+    }
+
     /// Stops what this client moves.
     pub fn client_gone(&mut self, now: Instant, client: ClientId) {
-        let is_of = |servo: &Servo<_>| servo.moves() && servo.commanders.contains(&client);
+        let is_of = |servo: &Servo<_>| servo.moves() && servo.claim.clients.contains(&client);
         if self.stop_those(now, is_of) {
             self.notes.push_back(Note::Stopped(client));
         }
@@ -538,7 +549,7 @@ impl<M: Maker> BusLogic<M> {
             speed,
             torque,
         };
-        self.servos[index].give(order, Some(target), &[]);
+        self.servos[index].give(order, Some(target), Claim::default());
     }
 
     fn fastest(&self, model: &M::Model) -> i32 {

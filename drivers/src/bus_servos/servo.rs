@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use amber_driver::ClientId;
 use amber_proto::bus_servos::{ServoState, servo_state};
 
-use super::{Kind, Measured, Model, NEAR_DEG, Write};
+use super::{Claim, Kind, Measured, Model, NEAR_DEG, Write};
 
 /// So many measurements in a row without an answer, and the servo is away.
 const ENOUGH_MISSES: u8 = 3;
@@ -74,7 +73,7 @@ pub(super) struct Servo<M> {
     telling: Option<Telling>,
     /// The target of a joint, or the speed of a wheel, in units of the servo.
     target: Option<i32>,
-    pub(super) commanders: Vec<ClientId>,
+    pub(super) claim: Claim,
     /// It does not take what it is told, or has switched its motor off.
     fault: Option<&'static str>,
 }
@@ -94,7 +93,7 @@ impl<M: Model> Servo<M> {
             ask_at: now,
             telling: None,
             target: None,
-            commanders: Vec::new(),
+            claim: Claim::default(),
             fault: None,
         }
     }
@@ -184,7 +183,7 @@ impl<M: Model> Servo<M> {
     }
 
     /// Gives it an order, which it is told soon.
-    pub(super) fn give(&mut self, order: Order, target: Option<i32>, clients: &[ClientId]) {
+    pub(super) fn give(&mut self, order: Order, target: Option<i32>, claim: Claim) {
         let earlier = self.telling.map(|telling| telling.order);
         self.telling = Some(Telling {
             order: order.after(earlier.unwrap_or_default()),
@@ -192,7 +191,7 @@ impl<M: Model> Servo<M> {
             tries: 0,
         });
         self.target = target;
-        self.commanders = clients.to_vec();
+        self.claim = claim;
         self.fault = None;
     }
 
@@ -222,6 +221,11 @@ impl<M: Model> Servo<M> {
             }
             (Kind::Joint, ..) => false,
         }
+    }
+
+    /// When it must stop, if it moves.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.claim.until.filter(|_| self.moves())
     }
 
     /// Where a joint has come `age` after its last measurement, in its steps.

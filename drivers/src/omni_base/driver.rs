@@ -121,7 +121,7 @@ impl BaseTask {
         ));
         Self {
             logic: BaseLogic::new(rules, servos, now()),
-            servos: BusServos::new(proxy().with_deadline(SEND_DEADLINE)),
+            servos: BusServos::new(proxy().with_deadline(SEND_DEADLINE)).with_validity(VALIDITY),
             events,
             asks_who,
             ending: Ending::No,
@@ -201,12 +201,7 @@ impl Owner for BaseTask {
     }
 
     async fn perform(&mut self, order: Order) {
-        // A stop without an end: at the end of a command, the servos of an arm would stop, too.
-        let servos = match order.is_stop {
-            true => self.servos.clone(),
-            false => self.servos.clone().with_validity(VALIDITY),
-        };
-        let servos = servos.for_client(order.client);
+        let servos = self.servos.clone().for_client(order.client);
         for speeds in order.commands() {
             if let Err(error) = servos.turn(speeds).await {
                 self.logic.failed(now(), error.to_string());

@@ -3,7 +3,7 @@ use amber_sim::feetech as sim;
 use amber_sim::feetech::Family;
 
 use super::*;
-use crate::bus_servos::bench::{self, DEG, ME, MS, OTHER};
+use crate::bus_servos::bench::{self, DEG, ME, MS, OTHER, of};
 use crate::feetech::{Feetech, Robot};
 
 type Bench = bench::Bench<Robot, sim::Protocol>;
@@ -78,7 +78,7 @@ fn what_a_client_moves_stops_with_it() {
         assert!((-1.0..4.0).contains(&way_deg), "{way_deg}");
         bench.logic.client_gone(bench.now, ME);
         bench.run(500 * MS);
-        assert!(bench.twin.servos()[1].speed() > 0.0 || bench.steps(1) / DEG > 290.0);
+        assert!(bench.twin.servos()[2].speed() > 0.0 || bench.steps(1) / DEG > 290.0);
         assert!(bench.twin.servos()[2].speed() > 0.0);
         assert_eq!(bench.logic.stop(bench.now), None);
         bench.run(200 * MS);
@@ -381,7 +381,7 @@ fn what_cannot_be_done_is_refused_as_a_whole() {
         targets,
         speed: None,
     };
-    let error = bench.logic.move_to(&[ME], &command).unwrap_err();
+    let error = bench.logic.move_to(&of(ME, None), &command).unwrap_err();
     assert_eq!(error, "2 ids have 1 values");
     let targets = ServoAngles {
         ids: vec![1],
@@ -391,7 +391,7 @@ fn what_cannot_be_done_is_refused_as_a_whole() {
         targets,
         speed: Some(200.0),
     };
-    let error = bench.logic.move_to(&[ME], &command).unwrap_err();
+    let error = bench.logic.move_to(&of(ME, None), &command).unwrap_err();
     assert_eq!(error, "joints turn with 1 to 120 deg/s, not 200");
     assert_eq!(
         bench.torque(true, &[3]),
@@ -401,4 +401,32 @@ fn what_cannot_be_done_is_refused_as_a_whole() {
     bench.logic.refuse("no".to_owned());
     bench.logic.refuse("no".to_owned());
     assert_eq!(bench.logic.counters.refused, 2);
+}
+
+#[test]
+fn each_servo_has_its_own_validity() {
+    let mut bench = bench();
+    bench.move_to(ME, &[(1, 300.0)]).unwrap();
+    bench.turn_for(OTHER, Some(200 * MS), &[(7, 90.0)]).unwrap();
+    bench.run(150 * MS);
+    // The wheel is told again; the joint goes on by itself.
+    bench.turn_for(OTHER, Some(200 * MS), &[(7, 90.0)]).unwrap();
+    bench.run(190 * MS);
+    assert!(bench.twin.servos()[2].speed() != 0.0);
+    let due = bench.logic.wake_at(bench.now).unwrap();
+    assert!(
+        due <= bench.now + 10 * MS,
+        "it does not wait for another reason"
+    );
+    bench.run(60 * MS);
+    let before = bench.steps(0);
+    assert_eq!(bench.twin.servos()[2].speed(), 0.0);
+    bench.run(100 * MS);
+    assert!(bench.steps(0) > before + 50.0, "the joint goes on");
+    // What the harness reports of one command stops no other one.
+    bench.logic.expire(bench.now);
+    bench.run(100 * MS);
+    let before = bench.steps(0);
+    bench.run(100 * MS);
+    assert!(bench.steps(0) > before + 50.0);
 }
