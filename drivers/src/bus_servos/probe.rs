@@ -76,15 +76,15 @@ where
     })
 }
 
-/// The servos that have answered: what they are, or `None` if the answer was damaged.
-type Answers = Vec<(u8, Option<String>)>;
+/// A servo that has answered: its id, and what it is, or `None` if the answer was damaged.
+type Answer = (u8, Option<String>);
 
 async fn ask<M: Maker>(
     path: &Path,
     baud: u32,
     patience: Duration,
     ids: impl IntoIterator<Item = u8>,
-) -> Result<Answers, NoAnswer>
+) -> Result<Vec<Answer>, NoAnswer>
 where
     M::Model: Memory,
 {
@@ -95,7 +95,7 @@ where
     let mut tool = ServoTool::<M>::open(path, baud, patience)
         .await
         .map_err(failed)?;
-    let mut found = Answers::new();
+    let mut found = Vec::new();
     for id in ids {
         match tool.look(id).await {
             Ok(None) => {}
@@ -107,7 +107,7 @@ where
     Ok(found)
 }
 
-fn identity<P: Preset>(baud: u32, found: &Answers) -> Identity {
+fn identity<P: Preset>(baud: u32, found: &[Answer]) -> Identity {
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let mut presets = P::value_variants().iter();
     let preset = presets.find(|preset| {
@@ -133,7 +133,7 @@ fn identity<P: Preset>(baud: u32, found: &Answers) -> Identity {
 }
 
 /// Such as `servos 1 to 6, STS3215`.
-fn words(found: &Answers) -> String {
+fn words(found: &[Answer]) -> String {
     let mut ids = found.iter().map(|(id, _)| *id);
     let (first, last) = (ids.next().unwrap_or_default(), ids.next_back());
     let is_row = |last: u8| usize::from(last - first) + 1 == found.len();
@@ -154,7 +154,7 @@ fn words(found: &Answers) -> String {
     format!("{which}, {}", models.join(" and "))
 }
 
-fn damaged(found: &Answers) -> Option<Remark> {
+fn damaged(found: &[Answer]) -> Option<Remark> {
     let (id, _) = found.iter().find(|(_, model)| model.is_none())?;
     Some(Remark {
         text: format!("the answers of servo {id} are damaged"),
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::{dynamixel, feetech};
 
-    fn answers(ids: &[u8], model: &str) -> Answers {
+    fn answers(ids: &[u8], model: &str) -> Vec<Answer> {
         ids.iter().map(|id| (*id, Some(model.to_owned()))).collect()
     }
 
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn two_servos_with_one_id_cannot_be_used() {
-        let found = identity::<feetech::Robot>(1_000_000, &vec![(1, None)]);
+        let found = identity::<feetech::Robot>(1_000_000, &[(1, None)]);
         let why = found.unusable.unwrap();
         assert!(
             why.contains("servo 1 are damaged: two servos may have"),

@@ -53,12 +53,12 @@ impl MarkersDriver for MarkersOf {
         let eye = self.eye.clone();
         self.tasks.spawn(async move {
             // Where the camera is on the robot.
-            let learn = |shape| {
+            follow_shape(&robot, |shape| {
                 if let Ok(shape) = shape {
                     lock(&eye).set_shape(&shape);
                 }
-            };
-            follow_shape(&robot, learn).await;
+            })
+            .await;
         });
         let watch = Watch {
             settings: self.settings.clone(),
