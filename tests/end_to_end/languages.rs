@@ -4,7 +4,7 @@
 //! A missing language toolchain is reported; nothing is downloaded.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -20,7 +20,7 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::camera::Robot;
-use crate::common::{AMBER, Mediator, root, rust_examples};
+use crate::common::{AMBER, Mediator, root, rust_examples, wait_for};
 use crate::relay::Relay;
 
 /// A timeout in seconds, longer than any answer or run of a client takes, even on a busy machine.
@@ -371,6 +371,49 @@ fn python() {
         &|| plain.check_client(&words("python3 python/dummy_client.py"), "{}"),
         &|| python_finds_the_mediator(),
     ]);
+}
+
+/// A driver that reads stdin must end all the same: the system may give the signal to any of its
+/// threads, and it may come just before the read.
+#[test]
+fn a_driver_in_python_ends_at_sigterm_whichever_thread_gets_it() {
+    const PING: &[u8] = &[0, 3, 0x1a, 1, 5, 0, 4, 0x10, 2, 0x18, 1];
+    const TO_THREAD: &str = "import ctypes, signal, sys\n\
+                             process, thread = map(int, sys.argv[1:])\n\
+                             ctypes.CDLL(None).tgkill(process, thread, signal.SIGTERM)";
+    if !has("examples in Python", "python3 -c import\tgoogle.protobuf") {
+        return;
+    }
+    for name in ["dummy_driver.py", "thermometer_driver.py"] {
+        let mut driver = Command::new("python3")
+            .arg(examples().join("python").join(name))
+            .env("PYTHONPATH", root().join("client-sdk/python/src"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = driver.stdin.take().unwrap();
+        stdin.write_all(PING).unwrap();
+        // Then it waits for more.
+        let mut pong = [0; 11];
+        driver
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut pong)
+            .unwrap();
+        let main = driver.id().to_string();
+        let other = wait_for("another thread", || {
+            let threads = fs::read_dir(format!("/proc/{main}/task")).unwrap();
+            let mut threads = threads.map(|it| it.unwrap().file_name().into_string().unwrap());
+            threads.find(|thread| *thread != main)
+        });
+        let mut kill = Command::new("python3");
+        build(kill.args(["-c", TO_THREAD, &main, &other]));
+        wait_for("the end of the driver", || {
+            driver.try_wait().unwrap().map(drop)
+        });
+    }
 }
 
 /// The plain client reads the address of the mediator from the environment.

@@ -1,12 +1,12 @@
 #include "amber.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -318,6 +318,26 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Waits for input, for so long at most unless that is negative. A signal that comes just before is not
+ * missed: it is blocked until pselect() waits. */
+static bool wait_for_input(int64_t ms) {
+    sigset_t ends, usual;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(SIG_BLOCK, &ends, &usual);
+    int ready = 0;
+    if (!asked_to_end) {
+        struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+        fd_set in;
+        FD_ZERO(&in);
+        FD_SET(STDIN_FILENO, &in);
+        ready = pselect(STDIN_FILENO + 1, &in, NULL, NULL, ms < 0 ? NULL : &limit, &usual);
+    }
+    sigprocmask(SIG_SETMASK, &usual, NULL);
+    return ready > 0;
+}
+
 int amber_serve(const amber_driver *what) {
     static uint8_t input[2 * (4 + 2 * 65535)];
     size_t have = 0;
@@ -339,8 +359,7 @@ int amber_serve(const amber_driver *what) {
                 continue;
             }
         }
-        struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-        if (poll(&in, 1, (int)wait) <= 0) continue;
+        if (!wait_for_input(wait)) continue;
         ssize_t got = read(STDIN_FILENO, input + have, sizeof input - have);
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (got <= 0) break; /* the end of stdin is the end of the driver */

@@ -79,7 +79,7 @@ pub(crate) fn driver<P: Preset, S: Protocol>(data: &[u8], mut twin: Bus<S>) -> B
                 let _ = logic.set_torque(now, &torque);
             }
             3 => drop(logic.stop(now)),
-            4 => logic.client_gone(now, clients[0]),
+            4 => logic.client_gone(now, claim.clients[0]),
             5 if input.byte() == 0 => logic.failed(now, "unplugged"),
             6 if input.byte() == 0 => logic.shut_down(now),
             7 => logic.handle_bytes(now, input.piece()),

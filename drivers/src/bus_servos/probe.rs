@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::ValueEnum as _;
-
 use super::options::{Options, Preset};
 use super::tool::{FoundServo, Memory, ServoTool, ToolError, block_on};
 use super::{Maker, Rules};
