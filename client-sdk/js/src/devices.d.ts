@@ -862,6 +862,98 @@ export interface BusServos extends Device {
   setTorque(request: busServos.ServoTorqueInit, options?: CommandOptions): Promise<void>;
 }
 
+/**
+ * An arm. Commands concern all joints that they name, or none; other joints stay where they are. A
+ * joint does not turn faster than the driver is told, and its motor must be on.
+ *
+ * What a client moves stops when that client is gone, and when the driver ends or is killed. Torque
+ * stays on, so that the arm does not fall.
+ */
+export interface Arm extends Device {
+  /**
+   * What the arm does, and all joints, as they were measured last. The device refuses while its servos
+   * cannot be reached.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  state(options?: CallOptions): Promise<arm.ArmState>;
+  /** The same for each measurement of the servos. Nothing is published while they cannot be reached. */
+  stateUpdates(options?: StreamOptions): Subscription<arm.ArmState>;
+  /**
+   * The joints, their limits, and what the arm is.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  description(options?: CallOptions): Promise<arm.ArmDescription>;
+  /**
+   * Moves joints to these positions at once, as fast as they may: for leaders, policies and sliders
+   * that repeat it 10 to 100 times a second. Positions beyond the limits of a joint become the limit.
+   * A joint whose servo does not answer is left out. At first, the arm approaches slowly until it has
+   * caught up. Without another command for half a second, or for as long as the command is valid, it
+   * holds where it is.
+   *
+   * @throws {RefusedError} The driver reports that it refuses the command.
+   */
+  follow(request: arm.JointPositionsInit, options?: CommandOptions): Promise<void>;
+  /**
+   * Moves joints to positions, together: they start and arrive at the same time. Answers when the arm
+   * is there, or does not come any further. Positions beyond the limits of a joint are refused.
+   *
+   * Waits 60 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  moveTo(request: arm.MoveArmInit, options?: CallOptions): Promise<arm.ArmOutcome>;
+  /**
+   * Stops the arm: each joint holds the position that it has. Motors that are off stay off.
+   *
+   * @throws {RefusedError} The driver reports that it refuses the command.
+   */
+  stop(options?: CommandOptions): Promise<void>;
+  /**
+   * Switches the motors of joints on or off. On: each one holds the position that it has. Off: it can be
+   * moved by hand, and the arm falls. Answers when the servos have done so.
+   *
+   * Waits 4 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  setTorque(request: arm.ArmTorqueInit, options?: CallOptions): Promise<arm.ArmState>;
+}
+
+/**
+ * Two arms: the leader, whose motors are off, so that a person can move it, and the follower. The
+ * configuration of the driver says which arms they are, and which joint follows which.
+ *
+ * The follower keeps its own rules: its limits, its speed, and that it approaches slowly at first. It
+ * stops when the client is gone, and when the driver ends or is killed.
+ */
+export interface Teleop extends Device {
+  /**
+   * What both arms do. The device refuses while one of them is not known.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  state(options?: CallOptions): Promise<teleop.TeleopState>;
+  /** The same for each measurement of the leader. Nothing is published while one of the arms is not known. */
+  stateUpdates(options?: StreamOptions): Subscription<teleop.TeleopState>;
+  /**
+   * Lets the follower follow the leader. Answers when that ends. The device refuses while a motor of the
+   * leader is on, or one of the follower is off.
+   *
+   * Waits 610 s for the answer, unless `timeoutMs` says otherwise.
+   *
+   * @throws {RefusedError} The device refuses the request.
+   */
+  follow(request: teleop.FollowLeaderInit, options?: CallOptions): Promise<teleop.TeleopOutcome>;
+  /**
+   * Stops the follower: each joint holds the position that it has.
+   *
+   * @throws {RefusedError} The driver reports that it refuses the command.
+   */
+  stop(options?: CommandOptions): Promise<void>;
+}
+
 /** The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air. */
 export interface Bumper extends Device {
   /**
@@ -1010,6 +1102,22 @@ export interface Devices {
    * that an arm does not fall.
    */
   busServos(id?: number): BusServos;
+  /**
+   * An arm. Commands concern all joints that they name, or none; other joints stay where they are. A
+   * joint does not turn faster than the driver is told, and its motor must be on.
+   *
+   * What a client moves stops when that client is gone, and when the driver ends or is killed. Torque
+   * stays on, so that the arm does not fall.
+   */
+  arm(id?: number): Arm;
+  /**
+   * Two arms: the leader, whose motors are off, so that a person can move it, and the follower. The
+   * configuration of the driver says which arms they are, and which joint follows which.
+   *
+   * The follower keeps its own rules: its limits, its speed, and that it approaches slowly at first. It
+   * stops when the client is gone, and when the driver ends or is killed.
+   */
+  teleop(id?: number): Teleop;
   /** The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air. */
   bumper(id?: number): Bumper;
   /** What finds markers in pictures. */
@@ -1044,9 +1152,243 @@ export interface DevicesByName {
   "camera": Camera;
   "base": Base;
   "bus-servos": BusServos;
+  "arm": Arm;
+  "teleop": Teleop;
   "bumper": Bumper;
   "markers": Markers;
   "gateway": Gateway;
+}
+
+/** The messages of arm. */
+export namespace arm {
+  interface ArmDescription {
+    /** What it is, such as "so101". Absent for an arm whose geometry is not known. */
+    model?: string;
+    /** From the foot to the hand. */
+    joints: arm.JointDescription[];
+    /** Whether the driver has a calibration. Without one, the arm cannot be moved. */
+    calibrated: boolean;
+  }
+  /** How a motion ended. */
+  interface ArmOutcome {
+    end: arm.ArmOutcomeEnd;
+    /** Why, as a sentence. */
+    reason?: string;
+    /** How far each joint of the motion is from its target: in degrees, and percent for a gripper. */
+    errors?: arm.JointPositions;
+  }
+  /**
+   * - `ARRIVED`: The arm is where it should be.
+   * - `NOT_THERE`: Something holds a joint, or it is too weak.
+   * - `STOPPED`: It was stopped.
+   * - `REPLACED`: A newer command has replaced it.
+   * - `FAILED`: Servos do not answer, or have switched their motor off.
+   */
+  type ArmOutcomeEnd = "ARRIVED" | "NOT_THERE" | "STOPPED" | "REPLACED" | "FAILED";
+  /** A place on the way of a motion. */
+  interface ArmPointInit {
+    /**
+     * When to be there, from the start.
+     *
+     * In ms. At most 600000.
+     */
+    at: number;
+    /** For the joints of `targets`, in their order. */
+    positions?: Iterable<number>;
+  }
+  /** The earliest first. */
+  interface ArmPointsInit {
+    points?: Iterable<arm.ArmPointInit>;
+  }
+  interface ArmState {
+    activity: arm.ArmStateActivity;
+    joints: arm.JointState[];
+    /** Absent if the geometry of the arm is not known, or a joint is missing. */
+    hand?: arm.HandPose;
+    /** Why the arm cannot be moved, as a sentence. */
+    problem?: string;
+    /**
+     * When it was measured.
+     *
+     * In us since 1970.
+     */
+    time: number;
+  }
+  /**
+   * - `LIMP`: All motors are off: the arm can be moved by hand.
+   * - `HOLDING`: It holds its position, at least with some motors.
+   * - `APPROACHING`: It follows commands slowly, because it was far from them.
+   * - `FOLLOWING`: It follows commands.
+   * - `MOVING`: It moves to positions.
+   */
+  type ArmStateActivity = "LIMP" | "HOLDING" | "APPROACHING" | "FOLLOWING" | "MOVING";
+  interface ArmTorqueInit {
+    on: boolean;
+    /** Only these joints. Absent: all of them. */
+    only?: arm.JointNamesInit;
+  }
+  /** Where the hand is, from the foot of the arm: a point between the tips of the gripper. */
+  interface HandPose {
+    /**
+     * Ahead.
+     *
+     * In mm.
+     */
+    x: number;
+    /**
+     * To the left.
+     *
+     * In mm.
+     */
+    y: number;
+    /**
+     * Up.
+     *
+     * In mm.
+     */
+    z: number;
+    /**
+     * 0: the hand points ahead; 90: up; -90: down.
+     *
+     * In deg. From -180 to 180.
+     */
+    pitch: number;
+    /**
+     * How the hand is turned about its own direction: the position of the last joint before the
+     * gripper. Absent in a request: as it is.
+     *
+     * In deg. From -180 to 180.
+     */
+    roll?: number;
+  }
+  /** Where the hand is, from the foot of the arm: a point between the tips of the gripper. */
+  interface HandPoseInit {
+    /**
+     * Ahead.
+     *
+     * In mm.
+     */
+    x: number;
+    /**
+     * To the left.
+     *
+     * In mm.
+     */
+    y: number;
+    /**
+     * Up.
+     *
+     * In mm.
+     */
+    z: number;
+    /**
+     * 0: the hand points ahead; 90: up; -90: down.
+     *
+     * In deg. From -180 to 180.
+     */
+    pitch: number;
+    /**
+     * How the hand is turned about its own direction: the position of the last joint before the
+     * gripper. Absent in a request: as it is.
+     *
+     * In deg. From -180 to 180.
+     */
+    roll?: number;
+  }
+  interface JointDescription {
+    name: string;
+    kind: arm.JointDescriptionKind;
+    /**
+     * The id of its servo.
+     *
+     * At most 252.
+     */
+    servo: number;
+    /** Its limits. Absent without a calibration, and while its servo was not measured. */
+    lowest?: number;
+    highest?: number;
+    /**
+     * The fastest that the driver turns it, per second.
+     *
+     * At least 0.
+     */
+    fastest?: number;
+  }
+  /**
+   * - `TURNING`: Its position is in degrees.
+   * - `GRIPPER`: Its position is in percent: 0 is closed, 100 open.
+   */
+  type JointDescriptionKind = "TURNING" | "GRIPPER";
+  interface JointNamesInit {
+    joints?: Iterable<string>;
+  }
+  /** In degrees, and percent for a gripper. The lists have equal length. */
+  interface JointPositions {
+    joints: string[];
+    positions: number[];
+  }
+  /** In degrees, and percent for a gripper. The lists have equal length. */
+  interface JointPositionsInit {
+    joints?: Iterable<string>;
+    positions?: Iterable<number>;
+  }
+  /** A joint. What was not measured is absent. */
+  interface JointState {
+    name: string;
+    /** In degrees, and percent for a gripper. Absent without a calibration. */
+    position?: number;
+    /** Per second. */
+    speed?: number;
+    /** Where it was told to be last. Absent if this driver has told it nothing. */
+    target?: number;
+    /**
+     * The share of the supply that the motor gets, with its direction. It says little about the torque.
+     *
+     * In %. From -205 to 205.
+     */
+    load?: number;
+    /**
+     * The current of the motor. Absent for servos that do not measure it.
+     *
+     * In mA.
+     */
+    current?: number;
+    /** In degC. */
+    temperature?: number;
+    /** Whether its motor is on. */
+    torque?: boolean;
+    /** What is wrong with it, as a sentence. */
+    problem?: string;
+  }
+  interface MoveArmInit {
+    /** Where the joints are at the end. May be empty if `hand` says it. */
+    targets: arm.JointPositionsInit;
+    /**
+     * The fastest turn of a joint. Absent: half of what the driver allows.
+     *
+     * In deg/s. From 1 to 1000.
+     */
+    speed?: number;
+    /**
+     * Where the hand is at the end, for an arm whose geometry is known. Then `targets` are for the
+     * gripper alone.
+     */
+    hand?: arm.HandPoseInit;
+    /** Positions on the way, such as those of a recording, and when to be there. */
+    via?: arm.ArmPointsInit;
+    /**
+     * When to be at the targets, from the start. Needed with `via`.
+     *
+     * In ms. At most 600000.
+     */
+    at?: number;
+    /**
+     * The motion ends after this time, wherever the arm is. Absent: 3 s after it should be there.
+     *
+     * In ms. At most 600000.
+     */
+    limit?: number;
+  }
 }
 
 /** The messages of base. */
@@ -1382,6 +1724,20 @@ export namespace busServos {
     target?: number;
     /** What is wrong with it, as a sentence. */
     problem?: string;
+    /**
+     * The limits that are stored in it. A wheel has none.
+     *
+     * In deg.
+     */
+    lowest?: number;
+    /** In deg. */
+    highest?: number;
+    /**
+     * The homing offset that is stored in it, as it counts it itself. Absent for models without one.
+     *
+     * In deg.
+     */
+    homingOffset?: number;
   }
   /**
    * - `JOINT`: It turns to angles.
@@ -3692,4 +4048,60 @@ export namespace stargazer {
      */
     freq?: number;
   }
+}
+
+/** The messages of teleop. */
+export namespace teleop {
+  interface FollowLeaderInit {
+    /**
+     * It ends after this time. Absent: ten minutes.
+     *
+     * In ms. At most 86400000.
+     */
+    limit?: number;
+  }
+  interface TeleopJoint {
+    /** As the follower calls it. */
+    name: string;
+    /** Where it should be. Absent if the joint of the leader is not measured. */
+    target?: number;
+    /** Where it is. Absent if it is not measured. */
+    position?: number;
+  }
+  /** How it ended. */
+  interface TeleopOutcome {
+    end: teleop.TeleopOutcomeEnd;
+    /** Why, as a sentence. */
+    reason?: string;
+  }
+  /**
+   * - `LIMIT`: Its time is over.
+   * - `STOPPED`: It was stopped.
+   * - `REPLACED`: A newer request has replaced it.
+   * - `FAILED`: One of the arms is not known any more, or cannot be used so.
+   */
+  type TeleopOutcomeEnd = "LIMIT" | "STOPPED" | "REPLACED" | "FAILED";
+  interface TeleopState {
+    activity: teleop.TeleopStateActivity;
+    /** The joints of the follower that follow. */
+    joints: teleop.TeleopJoint[];
+    /**
+     * How old the last measurement of the leader was when it came. Between two computers, what is more
+     * than usual.
+     *
+     * In ms.
+     */
+    delay: number;
+    /** How often the follower was told where to be in the last second. */
+    rate: number;
+    /** Why the follower cannot follow now, as a sentence. */
+    problem?: string;
+  }
+  /**
+   * - `IDLE`: The follower is left alone.
+   * - `APPROACHING`: The follower comes slowly to where the leader is.
+   * - `FOLLOWING`: It follows the leader.
+   * - `WAITING`: The leader says nothing for a moment, or says it too late: the follower waits.
+   */
+  type TeleopStateActivity = "IDLE" | "APPROACHING" | "FOLLOWING" | "WAITING";
 }

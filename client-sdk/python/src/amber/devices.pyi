@@ -927,6 +927,30 @@ class Arm(PlainTyped):
         ``only``: Only these joints. Absent: all of them.
         """
 
+class Teleop(PlainTyped):
+    """Two arms: the leader, whose motors are off, so that a person can move it, and the follower. The
+    configuration of the driver says which arms they are, and which joint follows which.
+
+    The follower keeps its own rules: its limits, its speed, and that it approaches slowly at first. It
+    stops when the client is gone, and when the driver ends or is killed.
+    """
+    def state(self) -> Any:
+        """What both arms do. The device refuses while one of them is not known."""
+    def state_updates(self) -> Subscription[Any]:
+        """The same for each measurement of the leader. Nothing is published while one of the arms is not known."""
+    def follow(self, duration_ms: int | None = None) -> Any:
+        """Lets the follower follow the leader. Answers when that ends. The device refuses while a motor of the
+        leader is on, or one of the follower is off.
+
+        ``duration_ms``: It ends after this time. Absent: ten minutes. In ms, at most
+        8.64e+07.
+        """
+    def stop(self) -> None:
+        """Stops the follower: each joint holds the position that it has.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+
 class Bumper(PlainTyped):
     """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     def contacts(self) -> Any:
@@ -1071,6 +1095,13 @@ class Devices:
 
         What a client moves stops when that client is gone, and when the driver ends or is killed. Torque
         stays on, so that the arm does not fall.
+        """
+    def teleop(self, id: int = 0) -> Teleop:
+        """Two arms: the leader, whose motors are off, so that a person can move it, and the follower. The
+        configuration of the driver says which arms they are, and which joint follows which.
+
+        The follower keeps its own rules: its limits, its speed, and that it approaches slowly at first. It
+        stops when the client is gone, and when the driver ends or is killed.
         """
     def bumper(self, id: int = 0) -> Bumper:
         """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""

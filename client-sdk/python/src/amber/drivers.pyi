@@ -911,6 +911,35 @@ class ArmDriver(TypedDriver):
         ``only``: Only these joints. Absent: all of them.
         """
 
+class TeleopDriver(TypedDriver):
+    """Two arms: the leader, whose motors are off, so that a person can move it, and the follower. The
+    configuration of the driver says which arms they are, and which joint follows which.
+
+    The follower keeps its own rules: its limits, its speed, and that it approaches slowly at first. It
+    stops when the client is gone, and when the driver ends or is killed.
+    """
+    @abstractmethod
+    def state(self) -> Any:
+        """What both arms do. The device refuses while one of them is not known."""
+    def state_updates(self) -> Any:
+        """The same for each measurement of the leader. Nothing is published while one of the arms is not known."""
+    def send_state_updates(self, value: Any) -> None:
+        """Publishes a value now. May be called from any thread."""
+    @abstractmethod
+    def follow(self, duration_ms: int | None, /) -> Any:
+        """Lets the follower follow the leader. Answers when that ends. The device refuses while a motor of the
+        leader is on, or one of the follower is off.
+
+        ``duration_ms``: It ends after this time. Absent: ten minutes. In ms, at most
+        8.64e+07.
+        """
+    @abstractmethod
+    def stop_(self) -> None:
+        """Stops the follower: each joint holds the position that it has.
+
+        No answer. Raises Refused if the driver reports that it refuses.
+        """
+
 class BumperDriver(TypedDriver):
     """The bumpers of a robot, and its sensors for cliffs and for wheels that hang in the air."""
     @abstractmethod
