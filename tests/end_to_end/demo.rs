@@ -35,7 +35,7 @@ fn every_command_that_the_demo_of_the_turtle_shows_works() {
 #[test]
 fn every_command_that_the_demo_of_lekiwi_shows_works() {
     let lekiwi = ["hokuyo:0", "camera:0", "bus-servos:0", "base:0", "arm:0"];
-    all_work(demo_of("lekiwi"), &lekiwi.map(str::to_owned), 19);
+    all_work(demo_of("lekiwi"), &lekiwi.map(str::to_owned), 18);
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn servos_are_asked_for_their_ids_and_a_known_arm_is_recognized() {
         (
             "dynamixel",
             "koch",
-            "Dynamixel servos on a bus: servos 1 to 6, XL330 and XL430",
+            "Dynamixel servos on a bus: servos 1 to 6, XL330-M288 and XL430-W250",
         ),
     ] {
         let machine = Machine::simulated(&[maker], &[&format!("--{maker}"), robot]);

@@ -935,7 +935,7 @@ export interface Teleop extends Device {
    * @throws {RefusedError} The device refuses the request.
    */
   state(options?: CallOptions): Promise<teleop.TeleopState>;
-  /** The same for each measurement of the leader. Nothing is published while one of the arms is not known. */
+  /** The same for each measurement of the leader. Nothing is published while an arm is not known. */
   stateUpdates(options?: StreamOptions): Subscription<teleop.TeleopState>;
   /**
    * Lets the follower follow the leader. Answers when that ends. The device refuses while a motor of the

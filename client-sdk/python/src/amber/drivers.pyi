@@ -922,7 +922,7 @@ class TeleopDriver(TypedDriver):
     def state(self) -> Any:
         """What both arms do. The device refuses while one of them is not known."""
     def state_updates(self) -> Any:
-        """The same for each measurement of the leader. Nothing is published while one of the arms is not known."""
+        """The same for each measurement of the leader. Nothing is published while an arm is not known."""
     def send_state_updates(self, value: Any) -> None:
         """Publishes a value now. May be called from any thread."""
     @abstractmethod

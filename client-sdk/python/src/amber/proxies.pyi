@@ -996,7 +996,7 @@ class Teleop(Typed):
     async def state(self) -> Any:
         """What both arms do. The device refuses while one of them is not known."""
     def state_updates(self) -> Subscription[Any]:
-        """The same for each measurement of the leader. Nothing is published while one of the arms is not known."""
+        """The same for each measurement of the leader. Nothing is published while an arm is not known."""
     async def follow(self, duration_ms: int | None = None) -> Any:
         """Lets the follower follow the leader. Answers when that ends. The device refuses while a motor of the
         leader is on, or one of the follower is off.

@@ -274,9 +274,10 @@ mod tests {
         let drivers = robot.drivers(Path::new("/a folder"));
         let arm = "arm:0=amber driver arm --model so101 --calibration '/a folder/arm.json'";
         assert!(drivers.iter().any(|it| it == arm), "{drivers:?}");
-        let devices: Vec<_> = robot.parts().into_iter().map(|it| it.device).collect();
-        assert_eq!(devices, ["hokuyo:0", "camera:0", "bus-servos:0"]);
-        let servos = robot.parts().into_iter().next_back().unwrap();
+        let parts = robot.parts();
+        let devices: Vec<_> = parts.iter().map(|it| it.device.as_str()).collect();
+        assert_eq!(devices, ["hokuyo:0", "bus-servos:0", "camera:0"]);
+        let servos = &parts[1];
         let command = servos.driver(Path::new("/sim"), "/dev/a").join(" ");
         let expected = "amber driver feetech --port /dev/a --reply-timeout-ms 500 --preset lekiwi \
                         --interval-ms=20";
