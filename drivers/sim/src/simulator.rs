@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use amber_map::{Map, MapPose, Pose};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::info;
 
@@ -270,6 +271,9 @@ impl Simulator {
                 Event::Bytes(device, bytes) => self.robot.handle_bytes(now, device, &bytes),
             }
             self.settle(now)?;
+            // Connections to the control socket have tasks of their own. They get their turns also while the
+            // simulation is behind its time.
+            yield_now().await;
         }
     }
 

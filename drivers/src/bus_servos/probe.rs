@@ -12,10 +12,11 @@ use crate::probe::{Identity, NoAnswer};
 
 /// The ids that are asked, those of small robots.
 const IDS: std::ops::RangeInclusive<u8> = 1..=12;
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// How long an answer may take: at first, and for servos that are silent while others answer.
+const PATIENCE: Duration = Duration::from_millis(150);
+const LONG_PATIENCE: Duration = Duration::from_millis(400);
 
-/// Asks for servos at a port, with each speed that robots of this maker have. Blocks for a second.
+/// Asks for servos at a port, with each speed that robots of this maker have. Blocks for some seconds.
 ///
 /// # Errors
 /// There are none, or the port cannot be used.
@@ -29,7 +30,7 @@ where
     bauds.dedup();
     let asked = block_on(async {
         for baud in bauds {
-            let found = ask::<P::Maker>(path, baud, PATIENCE, IDS).await?;
+            let found = ask::<P::Maker>(path, baud, PATIENCE, IDS.collect()).await?;
             if !found.is_empty() {
                 return Ok(identity::<P>(baud, &found));
             }
@@ -39,7 +40,7 @@ where
     asked.unwrap_or_else(|error| Err(NoAnswer::Failed(format!("cannot start: {error}"))))
 }
 
-/// Asks the servos of a configured driver. Blocks for a second.
+/// Asks the servos of a configured driver. Blocks for some seconds.
 ///
 /// # Errors
 /// None of them answers, or the port cannot be used.
@@ -54,7 +55,8 @@ where
         return Err(NoAnswer::Silent);
     };
     let ids = || servos.iter().map(|(id, _)| *id);
-    let asked = block_on(ask::<P::Maker>(&path, baud, rules.reply_timeout, ids()));
+    let patience = rules.reply_timeout.max(PATIENCE);
+    let asked = block_on(ask::<P::Maker>(&path, baud, patience, ids().collect()));
     let found = asked.map_err(|error| NoAnswer::Failed(format!("cannot start: {error}")))??;
     if found.is_empty() {
         return Err(NoAnswer::Silent);
@@ -81,7 +83,7 @@ async fn ask<M: Maker>(
     path: &Path,
     baud: u32,
     patience: Duration,
-    ids: impl IntoIterator<Item = u8>,
+    ids: Vec<u8>,
 ) -> Result<Vec<Answer>, NoAnswer>
 where
     M::Model: Memory,
@@ -90,18 +92,26 @@ where
         ToolError::Busy(_) => NoAnswer::Busy,
         error => NoAnswer::Failed(error.to_string()),
     };
-    let mut tool = ServoTool::<M>::open(path, baud, patience)
-        .await
-        .map_err(failed)?;
-    let mut found = Vec::new();
-    for id in ids {
-        match tool.look(id).await {
-            Ok(None) => {}
-            Ok(Some(FoundServo { model, .. })) => found.push((id, Some(model.to_string()))),
-            Err(ToolError::Damaged(id)) => found.push((id, None)),
-            Err(error) => return Err(failed(error)),
+    let (mut found, mut asked) = (Vec::new(), ids);
+    for patience in [patience, LONG_PATIENCE] {
+        let mut tool = ServoTool::<M>::open(path, baud, patience)
+            .await
+            .map_err(failed)?;
+        let mut silent = Vec::new();
+        for id in asked {
+            match tool.look(id).await {
+                Ok(None) => silent.push(id),
+                Ok(Some(FoundServo { model, .. })) => found.push((id, Some(model.to_string()))),
+                Err(ToolError::Damaged(id)) => found.push((id, None)),
+                Err(error) => return Err(failed(error)),
+            }
         }
+        if found.is_empty() {
+            break;
+        }
+        asked = silent;
     }
+    found.sort_by_key(|(id, _)| *id);
     Ok(found)
 }
 

@@ -177,10 +177,10 @@ fn a_person_turns_a_servo_whose_motor_is_off() {
     let on_the_way = bench.steps(0);
     assert!(start < on_the_way && on_the_way < 2_748.0, "{on_the_way}");
     bench.pass(2_000 * MS);
-    assert_eq!(bench.steps(0), 2_748.0);
+    assert!((bench.steps(0) - 2_748.0).abs() < 1e-6);
     // One with power is too strong.
     bench.check(TORQUE_ON, DONE);
     bench.bus.turn_by_hand(bench.now(), 1, 3_900.0).unwrap();
     bench.pass(2_000 * MS);
-    assert!(bench.steps(0) <= 2_748.0);
+    assert!(bench.steps(0) < 2_749.0);
 }
