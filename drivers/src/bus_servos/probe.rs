@@ -12,9 +12,8 @@ use crate::probe::{Identity, NoAnswer};
 
 /// The ids that are asked, those of small robots.
 const IDS: std::ops::RangeInclusive<u8> = 1..=12;
-/// How long an answer may take: at first, and for servos that are silent while others answer.
+/// How long an answer may take. A busy computer reads it late.
 const PATIENCE: Duration = Duration::from_millis(150);
-const LONG_PATIENCE: Duration = Duration::from_millis(400);
 
 /// Asks for servos at a port, with each speed that robots of this maker have. Blocks for some seconds.
 ///
@@ -92,11 +91,11 @@ where
         ToolError::Busy(_) => NoAnswer::Busy,
         error => NoAnswer::Failed(error.to_string()),
     };
+    let opened = ServoTool::<M>::open(path, baud, patience).await;
+    let mut tool = opened.map_err(failed)?;
     let (mut found, mut asked) = (Vec::new(), ids);
-    for patience in [patience, LONG_PATIENCE] {
-        let mut tool = ServoTool::<M>::open(path, baud, patience)
-            .await
-            .map_err(failed)?;
+    // A port that was just opened may lose the first question.
+    for _ in 0..2 {
         let mut silent = Vec::new();
         for id in asked {
             match tool.look(id).await {
