@@ -106,7 +106,7 @@ where
             }
         }
         if found.is_empty() {
-            break;
+            silent.truncate(1);
         }
         asked = silent;
     }
