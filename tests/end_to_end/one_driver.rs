@@ -17,7 +17,7 @@ use prost::Message as _;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use crate::common::{demo_with_all, wait_for};
+use crate::common::{Running, demo_with_all, wait_for};
 use crate::driving::{FAR, robot_of};
 use crate::robot::{Robot, drives, stands};
 
@@ -403,10 +403,23 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
     ];
     let robot = robot_of(Robot::of(demo_with_all(&gateways)));
     assert!(robot.sim(&["place", "1.5,2.6,0"]));
+    let mut dashboard = Running::start(&robot.demo, &["dashboard", "--listen", "127.0.0.1:0"]);
+    let line = dashboard.line();
+    let page: SocketAddr = line.trim().rsplit('/').next().unwrap().parse().unwrap();
 
     let rosbridge = listening(&robot, "gateway:2", 0);
     let rflysim = UdpSocket::bind("127.0.0.1:0").unwrap();
     rflysim.connect(listening(&robot, "gateway:4", 0)).unwrap();
+    let hello = Socket::connect(
+        "dashboard 127.0.0.1",
+        (&format!("ws://{page}/socket"), page),
+        |turn| {
+            let [left, right] = turn.speeds();
+            json!({ "t": "drive", "left": left, "right": right, "guard": false })
+        },
+        |message| (message["t"] == "refused").then_some(&message["text"]),
+    );
+    hello.say(&json!({ "t": "hello" }));
     let mut programs: Vec<Box<dyn Program>> = vec![
         Box::new(Galileo::connect(&robot)),
         Box::new(JsonRelay::connect(&robot)),
@@ -425,6 +438,7 @@ fn one_program_drives_and_each_other_one_is_told_who_does() {
             last_id: 0,
         }),
         Box::new(RflySim(rflysim)),
+        Box::new(hello),
         Box::new(Command {
             name: "amber drive",
             args: |turn| {

@@ -313,53 +313,10 @@ class Page(Program):
             self.socket.sendall(bytes([128 | kind]) + size + bytes(4) + body)
 
 
-class Pilot(Page):
-    """What moves the robot in a page of the dashboard, as a client of the mediator: messages with the
-    type of their device, which are sent once, or again and again."""
-
-    def __init__(self, address, each, once):
-        self.each, self.once = each, once
-        super().__init__(address, "/robot", [{"t": "hello"}], b'"t":"hello"', (), None)
-
-    def step(self):
-        super().step()
-        for device_type, message in [*self.once, *self.each]:
-            header = field(1, device_type) + field(2, 0)
-            parts = [struct.pack(">H", len(part)) + part for part in (header, message)]
-            self._send(2, struct.pack("<d", time.monotonic() * 1000) + b"".join(parts))
-        self.once = []
-
-
-def field(number, value):
-    """A field of a message of protobuf: a number, or bytes."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def lease(action):
-    """The request of a page for the lease of a device."""
-    return b"\x10\x01" + field(193, field(1, action) + field(3, 500))
-
-
-#: The types of the wheels, of the collision guard, and of the driver that drives to targets.
-WHEELS, GUARD, TARGETS = 2, 9, 8
-#: A command of the stick, which holds for 350 ms.
-STICK = turn_left() + field(189, 350)
-#: The place and the radius of a target, each a list of one number.
-COLUMNS = [field(i, struct.pack("<d", m)) for i, m in enumerate((1.4, 1.0, 0.2), 1)]
-TARGET = b"\x10\x01" + field(80, 1) + field(85, b"".join(COLUMNS))
-
-
-def dashboard(device_type):
-    """A page of the dashboard whose stick is held."""
-    return lambda demo: Pilot(demo.dashboard(), [(device_type, STICK)], [])
-
-
-def dashboard_with_target(demo):
-    """A page of the dashboard that has set a target, and keeps its lease."""
-    once = [(TARGETS, lease(1)), (TARGETS, TARGET)]
-    return Pilot(demo.dashboard(), [(TARGETS, lease(4))], once)
+def dashboard(command, *first):
+    """A page of the dashboard."""
+    hello, ready = [{"t": "hello"}], b'"targets":"drive-to-point:0"'
+    return lambda demo: Page(demo.dashboard(), "/socket", hello, ready, first, command)
 
 
 def rosbridge(command, *first):

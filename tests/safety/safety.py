@@ -30,9 +30,7 @@ import time
 import typing
 
 from programs import (
-    GUARD,
     ROOT,
-    WHEELS,
     Apollo,
     Browser,
     Galileo,
@@ -42,7 +40,6 @@ from programs import (
     RflySim,
     StreamRelay,
     dashboard,
-    dashboard_with_target,
     rosbridge,
 )
 
@@ -368,6 +365,9 @@ def thaw(pid):
 STOP, KILL, CUT = signal.SIGSTOP, signal.SIGKILL, "network cut"
 TWIST = {"op": "publish", "topic": "/cmd_vel", "msg": {"angular": {"z": 0.7}}}
 GOAL = {"op": "publish", "topic": "/goal", "msg": {"pose": {"position": {"x": 1.4, "y": -1}}}}
+STICK = {"t": "drive", "left": -150, "right": 150, "guard": False}
+GUARDED = {**STICK, "guard": True}
+TARGET = {"t": "goal", "id": 1, "x": 1.4, "y": 1}
 
 def rows_of(what, command, target, quick=(), hows=(STOP, KILL, CUT), **more):
     return [Row(what, command, target, how, how in quick, **more) for how in hows]
@@ -391,12 +391,12 @@ ROWS = [
     *rows_of("JSON relay program", JsonRelay, "client", hows=[CUT]),
     *rows_of("Apollo program", Apollo, "client", hows=[CUT]),
     *rows_of("RflySim program", RflySim, "client", hows=[CUT]),
-    *rows_of("dashboard page", dashboard(WHEELS), "client", hows=[CUT, KILL]),
-    *rows_of("dashboard page with a target", dashboard_with_target, "client", [CUT], [CUT, KILL]),
+    *rows_of("dashboard page", dashboard(STICK), "client", hows=[CUT, KILL]),
+    *rows_of("dashboard page with a target", dashboard(None, TARGET), "client", [CUT], [CUT, KILL]),
     *rows_of("browser with the dashboard", Browser, "client"),
     *rows_of("operator of a fleet", Operator, "client"),
-    *rows_of("dashboard under its page", dashboard(WHEELS), "dashboard", [STOP], [STOP, KILL]),
-    *rows_of("dashboard with a target", dashboard_with_target, "dashboard", hows=[STOP, KILL]),
+    *rows_of("dashboard under its page", dashboard(STICK), "dashboard", [STOP], [STOP, KILL]),
+    *rows_of("dashboard with a target", dashboard(None, TARGET), "dashboard", hows=[STOP, KILL]),
     *driver_rows("gateway under a Galileo program", Galileo, "gateway:0", [STOP]),
     *driver_rows("gateway under a rosbridge page", rosbridge(TWIST), "gateway:1"),
     *driver_rows("gateway under a goal of rosbridge", rosbridge(None, GOAL), "gateway:1"),
@@ -411,8 +411,8 @@ ROWS = [
     *rows_of("mediator under amber goto", GOTO, "mediator", hows=[STOP]),
     *rows_of("mediator under amber goto", GOTO, "mediator", hows=[KILL]),
     *rows_of("mediator under a Galileo program", Galileo, "mediator", hows=[STOP]),
-    *rows_of("mediator under a dashboard page", dashboard(WHEELS), "mediator", hows=[STOP]),
-    *driver_rows("guard under a dashboard page", dashboard(GUARD), "collision-avoidance:0"),
+    *rows_of("mediator under a dashboard page", dashboard(STICK), "mediator", hows=[STOP]),
+    *driver_rows("guard under a dashboard page", dashboard(GUARDED), "collision-avoidance:0"),
     *driver_rows("drive-to-point under amber goto", GOTO, "drive-to-point:0", [STOP]),
     *driver_rows("location under amber goto", GOTO, "location:0"),
     *driver_rows("laser under amber goto", GOTO, "hokuyo:0"),

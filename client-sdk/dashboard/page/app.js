@@ -11,27 +11,19 @@ import { clearLog, takeEvent } from "./log.js";
 import { MapView, describePose } from "./map.js";
 import { Mapping } from "./mapping.js";
 import { Panel } from "./panel.js";
-import { Pilot } from "./pilot.js";
 import { Plot } from "./plot.js";
 import { Stick, showSpeed, stopKeys } from "./stick.js";
 import { Telemetry } from "./telemetry.js";
 
 const REFUSED_MS = 4000;
-// The pilot sends a stop within milliseconds.
-const STOP_MS = 200;
 
 // `missing`: why the mediator does not answer. `refused`: why the robot does not follow the stick now.
-// `holder`: the other page or program that drives. `drives`: whether this page does. `haltedBy`: the one that has halted the
-// robot.
+// `holder`: the other program that drives. `haltedBy`: the one that has halted the robot.
 const state = {
-  name: null, role: null, pages: 1, parts: {}, problems: {}, missing: null, refused: null, holder: null, drives: false, haltedBy: null,
+  you: null, name: null, role: null, seat: {}, parts: {}, problems: {}, missing: null, refused: null, holder: null, haltedBy: null,
 };
 const link = new Link();
-const pilot = new Pilot();
-const panel = new Panel((device) => link.ask({ t: "describe", device }), async (request, reads) => {
-  if (!reads && isOther()) throw "another page is driving the robot";
-  return pilot.ask("call", request);
-});
+const panel = new Panel(link);
 const devices = new DeviceList({
   change: (device, action) => once((robot) => robot.mediator().changeDriver({ device, action })),
   open: (device) => panel.open(device),
@@ -41,20 +33,14 @@ const map = new MapView($("map-canvas"), (place) => {
   else if (!state.parts.targets) goal.refuse("This robot has no drive-to-point driver.");
   else goal.set(place);
 });
-const goal = new Goal(map, async (place) => {
-  if (mapping.state.grows) throw "this map still grows: save and use it, then drive to points on it";
-  return pilot.ask("goal", { device: state.parts.targets, ...place, ends: errands("mapping") });
-}, () => settle());
+const goal = new Goal(map, ({ x, y }) => link.ask({ t: "goal", x, y }), () => settle());
 const here = new Here(map, alone);
-const mapping = new Mapping(alone, () => pilot.ask("explore", { device: state.parts.mapping, ends: errands("targets") }));
+const mapping = new Mapping(alone, () => link.ask({ t: "explore" }));
 const camera = new Camera(link, () => stop());
 const stick = new Stick((left, right) => {
   // The stick replaces the target.
   if ((left || right) && goal.place) goal.clear();
-  const { guard, wheels } = state.parts;
-  const device = guard && $("guard").checked ? guard : wheels;
-  if ((left || right) && !isUp(device)) refuse(`${device} is not running: start it, or turn off 'Stop before obstacles'`);
-  else pilot.tell("drive", { device, left, right, ends: errands("targets", "mapping") });
+  return link.send({ t: "drive", left, right, guard: $("guard").checked });
 });
 const plots = {
   wheels: new Plot($("plot-list"), { title: "Wheels", unit: "mm/s", series: ["FL", "FR", "RL", "RR"], least: 100 }),
@@ -87,27 +73,7 @@ const telemetry = new Telemetry({
 function stop() {
   stick.release();
   goal.clear();
-  const { targets, mapping, wheels } = state.parts;
-  const devices = [targets, mapping, wheels].filter(Boolean);
-  const stopped = pilot.isReady ? pilot.ask("stop", { devices }, STOP_MS) : Promise.reject();
-  // The pilot may still be loading, or be frozen.
-  stopped.catch(() => link.send({ t: "stop" }) || notice("Not connected. The robot stops by itself."));
-}
-
-/** What drives the robot now, of these parts. */
-function errands(...parts) {
-  const drives = { targets: Boolean(map.path?.targets?.length), mapping: Boolean(mapping.state.explores) };
-  return parts.filter((part) => state.parts[part] && drives[part]).map((part) => state.parts[part]);
-}
-
-function isUp(device) {
-  return ["up", "starting"].includes(state.devices.find((it) => it.device === device)?.state);
-}
-
-/** Why the robot does not obey. */
-function refuse(text) {
-  state.refused = { text, at: performance.now() };
-  settle();
+  if (!link.send({ t: "stop" })) notice("Not connected. The robot stops by itself.");
 }
 
 // Messages ---------------------------------------------------------------------------------------
@@ -115,7 +81,7 @@ function refuse(text) {
 const on = (name, take) => link.addEventListener(name, ({ detail }) => take(detail));
 
 on("hello", (hello) => {
-  Object.assign(state, { name: hello.name, role: hello.role, isPiloted: false });
+  Object.assign(state, { you: hello.you, name: hello.name, role: hello.role });
   $("speed").max = hello.max_speed_mm_s;
   showSpeed();
   chip($("link"), "good", hello.role === "drive" ? "connected" : "view only");
@@ -132,7 +98,6 @@ on("hello", (hello) => {
 });
 on("lost", (reason) => {
   state.role = null;
-  pilot.tell("end");
   chip($("link"), "bad", "disconnected");
   banner(reason ?? "Connection to the dashboard lost. Reconnecting …");
   $("seat").hidden = true;
@@ -145,11 +110,6 @@ on("drivers", (drivers) => {
   if (!drivers.missing) {
     Object.assign(state, { parts: drivers.parts, problems: drivers.problems, devices: drivers.devices });
     takeMotions(drivers.devices);
-    if (state.role && !state.isPiloted) {
-      state.isPiloted = true;
-      const { imu, scanner } = state.role === "drive" ? drivers.parts : {};
-      pilot.tell("begin", { address: location.href, name: state.name, imu, scanner });
-    }
   }
   document.title = `Amber · ${drivers.mediator}`;
   banner(drivers.missing ? `The mediator is unavailable: ${drivers.missing}` : null);
@@ -163,8 +123,8 @@ on("drivers", (drivers) => {
   if (hasNoMap) text($("map-missing"), "No map: this robot has no location driver and no laser scanner.");
   settle();
 });
-on("pages", ({ open }) => {
-  state.pages = open;
+on("seat", (seat) => {
+  state.seat = seat;
   settle();
 });
 on("shape", (shape) => map.setShape(shape));
@@ -187,18 +147,13 @@ on("mapping", (message) => {
   if (message.grows !== Boolean(mapping.state.grows)) map.startTrail();
   mapping.take(message);
 });
+on("trip", (trip) => goal.takeEnd(trip));
 on("points", (buffer) => map.takePoints(buffer));
 on("event", takeEvent);
 on("notice", (message) => notice(message.text));
-const onPilot = (name, take) => pilot.addEventListener(name, ({ detail }) => take(detail));
-onPilot("ready", () => settle());
-onPilot("trip", (trip) => goal.takeEnd(trip));
-onPilot("refused", refuse);
-onPilot("problem", notice);
-onPilot("lost", (why) => {
-  // Another one drives now: a stick that is still held must not take the robot back when that one ends.
-  stick.release();
-  refuse(why);
+on("refused", (message) => {
+  state.refused = { text: message.text, at: performance.now() };
+  settle();
 });
 // The reason stays while the stick is held.
 setInterval(() => {
@@ -212,14 +167,12 @@ function takeMotions(devices) {
   // Drivers say for whom they move another device: "NAME via DEVICE".
   const isForeign = (holder) => holder && holder !== state.name && !holder.startsWith(`${state.name} via `);
   state.holder = devices.find(({ holder }) => isForeign(holder))?.holder ?? null;
-  state.drives = devices.some(({ holder }) => holder === state.name);
   state.haltedBy = devices.find((device) => device.halted_by)?.halted_by ?? null;
 }
 
 /** Shows who drives, whether this page may, and what does not work. */
 function settle() {
-  const { role, pages, parts, problems, refused, holder, drives, haltedBy } = state;
-  const isDriving = drives || stick.isDriving;
+  const { you, role, seat, parts, problems, refused, holder, haltedBy } = state;
   const hint = driveHint();
   const problem = driveProblem();
   const shown = hint ?? problem ?? (holder && `${holder} drives.`);
@@ -228,13 +181,14 @@ function settle() {
   mapping.allow(parts.mapping, role === "drive");
   text($("drive-hint"), shown ?? stick.hint());
   $("drive-hint").classList.toggle("problem", Boolean(problem) && shown === problem);
-  $("seat").hidden = role === null || (!isDriving && !haltedBy && !holder && pages < 2);
+  $("seat").hidden = role === null || (!seat.holder && !haltedBy && !holder && !(seat.viewers > 1));
   if (haltedBy) chip($("seat"), "bad", "halted");
+  else if (isOther()) chip($("seat"), "bad", `page ${seat.holder} is driving`);
   else if (holder) chip($("seat"), "bad", `${holder} drives`);
-  else if (isDriving && problem) chip($("seat"), "bad", "the robot does not drive");
-  else if (isDriving) chip($("seat"), "busy", "you are driving");
-  else chip($("seat"), "", `${pages} pages open`);
-  $("take-over").hidden = role !== "drive" || haltedBy !== null || !(holder || (refused && !problems.wheels));
+  else if (seat.holder === you && problem) chip($("seat"), "bad", "the robot does not drive");
+  else if (seat.holder === you) chip($("seat"), "busy", "you are driving");
+  else chip($("seat"), "", `${seat.viewers} pages open`);
+  $("take-over").hidden = role !== "drive" || haltedBy !== null || !(isOther() || holder || (refused && !problems.wheels));
   $("release").hidden = role !== "drive" || haltedBy === null;
   $("guard-label").hidden = !parts.guard;
   $("halt").disabled = role !== "drive";
@@ -249,17 +203,18 @@ async function alone(act) {
   return once(act);
 }
 
-const isOther = () => Boolean(state.holder?.startsWith("dashboard "));
+const isOther = () => Boolean(state.seat.holder) && state.seat.holder !== state.you;
 
 /** Why this page may not drive. */
 function driveHint() {
-  const { role, parts, missing } = state;
+  const { role, seat, parts, missing } = state;
   if (role === "look") return "This page is view-only.";
   if (role === null) return "Not connected.";
   if (missing) return "The mediator does not answer.";
   if (!parts.wheels) return "This robot has no wheels.";
-  if (!pilot.isReady) return pilot.problem ?? "Loading …";
-  return isUp(parts.wheels) ? null : state.problems.wheels;
+  if (isOther()) return `Page ${seat.holder}${seat.address ? ` (${seat.address})` : ""} is driving.`;
+  const wheels = state.devices.find((it) => it.device === parts.wheels);
+  return ["up", "starting"].includes(wheels?.state) ? null : state.problems.wheels;
 }
 
 /** Why the robot does not follow the stick. */
@@ -305,10 +260,10 @@ $("halt").addEventListener("click", stop);
 $("cancel").addEventListener("click", stop);
 $("take-over").addEventListener("click", () => {
   state.refused = null;
-  pilot.tell("takeOver", { wheels: state.parts.wheels });
+  link.send({ t: "take_over" });
   settle();
 });
-$("release").addEventListener("click", () => pilot.ask("releaseHalt").catch(notice));
+$("release").addEventListener("click", () => link.send({ t: "halt", halt: false }));
 $("zoom-in").addEventListener("click", () => map.zoom(1.4));
 $("zoom-out").addEventListener("click", () => map.zoom(1 / 1.4));
 $("fit").addEventListener("click", () => {
@@ -356,4 +311,4 @@ $("theme").addEventListener("click", () => {
 showSpeed();
 
 // For tests.
-window.amber = { state, map, mapping, camera, link, pilot, stick, plots, goal, panel };
+window.amber = { state, map, mapping, camera, link, stick, plots, goal, panel };

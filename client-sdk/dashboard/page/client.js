@@ -4,7 +4,7 @@ const RETRY_MS = 1000;
 // A button has time to tell that a driver refuses.
 const OUTCOME_MS = 1000;
 
-/** The package. Stop does not wait for it: a slow network may bring it later. */
+/** The package. The stick and Stop do not wait for it: a slow network may bring it later. */
 export const amber = () => import("/amber/index.js");
 
 /** Resolves after a time, or at once if the signal aborts. */
@@ -44,4 +44,9 @@ export async function once(act) {
   } finally {
     await robot.close();
   }
+}
+
+/** An error of the package in one line, with its hint. */
+export function inWords({ message, hint }) {
+  return hint ? `${message.split("\nhint: ")[0]} (${hint})` : message;
 }

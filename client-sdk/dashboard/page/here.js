@@ -1,7 +1,7 @@
 // A drag on the map that tells the location driver where the robot is.
 
+import { inWords } from "./client.js";
 import { $, notice } from "./dom.js";
-import { inWords } from "./words.js";
 
 export class Here {
   /** `change` runs something with a robot. */

@@ -46,7 +46,7 @@ export class Link extends EventTarget {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}${path}`);
     socket.binaryType = "arraybuffer";
-    socket.addEventListener("open", () => socket.send(JSON.stringify({ t: "hello", token: this.token })));
+    socket.addEventListener("open", () => socket.send(JSON.stringify({ t: "hello", token: this.token, at: performance.now() })));
     return socket;
   }
 
@@ -71,10 +71,11 @@ export class Link extends EventTarget {
     return this.socket?.readyState === WebSocket.OPEN;
   }
 
-  /** Sends a message, unless older ones still wait for the network. */
+  /** Sends a message, unless older ones still wait for the network: commands must not queue up. */
   send(message) {
     if (!this.isOpen || this.socket.bufferedAmount > 16384) return false;
-    this.socket.send(JSON.stringify(message));
+    // The dashboard does not carry out motions that a failing network has delayed.
+    this.socket.send(JSON.stringify({ ...message, at: performance.now() }));
     return true;
   }
 

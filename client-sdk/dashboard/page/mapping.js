@@ -1,7 +1,7 @@
 // Makes a map: begins it, lets the robot explore, saves it.
 
+import { inWords } from "./client.js";
 import { $, text } from "./dom.js";
-import { inWords } from "./words.js";
 
 export class Mapping {
   /** `change` runs something with a robot, and `explore` lets the robot explore for this page. */

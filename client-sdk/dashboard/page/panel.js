@@ -12,9 +12,8 @@ const EPOCH_MS = "ms since 1970";
 const RETRY_MS = 2000;
 
 export class Panel {
-  /** `describe(device)` gets a description, and `call(request, reads)` sends a request. */
-  constructor(describe, call) {
-    Object.assign(this, { ask: describe, call });
+  constructor(link) {
+    this.link = link;
     this.dialog = $("panel");
     this.sparklines = new Map(); // canvas -> the values to draw in the next frame
     $("panel-close").addEventListener("click", () => this.dialog.close());
@@ -72,7 +71,7 @@ export class Panel {
   async described(device, signal) {
     while (!this.description && !signal.aborted) {
       try {
-        const description = await this.ask(device);
+        const description = await this.link.ask({ t: "describe", device });
         if (!signal.aborted) this.describe(description);
       } catch (why) {
         if (!signal.aborted) this.describe(null, String(why));
@@ -183,11 +182,11 @@ export class Panel {
     const form = el("form", {
       onsubmit: async (event) => {
         event.preventDefault();
+        const args = inputs.filter(([, field]) => field.value !== "").flatMap(([argument, field]) => words(argument, field.value));
         send.disabled = true;
         try {
-          const request = { device: this.device, name: camel(method.name), given: given(method, inputs) };
-          const value = await this.call(request, method.reads);
-          const shown = value === undefined ? "Sent. This request has no answer." : pretty(value);
+          const value = await this.link.ask({ t: "call", device: this.device, method: method.name, args });
+          const shown = value === null ? "Sent. This request has no answer." : pretty(value);
           result.replaceChildren(el("pre", {}, shown));
         } catch (error) {
           result.replaceChildren(el("p", { class: "error" }, String(error)));
@@ -213,41 +212,18 @@ function input(argument) {
     return el("select", {}, ...choices.map((choice) => el("option", {}, choice)));
   }
   if (argument.type === "string" && !argument.list) return el("textarea", { rows: "2" });
-  const isPlain = !argument.list && !argument.table && isNumber(argument.type);
+  const isNumber = !argument.list && !argument.table && /int|double|float|fixed/.test(argument.type);
   const placeholder = argument.table ? "one row per word, columns joined by commas" : argument.list ? "1,2,3" : "";
   return el("input", {
     placeholder, required: argument.required, autocomplete: "off",
-    inputmode: isPlain ? "decimal" : "text",
+    inputmode: isNumber ? "decimal" : "text",
   });
 }
 
-/** The arguments of a request as the package takes them. */
-function given({ roots }, inputs) {
-  const found = {};
-  for (const [argument, { value }] of inputs) {
-    if (value === "") continue;
-    const path = argument.path.map(camel);
-    const last = path.pop();
-    const place = path.reduce((inside, name) => (inside[name] ??= {}), found);
-    place[last] = valueOf(argument, value);
-  }
-  // That of the only field is the message itself.
-  return roots === 1 ? Object.values(found)[0] ?? {} : found;
+/** The words of an argument as on the command line. */
+function words(argument, value) {
+  return argument.table ? value.trim().split(/\s+/) : [`${argument.name}=${value}`];
 }
-
-function valueOf({ type, list, table, columns }, text) {
-  if (list) return text.split(",").map((one) => single(type, one.trim()));
-  if (!table) return single(type, text);
-  const rows = text.trim().split(/\s+/).map((row) => row.split(/[,=]/));
-  return Object.fromEntries(columns.map(({ name, type }, index) => [camel(name), rows.map((row) => single(type, row[index]))]));
-}
-
-function single(type, text) {
-  if (type === "bool") return text === "true";
-  return isNumber(type) ? Number(text) : text;
-}
-
-const isNumber = (type) => /int|double|float|fixed/.test(type);
 
 /** The label of an argument: its name, and its unit or range. */
 function caption(argument) {
@@ -257,10 +233,8 @@ function caption(argument) {
 
 /** JSON with lists of numbers on one line. Long lists are cut. */
 function pretty(value) {
-  const cut = (_, inner) => {
-    if (inner instanceof Uint8Array) return `${inner.length} bytes`;
-    return Array.isArray(inner) && inner.length > MAX_SHOWN ? [...inner.slice(0, MAX_SHOWN), `… ${inner.length - MAX_SHOWN} more`] : inner;
-  };
+  const cut = (_, inner) => (Array.isArray(inner) && inner.length > MAX_SHOWN
+    ? [...inner.slice(0, MAX_SHOWN), `… ${inner.length - MAX_SHOWN} more`] : inner);
   return JSON.stringify(value, cut, 2)
     .replace(/\[[^[\]{}]*\]/g, (list) => list.replace(/\s+/g, " "));
 }

@@ -1,5 +1,5 @@
 // Driving by stick, keys and gamepad. While one of them is held, a command goes out every 50 ms.
-// The driver stops the wheels when they stop coming; the page also sends a stop when it is hidden.
+// The server stops the wheels when they stop coming; the page also sends a stop when it is hidden.
 
 import { $, text } from "./dom.js";
 

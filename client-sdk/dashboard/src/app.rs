@@ -9,19 +9,18 @@ use amber_map::Mounting;
 use amber_proto::Device;
 use amber_proto::mapping::Progress;
 use amber_scene::{Part, Scene, State, mount};
-use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet, spawn_local};
-use tokio::time::{Instant, timeout};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::{Instant, sleep_until};
 
 use crate::backlog::{Frame, Mailbox, ROOM, Subject};
 use crate::feeds;
 use crate::frames::{self, Points};
-use crate::hub::{Hub, Message, Output, Stop, Ticket, ViewerId};
+use crate::hub::{Hub, Message, Output, Ticket, ViewerId};
 use crate::input::{Input, Measured};
-use crate::limits::LAST_WORDS;
+use crate::page_client::{self, PageClients, PageOrder};
 use crate::panel;
 use crate::parts::Parts;
-use crate::stop::stop;
 
 /// The hub and its helpers.
 pub(crate) struct App {
@@ -30,8 +29,7 @@ pub(crate) struct App {
     inputs: mpsc::Sender<Input>,
     received: mpsc::Receiver<Input>,
     mailboxes: HashMap<ViewerId, Arc<Mailbox>>,
-    /// The robot is being stopped for a page.
-    stops: JoinSet<()>,
+    page_clients: PageClients,
     client: Option<Client>,
     connecting: Option<AbortHandle>,
     connected: (mpsc::Sender<Client>, mpsc::Receiver<Client>),
@@ -39,6 +37,8 @@ pub(crate) struct App {
     robot: Option<(Parts, AbortHandle)>,
     mediator_feed: Option<AbortHandle>,
     is_fed: bool,
+    /// A page has set targets.
+    new_targets: Arc<Notify>,
     scene: State,
     /// The map that is being made. While it grows, it is shown instead of that of the location driver.
     growing: Option<Box<Progress>>,
@@ -54,9 +54,10 @@ impl App {
         inputs: mpsc::Sender<Input>,
         received: mpsc::Receiver<Input>,
     ) -> Self {
+        let new_targets = Arc::new(Notify::new());
         Self {
             hub: Hub::new(mediator.clone(), max_speed_mm_s),
-            stops: JoinSet::new(),
+            page_clients: PageClients::new(mediator.clone(), inputs.clone(), new_targets.clone()),
             mediator,
             inputs,
             received,
@@ -67,6 +68,7 @@ impl App {
             robot: None,
             mediator_feed: None,
             is_fed: false,
+            new_targets,
             scene: State::default(),
             growing: None,
             drawn: None,
@@ -80,9 +82,12 @@ impl App {
         tokio::pin!(end);
         loop {
             self.perform();
+            let due = self.hub.next_due().map(|due| self.started + due);
             tokio::select! {
                 biased;
                 () = &mut end => break,
+                // A command ends in time even if many inputs wait.
+                () = until(due) => self.hub.handle_timeout(self.now()),
                 Some(client) = self.connected.1.recv() => {
                     self.client = Some(client);
                     self.feed();
@@ -90,10 +95,11 @@ impl App {
                 Some(input) = self.received.recv() => self.handle(input),
             }
         }
-        let stopped = async { while self.stops.join_next().await.is_some() {} };
-        if timeout(LAST_WORDS, stopped).await.is_err() {
-            tracing::warn!("the robot was not stopped in time");
+        for id in self.mailboxes.keys().copied().collect::<Vec<_>>() {
+            self.hub.close(self.now(), id);
         }
+        self.perform();
+        self.page_clients.end().await;
         if let Some(client) = self.client {
             client.close().await;
         }
@@ -110,19 +116,25 @@ impl App {
                 let mailbox = Arc::new(Mailbox::new(ROOM));
                 self.mailboxes.insert(id, mailbox.clone());
                 if opened.send((id, mailbox)).is_err() {
-                    self.close(id);
+                    self.hub.close(now, id);
                 }
             }
-            Input::Said(id, Message { said, .. }) => self.hub.handle(now, id, said),
-            Input::Closed(id) => self.close(id),
+            Input::Said(id, Message { at, said }) => {
+                self.hub.sent_at(now, id, at);
+                self.hub.handle(now, id, said);
+            }
+            Input::Silent(id) => self.hub.handle_silence(now, id),
+            Input::Closed(id) => self.hub.close(now, id),
             Input::Drivers(drivers) => {
                 self.hub.handle_drivers(now, drivers);
                 self.feed();
             }
             Input::Event(frame) => self.hub.handle_event(frame),
-            Input::Measured(measured) => self.take(*measured),
+            Input::Measured(measured) => self.take(measured),
             Input::Answer(ticket, answer) => self.hub.answer(ticket, answer),
+            Input::TripEnded(id, order, end) => self.hub.trip_ended(id, order, &end),
             Input::Notice(id, text) => self.hub.notice(id, &text),
+            Input::Refused(id, why) => self.hub.refuse(id, &why),
         }
     }
 
@@ -177,7 +189,7 @@ impl App {
             Measured::Drive(drive) => {
                 self.scene.drive.set(drive);
                 if self.growing.is_none() {
-                    self.show_path();
+                    self.hub.handle_path(self.scene.drive.get());
                 }
             }
         }
@@ -185,8 +197,7 @@ impl App {
 
     /// Shows a growing map, or that of the location driver again.
     fn take_mapping(&mut self, progress: Box<Progress>, drawn: Option<Frame>) {
-        let shown = frames::text(&frames::mapping(&progress));
-        self.hub.show(Subject::Mapping, shown);
+        self.hub.handle_mapping(&progress);
         let is_new = drawn.is_some();
         self.drawn = drawn.or(self.drawn.take());
         let grew = self.growing.is_some();
@@ -199,7 +210,7 @@ impl App {
             self.drawn = None;
             self.show_pose();
             self.show_particles();
-            self.show_path();
+            self.hub.handle_path(self.scene.drive.get());
         }
         let Some(progress) = &self.growing else {
             return;
@@ -208,8 +219,7 @@ impl App {
         let scan = scene.scan.as_deref().unwrap_or_default();
         let scan = frames::scan(Points::ScanOnMap, scan);
         self.hub.show(Subject::Scan, scan);
-        let path = frames::text(&frames::path(&scene.drive));
-        self.hub.show(Subject::Path, path);
+        self.hub.handle_path(&scene.drive);
         let pose = frames::text(&frames::pose(&scene.located));
         self.hub.show(Subject::Pose, pose);
         if !grew {
@@ -225,11 +235,6 @@ impl App {
             (Some(_), None) => frames::text(&frames::map(&missing())),
         };
         self.hub.show(Subject::Map, map);
-    }
-
-    fn show_path(&mut self) {
-        let path = frames::text(&frames::path(self.scene.drive.get()));
-        self.hub.show(Subject::Path, path);
     }
 
     fn show_particles(&mut self) {
@@ -267,32 +272,47 @@ impl App {
                     self.is_fed = is_fed;
                     self.feed();
                 }
-                Output::Stop(id, how) => self.stop(id, how),
+                Output::Drive(id, device, speeds) => {
+                    self.page_client(id).drive(device, speeds);
+                }
+                Output::Goal(ticket, device, target) => {
+                    self.order(ticket.viewer, PageOrder::Goal(ticket, device, target));
+                }
+                Output::Explore(ticket, device) => {
+                    self.order(ticket.viewer, PageOrder::Explore(ticket, device));
+                }
+                Output::Stop(id, device) if self.hub.parts().has_errands(device) => {
+                    self.order(id, PageOrder::Stop(device));
+                }
+                Output::Stop(id, device) => self.page_client(id).stop(device),
+                Output::Halt(id, is_halted) => self.order(id, PageOrder::Halt(is_halted)),
+                Output::TakeOver(id) => self.order(id, PageOrder::TakeOver),
+                Output::EndErrand(id, device) => self.order(id, PageOrder::EndErrand(device)),
                 Output::Describe(ticket, device) => self.describe(ticket, device),
+                Output::Call(ticket, device, method, args, permission) => {
+                    let call = PageOrder::Call(ticket, device, method, args, permission);
+                    self.order(ticket.viewer, call);
+                }
+                Output::Leave(id) => {
+                    self.page_clients.leave(id);
+                    if let Some(mailbox) = self.mailboxes.remove(&id) {
+                        let dropped = mailbox.dropped();
+                        tracing::debug!(page = id.0, dropped, "a page is gone");
+                    }
+                }
             }
         }
     }
 
-    fn close(&mut self, id: ViewerId) {
-        self.hub.close(id);
-        if let Some(mailbox) = self.mailboxes.remove(&id) {
-            let dropped = mailbox.dropped();
-            tracing::debug!(page = id.0, dropped, "a page is gone");
+    fn order(&mut self, id: ViewerId, order: PageOrder) {
+        if !self.page_client(id).order(order) {
+            self.hub.notice(id, "dropped: too many pending requests");
         }
     }
 
-    fn stop(&mut self, id: ViewerId, how: Stop) {
-        let Some(client) = self.client.clone() else {
-            return self.hub.notice(id, "the mediator is unavailable");
-        };
-        let inputs = self.inputs.clone();
-        // Forgets those that have ended.
-        while self.stops.try_join_next().is_some() {}
-        self.stops.spawn(async move {
-            for problem in stop(&client, &how).await {
-                let _ = inputs.send(Input::Notice(id, problem.to_string())).await;
-            }
-        });
+    fn page_client(&mut self, id: ViewerId) -> &page_client::Handle {
+        let (parts, name) = (self.hub.parts(), self.hub.name(id));
+        self.page_clients.handle(id, parts, name)
     }
 
     /// Starts and stops the tasks that send requests to the mediator and the devices.
@@ -325,7 +345,7 @@ impl App {
         }
         let parts = self.hub.parts();
         if self.robot.as_ref().is_none_or(|(fed, _)| *fed != parts) {
-            let feed = feeds::watch_robot(client, parts, inputs());
+            let feed = feeds::watch_robot(client, parts, inputs(), self.new_targets.clone());
             let task = spawn_local(feed);
             let before = self.robot.replace((parts, task.abort_handle()));
             if let Some((_, task)) = before {
@@ -361,4 +381,11 @@ impl App {
 
 fn no_mount() -> Part<Mounting> {
     Err(feeds::unknown_mount())
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }

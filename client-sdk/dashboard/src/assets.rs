@@ -43,19 +43,16 @@ pub const ASSETS: &[Asset] = &[
     asset!("/devices.js", SCRIPT, "devices.js"),
     asset!("/dom.js", SCRIPT, "dom.js"),
     asset!("/goal.js", SCRIPT, "goal.js"),
-    asset!("/helm.js", SCRIPT, "helm.js"),
     asset!("/here.js", SCRIPT, "here.js"),
     asset!("/link.js", SCRIPT, "link.js"),
     asset!("/log.js", SCRIPT, "log.js"),
     asset!("/map.js", SCRIPT, "map.js"),
     asset!("/mapping.js", SCRIPT, "mapping.js"),
     asset!("/panel.js", SCRIPT, "panel.js"),
-    asset!("/pilot.js", SCRIPT, "pilot.js"),
     asset!("/plot.js", SCRIPT, "plot.js"),
     asset!("/stick.js", SCRIPT, "stick.js"),
     asset!("/telemetry.js", SCRIPT, "telemetry.js"),
     asset!("/watch.js", SCRIPT, "watch.js"),
-    asset!("/words.js", SCRIPT, "words.js"),
 ];
 
 /// The folder of the modules of `client-sdk/js`.

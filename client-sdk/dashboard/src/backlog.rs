@@ -18,8 +18,8 @@ pub(crate) const ROOM: Room = Room {
 pub enum Subject {
     /// The mediator and its drivers.
     Drivers,
-    /// The pages that are open.
-    Pages,
+    /// The page that drives.
+    Seat,
     /// The shape of the robot.
     Shape,
     Map,

@@ -1,6 +1,7 @@
 //! Requests the data that all pages show, once for all of them. IO.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use amber_client::sources::watch_scans;
@@ -9,7 +10,7 @@ use amber_proto::mapping::Progress;
 use amber_proto::mediator::{Event, event::Kind};
 use amber_proto::{Device, DeviceType};
 use amber_scene::{Devices, Growing, mount};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
@@ -69,17 +70,20 @@ pub(crate) async fn watch_mediator(client: Client, inputs: mpsc::Sender<Input>) 
     tokio::join!(drivers, events);
 }
 
-/// The measurements of these devices. Devices that the robot lacks are skipped.
-pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Sender<Input>) {
+/// The measurements of these devices. Devices that the robot lacks are skipped. After new targets, the
+/// path is asked for at once: a short drive may end before the next time.
+pub(crate) async fn watch_robot(
+    client: Client,
+    parts: Parts,
+    inputs: mpsc::Sender<Input>,
+    new_targets: Arc<Notify>,
+) {
     let send = async |measured| {
-        let _ = inputs.send(Input::Measured(Box::new(measured))).await;
+        let _ = inputs.send(Input::Measured(measured)).await;
     };
     // Measurements are dropped instead of waiting: the next one is newer.
     let offer = |measured| {
-        if inputs
-            .try_send(Input::Measured(Box::new(measured)))
-            .is_err()
-        {
+        if inputs.try_send(Input::Measured(measured)).is_err() {
             tracing::debug!("dropped a measurement: the dashboard is busy");
         }
     };
@@ -123,7 +127,10 @@ pub(crate) async fn watch_robot(client: Client, parts: Parts, inputs: mpsc::Send
         }
         let mut ticks = ticks(SLOW);
         loop {
-            ticks.tick().await;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = new_targets.notified() => {}
+            }
             send(Measured::Drive(devices.drive().await)).await;
         }
     };

@@ -9,6 +9,7 @@ use amber_proto::mapping::progress::State;
 use amber_proto::mediator::{Driver, DriverState, Event, event::Kind};
 use amber_proto::robot::Shape;
 use amber_proto::{Device, DeviceType, location::Particle};
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part, Place};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -132,6 +133,17 @@ pub fn mapping(progress: &Progress) -> Value {
 /// Whether a map grows.
 pub fn grows(progress: &Progress) -> bool {
     progress.state() == State::Growing
+}
+
+/// How the trip of a page ended.
+pub fn trip(order: u64, end: &TripEnd) -> Value {
+    let (end, why) = match end {
+        TripEnd::Arrived => ("arrived", None),
+        TripEnd::Cancelled(why) => ("cancelled", Some(why)),
+        TripEnd::Failed(why) => ("failed", Some(why)),
+        TripEnd::Refused(why) => ("refused", Some(why)),
+    };
+    json!({ "t": "trip", "order": order, "end": end, "why": why })
 }
 
 /// Shorter numbers in JSON.

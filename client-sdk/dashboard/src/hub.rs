@@ -1,23 +1,31 @@
-//! The centre of the dashboard: pages, and the data of each page. PURE.
+//! The centre of the dashboard: pages, the seat, and the data of each page. PURE.
 //!
 //! Inputs come with a time, and the actions to perform are [`Output`]s: take all of them after each
-//! call.
+//! call. [`Controls`] of the gateways keeps the seat and ends commands.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use amber_client::values::Target;
+use amber_client::{MappingService, WheelSpeeds};
 use amber_proto::Device;
+use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_robot::bucket::Bucket;
+use amber_robot::controls::{Controls, Seat};
+use amber_robot::lag::Lag;
+use amber_scene::trip::TripEnd;
+use amber_scene::{Drive, Part};
 use amber_web::Role;
 use serde_json::{Value, json};
 
 use crate::backlog::{Frame, Subject};
 use crate::frames;
-use crate::limits::{FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_VIEWERS, MESSAGE_RATE};
+use crate::limits::{FOR_DRIVING, MAX_EVENTS, MAX_NOTICE, MAX_VIEWERS, MESSAGE_RATE, MOTION_LAG};
 use crate::parts::Parts;
 
+mod driving;
 mod said;
 
 pub use self::said::{Message, Said};
@@ -44,21 +52,35 @@ pub enum Output {
     Line(ViewerId, Frame),
     /// Begin asking the devices because a page is open, or end it.
     Feed(bool),
-    /// Stop the robot because a page asks for it, whoever moves it.
-    Stop(ViewerId, Stop),
+    /// Turn the wheels, on behalf of a page.
+    Drive(ViewerId, Device, WheelSpeeds),
+    /// Drive to a target, on behalf of a page.
+    Goal(Ticket, Device, Target),
+    /// Explore, on behalf of a page.
+    Explore(Ticket, Device),
+    /// End the targets or the exploration of a page.
+    EndErrand(ViewerId, Device),
+    /// Stop a device because a page asks for it, whoever moves it.
+    Stop(ViewerId, Device),
+    /// Halt everything that moves, or release the halt.
+    Halt(ViewerId, bool),
+    /// Let a page take the leases of what it moves next from their holders.
+    TakeOver(ViewerId),
     /// Tell a page the description of a device.
     Describe(Ticket, Device),
+    /// Send a request, on behalf of a page.
+    Call(Ticket, Device, String, Vec<String>, Permission),
+    /// The page is gone: its motions stop.
+    Leave(ViewerId),
 }
 
-/// How to stop the robot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
-    /// The devices that drive it.
-    pub parts: Parts,
-    /// Whether to halt everything that moves: another page or program would drive on.
-    pub halts: bool,
-    /// Who stops it, for people.
-    pub name: String,
+/// The requests that a page may send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// All.
+    All,
+    /// Those that only read, with the reason.
+    OnlyRead(&'static str),
 }
 
 /// The state of the dashboard.
@@ -68,13 +90,27 @@ pub struct Hub {
     max_speed_mm_s: u32,
     viewers: BTreeMap<ViewerId, Viewer>,
     last_id: u32,
+    controls: Controls<ViewerId>,
+    /// The device that receives the current motion.
+    route: Option<Device>,
+    /// The page whose target the robot drives to.
+    navigator: Option<ViewerId>,
+    /// Pages that were stopped by another one, until they release the stick.
+    halted: BTreeSet<ViewerId>,
     drivers: Vec<Driver>,
     counted: frames::Counted,
     parts: Parts,
+    has_targets: bool,
+    /// Whether a map grows, and whether the robot explores for it.
+    grows: bool,
+    explores: bool,
+    /// The page for which the robot explores.
+    explorer: Option<ViewerId>,
     /// The newest frames, for pages that come later.
     newest: BTreeMap<Subject, Frame>,
     events: VecDeque<Frame>,
     outputs: VecDeque<Output>,
+    seat_shown: Value,
 }
 
 #[derive(Debug)]
@@ -83,6 +119,11 @@ struct Viewer {
     address: String,
     messages: Bucket,
     ignored: u64,
+    lag: Lag,
+    /// How much longer than usual its last message took.
+    late: Duration,
+    /// Motions that came too late.
+    delayed: u64,
 }
 
 /// Why a page cannot be opened.
@@ -97,12 +138,21 @@ impl Hub {
             max_speed_mm_s,
             viewers: BTreeMap::new(),
             last_id: 0,
+            controls: Controls::new(Seat::Exclusive),
+            route: None,
+            navigator: None,
+            halted: BTreeSet::new(),
             drivers: Vec::new(),
             counted: frames::Counted::default(),
             parts: Parts::default(),
+            has_targets: false,
+            grows: false,
+            explores: false,
+            explorer: None,
             newest: BTreeMap::new(),
             events: VecDeque::new(),
             outputs: VecDeque::new(),
+            seat_shown: Value::Null,
         }
     }
 
@@ -117,11 +167,11 @@ impl Hub {
         self.parts
     }
 
-    /// The name of a page as others see it: who drives. Several pages may be on one machine.
+    /// The name of a page as others see it: who drives.
     #[must_use]
     pub fn name(&self, id: ViewerId) -> String {
         match self.viewers.get(&id) {
-            Some(viewer) => format!("dashboard {} page {}", viewer.address, id.0),
+            Some(viewer) => format!("dashboard {}", viewer.address),
             None => "dashboard".to_owned(),
         }
     }
@@ -149,13 +199,16 @@ impl Hub {
             address,
             messages: Bucket::new(MESSAGE_RATE),
             ignored: 0,
+            lag: Lag::default(),
+            late: Duration::ZERO,
+            delayed: 0,
         };
         self.viewers.insert(id, viewer);
         if self.viewers.len() == 1 {
             self.outputs.push_back(Output::Feed(true));
         }
         let hello = json!({
-            "t": "hello", "name": self.name(id), "role": role.name(), "mediator": self.mediator,
+            "t": "hello", "you": id.0, "name": self.name(id), "role": role.name(), "mediator": self.mediator,
             "max_speed_mm_s": self.max_speed_mm_s,
         });
         let lines = [frames::text(&hello)]
@@ -166,20 +219,41 @@ impl Hub {
         let newest = self.newest.clone().into_iter();
         let shown = newest.map(|(subject, frame)| Output::Show(id, subject, frame));
         self.outputs.extend(shown);
-        self.show_pages();
+        self.show_seat();
         Some(id)
     }
 
+    /// When the next message of a page was sent, in ms on its clock. The page says hello with it.
+    pub fn sent_at(&mut self, now: Duration, id: ViewerId, at_ms: Option<f64>) {
+        if let Some(viewer) = self.viewers.get_mut(&id) {
+            // Casts from floating point saturate.
+            let sent_ns = at_ms.map(|ms| (ms * 1e6) as u64);
+            viewer.late = sent_ns.map_or(Duration::ZERO, |ns| viewer.lag.arrived(now, ns));
+        }
+    }
+
     /// A page is gone.
-    pub fn close(&mut self, id: ViewerId) {
+    pub fn close(&mut self, now: Duration, id: ViewerId) {
         if self.viewers.remove(&id).is_none() {
             return;
         }
-        self.show_pages();
+        self.controls.release(id);
+        self.halted.remove(&id);
+        self.end_errands(id);
+        self.settle(now);
+        self.outputs.push_back(Output::Leave(id));
         if self.viewers.is_empty() {
             self.outputs.push_back(Output::Feed(false));
             // The next page must not see old measurements.
             self.newest.clear();
+        }
+    }
+
+    /// A page that usually answers has fallen silent: it may have frozen.
+    pub fn handle_silence(&mut self, now: Duration, id: ViewerId) {
+        if self.end_errands(id) {
+            self.notice(id, "stopped the robot: this page did not answer");
+            self.settle(now);
         }
     }
 
@@ -189,7 +263,8 @@ impl Hub {
             return;
         };
         // A stop is always accepted.
-        if said != Said::Stop && !viewer.messages.take(now) {
+        let stops = matches!(said, Said::Stop | Said::Halt { halt: true });
+        if !stops && !viewer.messages.take(now) {
             viewer.ignored += 1;
             if viewer.ignored == 1 {
                 self.notice(id, "too many messages from this page: some are ignored");
@@ -197,17 +272,20 @@ impl Hub {
             return;
         }
         let may_drive = viewer.role == Role::Drive;
+        let is_late = viewer.late > MOTION_LAG;
+        if is_late && said.moves() {
+            viewer.delayed += 1;
+            tracing::debug!(
+                page = id.0,
+                delayed = viewer.delayed,
+                "a motion came too late"
+            );
+            let why = "the network delays this page: its old commands are dropped";
+            self.refuse_said(id, &said, why);
+            return self.settle(now);
+        }
         match said {
             Said::Hello { .. } => {}
-            Said::Stop if may_drive => {
-                let stop = Stop {
-                    parts: self.parts,
-                    halts: self.is_driven_by_others(id),
-                    name: self.name(id),
-                };
-                self.outputs.push_back(Output::Stop(id, stop));
-            }
-            Said::Stop => self.notice(id, "this page is view-only"),
             Said::Describe { id: number, device } => {
                 let ticket = Ticket {
                     viewer: id,
@@ -221,20 +299,78 @@ impl Hub {
                     Err(why) => self.answer(ticket, Err(why)),
                 }
             }
+            Said::Call {
+                id: number,
+                device,
+                method,
+                args,
+            } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                if !may_drive && said::is_mediator(&device) {
+                    return self.answer(ticket, Err(NO_MEDIATOR.to_owned()));
+                }
+                let permission = match may_drive {
+                    false => Permission::OnlyRead("this page is view-only"),
+                    true if is_late => {
+                        Permission::OnlyRead("the network has delayed this request: send it again")
+                    }
+                    true if self.is_taken_from(now, id) => {
+                        Permission::OnlyRead("another page is driving the robot")
+                    }
+                    true => Permission::All,
+                };
+                match said::read_device(&device) {
+                    Ok(device) => {
+                        let call = Output::Call(ticket, device, method, args, permission);
+                        self.outputs.push_back(call);
+                    }
+                    Err(why) => self.answer(ticket, Err(why)),
+                }
+            }
+            said if !may_drive => self.refuse_said(id, &said, "this page is view-only"),
+            Said::Drive { left, right, guard } => self.drive(now, id, left, right, guard),
+            Said::Stop => self.stop(now, id),
+            Said::Halt { halt } => {
+                if halt {
+                    self.stop(now, id);
+                }
+                self.outputs.push_back(Output::Halt(id, halt));
+            }
+            Said::TakeOver => self.take_over(now, id),
+            Said::Goal { id: number, x, y } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                if let Err(why) = self.goal(now, ticket, x, y) {
+                    self.answer(ticket, Err(why.to_owned()));
+                }
+            }
+            Said::Explore { id: number } => {
+                let ticket = Ticket {
+                    viewer: id,
+                    id: number,
+                };
+                if let Err(why) = self.explore(now, ticket) {
+                    self.answer(ticket, Err(why.to_owned()));
+                }
+            }
         }
+        self.settle(now);
     }
 
-    /// Whether another page or program holds the lease of a device, and would drive on with its next
-    /// command.
-    fn is_driven_by_others(&self, id: ViewerId) -> bool {
-        let own = self.name(id);
-        let motions = self.drivers.iter().flat_map(|driver| &driver.motions);
-        let mut holders = motions.filter_map(|motion| motion.holder.as_deref());
-        holders.any(|holder| {
-            // Drivers say for whom they move another device: "NAME via DEVICE".
-            let name = holder.split(" via ").next().unwrap_or(holder);
-            name != own
-        })
+    /// The time of [`Hub::next_due`] has come. May also be called earlier.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.settle(now);
+    }
+
+    /// When to call [`Hub::handle_timeout`].
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        self.controls.next_due()
     }
 
     /// The mediator has listed its drivers, or does not answer.
@@ -252,6 +388,23 @@ impl Hub {
             Err(why) => frames::Overview::missing(&self.mediator, why),
         };
         self.show(Subject::Drivers, overview.frame());
+    }
+
+    /// The targets and the path, or the reason why they are unknown.
+    pub fn handle_path(&mut self, drive: &Part<Drive>) {
+        self.has_targets = drive.as_ref().is_ok_and(|drive| !drive.targets.is_empty());
+        self.show(Subject::Path, frames::text(&frames::path(drive)));
+    }
+
+    /// The state of the map that is being made.
+    pub fn handle_mapping(&mut self, progress: &Progress) {
+        self.grows = frames::grows(progress);
+        let explored = self.explores;
+        self.explores = MappingService::explores(progress);
+        if explored && !self.explores {
+            self.explorer = None;
+        }
+        self.show(Subject::Mapping, frames::text(&frames::mapping(progress)));
     }
 
     /// A measurement.
@@ -287,16 +440,40 @@ impl Hub {
         self.outputs.push_back(line);
     }
 
-    /// Shows a notice on a page.
-    pub fn notice(&mut self, id: ViewerId, text: &str) {
-        let line = frames::text(&json!({ "t": "notice", "text": shortened(text) }));
+    /// Tells a page how the robot's way to its target ended.
+    pub fn trip_ended(&mut self, id: ViewerId, order: u64, end: &TripEnd) {
+        let line = frames::text(&frames::trip(order, end));
         self.outputs.push_back(Output::Line(id, line));
     }
 
-    /// Shows how many pages are open.
-    fn show_pages(&mut self) {
-        let pages = json!({ "t": "pages", "open": self.viewers.len() });
-        self.show(Subject::Pages, frames::text(&pages));
+    /// Shows a notice on a page.
+    pub fn notice(&mut self, id: ViewerId, text: &str) {
+        self.tell(id, "notice", text);
+    }
+
+    /// Tells a page at its stick why the robot does not obey it.
+    pub fn refuse(&mut self, id: ViewerId, why: &str) {
+        self.tell(id, "refused", why);
+    }
+
+    /// Tells a page why its message has no effect, at the place where its operator looks.
+    fn refuse_said(&mut self, id: ViewerId, said: &Said, why: &str) {
+        if let Some(number) = said.number() {
+            let ticket = Ticket {
+                viewer: id,
+                id: number,
+            };
+            self.answer(ticket, Err(why.to_owned()));
+        } else if matches!(said, Said::Drive { .. }) {
+            self.refuse(id, why);
+        } else {
+            self.notice(id, why);
+        }
+    }
+
+    fn tell(&mut self, id: ViewerId, kind: &str, text: &str) {
+        let line = frames::text(&json!({ "t": kind, "text": shortened(text) }));
+        self.outputs.push_back(Output::Line(id, line));
     }
 }
 

@@ -7,6 +7,7 @@ use amber_proto::location::Particle;
 use amber_proto::mapping::Progress;
 use amber_proto::mediator::Driver;
 use amber_proto::robot::Shape;
+use amber_scene::trip::TripEnd;
 use amber_scene::{Drive, Ground, Located, Part};
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ pub(crate) enum Input {
     ),
     /// A page has sent a message.
     Said(ViewerId, Message),
+    /// A page answers no pings.
+    Silent(ViewerId),
     /// A page is gone.
     Closed(ViewerId),
     /// The drivers of the mediator.
@@ -32,11 +35,15 @@ pub(crate) enum Input {
     /// An event of the mediator.
     Event(Frame),
     /// A measurement.
-    Measured(Box<Measured>),
+    Measured(Measured),
     /// The answer to a request of a page.
     Answer(Ticket, Result<Value, String>),
+    /// The order of a page for a driver with targets has ended.
+    TripEnded(ViewerId, u64, TripEnd),
     /// A notice for a page.
     Notice(ViewerId, String),
+    /// The robot does not follow the stick of a page, or does not obey it, with the reason.
+    Refused(ViewerId, String),
 }
 
 /// A measurement of the robot, or the reason why it is missing.

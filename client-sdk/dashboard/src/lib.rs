@@ -1,9 +1,9 @@
 //! The dashboard: a web page that shows a robot and drives it.
 //!
 //! ```text
-//!   page  -- WebSocket --  viewer, backlog  <--  hub (PURE)  <--  feeds: what all pages show
-//!                                                          -->  panel: descriptions of devices
-//!                                                          -->  stop: also without the page's own client
+//!   page  -- WebSocket --  viewer  -->  hub (PURE)  -->  page clients: one client per page that drives
+//!   page  -- WebSocket --  viewer  <--   |    ^     <--  feeds: one client for what all pages show
+//!                          backlog        seat           panel: descriptions, and requests by them
 //!   page  -- WebSocket --  picture clients: one for each page that shows a camera
 //!   page  -- WebSocket --  robot clients, relay (PURE): pages that are clients of the mediator themselves
 //! ```
@@ -12,12 +12,12 @@
 //!   page gets the newest of each kind at most 25 times a second; a slow page gets fewer. Drops are
 //!   counted.
 //! - **Plots, panels and drivers**: the page is a client of the mediator itself, as programs in pages
-//!   are, with the package of `client-sdk/js`. A page that nobody sees asks for none of these.
+//!   are, with the package of `client-sdk/js`. A page that nobody sees asks for nothing.
 //! - **Pictures** come over a WebSocket of their own, as often and as wide as the page wants, and the
 //!   next one only after the page has drawn the last one. Nobody asks a camera that no page shows.
-//! - **Driving**: the page is another such client, in a worker, with the leases of what it moves. A
-//!   command of the stick is valid for 0.35 s, and the drivers stop the robot when the page or the
-//!   dashboard is gone. Stop works without that client, too.
+//! - **Driving**: one page at a time holds the controls. A command of the stick is valid for 0.35 s
+//!   in the dashboard, and the wheels stop immediately when the page is gone. Each page that drives
+//!   is a separate client of the mediator: if the dashboard is killed, the drivers stop the robot.
 //! - **Programs in pages** (`client-sdk/js`) send frames over a WebSocket of their own, as other clients
 //!   do over UDP. Who moves what is decided by leases, as between all clients.
 //! - **Access**: on the loopback address, every page of the dashboard may drive. On other addresses
@@ -45,12 +45,12 @@ pub mod relay;
 mod app;
 mod feeds;
 mod input;
+mod page_client;
 mod panel;
 mod picture_clients;
 mod qr;
 mod robot_clients;
 mod server;
-mod stop;
 mod token_file;
 mod viewer;
 

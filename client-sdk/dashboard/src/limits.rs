@@ -2,11 +2,36 @@
 
 use std::time::Duration;
 
+/// How long a motion command is valid if it is not repeated. The page repeats it every 50 ms, so
+/// six may get lost; including the braking time of the wheels, the robot stops within 0.5 s.
+pub const MOTION_LIFE: Duration = Duration::from_millis(350);
+
 /// A motion that the network has delayed by more is not carried out. Pages say when they send.
 pub const MOTION_LAG: Duration = Duration::from_millis(500);
 
-/// Messages per second from one page: clicks.
+/// How long the wheels themselves obey a command, for the case that this program has frozen: a little
+/// longer than [`MOTION_LIFE`], because commands take some time to arrive.
+pub const MOTION_VALIDITY: Duration = Duration::from_millis(500);
+
+/// The lease of what a page moves ends if the dashboard gives no sign of life for this time, for
+/// example because it has frozen. Then targets end, too.
+pub const LEASE_PERIOD: Duration = MOTION_VALIDITY;
+
+/// How long a page keeps the lease after its last motion: as long as its seat.
+pub const LEASE_HOLD: Duration = amber_robot::limits::SEAT_HOLD;
+
+/// How long a page that takes over may take for its next motion.
+pub const TAKE_OVER_TIME: Duration = Duration::from_secs(5);
+
+/// Messages per second from one page: a stick sends 20, the rest are clicks.
 pub const MESSAGE_RATE: u32 = 60;
+
+/// Requests per second from all pages to devices: clicks, and some to spare.
+pub const CALL_RATE: u32 = 20;
+
+/// Requests of one page that may wait for their answers. Most take milliseconds; calibrations take
+/// a minute.
+pub const MAX_CALLS: usize = 8;
 
 /// The largest message from a page. Forms are small; a map that is uploaded has up to 32 kB.
 pub const MAX_MESSAGE: usize = 64 * 1024;
@@ -46,10 +71,11 @@ pub const HELLO_TIME: Duration = Duration::from_secs(5);
 /// The time between two pings to a page.
 pub const PING_PERIOD: Duration = Duration::from_millis(200);
 
-/// A page that answers no ping for this time may have frozen: what it moves stops.
-pub const TARGET_SILENCE: Duration = Duration::from_millis(500);
+/// A page that answers no ping for this time may have frozen: a target that it has set is cancelled.
+pub const TARGET_SILENCE: Duration = MOTION_VALIDITY;
 
-/// A page that does not even answer pings for this time is gone.
+/// A page that does not even answer pings for this time is gone. Its motion by the stick has ended
+/// long before: [`MOTION_LIFE`].
 pub const SILENT_PAGE: Duration = Duration::from_secs(4);
 
 /// How long a page may take to make room for a frame.
@@ -61,8 +87,15 @@ pub const MAX_INPUTS: usize = 256;
 /// The time between two lists of the drivers.
 pub const DRIVERS_PERIOD: Duration = Duration::from_secs(1);
 
-/// A stop command that cannot be sent in this time is repeated by the next one.
-pub const STOP_DEADLINE: Duration = Duration::from_millis(100);
+/// The time between two messages to the client of a page that drives, if the robot has motion sensors.
+/// After the dashboard is killed, the wheels turn this much longer at most.
+pub const PROOF_PERIOD: Duration = Duration::from_millis(100);
+
+/// A motion command that cannot be sent in this time is outdated.
+pub const MOTION_DEADLINE: Duration = Duration::from_millis(100);
+
+/// The time between two notices with the same words about motions that are refused.
+pub const TELL_AGAIN: Duration = Duration::from_secs(3);
 
 /// The number of stop commands, because some may get lost, and the time between them.
 pub const STOPS: u32 = 3;
@@ -85,9 +118,9 @@ pub const SILENT_PICTURES: Duration = Duration::from_secs(15);
 /// How long a page may take for one picture.
 pub const PICTURE_TIME: Duration = SILENT_PICTURES;
 
-/// Pages that are clients of the mediator at a time. Each page of the dashboard is up to four: what it
-/// moves, its plots, a panel, and a button that was pressed.
-pub const MAX_ROBOT_CLIENTS: usize = 4 * MAX_VIEWERS;
+/// Pages that are clients of the mediator at a time. Each page of the dashboard is up to three: its plots,
+/// a panel, and a button that was pressed.
+pub const MAX_ROBOT_CLIENTS: usize = 3 * MAX_VIEWERS;
 
 /// Frames per second of a page that is a client of the mediator: four sticks, leases and questions, and
 /// the calls for missing pieces of pictures.

@@ -108,7 +108,7 @@ impl Server {
                 };
                 let ended = match purpose {
                     Purpose::Page => {
-                        viewer::serve(socket, role, ip.to_string(), &self.inputs).await
+                        viewer::serve(socket, role, at, ip.to_string(), &self.inputs).await
                     }
                     Purpose::Pictures => self.picture_clients.serve(socket, role).await,
                     Purpose::Robot => self.robot_clients.serve(socket, role, at).await,

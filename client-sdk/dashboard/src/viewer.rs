@@ -16,7 +16,9 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::hub::{self, FULL, Said, ViewerId};
 use crate::input::Input;
-use crate::limits::{FOR_DRIVING, FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, WRITE_TIME};
+use crate::limits::{
+    FOR_DRIVING, FRAME_PERIOD, HELLO_TIME, PING_PERIOD, SILENT_PAGE, TARGET_SILENCE, WRITE_TIME,
+};
 
 /// How frames are sent to a page.
 const PACE: Pace = Pace {
@@ -73,10 +75,11 @@ pub(crate) async fn admitted(
     }
 }
 
-/// Serves a page until it is gone.
+/// Serves a page until it is gone. `at` is the time on its clock in ms.
 pub(crate) async fn serve(
     socket: Socket,
     role: Role,
+    at: Option<f64>,
     address: String,
     inputs: &mpsc::Sender<Input>,
 ) -> Ended {
@@ -92,9 +95,19 @@ pub(crate) async fn serve(
         refuse(socket, Refusal::Full, FULL).await;
         return Ended::Full;
     };
+    // The first time on the clock of the page.
+    let hello = hub::Message {
+        at,
+        said: Said::Hello { token: None },
+    };
     let (sink, stream) = socket.split();
-    // A stop is read even while a slow network takes no scans.
-    converse(read(stream, id, inputs), mailbox.send_to(sink, PACE)).await;
+    // Commands are read even while a slow network takes no scans.
+    let reading = async {
+        if inputs.send(Input::Said(id, hello)).await.is_ok() {
+            read(stream, id, inputs).await;
+        }
+    };
+    converse(reading, mailbox.send_to(sink, PACE)).await;
     let _ = inputs.send(Input::Closed(id)).await;
     Ended::Gone
 }
@@ -127,14 +140,33 @@ async fn read(
     id: ViewerId,
     inputs: &mpsc::Sender<Input>,
 ) {
+    // Whether the silence of this page means something, which has not been said yet.
+    let mut tells_silence = false;
     loop {
+        let patience = match tells_silence {
+            true => TARGET_SILENCE,
+            false => SILENT_PAGE,
+        };
         // A page that works answers the pings.
-        let Ok(Some(Ok(message))) = timeout(SILENT_PAGE, stream.next()).await else {
-            return;
+        let message = match timeout(patience, stream.next()).await {
+            Ok(Some(Ok(message))) => message,
+            Ok(Some(Err(_)) | None) => return,
+            Err(_) if tells_silence => {
+                tells_silence = false;
+                if inputs.send(Input::Silent(id)).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Err(_) => return,
         };
         let text = match message {
             Message::Text(text) => text,
             Message::Close(_) => return answer_close(&mut stream).await,
+            Message::Pong(_) => {
+                tells_silence = true;
+                continue;
+            }
             _ => continue,
         };
         let input = match serde_json::from_str(&text) {

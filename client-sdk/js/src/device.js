@@ -113,8 +113,6 @@ export function methodsOf(device) {
     reads: method.reads,
     moves: method.moves,
     needsArguments: !method.hasNoArguments && !method.isBare,
-    /** @param {any} [given] */
-    motion: (given) => method.motion(given),
     /** @param {number} periodMs */
     whole: (periodMs) => method.whole(periodMs),
     /** @param {any} [given] @param {CallOptions} [options] */

@@ -207,11 +207,6 @@ export interface Method {
   /** Whether it cannot be called without arguments. */
   readonly needsArguments: boolean;
   /**
-   * What it does with these arguments: `stops` is obeyed whoever holds the lease, and `errand` goes on without
-   * further requests. Throws as `call` does if an argument does not fit.
-   */
-  motion(given?: any): "nothing" | "stops" | "moves" | "errand";
-  /**
    * The arguments for all parts of a stream: those of type boolean are true, and others are absent. `periodMs`
    * is for a stream with a period.
    */

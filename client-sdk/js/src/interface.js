@@ -5,7 +5,7 @@
 
 import { BadAnswerError, RefusedError } from "./errors.js";
 import { Codec, Options, camel, constant, isRequired, nameOf } from "./convert.js";
-import { ScalarType, create, hasExtension, toBinary } from "./protobuf.js";
+import { ScalarType, create, hasExtension } from "./protobuf.js";
 import { extensionOf, messageOf } from "./schemas.js";
 
 /** @typedef {import("./convert.js").Path} Path */
@@ -169,20 +169,6 @@ export class Method {
       this.codec.write(message, path, value);
     }
     return message;
-  }
-
-  /**
-   * What a request does. Throws as `order` does.
-   * @param {any} given
-   * @returns {"nothing" | "stops" | "moves" | "errand"}
-   */
-  motion(given) {
-    const bytes = (/** @type {any} */ order) => String(toBinary(this.device.message, order));
-    const order = bytes(this.order(given));
-    if (!this.moves) return "nothing";
-    const stop = this.stopOrder();
-    if (stop && order === bytes(stop)) return "stops";
-    return this.isErrand ? "errand" : "moves";
   }
 
   /**

@@ -33,29 +33,6 @@ function answer(device, name, hex) {
   return found.isStream ? found.published(message, device) : found.answer(message, device);
 }
 
-test("what a request does", () => {
-  const none = { longitudes: [], latitudes: [], radiuses: [] };
-  const one = { longitudes: [1], latitudes: [2], radiuses: [0.1] };
-  const still = { frontLeftSpeed: 0, frontRightSpeed: 0, rearLeftSpeed: 0, rearRightSpeed: 0 };
-  /** @type {[string, string, any, string][]} */
-  const rows = [
-    ["roboclaw", "drive", { frontLeftSpeed: 5 }, "moves"],
-    ["roboclaw", "drive", still, "stops"],
-    ["roboclaw", "speeds", undefined, "nothing"],
-    ["maestro", "setAngle", { servoAddress: 1, angle: 2 }, "moves"],
-    ["maestro", "stop", undefined, "stops"],
-    ["drive-to-point", "setTargets", one, "errand"],
-    ["drive-to-point", "setTargets", none, "stops"],
-    ["mapping", "explore", { on: true }, "errand"],
-    ["mapping", "explore", { on: false }, "stops"],
-    ["mapping", "startMap", undefined, "nothing"],
-  ];
-  for (const [device, name, given, expected] of rows) {
-    assert.equal(method(device, name).motion(given), expected, `${device} ${name}`);
-  }
-  assert.throws(() => method("maestro", "setAngle").motion({}), TypeError);
-});
-
 test("requests have the bytes of their descriptions", () => {
   const speeds = { frontLeftSpeed: 5 };
   /** @type {[string, string, any, string][]} */

@@ -270,13 +270,11 @@ fn wheels(file: &PathBuf) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(file)?;
     each_frame(|input| {
         let message = roboclaw::DriverMsg::decode(&input.message[..]).unwrap_or_default();
-        let speed = match message.motors_command {
-            Some(command) => command.front_left_speed(),
-            // Drivers stop what a client has moved when it is gone.
-            None if input.kind == Some(MsgType::ClientDied) => 0,
-            None => return Ok(()),
+        let Some(command) = message.motors_command else {
+            return Ok(());
         };
-        writeln!(file, "{} {speed}", unix_ms())
+        let (ms, speed) = (unix_ms(), command.front_left_speed());
+        writeln!(file, "{ms} {speed}")
     })
 }
 

@@ -96,11 +96,11 @@ assert.deepEqual([...jpeg.subarray(0, 3)], [0xff, 0xd8, 0xff]);
 
 // Full screen, with the stick and Stop; Escape ends it, and stops the robot.
 await page.evaluate(() => {
-  const { pilot } = window.amber;
-  const ask = pilot.ask.bind(pilot);
-  pilot.ask = (act, ...given) => {
-    if (act === "stop") window.stops = (window.stops ?? 0) + 1;
-    return ask(act, ...given);
+  const { link } = window.amber;
+  const send = link.send.bind(link);
+  link.send = (message) => {
+    if (message.t === "stop") window.stops = (window.stops ?? 0) + 1;
+    return send(message);
   };
 });
 const full = page.getByRole("button", { name: "Full screen" });

@@ -64,15 +64,12 @@ await step("released by keys");
 // The gamepad: ahead, and what its axes mean. A new page needs its stick centred once.
 const hold = (...axes) => page.evaluate((axes) => Object.assign(window.pad, { connected: true, axes }), axes);
 await page.evaluate(() => {
-  const { pilot } = window.amber;
-  const [tell, ask] = [pilot.tell.bind(pilot), pilot.ask.bind(pilot)];
-  pilot.tell = (act, given) => {
-    if (act === "drive") window.commanded = [given.left, given.right];
-    tell(act, given);
-  };
-  pilot.ask = (act, ...given) => {
-    if (act === "stop") window.stops = (window.stops ?? 0) + 1;
-    return ask(act, ...given);
+  const { link } = window.amber;
+  const send = link.send.bind(link);
+  link.send = (message) => {
+    if (message.t === "drive") window.commanded = [message.left, message.right];
+    if (message.t === "stop") window.stops = (window.stops ?? 0) + 1;
+    return send(message);
   };
 });
 const commands = async (axes, isExpected) => {

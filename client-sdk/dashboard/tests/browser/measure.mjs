@@ -52,11 +52,11 @@ function meter() {
 
 /** Sends the robot from point to point as long as the page is open. */
 function drive(points) {
-  const { goal, map } = window.amber;
+  const { link, map } = window.amber;
   let number = 0;
   const go = () => {
     const [x, y] = points[number % points.length];
-    goal.set({ x, y });
+    link.ask({ t: "goal", x, y }).catch((why) => console.error(why));
   };
   go();
   setInterval(() => {
@@ -153,8 +153,8 @@ async function measure(browser, url, mediator, dashboard) {
   // Servos are plotted once they have been told something.
   await page.evaluate(async () => {
     for (const servo of [0, 1, 2, 3]) {
-      const given = { servoAddress: servo, angle: 20 + 40 * servo };
-      await window.amber.pilot.ask("call", { device: "maestro:0", name: "setAngle", given });
+      const args = [`servo-address=${servo}`, `angle=${20 + 40 * servo}`];
+      await window.amber.link.ask({ t: "call", device: "maestro:0", method: "set-angle", args });
     }
   });
   await page.waitForFunction((plots) => document.querySelectorAll(".plot:not([hidden])").length === plots, PLOTS);

@@ -8,7 +8,7 @@ import { launch } from "./browser.mjs";
 import { withDemo } from "./demo.mjs";
 
 const [amber, folder] = process.argv.slice(2);
-const GOAL = { x: 6, y: 4.8 };
+const GOAL = { t: "goal", x: 6, y: 4.8 };
 const TRAIL_STEPS = 60;
 const SCREENS = [
   ["dashboard", { viewport: { width: 1440, height: 900 } }],
@@ -39,13 +39,13 @@ function taken(path, screen) {
     const page = await context.newPage();
     await page.goto(url);
     await page.waitForFunction(() => window.amber.stick.isAllowed && window.amber.map.pose && window.amber.map.map && window.amber.camera.shown);
-    await page.evaluate(async (place) => {
-      const { goal, pilot } = window.amber;
+    await page.evaluate(async (goal) => {
+      const { link } = window.amber;
       for (const servo of [0, 1, 2, 3]) {
-        const given = { servoAddress: servo, angle: 20 + 40 * servo };
-        await pilot.ask("call", { device: "maestro:0", name: "setAngle", given });
+        const args = [`servo-address=${servo}`, `angle=${20 + 40 * servo}`];
+        await link.ask({ t: "call", device: "maestro:0", method: "set-angle", args });
       }
-      await goal.set(place);
+      await link.ask(goal);
     }, GOAL);
     // On its way, with a trail behind it.
     await page.waitForFunction((steps) => window.amber.map.trail.length > steps, TRAIL_STEPS);

@@ -11,9 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use amber_harness::wait_for;
-use amber_proto::{DeviceMessage, DeviceType, DriverHdr, Packet, roboclaw};
 use anyhow::{Context as _, bail};
-use prost::Message as _;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
@@ -331,7 +329,7 @@ fn commands(site: &Site) -> Vec<(u64, i64)> {
 }
 
 /// The message with which a program commands this speed, in mm/s.
-type Drive = Box<dyn Fn(i64) -> Message + Send>;
+type Drive = Box<dyn Fn(i64) -> Value + Send>;
 
 /// When each speed was commanded last, in ms since 1970.
 type Sent = Mutex<HashMap<i64, u64>>;
@@ -354,7 +352,7 @@ fn keep_driving(
             let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
             sent.insert(speed, unix_ms());
             drop(sent);
-            socket.send(command(speed))?;
+            say(&mut socket, &command(speed))?;
         }
         match socket.read() {
             Ok(_) => {}
@@ -395,20 +393,18 @@ fn stalled(context: &Context, way: &str) -> anyhow::Result<Result<(bool, String)
         })?;
         let twist = |speed| {
             let m_s = speed as f64 / 1000.0;
-            let msg = json!({ "linear": { "x": m_s } });
-            let told = json!({ "op": "publish", "topic": "/cmd_vel", "msg": msg });
-            Message::from(told.to_string())
+            json!({ "op": "publish", "topic": "/cmd_vel", "msg": { "linear": { "x": m_s } } })
         };
         (socket, Box::new(twist))
     } else {
-        let mut socket = socket(&networks.neighbour, (NEAR, 8026).into(), "/robot")?;
+        let mut socket = socket(&networks.neighbour, (NEAR, 8026).into(), "/socket")?;
         let at = move || start.elapsed().as_secs_f64() * 1000.0;
         say(
             &mut socket,
             &json!({ "t": "hello", "token": token, "at": at() }),
         )?;
         hear(&mut socket, "hello")?;
-        let drive = move |speed| Message::Binary(wheels_at(speed, at()).into());
+        let drive = move |speed| json!({ "t": "drive", "left": speed, "right": speed, "guard": false, "at": at() });
         (socket, Box::new(drive))
     };
     let is_over = AtomicBool::new(false);
@@ -424,26 +420,6 @@ fn stalled(context: &Context, way: &str) -> anyhow::Result<Result<(bool, String)
         }
     });
     seen.map(Ok)
-}
-
-/// A command of a page for the wheels, in mm/s: the time on its clock in ms, and a frame.
-fn wheels_at(speed: i64, at_ms: f64) -> Vec<u8> {
-    let header = DriverHdr {
-        device_type: Some(DeviceType::ROBOCLAW.0),
-        device_id: Some(0),
-        ..DriverHdr::default()
-    };
-    let speeds = roboclaw::MotorsSpeed {
-        front_left_speed: i32::try_from(speed).ok(),
-        ..roboclaw::MotorsSpeed::default()
-    };
-    let drive = roboclaw::DriverMsg {
-        motors_command: Some(speeds),
-        ..roboclaw::DriverMsg::data()
-    };
-    let message = drive.encode_to_vec().into();
-    let frame = Packet { header, message }.encode().unwrap_or_default();
-    [&at_ms.to_le_bytes()[..], &frame[..]].concat()
 }
 
 /// Stalls the network of a robot that drives, and tells how old the commands are that move it then.
