@@ -596,16 +596,17 @@ impl ArmLogic {
             })
         });
         let away: Vec<_> = away.collect();
-        if now >= over && is_measured && away.is_empty() {
+        // A joint that is near and still turns gets nearer.
+        let rests = |index: &usize| self.known[*index].is_at_rest();
+        let is_there = away.is_empty() && motion.joints.iter().all(rests);
+        if now >= over && is_measured && is_there {
             return Some((End::Arrived, None));
         }
         let is_late = now >= motion.limit || now >= over + SETTLE;
-        is_late.then(|| {
-            let why = match away.is_empty() {
-                true => "its time is over".to_owned(),
-                false => away.join(", "),
-            };
-            (End::NotThere, Some(why))
+        is_late.then(|| match away.is_empty() {
+            true if now >= over => (End::Arrived, None),
+            true => (End::NotThere, Some("its time is over".to_owned())),
+            false => (End::NotThere, Some(away.join(", "))),
         })
     }
 

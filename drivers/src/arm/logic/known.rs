@@ -115,6 +115,12 @@ impl Known {
         };
     }
 
+    /// Whether it does not turn, as far as is known.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.found
+            .is_none_or(|found| found.speed_deg_s.abs() < STILL_DEG_S)
+    }
+
     pub(super) fn position(&self) -> Option<f64> {
         self.found?.position
     }
