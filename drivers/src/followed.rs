@@ -3,21 +3,23 @@
 use std::time::Duration;
 
 use amber_driver::client::proxy::Robot;
-use amber_driver::client::{Result, Subscription};
+use amber_driver::client::{Proxy, Result, Subscription};
+use amber_proto::motion::MotionState;
 use amber_proto::robot::Shape;
-use tokio::time::timeout;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
 
 /// How long a device may be silent before it is asked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+struct Patience {
     /// After it has said something.
-    pub(crate) after_news: Duration,
+    after_news: Duration,
     /// At the start, and after a question that has failed.
-    pub(crate) after_failure: Duration,
+    after_failure: Duration,
 }
 
 /// For devices that measure and publish that at least ten times per second.
-pub(crate) const MEASUREMENTS: Patience = Patience {
+const MEASUREMENTS: Patience = Patience {
     after_news: Duration::from_millis(300),
     after_failure: Duration::from_millis(200),
 };
@@ -28,8 +30,11 @@ const SHAPES: Patience = Patience {
     after_failure: Duration::from_secs(1),
 };
 
+/// The time between two questions who moves a device.
+const ASK_WHO: Duration = Duration::from_millis(500);
+
 /// What a device publishes, or answers.
-pub(crate) struct Followed<T, A> {
+struct Followed<T, A> {
     published: Subscription<T>,
     ask: A,
     patience: Patience,
@@ -42,7 +47,7 @@ where
     F: Future<Output = Result<T>>,
 {
     /// Follows a device that answers `ask` with the same as it publishes.
-    pub(crate) fn new(published: Subscription<T>, patience: Patience, ask: A) -> Self {
+    fn new(published: Subscription<T>, patience: Patience, ask: A) -> Self {
         Self {
             published,
             ask,
@@ -53,9 +58,7 @@ where
 
     /// Waits for the next news of the device, or for the reason why it has none. `None`: the client
     /// has ended.
-    ///
-    /// Nothing that is published is lost if this is dropped.
-    pub(crate) async fn next(&mut self) -> Option<Result<T>> {
+    async fn next(&mut self) -> Option<Result<T>> {
         let news = match timeout(self.wait, self.published.next()).await {
             Ok(published) => Ok(published?.message),
             Err(_) => (self.ask)().await,
@@ -65,6 +68,43 @@ where
             Err(_) => self.patience.after_failure,
         };
         Some(news)
+    }
+}
+
+/// Forwards what a device measures, or why it does not, until the client ends or nobody receives it.
+/// The device answers `ask` with the same as it publishes.
+pub(crate) async fn forward<T, F: Future<Output = Result<T>>, E>(
+    published: Result<Subscription<T>>,
+    ask: impl Fn() -> F,
+    events: mpsc::Sender<E>,
+    mut event: impl FnMut(Result<T>) -> E,
+) {
+    // An error: the client has ended.
+    let Ok(published) = published else {
+        return;
+    };
+    let mut followed = Followed::new(published, MEASUREMENTS, ask);
+    while let Some(news) = followed.next().await {
+        if events.send(event(news)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks who moves a device, again and again while it is wanted, until nobody receives the answer.
+pub(crate) async fn forward_motion<E>(
+    device: Proxy,
+    mut is_wanted: watch::Receiver<bool>,
+    events: mpsc::Sender<E>,
+    event: impl Fn(MotionState) -> E,
+) {
+    while is_wanted.wait_for(|is_wanted| *is_wanted).await.is_ok() {
+        if let Ok(state) = device.motion_state().await
+            && events.send(event(state)).await.is_err()
+        {
+            return;
+        }
+        sleep(ASK_WHO).await;
     }
 }
 

@@ -6,7 +6,7 @@
 //!  roboclaw <-------------------- speeds --------------------------+
 //! ```
 //!
-//! `convert`, `sources`, `guard`, `heard`, `waiting`, `repeating` and the pilots are PURE. `feeds` (one task per device),
+//! `convert`, `sources`, `guard`, `heard`, `refusal`, `waiting`, `repeating` and the pilots are PURE. `feeds` (one task per device),
 //! `wheel_task` (owns the wheels), `lease` (of the wheels) and `guarded` (wheels that clients
 //! command) are IO.
 
@@ -17,6 +17,7 @@ pub(crate) mod guarded;
 pub(crate) mod heard;
 pub(crate) mod lease;
 pub(crate) mod pilot;
+pub(crate) mod refusal;
 pub(crate) mod repeating;
 pub(crate) mod sources;
 #[cfg(test)]

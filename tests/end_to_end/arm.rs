@@ -241,9 +241,13 @@ fn the_hand_moves_to_a_place_and_the_command_line_says_where_it_is() {
         String::from_utf8(output.stdout).unwrap()
     };
     amber(&["call", "arm", "set-torque", "true"]);
-    let words = "call arm move-to gripper=80 hand.x=280 hand.y=80 hand.z=150 hand.pitch=-30";
-    let said = amber(&words.split(' ').collect::<Vec<_>>());
-    assert!(said.contains("ARRIVED"), "{said}");
+    for line in [
+        "call arm move-to shoulder_pan=20 gripper=80",
+        "call arm move-to none hand.x=280 hand.y=80 hand.z=150 hand.pitch=-30",
+    ] {
+        let said = amber(&line.split(' ').collect::<Vec<_>>());
+        assert!(said.contains("ARRIVED"), "{line}: {said}");
+    }
     let client = arm.client();
     let state = client.arm(0).state().unwrap();
     let HandPose { x, y, z, pitch, .. } = state.hand.unwrap();

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
 
-use amber_driver::client::Error as ClientError;
 use amber_driver::client::proxy::BusServos;
+use amber_driver::client::{Error as ClientError, Result as ClientResult};
 use amber_driver::devices::arm::{
     ArmDescription, ArmDriver, ArmLink, ArmOutcome, ArmState, ArmTorque, DriverMsg, JointPositions,
     MoveArm,
@@ -20,7 +20,7 @@ use super::Settings;
 use super::joints::Arm;
 use super::logic::{ArmLogic, Ended, Output};
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
-use crate::followed::{Followed, MEASUREMENTS};
+use crate::followed::forward;
 use crate::moving::lease::{Kept, follow_lease};
 use crate::stream::{complain, say};
 
@@ -265,19 +265,12 @@ impl Owner for ArmTask {
 
 /// Passes on what the servos publish, or why they do not.
 async fn follow_servos(servos: BusServos, feed: mpsc::Sender<Result<ServoStates, String>>) {
-    // An error: the client has ended.
-    let Ok(published) = servos.servo_updates().await else {
-        return;
-    };
     let device = servos.address();
-    let mut news = Followed::new(published, MEASUREMENTS, || servos.servos());
-    while let Some(states) = news.next().await {
-        let states = states.map_err(|error| match error {
+    let news = |states: ClientResult<ServoStates>| {
+        states.map_err(|error| match error {
             ClientError::Refused { message, .. } => format!("{device}: {message}"),
             error => format!("{device} does not say where the servos are: {error}"),
-        });
-        if feed.send(states).await.is_err() {
-            return;
-        }
-    }
+        })
+    };
+    forward(servos.servo_updates().await, || servos.servos(), feed, news).await;
 }

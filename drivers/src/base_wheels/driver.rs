@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use amber_driver::client::Error as ClientError;
 use amber_driver::client::proxy::{Base, Robot};
 use amber_driver::devices::roboclaw::{
     DriverMsg, MotorsSpeed, RoboclawDriver, RoboclawLink, SpeedUpdatesData,
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 use super::Settings;
 use super::logic::WheelsLogic;
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
-use crate::followed::{Followed, MEASUREMENTS, follow_shape};
+use crate::followed::{follow_shape, forward};
 use crate::moving::lease::{Kept, follow_lease};
 use crate::moving::repeating::VALIDITY;
 use crate::stream::{Said, complain};
@@ -258,22 +259,13 @@ impl Owner for WheelsTask {
     fn log_counters(&self) {}
 }
 
-/// Forwards how the base moves, until the client ends or nobody receives it.
+/// Forwards how the base moves.
 async fn follow(base: Base, events: mpsc::Sender<Event>) {
-    // An error: the client has ended.
-    let Ok(published) = base.state_updates().await else {
-        return;
+    let event = |state: Result<BaseState, _>| match state {
+        Ok(state) => Event::State(state),
+        Err(error) => Event::Failed(ClientError::to_string(&error)),
     };
-    let mut news = Followed::new(published, MEASUREMENTS, || base.state());
-    while let Some(state) = news.next().await {
-        let event = match state {
-            Ok(state) => Event::State(state),
-            Err(error) => Event::Failed(error.to_string()),
-        };
-        if events.send(event).await.is_err() {
-            return;
-        }
-    }
+    forward(base.state_updates().await, || base.state(), events, event).await;
 }
 
 /// The age of a measurement at this time, in microseconds since 1970.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use amber_driver::client::Proxy;
+use amber_driver::client::Error as ClientError;
 use amber_driver::client::proxy::BusServos;
 use amber_driver::devices::base::{self, BaseDriver, BaseLink, BaseState, DriverMsg, Odometry};
 use amber_driver::{Outcome, Reply, now};
@@ -14,11 +14,10 @@ use amber_proto::bus_servos::ServoStates;
 use amber_proto::motion::MotionState;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::logic::{BaseLogic, Order, Rules, State};
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
-use crate::followed::{Followed, MEASUREMENTS};
+use crate::followed::{forward, forward_motion};
 use crate::moving::repeating::VALIDITY;
 use crate::stream::{complain, say};
 
@@ -26,8 +25,6 @@ use crate::stream::{complain, say};
 const SEND_DEADLINE: Duration = Duration::from_millis(100);
 /// Later answers are ignored.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// How often the driver asks who moves the servos, while it wants to.
-const ASK_WHO: Duration = Duration::from_millis(500);
 /// The number of events that may wait: a second of measurements.
 const MAX_WAITING: usize = 32;
 
@@ -114,11 +111,8 @@ impl BaseTask {
         let mut tasks = JoinSet::new();
         let measured = BusServos::new(proxy().with_deadline(DEADLINE));
         tasks.spawn(follow(measured, sender.clone()));
-        tasks.spawn(follow_motion(
-            proxy().with_deadline(DEADLINE),
-            asked,
-            sender,
-        ));
+        let moved = proxy().with_deadline(DEADLINE);
+        tasks.spawn(forward_motion(moved, asked, sender, Event::Motion));
         Self {
             logic: BaseLogic::new(rules, servos, now()),
             servos: BusServos::new(proxy().with_deadline(SEND_DEADLINE)).with_validity(VALIDITY),
@@ -225,38 +219,19 @@ impl Owner for BaseTask {
     }
 }
 
-/// Forwards what the servos measure, until the client ends or nobody receives it.
+/// Forwards what the servos measure.
 async fn follow(servos: BusServos, events: mpsc::Sender<Event>) {
-    // An error: the client has ended.
-    let Ok(published) = servos.servo_updates().await else {
-        return;
+    let event = |states: Result<ServoStates, _>| match states {
+        Ok(states) => Event::Measured(states),
+        Err(error) => Event::Failed(ClientError::to_string(&error)),
     };
-    let mut news = Followed::new(published, MEASUREMENTS, || servos.servos());
-    while let Some(states) = news.next().await {
-        let event = match states {
-            Ok(states) => Event::Measured(states),
-            Err(error) => Event::Failed(error.to_string()),
-        };
-        if events.send(event).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Asks who moves the servos while it is wanted.
-async fn follow_motion(
-    servos: Proxy,
-    mut is_wanted: watch::Receiver<bool>,
-    events: mpsc::Sender<Event>,
-) {
-    while is_wanted.wait_for(|is_wanted| *is_wanted).await.is_ok() {
-        if let Ok(state) = servos.motion_state().await
-            && events.send(Event::Motion(state)).await.is_err()
-        {
-            return;
-        }
-        sleep(ASK_WHO).await;
-    }
+    forward(
+        servos.servo_updates().await,
+        || servos.servos(),
+        events,
+        event,
+    )
+    .await;
 }
 
 fn read(velocity: &base::Velocity) -> Velocity {

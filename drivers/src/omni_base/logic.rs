@@ -14,6 +14,7 @@ use amber_proto::bus_servos::{ServoStates, servo_state::Kind};
 use amber_proto::motion::MotionState;
 
 use crate::moving::heard::Heard;
+use crate::moving::refusal::refusal;
 use crate::moving::repeating::Repeating;
 use crate::outage::Outage;
 use crate::servos::Note;
@@ -215,18 +216,7 @@ impl BaseLogic {
 
     /// Who moves the servos.
     pub(super) fn handle_motion(&mut self, now: Instant, state: &MotionState) {
-        let commanders = self.command.commanders();
-        let is_ours = |id: i32| commanders.iter().any(|client| client.0 == id);
-        let servos = self.servos;
-        let held = state.holder.as_ref().filter(|holder| {
-            let is_other = |id: Option<i32>| id.is_none_or(|id| !is_ours(id));
-            is_other(Some(holder.client_id)) && is_other(holder.for_client)
-        });
-        self.refusal = match (&state.halt, held) {
-            (Some(halt), _) => Some(format!("{servos} was halted by {}", halt.by())),
-            (None, Some(holder)) => Some(format!("{} holds the lease of {servos}", holder.name())),
-            (None, None) => None,
-        };
+        self.refusal = refusal(self.servos, state, self.command.commanders());
         if self.refusal.is_some() {
             self.command.stop(now);
         }

@@ -6,20 +6,21 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use amber_driver::client::proxy::Arm;
-use amber_driver::client::{Client, Error as ClientError};
+use amber_driver::client::{Client, Error as ClientError, Result as ClientResult};
 use amber_driver::devices::teleop::{
     DriverMsg, FollowLeader, TeleopDriver, TeleopLink, TeleopOutcome, TeleopState,
 };
 use amber_driver::{Outcome, Reply, now};
 use amber_proto::Device;
 use amber_proto::arm::ArmState;
-use tokio::sync::mpsc;
+use amber_proto::motion::MotionState;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::Settings;
 use super::logic::{Output, TeleopLogic};
 use crate::device_task::{DeviceTask, Next, Owner, finish, until};
-use crate::followed::{Followed, MEASUREMENTS};
+use crate::followed::{forward, forward_motion};
 use crate::moving::lease::{Kept, follow_lease};
 use crate::sources::{self, RobotClock};
 use crate::stream::{Said, complain};
@@ -56,6 +57,7 @@ enum Event {
     /// With the age of what was measured.
     Leader(Duration, News),
     Follower(News),
+    Motion(MotionState),
 }
 
 impl ArmsTeleop {
@@ -100,6 +102,8 @@ struct TeleopTask {
     /// The lease of the follower.
     lease: Kept,
     events: mpsc::Receiver<Event>,
+    /// Whether to ask who moves the follower.
+    asks_who: watch::Sender<bool>,
     /// Clients that wait for the end.
     waiting: VecDeque<Reply<TeleopOutcome>>,
     said: Said,
@@ -124,13 +128,17 @@ impl TeleopTask {
         );
         tasks.spawn(leading);
         let followed = Arm::new(own.device(follower)).with_deadline(DEADLINE);
-        tasks.spawn(follow_follower(followed, sender));
+        tasks.spawn(follow_follower(followed, sender.clone()));
+        let (asks_who, asked) = watch::channel(false);
+        let moved = own.device(follower).with_deadline(DEADLINE);
+        tasks.spawn(forward_motion(moved, asked, sender, Event::Motion));
         let told = Arm::new(own.device(follower)).with_deadline(SEND_DEADLINE);
         Self {
             logic: TeleopLogic::new(leader, follower, settings.pairs.clone(), now()),
             follower: told,
             lease: follow_lease(link, follower),
             events,
+            asks_who,
             waiting: VecDeque::new(),
             said: Said::default(),
             is_ending: false,
@@ -145,6 +153,7 @@ impl TeleopTask {
             Event::Leader(_, Err(why)) => self.logic.leader_failed(now, why),
             Event::Follower(Ok(state)) => self.logic.handle_follower(now, state),
             Event::Follower(Err(why)) => self.logic.follower_failed(now, why),
+            Event::Motion(state) => self.logic.handle_motion(&state),
         }
     }
 }
@@ -193,6 +202,10 @@ impl Owner for TeleopTask {
         {
             complain(link.state_updates(state));
         }
+        self.asks_who.send_if_modified(|before| {
+            let is_wanted = self.logic.wants_motion_state();
+            std::mem::replace(before, is_wanted) != is_wanted
+        });
         match self.logic.poll_output() {
             Some(output) => Next::Perform(output),
             None if self.is_ending => Next::End,
@@ -248,35 +261,24 @@ async fn follow_leader(
     };
     let client = sources::client(&own, mediator.as_deref(), failed).await;
     let leader = Arm::new(client.device(leader)).with_deadline(DEADLINE);
-    let Ok(published) = leader.state_updates().await else {
-        return;
-    };
     let mut clock = RobotClock::default();
-    let mut states = Followed::new(published, MEASUREMENTS, || leader.state());
-    while let Some(state) = states.next().await {
+    let event = |state: ClientResult<ArmState>| {
         let measured_ms = state.as_ref().ok().and_then(|it| Some(it.time? / 1_000));
         let delay = clock.age(measured_ms, SystemTime::now());
-        let event = Event::Leader(delay, news(state));
-        if events.send(event).await.is_err() {
-            return;
-        }
-    }
+        Event::Leader(delay, news(state))
+    };
+    let published = leader.state_updates().await;
+    forward(published, || leader.state(), events.clone(), event).await;
 }
 
 /// Passes on what the follower publishes.
 async fn follow_follower(follower: Arm, events: mpsc::Sender<Event>) {
-    let Ok(published) = follower.state_updates().await else {
-        return;
-    };
-    let mut states = Followed::new(published, MEASUREMENTS, || follower.state());
-    while let Some(state) = states.next().await {
-        if events.send(Event::Follower(news(state))).await.is_err() {
-            return;
-        }
-    }
+    let published = follower.state_updates().await;
+    let event = |state| Event::Follower(news(state));
+    forward(published, || follower.state(), events, event).await;
 }
 
-fn news(state: Result<ArmState, ClientError>) -> News {
+fn news(state: ClientResult<ArmState>) -> News {
     state.map_err(|error| match error {
         ClientError::Refused { message, .. } => message,
         error => error.to_string(),

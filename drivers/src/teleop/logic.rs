@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use amber_driver::{ClientId, StopCause};
 use amber_proto::Device;
 use amber_proto::arm::{ArmState, JointState, arm_state};
+use amber_proto::motion::MotionState;
 use amber_proto::teleop::teleop_outcome::End;
 use amber_proto::teleop::teleop_state::Activity;
 use amber_proto::teleop::{FollowLeader, TeleopJoint, TeleopOutcome, TeleopState};
 
 use crate::moving::heard::Heard;
+use crate::moving::refusal::refusal;
 
 /// A measurement of the leader that is older than this is not followed.
 const MAX_DELAY: Duration = Duration::from_millis(150);
@@ -201,6 +203,19 @@ impl TeleopLogic {
             until: now + limit.unwrap_or(LIMIT),
         });
         Ok(())
+    }
+
+    /// Who moves the follower.
+    pub(super) fn handle_motion(&mut self, state: &MotionState) {
+        let clients = self.following.as_ref().and_then(|it| it.client);
+        if let Some(why) = refusal(self.follower.device, state, clients.as_slice()) {
+            self.end(End::Failed, &why);
+        }
+    }
+
+    /// Whether to ask who moves the follower: it does not say when it refuses.
+    pub(super) fn wants_motion_state(&self) -> bool {
+        self.following.is_some()
     }
 
     /// Stops the follower, because a client wants it, or for another cause.

@@ -1,3 +1,5 @@
+use amber_proto::motion::{Halt, LeaseClient};
+
 use super::*;
 
 const ME: Option<ClientId> = Some(ClientId(7));
@@ -199,4 +201,42 @@ fn it_ends_with_its_time_and_stops_when_a_client_wants_it() {
     assert_eq!(logic.poll_output(), Some(Output::Stop));
     logic.shut_down();
     assert_eq!(logic.poll_output(), None);
+}
+
+#[test]
+fn a_follower_that_does_not_obey_ends_it() {
+    let held = |client_id, for_client| MotionState {
+        holder: Some(LeaseClient {
+            client_id,
+            for_client,
+            name: Some("Bob".into()),
+            ..LeaseClient::default()
+        }),
+        ..MotionState::default()
+    };
+    let halt = Halt {
+        by: Some("Ann".into()),
+        ..Halt::default()
+    };
+    let halted = MotionState {
+        halt: Some(halt),
+        ..MotionState::default()
+    };
+    for (state, why) in [
+        (MotionState::default(), None),
+        (held(1, Some(7)), None),
+        (held(1, Some(8)), Some("Bob holds the lease of arm:0")),
+        (halted, Some("arm:0 was halted by Ann")),
+    ] {
+        let (mut logic, _) = following();
+        assert!(logic.wants_motion_state());
+        logic.handle_motion(&state);
+        assert_eq!(logic.wants_motion_state(), why.is_none());
+        match why {
+            None => assert_eq!(logic.poll_end(), None),
+            Some(why) => expect_end(&mut logic, End::Failed, why),
+        }
+    }
+    let (logic, _) = logic(None);
+    assert!(!logic.wants_motion_state(), "nobody wants the follower");
 }
