@@ -160,7 +160,7 @@ fn an_arm_follows_one_that_a_person_moves() {
     assert!(refused.contains("of arm:0 is off"), "{refused}");
 
     arms.amber("amber call arm:0 set-torque true");
-    let words = ["call", "teleop", "follow", "limit=600000"];
+    let words = ["call", "teleop", "follow", "limit=600s"];
     let mut following = arms.mediator.amber(&words);
     let following = following.stdout(Stdio::piped()).spawn().unwrap();
     arms.wait_until_it_follows();
