@@ -10,7 +10,7 @@ use crate::arm::joints::Model;
 
 const ME: Option<ClientId> = Some(ClientId(7));
 const MS: Duration = Duration::from_millis(1);
-/// The fastest that a servo turns.
+/// The fastest that a usual servo turns.
 const SERVO_DEG_S: f64 = 120.0;
 /// Each joint turns from -90 to 90 degrees about the middle of its servo.
 const HALF_STEPS: i32 = 1024;
@@ -49,6 +49,8 @@ struct Servo {
 struct Bench {
     logic: ArmLogic,
     servos: Vec<Servo>,
+    /// The fastest that these servos turn.
+    servo_deg_s: f64,
     now: Instant,
     ms: u32,
     outputs: Vec<Output>,
@@ -74,6 +76,7 @@ impl Bench {
         let mut bench = Self {
             logic: ArmLogic::new(arm, rules, now),
             servos: vec![servo; 6],
+            servo_deg_s: SERVO_DEG_S,
             now,
             ms: 0,
             outputs: Vec::new(),
@@ -106,7 +109,7 @@ impl Bench {
             self.now += MS;
             self.ms += 1;
             for servo in &mut self.servos {
-                let most = SERVO_DEG_S / 1_000.0;
+                let most = self.servo_deg_s / 1_000.0;
                 let way = (servo.goal_deg - servo.angle_deg).clamp(-most, most);
                 let next = (servo.angle_deg + way).min(servo.stop_deg);
                 let moves = servo.is_on && !servo.is_mute;
@@ -646,4 +649,17 @@ fn what_moves_stops_when_the_driver_ends() {
     bench.logic.shut_down();
     bench.act();
     assert_eq!(bench.outputs.last(), Some(&Output::Stop));
+}
+
+/// A client that leaves stops what it moves: then the joints would stay short of their targets.
+#[test]
+fn a_motion_has_arrived_when_its_joints_are_at_rest() {
+    let mut bench = Bench::on();
+    bench.servo_deg_s = 20.0;
+    bench.move_to(&[("elbow_flex", 30.0)]).unwrap();
+    bench.run(4_000 * MS);
+    let outcome = bench.outcome();
+    assert_eq!(outcome.end(), End::Arrived);
+    let errors = outcome.errors.unwrap().positions;
+    assert!(errors[0].abs() < 0.2, "{errors:?}");
 }
