@@ -189,6 +189,11 @@ impl ArmLogic {
         };
         match (&known.found, &known.problem) {
             (None, _) => Err(Unusable::Missing(problem())),
+            // A command that is streamed would switch it on again.
+            (Some(_), _) if self.is_switched_off(index) => Err(Unusable::Off(format!(
+                "the motor of {} is being switched off",
+                joint.name
+            ))),
             (Some(found), _) if found.has_torque => Ok(()),
             // Its servo has switched it off by itself.
             (Some(_), Some(_)) => Err(Unusable::Missing(problem())),
@@ -197,6 +202,12 @@ impl ArmLogic {
                 joint.name
             ))),
         }
+    }
+
+    /// Whether a client wants the motor of this joint off, and its servo has not done it yet.
+    fn is_switched_off(&self, index: usize) -> bool {
+        let switching = self.switching.as_ref().filter(|it| !it.on);
+        switching.is_some_and(|it| it.joints.contains(&index))
     }
 
     /// Where a joint begins to move: where it was told to be if it is there, else where it is.

@@ -663,3 +663,20 @@ fn a_motion_has_arrived_when_its_joints_are_at_rest() {
     let errors = outcome.errors.unwrap().positions;
     assert!(errors[0].abs() < 0.2, "{errors:?}");
 }
+
+#[test]
+fn motors_are_switched_off_although_a_program_streams() {
+    let mut bench = Bench::on();
+    bench.stream(&[("elbow_flex", 5.0)], 200 * MS);
+    bench.torque(false, &[]).unwrap();
+    bench.outputs.clear();
+    for _ in 0..20 {
+        let why = bench.follow(&[("elbow_flex", 5.0)]).unwrap_err();
+        assert!(why.contains("the motor of elbow_flex is"), "{why}");
+        bench.run(20 * MS);
+    }
+    assert!(bench.servos.iter().all(|servo| !servo.is_on));
+    let moves = |output: &Output| matches!(output, Output::Move { .. });
+    assert!(!bench.outputs.iter().any(moves));
+    assert_eq!(bench.ends, [Ended::Torque(Ok(()))]);
+}
