@@ -90,10 +90,21 @@ impl Arms {
         Client::connect(self.mediator.address).unwrap()
     }
 
+    /// The follower is switched on. The next measurement tells the driver so.
+    fn switch_on(&self) {
+        self.amber("amber call arm:0 set-torque true");
+        let client = self.client();
+        wait_for("a driver that knows it", || {
+            let state = client.teleop(0).state().unwrap();
+            state.problem.is_none().then_some(())
+        });
+        client.close();
+    }
+
     /// The follower is switched on, and follows for this program.
     fn follow(&self) -> JoinHandle<amber_client::Result<TeleopOutcome>> {
+        self.switch_on();
         let client = self.client();
-        client.arm(0).set_torque(true, None).unwrap();
         let following = thread::spawn(move || {
             let outcome = client.teleop(0).follow(None);
             client.close();
@@ -159,7 +170,7 @@ fn an_arm_follows_one_that_a_person_moves() {
     let refused = client.teleop(0).follow(None).unwrap_err().to_string();
     assert!(refused.contains("of arm:0 is off"), "{refused}");
 
-    arms.amber("amber call arm:0 set-torque true");
+    arms.switch_on();
     let words = ["call", "teleop", "follow", "limit=600s"];
     let mut following = arms.mediator.amber(&words);
     let following = following.stdout(Stdio::piped()).spawn().unwrap();
@@ -223,7 +234,7 @@ fn what_the_arms_do_not_allow_ends_it_with_a_reason() {
 fn a_follower_holds_its_place_when_a_driver_or_the_program_is_gone() {
     for gone in ["teleop:0", "arm:1", "the program"] {
         let arms = Arms::start();
-        arms.amber("amber call arm:0 set-torque true");
+        arms.switch_on();
         let mut following = arms.mediator.amber(&["call", "teleop", "follow"]);
         let mut following = following.stdout(Stdio::null()).spawn().unwrap();
         arms.wait_until_it_follows();
