@@ -1,6 +1,7 @@
 //! `amber logs`: the stderr output of drivers and the mediator's messages about them.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -184,4 +185,36 @@ fn following_goes_on_after_a_restart_of_the_mediator() {
         text.contains("... the mediator was restarted ...\n"),
         "{text}"
     );
+}
+
+/// Its pipe is full, so it still shows old lines when the mediator ends.
+#[test]
+fn following_goes_on_after_a_restart_while_old_lines_are_shown() {
+    let start = |listen: &str| {
+        let old_lines = "5:0=sh -c 'yes \"$(printf %0200d 0)\" | head -n 900 >&2; exec cat'";
+        let mut command = Command::new(AMBER);
+        command.args(["mediator", "--listen", listen, "--driver", old_lines]);
+        let mediator = Mediator::run(command);
+        wait_for("all old lines", || {
+            let counters = mediator.describe("5:0").counters.unwrap();
+            (counters.stderr_lines() == 900).then_some(())
+        });
+        mediator
+    };
+    let first = start("127.0.0.1:0");
+    let address = first.address.to_string();
+    let mut following = Command::new(AMBER)
+        .args(["logs", "--follow", "-m", &address])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::with_capacity(1, following.stdout.take().unwrap());
+    assert!(!shown.fill_buf().unwrap().is_empty());
+    drop(first);
+    let _second = start(&address);
+    let mut lines = shown.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "... the mediator was restarted ..."));
+    following.kill().unwrap();
+    following.wait().unwrap();
 }

@@ -56,16 +56,28 @@ pub(super) async fn run(mediator: Mediator, options: &Options, json: bool) -> Re
         true => print_json(&as_json(entry)),
         false => print(as_text(entry, colours).as_bytes()),
     };
+    if options.follow {
+        return follow(reader, show).await;
+    }
     let mut is_any = false;
     while let Some(entry) = reader.next_now().await? {
         show(&entry)?;
         is_any = true;
     }
-    if !options.follow {
-        if !is_any && !json {
-            note("no lines");
-        }
-        return Ok(());
+    if !is_any && !json {
+        note("no lines");
+    }
+    Ok(())
+}
+
+/// Shows old and new lines, until Ctrl-C. Only the first answer decides whether there is a mediator:
+/// an interruption may come at any time after it, also while old lines are shown.
+async fn follow(
+    mut reader: LogReader,
+    show: impl Fn(&LogEntry) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if let Some(entry) = reader.next_now().await? {
+        show(&entry)?;
     }
     let mut is_interrupted = false;
     loop {
