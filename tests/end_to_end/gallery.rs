@@ -44,6 +44,8 @@ const SPACE: &str = "2.1,4.3,0";
 const HALL: (f64, f64) = (3.5, 2.6);
 /// How far the robot may be from the centre of a target: its radius and the error of its pose.
 const NEAR_M: f64 = 0.35;
+/// How long a busy machine is given for a square without a break in the time of the simulation.
+const SQUARES: Duration = Duration::from_secs(300);
 /// How often a step is tried.
 const TRIES: usize = 4;
 
@@ -147,7 +149,7 @@ impl Gallery {
         self.picture();
         self.lamp_driver();
         self.take_turns();
-        steadily(|| self.try_square());
+        self.square();
         self.follow_wall();
         self.tour();
         self.record_event();
@@ -269,7 +271,21 @@ impl Gallery {
         Ok(())
     }
 
-    fn try_square(&self) -> Result<(), String> {
+    /// The program measures its sides by its own time, so the time of the simulation must be whole.
+    fn square(&self) {
+        let patience = Instant::now() + SQUARES;
+        steadily(|| {
+            loop {
+                let (drawn, left_out_s) = self.try_square();
+                if drawn.is_ok() || left_out_s == 0.0 || Instant::now() > patience {
+                    return drawn;
+                }
+            }
+        });
+    }
+
+    /// Returns why the way was no square, and how much time the simulation has left out.
+    fn try_square(&self) -> (Result<(), String>, f64) {
         assert!(self.robot.sim(&["place", SPACE]));
         let begin = self.robot.state();
         let mut program = Program(self.command("square").spawn().unwrap());
@@ -289,12 +305,14 @@ impl Gallery {
         let off_m = (end.x_m - way[0].x_m).hypot(end.y_m - way[0].y_m);
         let is_square = sides_m.iter().all(|m| (0.2..0.5).contains(m)) && off_m < 0.2;
         let travelled_m = end.travelled_m - way[0].travelled_m;
-        match is_square && (1.0..1.6).contains(&travelled_m) {
+        let left_out_s = end.left_out_s - way[0].left_out_s;
+        let drawn = match is_square && (1.0..1.6).contains(&travelled_m) {
             true => Ok(()),
             false => Err(format!(
-                "{sides_m:?} m, {travelled_m} m, ends {off_m} m away"
+                "{sides_m:?} m, {travelled_m} m, ends {off_m} m away, {left_out_s} s left out"
             )),
-        }
+        };
+        (drawn, left_out_s)
     }
 
     fn follow_wall(&self) {
