@@ -27,11 +27,11 @@ export function types() {
   const accessors = INTERFACES.flatMap(({ name, alias, service, type }) =>
     [name, alias].filter(Boolean).map((one) => {
       const docs = comment(comments.get(service.typeName), "  ");
-      return `${docs}  ${camel(one)}(${type === 0 ? "" : "id?: number"}): ${service.name};`;
+      return `${docs}  ${camel(one)}(${type === 0 ? "" : "id?: number"}): ${classOf(service)};`;
     }),
   );
   const names = INTERFACES.flatMap(({ name, alias, service }) =>
-    [name, alias].filter(Boolean).map((one) => `  ${JSON.stringify(one)}: ${service.name};`),
+    [name, alias].filter(Boolean).map((one) => `  ${JSON.stringify(one)}: ${classOf(service)};`),
   );
   // That of `Device.motionState`.
   messageType(messageOf(OURS, "amber.motion_proto.MotionState"), false);
@@ -50,6 +50,11 @@ export function types() {
   ].join("\n\n").trimEnd() + "\n";
 }
 
+/** `Robot` is the client in index.d.ts. @param {{ name: string }} service */
+function classOf({ name }) {
+  return name === "Robot" ? "RobotDevice" : name;
+}
+
 /** @param {import("../src/interface.js").Interface} device */
 function deviceType(device) {
   const methods = device.methods.map(methodType);
@@ -58,7 +63,7 @@ function deviceType(device) {
     methods.push("  /** Stops all motion of the device, whoever moves it. */\n  stop(options?: CommandOptions): Promise<void>;");
   }
   const docs = comment(comments.get(device.service.typeName), "");
-  return `${docs}export interface ${device.service.name} extends Device {\n${methods.join("\n")}\n}`;
+  return `${docs}export interface ${classOf(device.service)} extends Device {\n${methods.join("\n")}\n}`;
 }
 
 /** @param {import("../src/interface.js").Method} method */

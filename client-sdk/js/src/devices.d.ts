@@ -561,7 +561,7 @@ export interface PidFollowTrajectory extends Device {
  * The shape of the robot, and which device has which role. Everything that needs the geometry of the
  * robot asks this device for it.
  */
-export interface Robot extends Device {
+export interface RobotDevice extends Device {
   /**
    * The shape.
    *
@@ -1067,7 +1067,7 @@ export interface Devices {
    * The shape of the robot, and which device has which role. Everything that needs the geometry of the
    * robot asks this device for it.
    */
-  robot(id?: number): Robot;
+  robot(id?: number): RobotDevice;
   /** Makes a map from laser scans and wheel speeds while the robot drives. */
   mapping(id?: number): MappingService;
   /** The battery of the robot. */
@@ -1143,7 +1143,7 @@ export interface DevicesByName {
   "drive-to-point": DriveToPoint;
   "collision-avoidance": CollisionAvoidance;
   "pid-follow-trajectory": PidFollowTrajectory;
-  "robot": Robot;
+  "robot": RobotDevice;
   "mapping": MappingService;
   "battery": Battery;
   "gps": Gps;

@@ -322,7 +322,9 @@ export class Subscription<T> implements AsyncIterableIterator<T> {
   close(): void;
   /** The next value. Throws the reason of the signal. */
   next(): Promise<IteratorResult<T, undefined>>;
+  /** What `break` in a loop does: unsubscribes. */
   return(): Promise<IteratorResult<T, undefined>>;
+  /** What `for await` does: this subscription. */
   [Symbol.asyncIterator](): this;
 }
 
