@@ -31,6 +31,8 @@ const GUARD_STOP_S: [f64; 2] = [0.2, 1.2];
 /// How long wheels without power roll from 300 mm/s, and a margin for a busy machine.
 const ROLLING_S: f64 = 2.0;
 const MARGIN_S: f64 = 1.0;
+/// How long a busy machine is given for a way without a break in the time of the simulation.
+const WHOLE_TIME: Duration = Duration::from_secs(300);
 /// The relative tolerance of distances.
 const TOLERANCE: f64 = 0.03;
 
@@ -222,54 +224,78 @@ fn the_way_of_a_base_is_that_of_the_world() {
         Base::create2,
     ];
     for start in starts {
-        let base = start();
-        let name = base.device.name();
-        let mediator = base.mediator();
-        let peer = Peer::of(&mediator);
-        let begin = base.state();
-        // Forth, and a part of the way back.
-        let mut told_mm = 0.0;
-        let mut last = None;
-        let mut commanded_mm = 0.0;
-        peer.runtime.block_on(async {
-            let watching =
-                sources::watch_wheels(peer.wheels.clone(), Duration::from_millis(50), |measured| {
-                    let (at, speeds) = measured.unwrap();
-                    let at = at - base.left_out();
-                    let mm_s = f64::from(speeds.front_left_mm_s + speeds.rear_right_mm_s) / 2.0;
-                    if let Some((before, mm_s_before)) = last {
-                        let passed = at.saturating_duration_since(before);
-                        told_mm += (mm_s + mm_s_before) / 2.0 * passed.as_secs_f64();
-                    }
-                    last = Some((at, mm_s));
-                });
-            let driving = async {
-                for (mm_s, steps) in [(0, 3), (300, 50), (-200, 20), (0, 30)] {
-                    let started = Instant::now();
-                    for _ in 0..steps {
-                        peer.wheels.drive(WheelSpeeds::all(mm_s)).await.unwrap();
-                        sleep(Duration::from_millis(100)).await;
-                    }
-                    commanded_mm += f64::from(mm_s) * started.elapsed().as_secs_f64();
-                }
-            };
-            tokio::select! {
-                () = watching => panic!("no speeds"),
-                () = driving => {}
-            }
-        });
-        let end = base.until("it stands", stands);
-        assert_eq!((begin.contacts, end.contacts), (0, 0));
-        let moved_mm = (end.x_m - begin.x_m) * 1_000.0;
-        let off = (told_mm / moved_mm - 1.0).abs();
-        assert!(off < TOLERANCE, "{name}: told {told_mm}, moved {moved_mm}");
-        // Starting and rolling out take time; a busy machine simulates less than real time.
-        let part = moved_mm / commanded_mm;
-        assert!(
-            (0.2..1.15).contains(&part),
-            "{name}: {moved_mm} of {commanded_mm}"
-        );
+        // Speeds tell a way only if the time between them is known: whole time, without a break.
+        let patience = Instant::now() + WHOLE_TIME;
+        while let Err(off) = drive_forth_and_back(&start()) {
+            assert!(off.left_out_s > 0.0 && Instant::now() < patience, "{off:?}");
+        }
     }
+}
+
+/// A way that differs from that of the world.
+#[derive(Debug)]
+#[allow(dead_code)] // Shown if a test fails.
+struct Off {
+    base: &'static str,
+    told_mm: f64,
+    moved_mm: f64,
+    left_out_s: f64,
+}
+
+fn drive_forth_and_back(base: &Base) -> Result<(), Off> {
+    let name = base.device.name();
+    let mediator = base.mediator();
+    let peer = Peer::of(&mediator);
+    let begin = base.state();
+    // Forth, and a part of the way back.
+    let mut told_mm = 0.0;
+    let mut last = None;
+    let mut commanded_mm = 0.0;
+    peer.runtime.block_on(async {
+        let watching =
+            sources::watch_wheels(peer.wheels.clone(), Duration::from_millis(50), |measured| {
+                let (at, speeds) = measured.unwrap();
+                let at = at - base.left_out();
+                let mm_s = f64::from(speeds.front_left_mm_s + speeds.rear_right_mm_s) / 2.0;
+                if let Some((before, mm_s_before)) = last {
+                    let passed = at.saturating_duration_since(before);
+                    told_mm += (mm_s + mm_s_before) / 2.0 * passed.as_secs_f64();
+                }
+                last = Some((at, mm_s));
+            });
+        let driving = async {
+            for (mm_s, steps) in [(0, 3), (300, 50), (-200, 20), (0, 30)] {
+                let started = Instant::now();
+                for _ in 0..steps {
+                    peer.wheels.drive(WheelSpeeds::all(mm_s)).await.unwrap();
+                    sleep(Duration::from_millis(100)).await;
+                }
+                commanded_mm += f64::from(mm_s) * started.elapsed().as_secs_f64();
+            }
+        };
+        tokio::select! {
+            () = watching => panic!("no speeds"),
+            () = driving => {}
+        }
+    });
+    let end = base.until("it stands", stands);
+    assert_eq!((begin.contacts, end.contacts), (0, 0));
+    let moved_mm = (end.x_m - begin.x_m) * 1_000.0;
+    // Starting and rolling out take time; a busy machine simulates less than real time.
+    let part = moved_mm / commanded_mm;
+    assert!(
+        (0.2..1.15).contains(&part),
+        "{name}: {moved_mm} of {commanded_mm}"
+    );
+    if (told_mm / moved_mm - 1.0).abs() < TOLERANCE {
+        return Ok(());
+    }
+    Err(Off {
+        base: name,
+        told_mm,
+        moved_mm,
+        left_out_s: end.left_out_s - begin.left_out_s,
+    })
 }
 
 #[test]
