@@ -1,4 +1,5 @@
-// The package with the robot of `amber demo`. Each example of README.md runs there.
+// The package with the robot of `amber demo`. The programs in README.md, and that in the README of the project, run
+// there, in a folder in which the package is installed.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -15,8 +16,8 @@ import { until } from "./fake.js";
 /** Whether drivers in Python can be started. */
 const hasPython = spawnSync("python3", ["-c", "import grpc_tools, google.protobuf"]).status === 0;
 const folder = mkdtempSync(join(tmpdir(), "amber-js-"));
-/** Programs must find the package by its name, so they are in its folder. */
-const programs = mkdtempSync(fileURLToPath(new URL("../.programs-", import.meta.url)));
+/** A folder of a user, with the package. */
+const programs = mkdtempSync(join(tmpdir(), "amber-js-programs-"));
 const TEST = { timeout: 120_000 };
 /** For a busy machine. */
 const PATIENT = { timeoutMs: 10_000, outcomeWaitMs: 10_000, connectTimeoutMs: 60_000 };
@@ -27,6 +28,7 @@ let address = "";
 let robot;
 
 before(async () => {
+  install();
   const program = amber();
   const picture = join(folder, "picture.jpg");
   writeFileSync(picture, jpeg(90_000));
@@ -195,9 +197,41 @@ test("a device of which only the driver has the description", { ...TEST, skip },
   }
 });
 
-const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
-for (const [i, [, program]] of [...readme.matchAll(/^```js\n(.*?)^```$/gms)].entries()) {
-  test(`example ${i + 1} of README.md runs`, TEST, () => runs(`readme-${i}.mjs`, program));
+/** Code blocks. @type {[string, string][]} */
+const documented = ["README.md", "client-sdk/js/README.md"].flatMap((page) => {
+  const found = [...readFileSync(join(root, page), "utf8").matchAll(/^```js\n(.*?)^```$/gms)];
+  assert.ok(found.length, `programs in ${page}`);
+  return found.map(([, program], i) => /** @type {[string, string]} */ ([`program ${i + 1} of ${page}`, program]));
+});
+for (const [i, [name, program]] of documented.entries()) {
+  test(`${name} runs`, TEST, () => runs(`program-${i}.mjs`, program));
+}
+
+test("editors know the types in all these programs", TEST, () => {
+  for (const [i, [, program]] of documented.entries()) writeFileSync(join(programs, `program-${i}.mjs`), program);
+  const settings = {
+    compilerOptions: {
+      target: "ES2022", module: "NodeNext", lib: ["ES2022", "DOM"], types: [], allowJs: true, checkJs: true,
+      strict: true, noImplicitAny: false, useUnknownInCatchVariables: false, noEmit: true,
+    },
+    include: ["program-*.mjs"],
+  };
+  writeFileSync(join(programs, "tsconfig.json"), JSON.stringify(settings));
+  const tsc = fileURLToPath(new URL("../node_modules/.bin/tsc", import.meta.url));
+  const checked = spawnSync(tsc, ["-p", programs], { encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stdout + checked.stderr);
+});
+
+/** Installs what `npm publish` would publish. */
+function install() {
+  const npm = (/** @type {string[]} */ ...args) => {
+    const done = spawnSync("npm", args, { cwd: programs, encoding: "utf8" });
+    assert.equal(done.status, 0, `npm ${args.join(" ")}: ${done.stdout}${done.stderr}`);
+    return done.stdout;
+  };
+  const [{ filename }] = JSON.parse(npm("pack", "--json", join(root, "client-sdk/js")));
+  writeFileSync(join(programs, "package.json"), "{}");
+  npm("install", "--offline", "--no-audit", "--no-fund", `./${filename}`);
 }
 
 /**
