@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -17,6 +17,7 @@ const hasPython = spawnSync("python3", ["-c", "import grpc_tools, google.protobu
 const folder = mkdtempSync(join(tmpdir(), "amber-js-"));
 /** Programs must find the package by its name, so they are in its folder. */
 const programs = mkdtempSync(fileURLToPath(new URL("../.programs-", import.meta.url)));
+copyFileSync(fileURLToPath(new URL("../examples/lamp.proto", import.meta.url)), join(programs, "lamp.proto"));
 const TEST = { timeout: 120_000 };
 /** For a busy machine. */
 const PATIENT = { timeoutMs: 10_000, outcomeWaitMs: 10_000, connectTimeoutMs: 60_000 };
@@ -209,6 +210,7 @@ async function runs(name, program) {
   const path = join(programs, name);
   writeFileSync(path, program);
   const child = spawn(process.execPath, [path], { env: { ...process.env, AMBER_MEDIATOR: address } });
+  child.stdin.end(); // ends drivers
   let output = "";
   child.stdout.on("data", (data) => (output += data));
   child.stderr.on("data", (data) => (output += data));
