@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Control, MOTION, NotAllowed, readHalt } from "../src/driver/control.js";
-import { Bench, Crane } from "./crane.js";
+import { Bench, CRANE, Crane } from "./crane.js";
 import { until } from "./fake.js";
 
 const TEST = { timeout: 60_000 };
@@ -243,6 +243,19 @@ test("a halt stops a motor until the release", TEST, async () => {
   await bench.end();
 });
 
+test("a halt refuses what cannot be stopped", TEST, async () => {
+  const crane = new Crane();
+  const bench = new Bench(crane, undefined, CRANE.replace(/\{ stop: .* \};/, "{};"));
+  bench.send(5, { synNum: 1 }, { lift: { speed: 10 }, valid_ms: 60_000, want_outcome: true });
+  await bench.answer(1);
+  bench.send(7, { synNum: 2 }, { halt_request: { halt: true, name: "me" } });
+  await bench.answer(2);
+  bench.send(5, { synNum: 3 }, { lift: { speed: 0 }, want_outcome: true });
+  assert.match((await bench.answer(3)).get("outcome").refused, /halted by me/);
+  assert.deepEqual(crane.speeds, [10]);
+  await bench.end();
+});
+
 test("a stop goes before all requests that wait, and waits for the method that runs", TEST, async () => {
   const crane = new Crane();
   /** @type {((value?: unknown) => void) | undefined} */
@@ -265,6 +278,34 @@ test("a stop goes before all requests that wait, and waits for the method that r
   bench.send(5, { synNum: 3 }, { get_height: true });
   await bench.answer(3);
   assert.deepEqual(crane.speeds, [10, 0]);
+  await bench.end();
+});
+
+test("a stop does not wait for a mediator that does not read", TEST, async () => {
+  const crane = new Crane();
+  const bench = new Bench(crane);
+  bench.send(5, { synNum: 1 }, { lift: { speed: 10 }, want_outcome: true });
+  await bench.answer(1);
+  bench.output.pause();
+  const text = "x".repeat(30_000);
+  for (let synNum = 2; synNum < 30; synNum++) bench.send(6, { synNum }, { write: text });
+  await until(() => bench.output.writableLength > 256_000, "it is full");
+  bench.send(5, {}, { lift: { speed: 20 } }); // waits
+  bench.send(7, {}, { halt_request: { halt: true } });
+  await until(() => crane.speeds.length === 2, "it stops");
+  assert.deepEqual(crane.speeds, [10, 0]);
+  bench.output.resume();
+  await bench.answer(29);
+  await bench.end();
+});
+
+test("the validity of a command that waits for the start counts from its arrival", TEST, async () => {
+  const crane = new Crane();
+  crane.start = () => new Promise((resolve) => setTimeout(resolve, 200));
+  const bench = new Bench(crane);
+  bench.send(5, { synNum: 1 }, { lift: { speed: 10 }, valid_ms: 100, want_outcome: true });
+  assert.match((await bench.answer(1)).get("outcome").refused, /too late/);
+  assert.deepEqual(crane.speeds, []);
   await bench.end();
 });
 

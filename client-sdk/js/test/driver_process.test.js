@@ -72,6 +72,10 @@ test("a client and a driver of this package, with a mediator between them", TEST
     robot = await Robot.connect(listening() ?? assert.fail(said()), PATIENT);
     await until(() => /up driver=230:0/.test(said()), "the driver is up");
     const device = await loaded(robot);
+    // Other programs know it by its description, too.
+    const called = run(amber(), ["call", "crane", "height", "--timeout", "60"], { AMBER_MEDIATOR: String(listening()) });
+    assert.equal(await called.ended, 0, called.output.err);
+    assert.equal(called.output.out, "height: 1.5\n");
     assert.equal(await device.height(), 1.5);
     for await (const height of device.heights()) {
       assert.equal(height, 2.5);
@@ -159,4 +163,15 @@ test("a driver that cannot start or is incomplete says why", TEST, async () => {
     assert.match(output.err, message);
     assert.equal(output.out, "");
   }
+});
+
+test("the types name what there is", TEST, async () => {
+  const types = readFileSync(new URL("../src/driver/index.d.ts", import.meta.url), "utf8");
+  const named = [...types.matchAll(/^export (?:declare )?(?:class|function) (\w+)|^export \{ (\w+) \}/gm)].map(([, a, b]) => a ?? b);
+  const module = JSON.stringify(new URL("../src/driver/index.js", import.meta.url).href);
+  const source = `import(${module}).then((all) => console.log(Object.keys(all).sort().join()))`;
+  const { ended, output } = run(process.execPath, ["--input-type=module", "-e", source]);
+  assert.equal(await ended, 0, output.err);
+  // The module has taken stdout.
+  assert.equal(output.err, `${[...new Set(named)].sort().join()}\n`);
 });

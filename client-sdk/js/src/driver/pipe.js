@@ -34,6 +34,8 @@ const DESCRIPTION_BYTES = 16_000;
 const TROUBLE = 200;
 /** While so many bytes wait to be written, no method of the driver is called. */
 const BUSY_BYTES = 256_000;
+/** How often to look whether the mediator reads again. */
+const BUSY_MS = 20;
 /** While so many wait, published data is dropped. */
 const CONGESTED_BYTES = 1 << 20;
 /** While so many wait, nothing is read. */
@@ -79,8 +81,12 @@ export class Pipe {
     /** The calls that are being made. @type {Promise<void> | undefined} */
     this._running = undefined;
     this._isRunning = false;
-    /** What has arrived before the driver has started. @type {Uint8Array[] | undefined} */
+    /** What has arrived before the driver has started, and when. @type {{ part: Uint8Array, at: number }[] | undefined} */
     this._early = [];
+    /** When the present request has arrived. */
+    this._arrivedAt = 0;
+    /** Ends a wait for the mediator to read. */
+    this._wake = () => {};
     /** @type {NodeJS.Timeout | undefined} */
     this._publishing = undefined;
     /** @type {string | undefined} */
@@ -92,7 +98,7 @@ export class Pipe {
     this._control = device.methods.some(({ moves }) => moves)
       ? new Control(readHalt(environment.AMBER_HALTED ?? ""))
       : undefined;
-    /** The request that stops all motion. */
+    /** The request that stops all motion, if there is one. */
     this._stopOrder = device.stopper?.stopOrder();
     /** @type {NodeJS.Timeout | undefined} */
     this._motionTimer = undefined;
@@ -153,14 +159,14 @@ export class Pipe {
     if (this._trouble !== undefined) this._tellHealth();
     const early = this._early ?? [];
     this._early = undefined;
-    for (const part of early) this._read(part);
+    for (const { part, at } of early) this._read(part, at);
   }
 
   /** Ends the driver. @param {unknown} [error] why, if something has failed */
   end(error) {
+    if (error !== undefined) this._log(error);
     if (this._isEnding) return;
     this._isEnding = true;
-    if (error !== undefined) this._log(error);
     // Nothing can receive the answers to waiting requests any more.
     this._queue.clear();
     this._finish(error === undefined ? 0 : 1);
@@ -196,12 +202,6 @@ export class Pipe {
       const names = missing.map(({ name }) => name).join(", ");
       throw new TypeError(`the driver of ${service.name} needs the method${missing.length > 1 ? "s" : ""} ${names}`);
     }
-    if (this._control && !this._stopOrder) {
-      throw new TypeError(
-        `${service.name} has requests that move something, but none that stops it\n` +
-          "hint: give one of them `stop` in the option (amber.moves)",
-      );
-    }
     const { periodMs } = this._driver;
     if (periodMs !== undefined && !(Number.isFinite(periodMs) && periodMs >= 1)) {
       throw new RangeError(`periodMs is a number of ms, at least 1, not ${periodMs}`);
@@ -210,14 +210,15 @@ export class Pipe {
 
   // Reading
 
-  /** @param {Uint8Array} part */
-  _read(part) {
+  /** @param {Uint8Array} part @param {number} [at] when it has arrived */
+  _read(part, at = performance.now()) {
     if (this._isEnding) return;
     if (this._early) {
-      this._early.push(part);
+      this._early.push({ part, at });
       return;
     }
     this._arrivals += 1;
+    this._arrivedAt = at;
     try {
       for (const { header, message } of this._frames.feed(part)) this._handle(header, message);
     } catch (error) {
@@ -225,7 +226,7 @@ export class Pipe {
     }
     if (this._output.writableLength < BLOCKED_BYTES) return;
     this._input.pause();
-    this._drained(0).then(() => this._input.resume());
+    this._drained().then(() => this._input.resume());
   }
 
   /** @param {Uint8Array} header @param {Uint8Array} bytes */
@@ -318,7 +319,7 @@ export class Pipe {
       return;
     }
     const { forClient, validMs } = terms;
-    const validUntil = validMs === undefined ? undefined : now + validMs;
+    const validUntil = validMs === undefined ? undefined : this._arrivedAt + validMs;
     const motion = this._motionOf(message);
     const call = async () => {
       try {
@@ -375,7 +376,8 @@ export class Pipe {
   async _workThrough() {
     for (;;) {
       if (this._control && this._control.nextTimeout <= performance.now()) await this._motionTimeout();
-      await this._drained(BUSY_BYTES);
+      // A stop does not wait for a mediator that does not read.
+      await this._drained(() => this._queue.isUrgent);
       const work = this._isEnding ? undefined : this._queue.shift();
       if (!work) {
         this._isWorking = false;
@@ -542,7 +544,8 @@ export class Pipe {
       this._queue.outdate(stop.outdated);
       const { _stopOrder: order } = this;
       if (stop.isNeeded && order && !this._isEnding) {
-        this._queue.pushFirst({ call: () => this._call(order, stop.client) });
+        this._queue.pushFirst({ call: () => this._call(order, stop.client), isUrgent: true });
+        this._wake();
         this._work();
       }
     }
@@ -630,7 +633,8 @@ export class Pipe {
     }
     const { nextTimeout } = this._paced;
     if (nextTimeout === Infinity || this._isEnding) return;
-    this._pacing = setTimeout(() => this._pace(), Math.max(1, nextTimeout - now));
+    const isBusy = this._output.writableLength >= BUSY_BYTES;
+    this._pacing = setTimeout(() => this._pace(), Math.max(isBusy ? BUSY_MS : 1, nextTimeout - now));
   }
 
   /** @param {Uint8Array} header @param {Uint8Array} message */
@@ -638,11 +642,20 @@ export class Pipe {
     this._output.write(encodeFrame(header, message));
   }
 
-  /** Waits until fewer bytes than this wait to be written. @param {number} bytes */
-  async _drained(bytes) {
-    while (this._output.writableLength > bytes && !this._output.destroyed && !this._isEnding) {
-      const drained = new Promise((resolve) => this._output.once("drain", () => resolve(undefined)));
+  /**
+   * Waits until the mediator reads.
+   * @param {() => boolean} [isOver] whether to wait no longer, asked again after `_wake`
+   */
+  async _drained(isOver) {
+    // So many bytes are more than the stream takes without a `drain` to follow.
+    while (this._output.writableLength > BUSY_BYTES && !this._output.destroyed && !this._isEnding && !isOver?.()) {
+      /** @type {() => void} */
+      let resolve = () => {};
+      const drained = new Promise((done) => (resolve = () => done(undefined)));
+      this._output.once("drain", resolve);
+      if (isOver) this._wake = resolve;
       await Promise.race([drained, this._ended]);
+      this._output.off("drain", resolve);
     }
   }
 

@@ -9,6 +9,7 @@ export const WAITING = 256;
  * @property {() => unknown} call
  * @property {boolean} [mayDrop] whether it is a request, of which only some wait
  * @property {number} [movedBy] the client whose command moves something
+ * @property {boolean} [isUrgent] whether it waits for nothing but the call that is being made
  */
 
 export class Queue {
@@ -38,6 +39,11 @@ export class Queue {
   pushFirst(work) {
     this._all.unshift(work);
     if (work.mayDrop) this._requests += 1;
+  }
+
+  /** Whether the next call is urgent. */
+  get isUrgent() {
+    return Boolean(this._all[0]?.isUrgent);
   }
 
   /** The next call. @returns {Work | undefined} */
