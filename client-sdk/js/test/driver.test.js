@@ -114,6 +114,43 @@ test("what is not understood leaves the driver unharmed", TEST, async () => {
   await bench.end();
 });
 
+test("thousands of changed messages leave the driver unharmed", TEST, async () => {
+  const crane = new Crane();
+  crane.periodMs = 3_600_000;
+  const bench = new Bench(crane);
+  // The same numbers in each run.
+  let seed = 1;
+  const below = (/** @type {number} */ most) => (seed = (seed * 48_271) % 2_147_483_647) % most;
+  const joins = { pieceBytes: 1180 };
+  const good = [
+    bench.bytes({ synNum: 1, joins }, { lift: { speed: 10 }, valid_ms: 100, want_outcome: true, for_client: 3 }),
+    bench.bytes({ synNum: 2 }, { get_height: true }),
+    bench.bytes({ synNum: 3 }, { write: "text" }),
+    bench.bytes({ synNum: 4 }, { watch: { period: 3_000_000_000, on: true } }),
+    bench.bytes({ synNum: 5 }, { lease_request: { action: "WAIT", name: "a", periodMs: 500 } }),
+    bench.bytes({ synNum: 6 }, { halt_request: { halt: true, name: "b" } }),
+    bench.bytes({ piece: { message: 1, index: 0, count: 3, data: new Uint8Array(20) } }),
+    bench.bytes({ missing: { message: 1, index: [1, 2, 3] } }),
+    bench.bytes({ type: SUBSCRIBE, joins: { longest: 1, pieceBytes: 2 } }),
+    bench.bytes({ type: PING, synNum: 7 }),
+    bench.bytes({ type: CLIENT_DIED }),
+  ];
+  for (let i = 0; i < 5000; i++) {
+    const bytes = good[below(good.length)].slice(0, below(4) === 0 ? below(20) : undefined);
+    for (let n = below(3); n >= 0 && bytes.length > 0; n--) bytes[below(bytes.length)] = below(256);
+    const header = headerTo([below(5)]);
+    if (below(20) === 0) header[below(header.length)] = below(256);
+    bench.input.write(encodeFrame(header, bytes));
+    if (i % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  bench.send(5, { synNum: 4711 }, { get_height: true });
+  assert.equal((await bench.answer(4711)).get("height"), 1.5);
+  assert.equal(await bench.end(), 0);
+  // A stack would be a mistake of this package: each of them is about a value that does not fit.
+  const mistakes = bench.logged.filter((line) => /TypeError: Cannot|is not a function|is not iterable/.test(line));
+  assert.deepEqual(mistakes, []);
+});
+
 test("what is no frame ends the driver, which stops the device", TEST, async () => {
   const crane = new Crane();
   const bench = new Bench(crane);

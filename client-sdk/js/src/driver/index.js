@@ -14,6 +14,8 @@ import { log, output } from "./stdout.js";
 export { RefusedError } from "../errors.js";
 export { Refused } from "./requests.js";
 
+let isServing = false;
+
 /** @typedef {{ device: import("../interface.js").Interface, description?: Uint8Array }} Described */
 
 /**
@@ -22,6 +24,7 @@ export { Refused } from "./requests.js";
  * @param {any} driver
  */
 export function serve(device, driver) {
+  if (isServing) throw new Error("a process serves one device");
   const described = typeof device === "string" && !device.endsWith(".proto") ? ours(device) : own(device);
   const pipe = new Pipe({ ...described, driver, input: process.stdin, output, environment: process.env, log });
   if (process.stdin.isTTY) {
@@ -33,6 +36,7 @@ export function serve(device, driver) {
   for (const signal of /** @type {const} */ (["SIGTERM", "SIGINT"])) process.on(signal, () => pipe.end());
   // The device must be brought to a safe state whatever happens.
   process.on("uncaughtException", (error) => pipe.end(error));
+  isServing = true;
   // Later, so that the caller has what this returns.
   setImmediate(() => pipe.run().then((code) => process.exit(code)));
   return pipe.port;

@@ -220,13 +220,22 @@ export class Pipe {
     this._arrivals += 1;
     this._arrivedAt = at;
     try {
-      for (const { header, message } of this._frames.feed(part)) this._handle(header, message);
+      for (const { header, message } of this._frames.feed(part)) this._handleOne(header, message);
     } catch (error) {
-      this.end(error);
+      this.end(error); // nothing that follows can be read
     }
     if (this._output.writableLength < BLOCKED_BYTES) return;
     this._input.pause();
     this._drained().then(() => this._input.resume());
+  }
+
+  /** A message must not end the driver for other clients. @param {Uint8Array} header @param {Uint8Array} message */
+  _handleOne(header, message) {
+    try {
+      this._handle(header, message);
+    } catch (error) {
+      this._log("ignored an invalid message:", error);
+    }
   }
 
   /** @param {Uint8Array} header @param {Uint8Array} bytes */
