@@ -94,7 +94,7 @@ test("a client and a driver of this package, with a mediator between them", TEST
       assert.equal(error.words, "the driver failed: Error: no display; `amber logs 230:0` shows where");
       return true;
     });
-    await device.lift({ speed: 10 }, { validMs: 1000 });
+    await device.lift({ speed: 10 }, { validMs: 2000 });
     await until(() => /speed 10[^]*speed 0/.test(said()), "it stops");
     assert.deepEqual(await robot.halt("the test"), ["crane:0"]);
     await assert.rejects(device.lift({ speed: 11 }), (error) => error instanceof RefusedError && /halted by the test/.test(error.words));

@@ -13,7 +13,7 @@ export interface Caller {
 /**
  * What every driver may have besides the methods of its device.
  *
- * One method runs at a time, so they share no data by accident. They may be async; while one of them waits,
+ * One method runs at a time, so they need no locks. They may be async; while one of them waits,
  * further requests wait, and of more than 256 the oldest are dropped. PINGs, leases and halts are answered
  * meanwhile. A method that computes for long without `await` delays even those.
  */

@@ -3,11 +3,10 @@
 // One method of the driver runs at a time; while it waits for something, PINGs, leases and halts are answered
 // all the same, and requests wait in a queue. A stop goes before all requests that wait.
 
-import { MAX_PART, encodeFrame } from "../frame.js";
 import { RefusedError } from "../errors.js";
 import { TYPE } from "../interface.js";
+import { pause } from "../pause.js";
 import { Joiner } from "../pieces.js";
-import { toBinary } from "../protobuf.js";
 import { Control, MOTION, NotAllowed, readHalt } from "./control.js";
 import { FrameReader, headerTo, readHeader } from "./frames.js";
 import {
@@ -21,9 +20,10 @@ import {
   stateMessage,
   termsOf,
 } from "./messages.js";
-import { Abilities, Paced, streamOf } from "./paced.js";
+import { streamOf } from "./paced.js";
 import { Queue } from "./queue.js";
 import { Handled, Refused, failure, outcome } from "./requests.js";
+import { Writer } from "./writer.js";
 
 /** @typedef {import("../convert.js").Message} Message */
 /** @typedef {import("../interface.js").Interface} Interface */
@@ -32,15 +32,7 @@ import { Handled, Refused, failure, outcome } from "./requests.js";
 const DESCRIPTION_BYTES = 16_000;
 /** The longest text about the health of a device, in characters. */
 const TROUBLE = 200;
-/** While so many bytes wait to be written, no method of the driver is called. */
-const BUSY_BYTES = 256_000;
-/** How often to look whether the mediator reads again. */
-const BUSY_MS = 20;
-/** While so many wait, published data is dropped. */
-const CONGESTED_BYTES = 1 << 20;
-/** While so many wait, nothing is read. */
-const BLOCKED_BYTES = 4 << 20;
-/** How long the end waits for a method that runs, and for the last frames. */
+/** How long the end waits for a method that runs. */
 const PATIENCE_MS = 500;
 /** How often the rules look whether more requests have come, before a lease ends. */
 const LOOKS = 20;
@@ -65,6 +57,7 @@ export class Pipe {
     this._driver = driver;
     this._input = input;
     this._output = output;
+    this._writer = new Writer(output, log);
     this._log = log;
     this._description = description;
     this._name = environment.AMBER_DEVICE ?? "DEVICE";
@@ -85,8 +78,6 @@ export class Pipe {
     this._early = [];
     /** When the present request has arrived. */
     this._arrivedAt = 0;
-    /** Ends a wait for the mediator to read. */
-    this._wake = () => {};
     /** @type {NodeJS.Timeout | undefined} */
     this._publishing = undefined;
     /** @type {string | undefined} */
@@ -104,11 +95,6 @@ export class Pipe {
     this._motionTimer = undefined;
     // Messages that are longer than a frame.
     this._joiner = new Joiner({ givesReceipts: true });
-    this._abilities = new Abilities();
-    this._paced = new Paced();
-    /** @type {NodeJS.Timeout | undefined} */
-    this._pacing = undefined;
-    this._hasWarned = false;
     /** @type {(code: number) => void} */
     this._finish = () => {};
     /** Resolves at the end, to the exit code. @type {Promise<number>} */
@@ -140,7 +126,7 @@ export class Pipe {
     }
     this._isEnding = true;
     this._stopTimers();
-    await Promise.race([this._running, after(PATIENCE_MS)]);
+    await Promise.race([this._running, pause(PATIENCE_MS)]);
     try {
       if (hasStarted) await this._driver.stop?.();
     } catch (error) {
@@ -148,7 +134,7 @@ export class Pipe {
       code = 1;
     }
     this._isRunning = false;
-    await this._flush();
+    await this._writer.flush();
     return code;
   }
 
@@ -224,9 +210,9 @@ export class Pipe {
     } catch (error) {
       this.end(error); // nothing that follows can be read
     }
-    if (this._output.writableLength < BLOCKED_BYTES) return;
+    if (!this._writer.isBlocked) return;
     this._input.pause();
-    this._drained().then(() => this._input.resume());
+    this._writer.drained().then(() => this._input.resume());
   }
 
   /** A message must not end the driver for other clients. @param {Uint8Array} header @param {Uint8Array} message */
@@ -255,18 +241,18 @@ export class Pipe {
     }
     switch (message.type) {
       case TYPE.PING:
-        this._write(header, pong(message));
+        this._writer.write(header, pong(message));
         break;
       case TYPE.DATA:
         if (clients.length === 0) break; // the answer of another device
         if (isAboutPieces(message)) this._handlePieces(header, clients, message);
         else {
-          this._abilities.note(clients, message);
+          this._writer.note(clients, message);
           this._handleRequest(header, clients, message);
         }
         break;
       case TYPE.SUBSCRIBE:
-        this._abilities.note(clients, message);
+        this._writer.note(clients, message);
         this._enqueue({ call: () => this._subscribe(clients) });
         break;
       case TYPE.UNSUBSCRIBE:
@@ -283,8 +269,7 @@ export class Pipe {
   _handlePieces(header, clients, message) {
     const [client] = clients;
     if (Object.hasOwn(message, "missing")) {
-      this._paced.missing(client, message.missing);
-      this._pace();
+      this._writer.missing(client, message.missing);
     }
     if (!Object.hasOwn(message, "piece")) return;
     const now = performance.now();
@@ -293,10 +278,10 @@ export class Pipe {
     const joined = this._joiner.piece(now, String(client), { message: number, index, count, data, stream });
     this._joiner.timeout(now);
     for (const { sender, message: of, upto } of this._joiner.receipts.splice(0)) {
-      this._write(headerTo([Number(sender)]), aboutPieces("receipt", { message: of, upto }));
+      this._writer.write(headerTo([Number(sender)]), aboutPieces("receipt", { message: of, upto }));
     }
     for (const { sender, message: of, index: all } of this._joiner.calls.splice(0)) {
-      this._write(headerTo([Number(sender)]), aboutPieces("missing", { message: of, index: all }));
+      this._writer.write(headerTo([Number(sender)]), aboutPieces("missing", { message: of, index: all }));
     }
     this._joiner.lost = [];
     if (!joined) return;
@@ -324,7 +309,7 @@ export class Pipe {
     const state = this._control.request(now, client, terms);
     if (state) {
       this._settle();
-      if (Object.hasOwn(message, "synNum")) this._write(header, stateMessage(message.synNum, state));
+      if (Object.hasOwn(message, "synNum")) this._writer.write(header, stateMessage(message.synNum, state));
       return;
     }
     const { forClient, validMs } = terms;
@@ -348,8 +333,7 @@ export class Pipe {
   /** @param {number[]} clients */
   _handleGone(clients) {
     for (const client of clients) {
-      this._abilities.forget(client);
-      this._paced.forget(client);
+      this._writer.forget(client);
       this._joiner.forget(String(client));
       this._control?.clientGone(performance.now(), client, !this._driver.handlesGoneClients);
     }
@@ -386,7 +370,7 @@ export class Pipe {
     for (;;) {
       if (this._control && this._control.nextTimeout <= performance.now()) await this._motionTimeout();
       // A stop does not wait for a mediator that does not read.
-      await this._drained(() => this._queue.isUrgent);
+      await this._writer.drained(() => this._queue.isUrgent);
       const work = this._isEnding ? undefined : this._queue.shift();
       if (!work) {
         this._isWorking = false;
@@ -554,13 +538,13 @@ export class Pipe {
       const { _stopOrder: order } = this;
       if (stop.isNeeded && order && !this._isEnding) {
         this._queue.pushFirst({ call: () => this._call(order, stop.client), isUrgent: true });
-        this._wake();
+        this._writer.wake();
         this._work();
       }
     }
     const now = performance.now();
     for (let report = control.pollReport(now); report; report = control.pollReport(now)) {
-      if (this._isUnderAmber) this._write(headerTo([]), reportMessage(report));
+      if (this._isUnderAmber) this._writer.write(headerTo([]), reportMessage(report));
     }
     clearTimeout(this._motionTimer);
     if (this._isEnding || control.nextTimeout === Infinity) return;
@@ -592,7 +576,7 @@ export class Pipe {
   /** @param {number[]} clients @param {Message} message */
   _publish(clients, message) {
     if (clients.length === 0 || !this._isRunning) return;
-    if (this._output.writableLength > CONGESTED_BYTES) {
+    if (this._writer.isCongested) {
       this._congested += 1;
       const isPower = (this._congested & (this._congested - 1)) === 0;
       if (isPower) this._log(`the mediator does not read: ${this._congested} publications were dropped so far`);
@@ -601,7 +585,7 @@ export class Pipe {
     message.type = TYPE.DATA;
     message.ackNum = 0; // marks published data
     const sorted = [...clients].sort((a, b) => a - b);
-    this._send(headerTo(sorted), sorted, message, streamOf(message));
+    this._writer.send(headerTo(sorted), sorted, message, streamOf(message));
   }
 
   /** @param {Uint8Array} header @param {number[]} clients @param {Message} request @param {Message} answer */
@@ -609,70 +593,14 @@ export class Pipe {
     if (!Object.hasOwn(request, "synNum")) return;
     answer.type = TYPE.DATA;
     answer.ackNum = request.synNum;
-    this._send(header, clients, answer);
-  }
-
-  /** @param {Uint8Array} header @param {number[]} clients @param {Message} message @param {number} [stream] */
-  _send(header, clients, message, stream) {
-    const bytes = toBinary(message.$type, message);
-    if (bytes.length <= MAX_PART && !this._abilities.cuts(clients, message, bytes.length)) {
-      this._write(header, bytes);
-      return;
-    }
-    const groups = this._abilities.groups(clients, bytes.length);
-    const reached = [...groups.values()].reduce((sum, it) => sum + it.length, 0);
-    if (reached < clients.length && !this._hasWarned) {
-      this._hasWarned = true;
-      this._log(`a message of ${bytes.length} bytes is too long for clients that do not join pieces: ` +
-        `the limit is ${MAX_PART} (logged once)`);
-    }
-    if (groups.size === 0) return;
-    this._paced.push(performance.now(), bytes, stream, groups);
-    this._pace();
-  }
-
-  /** Sends the pieces that are due, when nothing else waits to be written. */
-  _pace() {
-    clearTimeout(this._pacing);
-    const now = performance.now();
-    while (this._output.writableLength < BUSY_BYTES) {
-      const burst = this._paced.poll(now);
-      if (!burst) break;
-      for (const piece of burst.pieces) this._write(headerTo(burst.clients), piece);
-    }
-    const { nextTimeout } = this._paced;
-    if (nextTimeout === Infinity || this._isEnding) return;
-    const isBusy = this._output.writableLength >= BUSY_BYTES;
-    this._pacing = setTimeout(() => this._pace(), Math.max(isBusy ? BUSY_MS : 1, nextTimeout - now));
-  }
-
-  /** @param {Uint8Array} header @param {Uint8Array} message */
-  _write(header, message) {
-    this._output.write(encodeFrame(header, message));
-  }
-
-  /**
-   * Waits until the mediator reads.
-   * @param {() => boolean} [isOver] whether to wait no longer, asked again after `_wake`
-   */
-  async _drained(isOver) {
-    // So many bytes are more than the stream takes without a `drain` to follow.
-    while (this._output.writableLength > BUSY_BYTES && !this._output.destroyed && !this._isEnding && !isOver?.()) {
-      /** @type {() => void} */
-      let resolve = () => {};
-      const drained = new Promise((done) => (resolve = () => done(undefined)));
-      this._output.once("drain", resolve);
-      if (isOver) this._wake = resolve;
-      await Promise.race([drained, this._ended]);
-      this._output.off("drain", resolve);
-    }
+    this._writer.send(header, clients, answer);
   }
 
   /** @param {Uint8Array} description */
   _describe(description) {
     if (description.length > DESCRIPTION_BYTES) {
       this._log(`the description of the device has ${description.length} bytes, more than a mediator keeps`);
-    } else if (this._isUnderAmber) this._write(headerTo([]), descriptionMessage(description));
+    } else if (this._isUnderAmber) this._writer.write(headerTo([]), descriptionMessage(description));
   }
 
   /** @param {string | undefined} trouble */
@@ -683,21 +611,14 @@ export class Pipe {
   }
 
   _tellHealth() {
-    if (this._isUnderAmber) this._write(headerTo([]), healthMessage(this._trouble));
+    if (this._isUnderAmber) this._writer.write(headerTo([]), healthMessage(this._trouble));
   }
 
   _stopTimers() {
     clearInterval(this._publishing);
     clearTimeout(this._motionTimer);
-    clearTimeout(this._pacing);
+    this._writer.end();
     for (const { timer } of this._streams.values()) clearInterval(timer);
-  }
-
-  /** Waits for the last frames, but not for a mediator that does not read. */
-  async _flush() {
-    if (this._output.destroyed) return;
-    const written = new Promise((resolve) => this._output.write("", resolve));
-    await Promise.race([written, after(PATIENCE_MS)]);
   }
 }
 
@@ -705,9 +626,4 @@ export class Pipe {
 function fieldsOf(message) {
   const numbers = [...new Set(message.$rest.map(({ number }) => number))];
   return numbers.length > 0 ? numbers.join(", ") : "(none)";
-}
-
-/** @param {number} ms */
-function after(ms) {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
