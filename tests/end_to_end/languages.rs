@@ -328,6 +328,11 @@ fn node() {
         )
     };
     language.check();
+    let mut lamp = Command::new(AMBER);
+    lamp.args(["check", "--timeout", "60", "--proto"]);
+    lamp.arg(examples().join("node/proto/lamp.proto"));
+    lamp.args(["--request", "set_brightness=10", "--"]);
+    build(lamp.args(words(&program("lamp_driver"))));
 }
 
 #[test]

@@ -1,17 +1,22 @@
-// Writes src/devices.d.ts: the types of all devices, from their descriptions. scripts/python-schemas in
-// the repository runs it. With --check, it only tells whether the file is up to date.
+// Writes src/devices.d.ts and src/driver/devices.d.ts: the types of all devices and of their drivers, from their
+// descriptions. scripts/python-schemas in the repository runs it. With --check, it only tells whether the
+// files are up to date.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { Codec, Options, camel, isRequired, nameOf } from "../src/convert.js";
+import { Handled } from "../src/driver/requests.js";
 import { isBareMessage } from "../src/interface.js";
 import { INTERFACES } from "../src/ours.js";
 import { ScalarType } from "../src/protobuf.js";
 import { OURS, messageOf } from "../src/schemas.js";
 
-const TARGET = new URL("../src/devices.d.ts", import.meta.url);
+const TARGETS = {
+  devices: new URL("../src/devices.d.ts", import.meta.url),
+  drivers: new URL("../src/driver/devices.d.ts", import.meta.url),
+};
 /** The same descriptions, with comments. */
 const COMMENTED = new URL("../../python/src/amber/schemas.binpb", import.meta.url);
 
@@ -21,8 +26,14 @@ const comments = readComments();
 /** Types of messages and enums that are needed, by namespace and name. @type {Map<string, Map<string, string>>} */
 const namespaces = new Map();
 
-/** The whole file. */
+/** Both files. */
 export function types() {
+  // First, because the messages of both are in one file.
+  const drivers = driverTypes();
+  return { devices: deviceTypes(), drivers };
+}
+
+function deviceTypes() {
   const devices = INTERFACES.map(deviceType);
   const accessors = INTERFACES.flatMap(({ name, alias, service, type }) =>
     [name, alias].filter(Boolean).map((one) => {
@@ -53,6 +64,53 @@ export function types() {
 /** `Robot` is the client in index.d.ts. @param {{ name: string }} service */
 function classOf({ name }) {
   return name === "Robot" ? "RobotDevice" : name;
+}
+
+function driverTypes() {
+  const served = INTERFACES.filter(({ type }) => type !== 0);
+  const types = served.map(driverType);
+  /** @param {(service: string) => string} typeOfService */
+  const byName = (typeOfService) =>
+    served.flatMap(({ name, alias, service }) =>
+      [name, alias].filter(Boolean).map((one) => `  ${JSON.stringify(one)}: ${typeOfService(service.name)};`),
+    ).join("\n");
+  const used = [...namespaces.keys()].filter((name) => types.some((text) => new RegExp(`\\b${name}\\.`).test(text)));
+  return [
+    "// Made by scripts/types.js from the descriptions in proto/. Do not edit.",
+    `import type { ${used.sort().join(", ")} } from "../devices.js";\n` +
+      'import type { Caller, Driver, Port } from "./index.js";',
+    ...types,
+    `/** The drivers by the names of their devices. */\nexport interface DriversByName {\n${byName((name) => `${name}Driver`)}\n}`,
+    `/** What \`serve\` returns, by the names of the devices. */\nexport interface PortsByName {\n${byName((name) => `${name}Port`)}\n}`,
+    "",
+  ].join("\n\n").trimEnd() + "\n";
+}
+
+/** What a driver implements, and what it may publish. @param {import("../src/interface.js").Interface} device */
+function driverType(device) {
+  const { service: { name, typeName }, methods } = device;
+  const docs = comment(comments.get(typeName), "");
+  const streams = methods.filter(({ isStream }) => isStream).map((method) => {
+    const published = `publish${method.name[0].toUpperCase()}${method.name.slice(1)}`;
+    return `${comment(comments.get(`${typeName}.${method.described.name}`), "  ")}  ${published}(value: ${result(method, true)}): void;`;
+  });
+  return [
+    `${docs}export interface ${name}Driver extends Driver<${name}Port> {\n${methods.map(handlerType).join("\n")}\n}`,
+    `/** What the driver of \`${name}\` may do by itself. */\nexport interface ${name}Port extends Port {\n${streams.join("\n")}\n}`,
+  ].join("\n\n").replaceAll("{\n\n}", "{}");
+}
+
+/** @param {import("../src/interface.js").Method} method */
+function handlerType(method) {
+  const { kind, device, described } = method;
+  const { name } = new Handled(method);
+  const given = kind === "subscribe" ? undefined : argument(method, false);
+  const parameters = [...(given ? [given] : []), ...(kind === "subscribe" ? [] : ["caller: Caller"])];
+  const value = kind === "tell" ? "void" : `${result(method, true)}${method.isStream ? " | undefined" : ""}`;
+  const docs = [comments.get(`${device.service.typeName}.${described.name}`)];
+  if (method.form === "single") docs.push(about(/** @type {any} */ (method.request[0].at(-1))));
+  const mark = kind === "subscribe" ? "?" : "";
+  return `${comment(docs.filter(Boolean).join("\n\n"), "  ")}  ${name}${mark}(${parameters.join(", ")}): ${value} | Promise<${value}>;`;
 }
 
 /** @param {import("../src/interface.js").Interface} device */
@@ -88,19 +146,24 @@ function throws({ kind, period }) {
   return period ? `@throws {RangeError} \`${nameOf(/** @type {any} */ (period.at(-1)))}\`, in ms, is below 1.` : undefined;
 }
 
-/** @param {import("../src/interface.js").Method} method */
-function argument(method) {
+/**
+ * The arguments: a client writes them, a driver reads them.
+ * @param {import("../src/interface.js").Method} method
+ * @param {boolean} [isWritten]
+ */
+function argument(method, isWritten = true) {
   if (method.hasNoArguments) return undefined;
   if (method.form === "several") {
     const fields = method.request.map((path) => {
       const field = path[path.length - 1];
-      return `${nameOf(field)}${isBareMessage(field) ? "?" : ""}: ${typeOf(field, true)}`;
+      return `${nameOf(field)}${isWritten && isBareMessage(field) ? "?" : ""}: ${typeOf(field, isWritten)}`;
     });
     return `request: { ${fields.join("; ")} }`;
   }
   const [path] = method.request;
   const field = path[path.length - 1];
-  if (method.form === "single") return `${nameOf(field)}: ${typeOf(field, true)}`;
+  if (method.form === "single") return `${nameOf(field)}: ${typeOf(field, isWritten)}`;
+  if (!isWritten) return `request: ${typeOf(field, false)}`;
   const fixed = method.fixed.map((name) => JSON.stringify(name)).join(" | ");
   let type = typeOf(field, true);
   if (fixed) type = `Omit<${type}, ${fixed}>`;
@@ -109,15 +172,19 @@ function argument(method) {
   return `request${method.isBare ? "?" : ""}: ${type}`;
 }
 
-/** @param {import("../src/interface.js").Method} method */
-function result({ parts, mayHave, isOneValue }) {
+/**
+ * An answer or a published value: a client reads it, a driver writes it.
+ * @param {import("../src/interface.js").Method} method
+ * @param {boolean} [isWritten]
+ */
+function result({ parts, mayHave, isOneValue }, isWritten = false) {
   /** @param {import("../src/convert.js").Path} path */
   const last = (path) => path[path.length - 1];
   const all = [...parts.map((it) => [last(it), ""]), ...mayHave.map((it) => [last(it), "?"])];
-  const fields = all.map(([field, mark]) => `${nameOf(/** @type {any} */ (field))}${mark}: ${typeOf(/** @type {any} */ (field), false)}`);
-  if (isOneValue) return `${typeOf(last(parts[0]), false)} & { ${fields.slice(1).join("; ")} }`;
+  const fields = all.map(([field, mark]) => `${nameOf(/** @type {any} */ (field))}${mark}: ${typeOf(/** @type {any} */ (field), isWritten)}`);
+  if (isOneValue) return `${typeOf(last(parts[0]), isWritten)} & { ${fields.slice(1).join("; ")} }`;
   if (all.length > 1) return `{ ${fields.join("; ")} }`;
-  const type = typeOf(/** @type {any} */ (all[0][0]), false);
+  const type = typeOf(/** @type {any} */ (all[0][0]), isWritten);
   return parts.length === 0 ? `${type} | undefined` : type;
 }
 
@@ -274,12 +341,15 @@ function readComments() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const made = types();
-  if (!process.argv.includes("--check")) {
-    writeFileSync(TARGET, made);
-    console.log(`wrote ${fileURLToPath(TARGET)}`);
-  } else if (readFileSync(TARGET, "utf8") !== made) {
-    console.error("error: src/devices.d.ts is out of date\nhint: run scripts/python-schemas");
-    process.exitCode = 1;
+  for (const [name, made] of Object.entries(types())) {
+    const target = TARGETS[/** @type {keyof typeof TARGETS} */ (name)];
+    const path = fileURLToPath(target);
+    if (!process.argv.includes("--check")) {
+      writeFileSync(target, made);
+      console.log(`wrote ${path}`);
+    } else if (readFileSync(target, "utf8") !== made) {
+      console.error(`error: ${path} is out of date\nhint: run scripts/python-schemas`);
+      process.exitCode = 1;
+    }
   }
 }

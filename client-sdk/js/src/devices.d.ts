@@ -1169,6 +1169,14 @@ export namespace arm {
     /** Whether the driver has a calibration. Without one, the arm cannot be moved. */
     calibrated: boolean;
   }
+  interface ArmDescriptionInit {
+    /** What it is, such as "so101". Absent for an arm whose geometry is not known. */
+    model?: string;
+    /** From the foot to the hand. */
+    joints?: Iterable<arm.JointDescriptionInit>;
+    /** Whether the driver has a calibration. Without one, the arm cannot be moved. */
+    calibrated?: boolean;
+  }
   /** How a motion ended. */
   interface ArmOutcome {
     end: arm.ArmOutcomeEnd;
@@ -1185,6 +1193,25 @@ export namespace arm {
    * - `FAILED`: Servos do not answer, or have switched their motor off.
    */
   type ArmOutcomeEnd = "ARRIVED" | "NOT_THERE" | "STOPPED" | "REPLACED" | "FAILED";
+  /** How a motion ended. */
+  interface ArmOutcomeInit {
+    end: arm.ArmOutcomeEnd;
+    /** Why, as a sentence. */
+    reason?: string;
+    /** How far each joint of the motion is from its target: in degrees, and percent for a gripper. */
+    errors?: arm.JointPositionsInit;
+  }
+  /** A place on the way of a motion. */
+  interface ArmPoint {
+    /**
+     * When to be there, from the start.
+     *
+     * In ms. At most 600000.
+     */
+    at: number;
+    /** For the joints of `targets`, in their order. */
+    positions: number[];
+  }
   /** A place on the way of a motion. */
   interface ArmPointInit {
     /**
@@ -1195,6 +1222,10 @@ export namespace arm {
     at: number;
     /** For the joints of `targets`, in their order. */
     positions?: Iterable<number>;
+  }
+  /** The earliest first. */
+  interface ArmPoints {
+    points: arm.ArmPoint[];
   }
   /** The earliest first. */
   interface ArmPointsInit {
@@ -1222,6 +1253,25 @@ export namespace arm {
    * - `MOVING`: It moves to positions.
    */
   type ArmStateActivity = "LIMP" | "HOLDING" | "APPROACHING" | "FOLLOWING" | "MOVING";
+  interface ArmStateInit {
+    activity?: arm.ArmStateActivity;
+    joints?: Iterable<arm.JointStateInit>;
+    /** Absent if the geometry of the arm is not known, or a joint is missing. */
+    hand?: arm.HandPoseInit;
+    /** Why the arm cannot be moved, as a sentence. */
+    problem?: string;
+    /**
+     * When it was measured.
+     *
+     * In us since 1970.
+     */
+    time?: number | bigint;
+  }
+  interface ArmTorque {
+    on: boolean;
+    /** Only these joints. Absent: all of them. */
+    only?: arm.JointNames;
+  }
   interface ArmTorqueInit {
     on: boolean;
     /** Only these joints. Absent: all of them. */
@@ -1314,11 +1364,33 @@ export namespace arm {
      */
     fastest?: number;
   }
+  interface JointDescriptionInit {
+    name?: string;
+    kind?: arm.JointDescriptionKind;
+    /**
+     * The id of its servo.
+     *
+     * At most 252.
+     */
+    servo?: number;
+    /** Its limits. Absent without a calibration, and while its servo was not measured. */
+    lowest?: number;
+    highest?: number;
+    /**
+     * The fastest that the driver turns it, per second.
+     *
+     * At least 0.
+     */
+    fastest?: number;
+  }
   /**
    * - `TURNING`: Its position is in degrees.
    * - `GRIPPER`: Its position is in percent: 0 is closed, 100 open.
    */
   type JointDescriptionKind = "TURNING" | "GRIPPER";
+  interface JointNames {
+    joints: string[];
+  }
   interface JointNamesInit {
     joints?: Iterable<string>;
   }
@@ -1359,6 +1431,63 @@ export namespace arm {
     torque?: boolean;
     /** What is wrong with it, as a sentence. */
     problem?: string;
+  }
+  /** A joint. What was not measured is absent. */
+  interface JointStateInit {
+    name?: string;
+    /** In degrees, and percent for a gripper. Absent without a calibration. */
+    position?: number;
+    /** Per second. */
+    speed?: number;
+    /** Where it was told to be last. Absent if this driver has told it nothing. */
+    target?: number;
+    /**
+     * The share of the supply that the motor gets, with its direction. It says little about the torque.
+     *
+     * In %. From -205 to 205.
+     */
+    load?: number;
+    /**
+     * The current of the motor. Absent for servos that do not measure it.
+     *
+     * In mA.
+     */
+    current?: number;
+    /** In degC. */
+    temperature?: number;
+    /** Whether its motor is on. */
+    torque?: boolean;
+    /** What is wrong with it, as a sentence. */
+    problem?: string;
+  }
+  interface MoveArm {
+    /** Where the joints are at the end. May be empty if `hand` says it. */
+    targets: arm.JointPositions;
+    /**
+     * The fastest turn of a joint. Absent: half of what the driver allows.
+     *
+     * In deg/s. From 1 to 1000.
+     */
+    speed?: number;
+    /**
+     * Where the hand is at the end, for an arm whose geometry is known. Then `targets` are for the
+     * gripper alone.
+     */
+    hand?: arm.HandPose;
+    /** Positions on the way, such as those of a recording, and when to be there. */
+    via?: arm.ArmPoints;
+    /**
+     * When to be at the targets, from the start. Needed with `via`.
+     *
+     * In ms. At most 600000.
+     */
+    at?: number;
+    /**
+     * The motion ends after this time, wherever the arm is. Absent: 3 s after it should be there.
+     *
+     * In ms. At most 600000.
+     */
+    limit?: number;
   }
   interface MoveArmInit {
     /** Where the joints are at the end. May be empty if `hand` says it. */
@@ -1408,6 +1537,21 @@ export namespace base {
      */
     time: number;
   }
+  interface BaseStateInit {
+    /** How it moves, by its wheels. */
+    measured?: base.VelocityInit;
+    /** What its wheels are told now: the last command, within the limits. */
+    told?: base.VelocityInit;
+    /** The fastest that it can do of each, if it does nothing else. 0 is what it cannot do. */
+    limits?: base.VelocityInit;
+    odometry?: base.OdometryInit;
+    /**
+     * When the wheels were measured.
+     *
+     * In us since 1970.
+     */
+    time?: number | bigint;
+  }
   /**
    * Where the base is by its wheels, in the frame of the place where the driver was started. Wheels
    * slip, so the error grows with the way.
@@ -1431,6 +1575,30 @@ export namespace base {
      * In deg.
      */
     heading: number;
+  }
+  /**
+   * Where the base is by its wheels, in the frame of the place where the driver was started. Wheels
+   * slip, so the error grows with the way.
+   */
+  interface OdometryInit {
+    /**
+     * In the direction that was ahead.
+     *
+     * In mm.
+     */
+    x?: number;
+    /**
+     * To the left of it.
+     *
+     * In mm.
+     */
+    y?: number;
+    /**
+     * Counter-clockwise. It grows beyond a whole turn.
+     *
+     * In deg.
+     */
+    heading?: number;
   }
   /** What is absent in a command is 0. */
   interface Velocity {
@@ -1513,6 +1681,35 @@ export namespace batteryState {
    * - `OVERVOLTAGE`: The voltage is higher than the battery may have.
    */
   type BatteryStateHealth = "GOOD" | "LOW" | "OVERVOLTAGE" | "OVERHEATED" | "DEAD";
+  /** The state of a battery. What is absent is unknown. */
+  interface BatteryStateInit {
+    /** In mV. */
+    voltage?: number;
+    /**
+     * Positive while the battery is charged, negative while it is used.
+     *
+     * In mA.
+     */
+    current?: number;
+    /**
+     * How full it is. If it is derived from the voltage, it is only a rough estimate.
+     *
+     * In %. From 0 to 100.
+     */
+    charge?: number;
+    /** Whether there is a battery. */
+    present?: boolean;
+    health?: batteryState.BatteryStateHealth;
+    chemistry?: batteryState.BatteryStateChemistry;
+    /** The number of cells in series. */
+    cells?: number;
+    /**
+     * The time of the measurement.
+     *
+     * In us since 1970.
+     */
+    time?: number | bigint;
+  }
 }
 
 /** The messages of board. */
@@ -1525,6 +1722,15 @@ export namespace board {
     label?: string;
     /** Empty if no program can use it. */
     modes: board.PinMode[];
+  }
+  /** What a pin can do. */
+  interface AbilityInit {
+    /** At most 127. */
+    number?: number;
+    /** The label of an analog input, such as "A0". */
+    label?: string;
+    /** Empty if no program can use it. */
+    modes?: Iterable<board.PinMode>;
   }
   /** A board. What is absent is unknown. */
   interface BoardInfo {
@@ -1539,6 +1745,24 @@ export namespace board {
     restarts?: number;
     /** All of its pins, used or not. */
     pins: board.Ability[];
+  }
+  /** A board. What is absent is unknown. */
+  interface BoardInfoInit {
+    /** The version of its protocol, such as "Firmata 2.5". */
+    protocol?: string;
+    /** The name and the version of its program, such as "StandardFirmata 2.5". */
+    firmware?: string;
+    /**
+     * How often it has restarted by itself since the start of the driver. Its outputs are low then until
+     * the driver has set it up again.
+     */
+    restarts?: number;
+    /** All of its pins, used or not. */
+    pins?: Iterable<board.AbilityInit>;
+  }
+  interface DigitalCommand {
+    pin: string;
+    high: boolean;
   }
   interface DigitalCommandInit {
     pin: string;
@@ -1592,15 +1816,80 @@ export namespace board {
     /** Why the pin cannot be used as it is configured, as a sentence. */
     problem?: string;
   }
+  /** A configured pin. What is absent is unknown, or makes no sense for it. */
+  interface PinInit {
+    /**
+     * The number by which the board knows it.
+     *
+     * At most 127.
+     */
+    number?: number;
+    /** Its name in the configuration. */
+    name?: string;
+    mode?: board.PinMode;
+    /** The level of a digital input, or the one that an output was set to. */
+    high?: boolean;
+    /**
+     * How often a digital input has changed since the start of the driver. A client that misses
+     * a message still sees that there was a change.
+     */
+    changes?: number;
+    /**
+     * The voltage of an analog input.
+     *
+     * In V. At least 0.
+     */
+    voltage?: number;
+    /**
+     * The same as a share of the reference voltage.
+     *
+     * From 0 to 1.
+     */
+    fraction?: number;
+    /**
+     * What a PWM output was set to.
+     *
+     * In %. From 0 to 100.
+     */
+    duty?: number;
+    /**
+     * What a servo was set to; absent while it gets no pulses. Hobby servos do not report their
+     * position.
+     *
+     * In deg.
+     */
+    angle?: number;
+    /** In us. */
+    pulse?: number;
+    /** Why the pin cannot be used as it is configured, as a sentence. */
+    problem?: string;
+  }
   /** - `INPUT_PULL_UP`: With a resistor to the supply: the pin is high while nothing is connected. */
   type PinMode = "INPUT" | "INPUT_PULL_UP" | "OUTPUT" | "ANALOG" | "PWM" | "SERVO";
   interface Pins {
     pins: board.Pin[];
   }
+  interface PinsInit {
+    pins?: Iterable<board.PinInit>;
+  }
+  interface PulseCommand {
+    pin: string;
+    /** In us. From 544 to 2500. */
+    pulse: number;
+  }
   interface PulseCommandInit {
     pin: string;
     /** In us. From 544 to 2500. */
     pulse: number;
+  }
+  interface PwmCommand {
+    pin: string;
+    /**
+     * The share of the time for which the output is high.
+     *
+     * In %. From 0 to 100.
+     */
+    duty: number;
   }
   interface PwmCommandInit {
     pin: string;
@@ -1610,6 +1899,15 @@ export namespace board {
      * In %. From 0 to 100.
      */
     duty: number;
+  }
+  interface ServoCommand {
+    pin: string;
+    /**
+     * 0 to 180 unless the driver is configured otherwise.
+     *
+     * In deg.
+     */
+    angle: number;
   }
   interface ServoCommandInit {
     pin: string;
@@ -1642,6 +1940,24 @@ export namespace bumper {
     /** Whether it feels something now. */
     pressed: boolean;
   }
+  /** A sensor that feels something or nothing. */
+  interface ContactInit {
+    kind?: bumper.ContactKind;
+    /**
+     * The middle of what the sensor covers.
+     *
+     * In deg. From -180 to 180.
+     */
+    angle?: number;
+    /**
+     * The whole width of what it covers, half of it on either side of the angle.
+     *
+     * In deg. From 0 to 360.
+     */
+    arc?: number;
+    /** Whether it feels something now. */
+    pressed?: boolean;
+  }
   /**
    * - `BUMPER`: Something presses against the robot.
    * - `CLIFF`: There is no floor.
@@ -1658,10 +1974,30 @@ export namespace bumper {
      */
     time?: number;
   }
+  /** All contacts of the robot, always in the same order. */
+  interface ContactsInit {
+    contacts?: Iterable<bumper.ContactInit>;
+    /**
+     * The time of the measurement.
+     *
+     * In us since 1970.
+     */
+    time?: number | bigint;
+  }
 }
 
 /** The messages of busServos. */
 export namespace busServos {
+  interface MoveServos {
+    targets: busServos.ServoAngles;
+    /**
+     * The speed of all of them. The driver has its own limit, which is also the value that an absent
+     * field means.
+     *
+     * In deg/s. From 1 to 1000.
+     */
+    speed?: number;
+  }
   interface MoveServosInit {
     targets: busServos.ServoAnglesInit;
     /**
@@ -1673,11 +2009,25 @@ export namespace busServos {
     speed?: number;
   }
   /** The lists have equal length. */
+  interface ServoAngles {
+    /** At most 252. */
+    ids: number[];
+    /** In deg. */
+    angles: number[];
+  }
+  /** The lists have equal length. */
   interface ServoAnglesInit {
     /** At most 252. */
     ids?: Iterable<number>;
     /** In deg. */
     angles?: Iterable<number>;
+  }
+  /** The lists have equal length. */
+  interface ServoSpeeds {
+    /** At most 252. */
+    ids: number[];
+    /** In deg/s. */
+    speeds: number[];
   }
   /** The lists have equal length. */
   interface ServoSpeedsInit {
@@ -1691,6 +2041,59 @@ export namespace busServos {
     /** At most 252. */
     id: number;
     kind: busServos.ServoStateKind;
+    /** The name of its model, such as "STS3215", or its number. */
+    model?: string;
+    /** In deg. */
+    angle?: number;
+    /** In deg/s. */
+    speed?: number;
+    /**
+     * The share of the supply that the motor gets, with its direction. It says little about the torque.
+     *
+     * In %. From -205 to 205.
+     */
+    load?: number;
+    /**
+     * The current of the motor. Absent for models that do not measure it.
+     *
+     * In mA.
+     */
+    current?: number;
+    /** In V. At least 0. */
+    voltage?: number;
+    /** In degC. */
+    temperature?: number;
+    /** Whether its motor is on. */
+    torque?: boolean;
+    moving?: boolean;
+    /**
+     * The angle that it was told last. Absent if this driver has told it none.
+     *
+     * In deg.
+     */
+    target?: number;
+    /** What is wrong with it, as a sentence. */
+    problem?: string;
+    /**
+     * The limits that are stored in it. A wheel has none.
+     *
+     * In deg.
+     */
+    lowest?: number;
+    /** In deg. */
+    highest?: number;
+    /**
+     * The homing offset that is stored in it, as it counts it itself. Absent for models without one.
+     *
+     * In deg.
+     */
+    homingOffset?: number;
+  }
+  /** A configured servo. Everything but its id and its kind is absent while it does not answer. */
+  interface ServoStateInit {
+    /** At most 252. */
+    id?: number;
+    kind?: busServos.ServoStateKind;
     /** The name of its model, such as "STS3215", or its number. */
     model?: string;
     /** In deg. */
@@ -1753,6 +2156,24 @@ export namespace busServos {
      */
     time: number;
   }
+  interface ServoStatesInit {
+    servos?: Iterable<busServos.ServoStateInit>;
+    /**
+     * When they were measured.
+     *
+     * In us since 1970.
+     */
+    time?: number | bigint;
+  }
+  interface ServoTorque {
+    on: boolean;
+    /**
+     * All servos if there are none.
+     *
+     * At most 252.
+     */
+    ids: number[];
+  }
   interface ServoTorqueInit {
     on: boolean;
     /**
@@ -1791,6 +2212,31 @@ export namespace camera {
      */
     projection: number[];
   }
+  /** The optics, as ROS and OpenCV describe them. */
+  interface CalibrationInit {
+    /**
+     * The size of the pictures for which it holds. For pictures that were made smaller by a whole
+     * factor n, fx and fy are a n-th, and cx becomes (cx + 0.5) / n - 0.5; the same holds for cy.
+     */
+    width?: number;
+    height?: number;
+    /** The focal lengths and the centre in pixels. */
+    fx?: number;
+    fy?: number;
+    cx?: number;
+    cy?: number;
+    /** "plumb_bob", "rational_polynomial" or "equidistant". */
+    distortionModel?: string;
+    /** For plumb_bob: k1, k2, p1, p2 and k3. */
+    distortion?: Iterable<number>;
+    /** The rotation to the rectified picture, row by row: nine numbers, or none for no rotation. */
+    rectification?: Iterable<number>;
+    /**
+     * The projection of the rectified picture, row by row: twelve numbers, or none for that of the
+     * camera itself.
+     */
+    projection?: Iterable<number>;
+  }
   /** What is known of a camera. */
   interface CameraInfo {
     /** Where the pictures come from, such as "/dev/video0". */
@@ -1813,10 +2259,37 @@ export namespace camera {
     /** What can be set. */
     controls: camera.Control[];
   }
+  /** What is known of a camera. */
+  interface CameraInfoInit {
+    /** Where the pictures come from, such as "/dev/video0". */
+    source?: string;
+    /** Whether it is switched on: somebody wants pictures. */
+    isOn?: boolean;
+    /** The size of the last picture. Absent before the first. */
+    width?: number;
+    height?: number;
+    /**
+     * Pictures per second in the last seconds. In dim light, many cameras halve it.
+     *
+     * In Hz. At least 0.
+     */
+    measuredRate?: number;
+    /** Absent: the camera is not calibrated. */
+    calibration?: camera.CalibrationInit;
+    /** The sizes and rates that it offers. */
+    modes?: Iterable<camera.ModeInit>;
+    /** What can be set. */
+    controls?: Iterable<camera.ControlInit>;
+  }
   /** An entry of a menu. */
   interface Choice {
     value: number;
     name: string;
+  }
+  /** An entry of a menu. */
+  interface ChoiceInit {
+    value?: number | bigint;
+    name?: string;
   }
   /** Something that can be set. */
   interface Control {
@@ -1838,6 +2311,33 @@ export namespace camera {
     /** The values of a menu that it can have. Others between minimum and maximum are refused. */
     choices: camera.Choice[];
   }
+  /** Something that can be set. */
+  interface ControlInit {
+    /** The number, as the system has it. Names differ between versions of Linux. */
+    id?: number;
+    /** The name in words, such as "Brightness". */
+    name?: string;
+    value?: number | bigint;
+    minimum?: number | bigint;
+    maximum?: number | bigint;
+    step?: number | bigint;
+    defaultValue?: number | bigint;
+    /**
+     * An automatic mode sets it now.
+     *
+     * Absent means false.
+     */
+    automatic?: boolean;
+    /** The values of a menu that it can have. Others between minimum and maximum are refused. */
+    choices?: Iterable<camera.ChoiceInit>;
+  }
+  interface ControlValue {
+    /** The id of the control, or its name in lower case. */
+    id?: number;
+    name?: string;
+    /** Absent: the default of the camera. */
+    value?: number;
+  }
   interface ControlValueInit {
     /** The id of the control, or its name in lower case. */
     id?: number;
@@ -1857,6 +2357,15 @@ export namespace camera {
     format: string;
     width: number;
     height: number;
+    /** In Hz. At least 0. */
+    maxRate?: number;
+  }
+  /** A size of pictures that the camera offers. */
+  interface ModeInit {
+    /** As the camera names it: "MJPG" or "YUYV". */
+    format?: string;
+    width?: number;
+    height?: number;
     /** In Hz. At least 0. */
     maxRate?: number;
   }
@@ -1884,6 +2393,53 @@ export namespace camera {
      */
     damaged: boolean;
   }
+  interface PictureInit {
+    /** The whole file, or all pixels. */
+    data?: Uint8Array;
+    format?: camera.Format;
+    width?: number;
+    height?: number;
+    /**
+     * When the camera took it, as far as that is known.
+     *
+     * In us since 1970.
+     */
+    captured?: number | bigint;
+    /**
+     * Counts the pictures of the camera since the driver started. Gaps are pictures that this client
+     * was not sent.
+     */
+    sequence?: number;
+    /**
+     * Whether the end of the file is missing, so that its lower part is grey or wrong.
+     *
+     * Absent means false.
+     */
+    damaged?: boolean;
+  }
+  /** The kind of picture that a client wants. What is absent is as the camera makes it. */
+  interface PictureRequest {
+    /**
+     * A wider picture is made smaller: to a half, a third and so on of its size.
+     *
+     * From 16 to 8192.
+     */
+    maxWidth?: number;
+    /**
+     * The quality of JPEG.
+     *
+     * In %. From 1 to 100.
+     */
+    quality?: number;
+    /** Absent means JPEG. */
+    format: camera.Format;
+    /**
+     * An older picture will do, if it is not older than this.
+     *
+     * In ms. Absent means 0.
+     */
+    maxAge: number;
+  }
   /** The kind of picture that a client wants. What is absent is as the camera makes it. */
   interface PictureRequestInit {
     /**
@@ -1906,6 +2462,21 @@ export namespace camera {
      * In ms. Absent means 0.
      */
     maxAge?: number;
+  }
+  /** The fields are those of PictureRequest. */
+  interface PictureStream {
+    /**
+     * 0 or absent ends the subscription.
+     *
+     * In ms.
+     */
+    period?: number;
+    /** From 16 to 8192. */
+    maxWidth?: number;
+    /** In %. From 1 to 100. */
+    quality?: number;
+    /** Absent means JPEG. */
+    format: camera.Format;
   }
   /** The fields are those of PictureRequest. */
   interface PictureStreamInit {
@@ -1955,6 +2526,13 @@ export namespace collisionAvoidance {
     /** In mm. From 0 to 65535. */
     distances: number[];
   }
+  /** As in hokuyo.proto. */
+  interface ScanInit {
+    /** In deg. From -180 to 180. */
+    angles?: Iterable<number>;
+    /** In mm. From 0 to 65535. */
+    distances?: Iterable<number>;
+  }
 }
 
 /** The messages of driveToPoint. */
@@ -1966,6 +2544,21 @@ export namespace driveToPoint {
      * In mm/s. At least 0.
      */
     maxSpeed?: number;
+  }
+  interface ConfigurationInit {
+    /**
+     * mm/s.
+     *
+     * In mm/s. At least 0.
+     */
+    maxSpeed?: number;
+  }
+  interface Go {
+    /** The id of the order. */
+    id: number;
+    targets: driveToPoint.Targets;
+    /** The client in words, such as "amber goto". At most 100 bytes. */
+    name?: string;
   }
   interface GoInit {
     /** The id of the order. */
@@ -1987,12 +2580,32 @@ export namespace driveToPoint {
     /** In ms since 1970. */
     timeStamp?: number;
   }
+  /** As in location.proto. */
+  interface LocationInit {
+    /** In m. */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /** From 0 to 1. */
+    p?: number;
+    /** In rad. */
+    alfa?: number;
+    /** In ms since 1970. */
+    timeStamp?: number | bigint;
+  }
   /** Points on the map, in metres. */
   interface Path {
     /** In m. */
     xs: number[];
     /** In m. */
     ys: number[];
+  }
+  /** Points on the map, in metres. */
+  interface PathInit {
+    /** In m. */
+    xs?: Iterable<number>;
+    /** In m. */
+    ys?: Iterable<number>;
   }
   /** The activity of the robot. */
   interface Progress {
@@ -2009,6 +2622,22 @@ export namespace driveToPoint {
     remaining?: number;
     /** The targets that the robot gave up: unreachable or invalid ones. */
     skipped?: driveToPoint.Targets;
+  }
+  /** The activity of the robot. */
+  interface ProgressInit {
+    state?: driveToPoint.ProgressState;
+    /** The reason for the current speed, as text, such as "an obstacle is in the way". */
+    reason?: string;
+    /** The rest of the path to the next target. */
+    path?: driveToPoint.PathInit;
+    /**
+     * The length of the rest of the path.
+     *
+     * In m. At least 0.
+     */
+    remaining?: number;
+    /** The targets that the robot gave up: unreachable or invalid ones. */
+    skipped?: driveToPoint.TargetsInit;
   }
   /**
    * - `IDLE`: There are no targets.
@@ -2120,6 +2749,60 @@ export namespace gamepad {
    * - `START`: Start, Options or plus.
    */
   type GamepadStateButton = "SOUTH" | "EAST" | "WEST" | "NORTH" | "SELECT" | "MODE" | "START" | "LEFT_STICK" | "RIGHT_STICK" | "LEFT_SHOULDER" | "RIGHT_SHOULDER" | "UP" | "DOWN" | "LEFT" | "RIGHT";
+  /** What a person does with a gamepad. */
+  interface GamepadStateInit {
+    /** Whether there is a gamepad. Without one, everything is at rest. */
+    connected?: boolean;
+    /** Its name, as the system has it. */
+    name?: string;
+    /** Why there is none, as a sentence. */
+    trouble?: string;
+    /**
+     * The left stick: 1 is to the right. An axis counts only after it was at rest once. Absent without
+     * such a stick.
+     *
+     * From -1 to 1.
+     */
+    leftX?: number;
+    /**
+     * 1 is up, or ahead.
+     *
+     * From -1 to 1.
+     */
+    leftY?: number;
+    /**
+     * The right stick: 1 is to the right.
+     *
+     * From -1 to 1.
+     */
+    rightX?: number;
+    /**
+     * 1 is up.
+     *
+     * From -1 to 1.
+     */
+    rightY?: number;
+    /**
+     * 1 is pressed as far as possible. Some gamepads tell only 0 and 1.
+     *
+     * From 0 to 1.
+     */
+    leftTrigger?: number;
+    /**
+     * The same.
+     *
+     * From 0 to 1.
+     */
+    rightTrigger?: number;
+    /** The buttons that are held. One that was held at the start counts only after its release. */
+    buttons?: Iterable<gamepad.GamepadStateButton>;
+    /**
+     * How long ago the gamepad told something. One without a wire may be out of reach without a word.
+     *
+     * In ms.
+     */
+    age?: number;
+  }
 }
 
 /** The messages of gateway. */
@@ -2153,6 +2836,35 @@ export namespace gateway {
     /** Further data of foreign vehicles, in addition to their devices (RflySim). */
     vehicles: gateway.Vehicle[];
   }
+  /** The sessions of a gateway, and its counters since it started. */
+  interface GatewayStatusInit {
+    /** The name of the protocol, such as "galileo". */
+    protocol?: string;
+    /** The number of sessions. */
+    sessions?: number;
+    /** Datagrams received, including those that are bad or dropped. */
+    rx?: number | bigint;
+    /** Datagrams sent. */
+    tx?: number | bigint;
+    /** Datagrams that violate the protocol. */
+    bad?: number | bigint;
+    /** Datagrams and commands that follow the protocol, but were not forwarded. */
+    dropped?: number | bigint;
+    /**
+     * The time since the last datagram; absent if there was none.
+     *
+     * In ms.
+     */
+    lastRxMs?: number | bigint;
+    /** The peers of the sessions, at most 64. */
+    peers?: Iterable<gateway.PeerInit>;
+    /** `bad` and `dropped` by reason. */
+    reasons?: Iterable<gateway.ReasonInit>;
+    /** The addresses on which the gateway listens. */
+    listening?: Iterable<string>;
+    /** Further data of foreign vehicles, in addition to their devices (RflySim). */
+    vehicles?: Iterable<gateway.VehicleInit>;
+  }
   /** The peer of a session. */
   interface Peer {
     /** IP address and port. */
@@ -2176,11 +2888,40 @@ export namespace gateway {
     /** Why the robot does not obey the peer, such as another program that drives; absent if it does. */
     refused?: string;
   }
+  /** The peer of a session. */
+  interface PeerInit {
+    /** IP address and port. */
+    address?: string;
+    /** The purpose of the session, such as "cmd_vel". */
+    purpose?: string;
+    /**
+     * The age of the session.
+     *
+     * In ms.
+     */
+    ageMs?: number | bigint;
+    /**
+     * The time since the last valid datagram of the peer.
+     *
+     * In ms.
+     */
+    silentMs?: number | bigint;
+    /** Whether the peer holds the controls of the robot. */
+    drives?: boolean;
+    /** Why the robot does not obey the peer, such as another program that drives; absent if it does. */
+    refused?: string;
+  }
   /** The reasons why datagrams or commands were not forwarded. */
   interface Reason {
     /** The reason as text, such as "unknown session". */
     text?: string;
     count?: number;
+  }
+  /** The reasons why datagrams or commands were not forwarded. */
+  interface ReasonInit {
+    /** The reason as text, such as "unknown session". */
+    text?: string;
+    count?: number | bigint;
   }
   /** An image, or a piece of one. */
   interface RelayImage {
@@ -2225,6 +2966,22 @@ export namespace gateway {
     hit?: number;
     /** In ms. */
     hitAgeMs?: number;
+  }
+  /** A vehicle of RflySim that is shown as devices of Amber. */
+  interface VehicleInit {
+    /** The number of the vehicle. */
+    number?: number;
+    /**
+     * The last eight numbers that its autopilot has sent to programs (PX4ExtMsg). The program in the
+     * autopilot defines their meaning. Empty if there were none.
+     */
+    controls?: Iterable<number>;
+    /** In ms. */
+    controlsAgeMs?: number | bigint;
+    /** The id of the vehicle that it hit last; absent if there was none. */
+    hit?: number;
+    /** In ms. */
+    hitAgeMs?: number | bigint;
   }
 }
 
@@ -2310,6 +3067,80 @@ export namespace gps {
    * - `RTK_FIXED`: Centimetres.
    */
   type FixCorrection = "NO_CORRECTION" | "DIFFERENTIAL" | "RTK_FLOAT" | "RTK_FIXED";
+  /** A position on Earth. What is absent is unknown. */
+  interface FixInit {
+    kind?: gps.FixKind;
+    /**
+     * Absent without a position. Positive in the north.
+     *
+     * In deg. From -90 to 90.
+     */
+    latitude?: number;
+    /**
+     * Positive in the east.
+     *
+     * In deg. From -180 to 180.
+     */
+    longitude?: number;
+    /**
+     * Above the mean sea level.
+     *
+     * In m.
+     */
+    altitude?: number;
+    /**
+     * Above the ellipsoid WGS 84.
+     *
+     * In m.
+     */
+    height?: number;
+    /**
+     * The standard deviation of the position: that of both directions together.
+     *
+     * In m. At least 0.
+     */
+    horizontalAccuracy?: number;
+    /**
+     * The standard deviation of the altitude.
+     *
+     * In m. At least 0.
+     */
+    verticalAccuracy?: number;
+    /**
+     * Whether both follow from the directions of the satellites only, because the receiver does not
+     * tell its errors.
+     */
+    accuracyIsEstimated?: boolean;
+    correction?: gps.FixCorrection;
+    /** The satellites that it uses. Many receivers count only to 12. */
+    satellites?: number;
+    /**
+     * Horizontal dilution of precision: the smaller, the better the directions of the satellites.
+     *
+     * At least 0.
+     */
+    hdop?: number;
+    /** In m/s. At least 0. */
+    speed?: number;
+    /**
+     * The direction of the motion, clockwise from true north. Absent below 0.5 m/s, where it is noise.
+     *
+     * In deg. From 0 to 360.
+     */
+    course?: number;
+    /**
+     * The time of the measurement, by the satellites.
+     *
+     * In ms since 1970.
+     */
+    time?: number | bigint;
+    /**
+     * How long ago the driver received it. Only in answers.
+     *
+     * In ms.
+     */
+    age?: number;
+  }
   /**
    * - `NONE`: The receiver has no position.
    * - `TWO_D`: It sees too few satellites for the altitude.
@@ -2335,8 +3166,66 @@ export namespace hokuyo {
      */
     distances: number[];
   }
+  /** The two lists have equal length. */
+  interface ScanInit {
+    /**
+     * Degrees, positive = clockwise = to the right, ascending.
+     *
+     * In deg. From -180 to 180.
+     */
+    angles?: Iterable<number>;
+    /**
+     * Millimetres; 0 = nothing within range.
+     *
+     * In mm. From 0 to 65535.
+     */
+    distances?: Iterable<number>;
+  }
   /** What a scanner can measure. What is absent is unknown. */
   interface Scanner {
+    /** The model, such as "URG-04LX". */
+    model?: string;
+    firmware?: string;
+    serialNumber?: string;
+    /**
+     * The limits of its distances.
+     *
+     * In mm.
+     */
+    minDistance?: number;
+    /** In mm. */
+    maxDistance?: number;
+    /**
+     * The field of view: the angles of the points at its ends, as in a scan.
+     *
+     * In deg. From -180 to 180.
+     */
+    firstAngle?: number;
+    /** In deg. From -180 to 180. */
+    lastAngle?: number;
+    /**
+     * The angle between two points.
+     *
+     * In deg. At least 0.
+     */
+    angleStep?: number;
+    /**
+     * The time of one turn.
+     *
+     * In us.
+     */
+    turnTime?: number;
+    /**
+     * The time between two points.
+     *
+     * In ns.
+     */
+    pointTime?: number;
+    /** Whether it turns to the right. If not, the last point of a scan is measured first. */
+    turnsRight?: boolean;
+  }
+  /** What a scanner can measure. What is absent is unknown. */
+  interface ScannerInit {
     /** The model, such as "URG-04LX". */
     model?: string;
     firmware?: string;
@@ -2397,6 +3286,21 @@ export namespace location {
     /** In rad^2. */
     alfaAlfa?: number;
   }
+  /** The covariance of a pose: the mean products of its errors. */
+  interface CovarianceInit {
+    /** In m^2. */
+    xx?: number;
+    /** In m^2. */
+    xy?: number;
+    /** In m^2. */
+    yy?: number;
+    /** In m*rad. */
+    xAlfa?: number;
+    /** In m*rad. */
+    yAlfa?: number;
+    /** In rad^2. */
+    alfaAlfa?: number;
+  }
   /** Whether the configured geometry of the robot agrees with its measurements. */
   interface Geometry {
     /** What is wrong. Empty while nothing was found. */
@@ -2435,6 +3339,48 @@ export namespace location {
     /** The lines for robot.toml. None if the wiring is wrong. */
     lines: string[];
   }
+  /** Something that is wrong with the geometry. */
+  interface GeometryFaultInit {
+    /** A short name, such as "scan_delay". More may follow. */
+    kind?: string;
+    /** What disagrees, and by how much. */
+    sentence?: string;
+    /** The lines for robot.toml. None if the wiring is wrong. */
+    lines?: Iterable<string>;
+  }
+  /** Whether the configured geometry of the robot agrees with its measurements. */
+  interface GeometryInit {
+    /** What is wrong. Empty while nothing was found. */
+    found?: Iterable<location.GeometryFaultInit>;
+    /** How the robot must still move until all values are known, as words. Empty if all are known. */
+    missing?: Iterable<string>;
+    /** The delay of the scans in milliseconds. Absent while it is unknown. */
+    scanDelay?: location.MeasuredInit;
+    /** The rotation of the laser to the right in degrees. Absent while it is unknown. */
+    laserAngle?: location.MeasuredInit;
+    /** The effective distance between left and right wheels in millimetres. Absent while it is unknown. */
+    track?: location.MeasuredInit;
+    /**
+     * The turns in both directions on which this rests: by the scans, and by the wheels.
+     *
+     * In rad.
+     */
+    seenTurns?: number;
+    /** In rad. */
+    drivenTurns?: number;
+    /** How often the turn rate has changed. */
+    turnChanges?: number;
+    /**
+     * The length of the straight ways on which this rests.
+     *
+     * In m.
+     */
+    straight?: number;
+  }
+  interface GeometryRequest {
+    /** Forget what was measured so far, and begin again. */
+    again?: boolean;
+  }
   interface GeometryRequestInit {
     /** Forget what was measured so far, and begin again. */
     again?: boolean;
@@ -2457,6 +3403,54 @@ export namespace location {
     resolution?: number;
     /** A PNG file: grey 0 is occupied, 254 is free, and 205 is unknown. */
     png?: Uint8Array;
+  }
+  /** A grid of square cells, as a picture. */
+  interface GridInit {
+    /**
+     * The upper left corner of the picture.
+     *
+     * In m.
+     */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /**
+     * The side length of a pixel.
+     *
+     * In m. At least 0.
+     */
+    resolution?: number;
+    /** A PNG file: grey 0 is occupied, 254 is free, and 205 is unknown. */
+    png?: Uint8Array;
+  }
+  /** Where the robot is, as somebody says. */
+  interface KnownPose {
+    /**
+     * Metres.
+     *
+     * In m.
+     */
+    x: number;
+    /** In m. */
+    y: number;
+    /**
+     * Heading in radians, clockwise.
+     *
+     * In rad.
+     */
+    alfa: number;
+    /**
+     * The standard deviation of the position; 0.25 if absent.
+     *
+     * In m. At least 0. Absent means 0.25.
+     */
+    sigma: number;
+    /**
+     * The standard deviation of the heading; 0.26, or 15 degrees, if absent.
+     *
+     * In rad. At least 0. Absent means 0.26.
+     */
+    sigmaAlfa: number;
   }
   /** Where the robot is, as somebody says. */
   interface KnownPoseInit {
@@ -2515,6 +3509,34 @@ export namespace location {
      */
     timeStamp?: number;
   }
+  interface LocationInit {
+    /**
+     * Metres.
+     *
+     * In m.
+     */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /**
+     * Quality, 0 to 1: below 0.3 while the pose is unknown, above 0.9 while it is reliable.
+     *
+     * From 0 to 1.
+     */
+    p?: number;
+    /**
+     * Heading in radians, in (-pi, pi].
+     *
+     * In rad.
+     */
+    alfa?: number;
+    /**
+     * The time of this pose, in milliseconds since the Unix epoch: the middle of a scan.
+     *
+     * In ms since 1970.
+     */
+    timeStamp?: number | bigint;
+  }
   /** A map: walls or a grid. */
   interface Map {
     /**
@@ -2525,8 +3547,25 @@ export namespace location {
     /** The grid of a map of ROS. */
     grid?: location.Grid;
   }
+  /** A map: walls or a grid. */
+  interface MapInit {
+    /**
+     * The walls as .roson text: that of the file, or a text without the keys that Amber ignores if
+     * the file is too long.
+     */
+    roson?: string;
+    /** The grid of a map of ROS. */
+    grid?: location.GridInit;
+  }
   /** A measured value. */
   interface Measured {
+    configured?: number;
+    value?: number;
+    /** Its standard deviation. */
+    sigma?: number;
+  }
+  /** A measured value. */
+  interface MeasuredInit {
     configured?: number;
     value?: number;
     /** Its standard deviation. */
@@ -2547,9 +3586,28 @@ export namespace location {
      */
     weight?: number;
   }
+  /** A pose where the robot may be. */
+  interface ParticleInit {
+    /** In m. */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /** In rad. */
+    alfa?: number;
+    /**
+     * The weights of all particles sum up to 1.
+     *
+     * From 0 to 1.
+     */
+    weight?: number;
+  }
   /** Hypotheses of the particle filter. */
   interface Particles {
     particles: location.Particle[];
+  }
+  /** Hypotheses of the particle filter. */
+  interface ParticlesInit {
+    particles?: Iterable<location.ParticleInit>;
   }
   /** The quality of the pose, with details. */
   interface Quality {
@@ -2594,6 +3652,49 @@ export namespace location {
     /** The covariance of the pose. */
     covariance?: location.Covariance;
   }
+  /** The quality of the pose, with details. */
+  interface QualityInit {
+    /** Whether one pose has explained the scans for a while. */
+    decided?: boolean;
+    /**
+     * The part of the scan that the map explains at the pose.
+     *
+     * From 0 to 1.
+     */
+    matching?: number;
+    /**
+     * The part of all particles, by weight, that agrees with the pose.
+     *
+     * From 0 to 1.
+     */
+    agreement?: number;
+    /** The number of particles. */
+    particles?: number;
+    /**
+     * The part of the particles that a search for other poses has added in the last update.
+     *
+     * From 0 to 1.
+     */
+    injected?: number;
+    /**
+     * The age of the last scan that gave an estimate.
+     *
+     * In ms.
+     */
+    scanAgeMs?: number;
+    /**
+     * The age of the last wheel speeds.
+     *
+     * In ms.
+     */
+    wheelsAgeMs?: number;
+    /** The number of scans that gave an estimate, since the driver started. */
+    scans?: number | bigint;
+    /** How often a known pose was lost, since the driver started. */
+    lost?: number | bigint;
+    /** The covariance of the pose. */
+    covariance?: location.CovarianceInit;
+  }
 }
 
 /** The messages of maestro. */
@@ -2605,6 +3706,20 @@ export namespace maestro {
     /** In deg. */
     angles: number[];
   }
+  /** The lists have equal length. */
+  interface ServoAnglesInit {
+    /** At most 23. */
+    servoAddresses?: Iterable<number>;
+    /** In deg. */
+    angles?: Iterable<number>;
+  }
+  /** Angles are whole degrees, 0 to 180 unless the driver is configured otherwise. */
+  interface SetAngleCommand {
+    /** At most 23. */
+    servoAddress: number;
+    /** In deg. */
+    angle: number;
+  }
   /** Angles are whole degrees, 0 to 180 unless the driver is configured otherwise. */
   interface SetAngleCommandInit {
     /** At most 23. */
@@ -2612,17 +3727,39 @@ export namespace maestro {
     /** In deg. */
     angle: number;
   }
+  interface SetDifferentAnglesCommand {
+    /** At most 23. */
+    servoAddresses: number[];
+    /** In deg. */
+    angles: number[];
+  }
   interface SetDifferentAnglesCommandInit {
     /** At most 23. */
     servoAddresses?: Iterable<number>;
     /** In deg. */
     angles?: Iterable<number>;
   }
+  interface SetSameAngleCommand {
+    /** At most 23. */
+    servoAddresses: number[];
+    /** In deg. */
+    angle: number;
+  }
   interface SetSameAngleCommandInit {
     /** At most 23. */
     servoAddresses?: Iterable<number>;
     /** In deg. */
     angle: number;
+  }
+  interface SetSpeedCommand {
+    /** At most 23. */
+    servoAddress: number;
+    /**
+     * In the controller's unit: 20 is about 50 degrees per second. 0 is the maximum speed.
+     *
+     * In 25 us/s. From 0 to 16383.
+     */
+    speed: number;
   }
   interface SetSpeedCommandInit {
     /** At most 23. */
@@ -2638,6 +3775,20 @@ export namespace maestro {
 
 /** The messages of mapping. */
 export namespace mapping {
+  interface Explore {
+    /**
+     * Whether to explore, or to stop.
+     *
+     * Absent means true.
+     */
+    on: boolean;
+    /**
+     * The maximum speed. Absent: that of the driver.
+     *
+     * In mm/s. At least 0.
+     */
+    speed?: number;
+  }
   interface ExploreInit {
     /**
      * Whether to explore, or to stop.
@@ -2703,6 +3854,19 @@ export namespace mapping {
     /** In ms since 1970. */
     timeStamp?: number;
   }
+  /** As in location.proto. */
+  interface LocationInit {
+    /** In m. */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /** From 0 to 1. */
+    p?: number;
+    /** In rad. */
+    alfa?: number;
+    /** In ms since 1970. */
+    timeStamp?: number | bigint;
+  }
   /** A piece of a saved map. */
   interface Piece {
     saved?: number;
@@ -2750,6 +3914,13 @@ export namespace mapping {
     xs: number[];
     /** In cm. */
     ys: number[];
+  }
+  /** Points on the map. Whole centimetres are short. */
+  interface PointsInit {
+    /** In cm. */
+    xs?: Iterable<number>;
+    /** In cm. */
+    ys?: Iterable<number>;
   }
   /** The state of the map. */
   interface Progress {
@@ -2811,12 +3982,79 @@ export namespace mapping {
    * - `STOPPED_EARLY`: A client has stopped it, or its client is gone.
    */
   type ProgressExploration = "NEVER" | "WAITING" | "EXPLORING" | "RETURNING" | "FINISHED" | "NOT_RETURNED" | "STOPPED_EARLY";
+  /** The state of the map. */
+  interface ProgressInit {
+    state?: mapping.ProgressState;
+    exploration?: mapping.ProgressExploration;
+    /** Both in words, such as "exploring". */
+    words?: string;
+    /** The reason why data is missing, or why the robot could not return. */
+    trouble?: string;
+    /**
+     * The time since the start of the map, until its stop.
+     *
+     * In ms.
+     */
+    time?: number | bigint;
+    /**
+     * The way of the robot.
+     *
+     * In m. At least 0.
+     */
+    distance?: number;
+    /**
+     * The free area, every two seconds.
+     *
+     * In m^2. At least 0.
+     */
+    area?: number;
+    scans?: number | bigint;
+    /** The scans that make up the map. */
+    keyScans?: number | bigint;
+    /** How often the robot was recognized at a place where it had been. */
+    loops?: number | bigint;
+    /** Where the robot is. The quality is the part of the last scan that matches the map. */
+    location?: mapping.LocationInit;
+    /** The number of the map, and the last number of its grid: see Grid. */
+    map?: number;
+    grid?: number;
+    /** The points of the last scan, at most 150. */
+    scan?: mapping.PointsInit;
+    /** The way of an exploring robot to its target, at most 50 points. */
+    path?: mapping.PointsInit;
+    /**
+     * The length of this way.
+     *
+     * In m. At least 0.
+     */
+    remaining?: number;
+    target?: mapping.TargetInit;
+    /** The number of places that the exploring robot could not reach. */
+    unreachable?: number;
+  }
   /**
    * - `NONE`: There is no map.
    * - `GROWING`: The map grows.
    * - `STOPPED`: The map grows no longer, and can be saved.
    */
   type ProgressState = "NONE" | "GROWING" | "STOPPED";
+  interface SaveMap {
+    /**
+     * The name of files in the folder of the driver for maps, without folder and ending: NAME.pgm
+     * and NAME.yaml, as for map_server of ROS, and NAME.roson. Absent: no files are written.
+     */
+    name?: string;
+    /** Whether to replace existing files. */
+    replace?: boolean;
+    /** Whether to hand the map to the location driver, as its UploadMap does. */
+    upload?: boolean;
+    /**
+     * The size of the cells of the grid.
+     *
+     * In mm. Absent means 25.
+     */
+    cell: number;
+  }
   interface SaveMapInit {
     /**
      * The name of files in the folder of the driver for maps, without folder and ending: NAME.pgm
@@ -2869,6 +4107,95 @@ export namespace mapping {
     wrong: string[];
     /** The lines for robot.toml that correct it. */
     lines: string[];
+  }
+  interface SavedMapInit {
+    /** The number of this map for MapPiece. */
+    saved?: number;
+    /** The written files, with their paths on the robot. */
+    files?: Iterable<string>;
+    /** Whether the location driver has the map. */
+    uploaded?: boolean;
+    /**
+     * The free area.
+     *
+     * In m^2.
+     */
+    area?: number;
+    walls?: number;
+    /** What was missing while the map was made, as sentences. Empty if there was nothing. */
+    missing?: Iterable<string>;
+    /** The state when the map was saved. */
+    progress?: mapping.ProgressInit;
+    /**
+     * The upper left corner of the grid, and the side length of its cells.
+     *
+     * In m.
+     */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /** In m. At least 0. */
+    resolution?: number;
+    /**
+     * What is wrong with the configured geometry of the robot, as sentences: the map is bent. See
+     * Geometry of the location driver.
+     */
+    wrong?: Iterable<string>;
+    /** The lines for robot.toml that correct it. */
+    lines?: Iterable<string>;
+  }
+  /** Settings of one map. Absent ones are those of the driver. */
+  interface StartMap {
+    /** The map stops when the client that has started it is gone. */
+    endsWithClient?: boolean;
+    /** The laser scanner and the driver of the wheels, such as "hokuyo:0" and "roboclaw:0". */
+    laser?: string;
+    wheels?: string;
+    /**
+     * The position of the laser: ahead of the centre between the wheels, to the left of it, and its
+     * rotation to the right.
+     *
+     * In mm.
+     */
+    laserOffset?: number;
+    /** In mm. */
+    laserLeft?: number;
+    /** In deg. */
+    laserAngle?: number;
+    /**
+     * The effective distance between left and right wheels in turns.
+     *
+     * In mm.
+     */
+    track?: number;
+    /**
+     * The time of one turn of the laser.
+     *
+     * In ms.
+     */
+    scanTurn?: number;
+    /**
+     * The time from the end of a scan to its timestamp.
+     *
+     * In ms.
+     */
+    scanDelay?: number;
+    /**
+     * Longer distances in scans are ignored.
+     *
+     * In mm.
+     */
+    maxRange?: number;
+    /**
+     * The size of the robot, for exploring.
+     *
+     * In mm.
+     */
+    length?: number;
+    /** In mm. */
+    width?: number;
+    /** Whether the laser is mounted upside down. */
+    laserMirrored?: boolean;
   }
   /** Settings of one map. Absent ones are those of the driver. */
   interface StartMapInit {
@@ -2932,6 +4259,15 @@ export namespace mapping {
     /** In m. */
     radius?: number;
   }
+  /** A place to which the robot drives. */
+  interface TargetInit {
+    /** In m. */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /** In m. */
+    radius?: number;
+  }
   /**
    * A square part of the grid with 64 times 64 cells. Its upper left corner is at x * 64 *
    * resolution and y * 64 * resolution.
@@ -2963,11 +4299,24 @@ export namespace markers {
     /** Down, in pixels. */
     y: number;
   }
+  /** A place in a picture. */
+  interface CornerInit {
+    /** To the right, in pixels. */
+    x?: number;
+    /** Down, in pixels. */
+    y?: number;
+  }
   interface Quaternion {
     x: number;
     y: number;
     z: number;
     w: number;
+  }
+  interface QuaternionInit {
+    x?: number;
+    y?: number;
+    z?: number;
+    w?: number;
   }
   /** Where the robot was when the picture was taken. */
   interface RobotPose {
@@ -2995,6 +4344,33 @@ export namespace markers {
     headingSigma: number;
     /** The markers on which it rests. */
     used: number[];
+  }
+  /** Where the robot was when the picture was taken. */
+  interface RobotPoseInit {
+    /**
+     * To the right on the map, and down.
+     *
+     * In m.
+     */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /**
+     * Clockwise, in (-pi, pi].
+     *
+     * In rad.
+     */
+    heading?: number;
+    /**
+     * The standard deviations of the position, in both directions together, and of the heading.
+     *
+     * In m. At least 0.
+     */
+    positionSigma?: number;
+    /** In rad. At least 0. */
+    headingSigma?: number;
+    /** The markers on which it rests. */
+    used?: Iterable<number>;
   }
   /** A marker in a picture. */
   interface Sighting {
@@ -3042,6 +4418,52 @@ export namespace markers {
      */
     known: boolean;
   }
+  /** A marker in a picture. */
+  interface SightingInit {
+    id?: number;
+    /** The four corners, clockwise from the upper left one of the marker. */
+    corners?: Iterable<markers.CornerInit>;
+    /**
+     * Where its centre is, relative to the camera. Absent if the corners tell no pose.
+     *
+     * In m.
+     */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /** In m. */
+    z?: number;
+    /**
+     * How it is turned: the quaternion from its own axes, x to its right as one sees it, y up and z out of
+     * it, to those of the camera.
+     */
+    rotation?: markers.QuaternionInit;
+    /**
+     * The distance from the camera to its centre.
+     *
+     * In m. At least 0.
+     */
+    distance?: number;
+    /**
+     * How many pixels the corners are from where they should be by this pose: the root of the mean
+     * square.
+     *
+     * At least 0.
+     */
+    error?: number;
+    /**
+     * Whether the corners fit another rotation as well. From afar, that is usual.
+     *
+     * Absent means false.
+     */
+    ambiguous?: boolean;
+    /**
+     * Whether it is in the file of known markers.
+     *
+     * Absent means false.
+     */
+    known?: boolean;
+  }
   /** The markers in one picture. */
   interface Sightings {
     /**
@@ -3063,6 +4485,28 @@ export namespace markers {
     noPose?: string;
     /** Markers that stand elsewhere than in the file of known markers, as far as pictures have shown. */
     moved: number[];
+  }
+  /** The markers in one picture. */
+  interface SightingsInit {
+    /**
+     * When the camera took the picture.
+     *
+     * In us since 1970.
+     */
+    captured?: number | bigint;
+    /** The number of the picture, as the camera counts them. */
+    sequence?: number;
+    /** The size of the picture in which the corners are. */
+    width?: number;
+    height?: number;
+    /** The markers, by their numbers. None if none is in view. */
+    found?: Iterable<markers.SightingInit>;
+    /** Where the robot is. Absent if the markers do not tell it. */
+    robot?: markers.RobotPoseInit;
+    /** Why there is no pose of the robot, as a sentence. */
+    noPose?: string;
+    /** Markers that stand elsewhere than in the file of known markers, as far as pictures have shown. */
+    moved?: Iterable<number>;
   }
 }
 
@@ -3529,11 +4973,59 @@ export namespace ninedof {
      */
     headingCalibrated: boolean;
   }
+  /** Valid for a robot at rest or at constant speed: acceleration looks like a tilt. */
+  interface AttitudeInit {
+    /**
+     * Clockwise from magnetic north, in [0, 360).
+     *
+     * In deg. From 0 to 360.
+     */
+    headingDeg?: number;
+    /**
+     * Positive when the front is up.
+     *
+     * In deg. From -90 to 90.
+     */
+    pitchDeg?: number;
+    /**
+     * Positive when the right side is down.
+     *
+     * In deg. From -180 to 180.
+     */
+    rollDeg?: number;
+    /**
+     * Whether the magnetometer has been calibrated on this robot. If not, or if absent, the heading is
+     * wrong by tens of degrees; pitch and roll are not affected.
+     *
+     * Absent means false.
+     */
+    headingCalibrated?: boolean;
+  }
   /** One value per axis of the chip. */
   interface AxisData {
     xAxis: number;
     yAxis: number;
     zAxis: number;
+  }
+  /** One value per axis of the chip. */
+  interface AxisDataInit {
+    xAxis: number;
+    yAxis: number;
+    zAxis: number;
+  }
+  interface DataRequest {
+    /** Absent means false. */
+    accel: boolean;
+    /** Absent means false. */
+    gyro: boolean;
+    /** Absent means false. */
+    magnet: boolean;
+    /**
+     * Also send the fields that only new clients know: gyroMilli, attitude.
+     *
+     * Absent means false.
+     */
+    extended: boolean;
   }
   interface DataRequestInit {
     /** Absent means false. */
@@ -3550,6 +5042,13 @@ export namespace ninedof {
     extended?: boolean;
   }
   interface Finding {
+    /** The subject: accel, gyro, magnet, file. */
+    about?: string;
+    good?: boolean;
+    /** A text for people. */
+    text?: string;
+  }
+  interface FindingInit {
     /** The subject: accel, gyro, magnet, file. */
     about?: string;
     good?: boolean;
@@ -3590,8 +5089,54 @@ export namespace ninedof {
     /** If requested by `extended` with accel and magnet. */
     attitude?: ninedof.Attitude;
   }
+  interface SensorDataInit {
+    /**
+     * Acceleration in thousandths of g.
+     *
+     * In mgn. From -100000 to 100000.
+     */
+    accel?: ninedof.AxisDataInit;
+    /**
+     * Turn rate in degrees per second.
+     *
+     * In deg/s. From -36000 to 36000.
+     */
+    gyro?: ninedof.AxisDataInit;
+    /**
+     * Magnetic field in thousandths of gauss.
+     *
+     * In mG. From -100000 to 100000.
+     */
+    magnet?: ninedof.AxisDataInit;
+    /**
+     * Milliseconds since the driver started; the original never sets it.
+     *
+     * In ms.
+     */
+    timestamp?: number;
+    /**
+     * If requested by `extended`: turn rate in thousandths of a degree per second.
+     *
+     * In mdeg/s. From -36000000 to 36000000.
+     */
+    gyroMilli?: ninedof.AxisDataInit;
+    /** If requested by `extended` with accel and magnet. */
+    attitude?: ninedof.AttitudeInit;
+  }
   interface ServiceReport {
     findings: ninedof.Finding[];
+  }
+  interface ServiceReportInit {
+    findings?: Iterable<ninedof.FindingInit>;
+  }
+  interface ServiceRequest {
+    service?: ninedof.ServiceRequestService;
+    /**
+     * The time limit. If absent, the driver decides.
+     *
+     * In ms. At most 120000.
+     */
+    milliseconds?: number;
   }
   interface ServiceRequestInit {
     service?: ninedof.ServiceRequestService;
@@ -3608,6 +5153,26 @@ export namespace ninedof {
    * - `CALIBRATE_MAGNET`: Measures the magnetic field of the robot itself. The robot makes a full turn.
    */
   type ServiceRequestService = "SELF_TEST" | "CALIBRATE_GYRO" | "CALIBRATE_MAGNET";
+  interface SubscribeAction {
+    /**
+     * In spite of its name a period in milliseconds; 0 or absent ends the subscription.
+     *
+     * In ms.
+     */
+    freq?: number;
+    /** Absent means false. */
+    accel: boolean;
+    /** Absent means false. */
+    gyro: boolean;
+    /** Absent means false. */
+    magnet: boolean;
+    /**
+     * As in DataRequest.
+     *
+     * Absent means false.
+     */
+    extended: boolean;
+  }
   interface SubscribeActionInit {
     /**
      * In spite of its name a period in milliseconds; 0 or absent ends the subscription.
@@ -3664,6 +5229,38 @@ export namespace order {
     /** The client that ended it, if it was one; with LEASE_LOST, the client that has taken the lease. */
     endedBy?: number;
   }
+  /** An order with its progress, and with its end if it has ended. */
+  interface OrderInit {
+    /**
+     * The number that its client chose, or one below 2^32 that the driver chose for a client that
+     * knows no orders.
+     */
+    id?: number | bigint;
+    state?: order.OrderState;
+    /** The client that gave it. */
+    clientId?: number;
+    /** This client in words, such as "amber goto"; absent if it said nothing. */
+    name?: string;
+    /** The number of its targets or points. */
+    targets?: number;
+    /** The number of those that the robot has visited. */
+    visited?: number;
+    /**
+     * The number of those that it gave up. While the order runs, the next target has the number
+     * visited + skipped, counted from 0.
+     */
+    skipped?: number;
+    /**
+     * The length of the rest of the path: to the next target, or to the end of a trajectory.
+     *
+     * In m. At least 0.
+     */
+    remaining?: number;
+    /** Why it ended, as a sentence; absent while it runs and if the robot has arrived. */
+    reason?: string;
+    /** The client that ended it, if it was one; with LEASE_LOST, the client that has taken the lease. */
+    endedBy?: number;
+  }
   /**
    * - `UNKNOWN`: The driver does not know the order: it was never given, or is older than the last 16 ended
    *   ones, or the driver was restarted.
@@ -3683,10 +5280,49 @@ export namespace order {
     /** The newest first: the one that runs, if any, and at most 16 that have ended. */
     orders: order.Order[];
   }
+  interface OrdersInit {
+    /** The newest first: the one that runs, if any, and at most 16 that have ended. */
+    orders?: Iterable<order.OrderInit>;
+  }
 }
 
 /** The messages of pidFollowTrajectory. */
 export namespace pidFollowTrajectory {
+  interface Configuration {
+    /**
+     * Metres.
+     *
+     * In m. At least 0.
+     */
+    maxLookahead?: number;
+    weightAngular?: number;
+    /** The spelling is intentional: it is that of the original schema. */
+    weighLinear?: number;
+    /**
+     * m/s^2.
+     *
+     * In m/s^2. At least 0.
+     */
+    maxCentricAcceleration?: number;
+    /**
+     * m/s.
+     *
+     * In m/s. At least 0.
+     */
+    maxLinearVelocity?: number;
+    /**
+     * 1/m per unit of error.
+     *
+     * In 1/m.
+     */
+    scale?: number;
+    /**
+     * Milliseconds.
+     *
+     * In ms. At least 0.
+     */
+    loopSleepTime?: number;
+  }
   interface ConfigurationInit {
     /**
      * Metres.
@@ -3722,6 +5358,14 @@ export namespace pidFollowTrajectory {
      */
     loopSleepTime?: number;
   }
+  interface Follow {
+    /** The id of the order. */
+    id: number;
+    targets: pidFollowTrajectory.Targets;
+    configuration: pidFollowTrajectory.Configuration;
+    /** The client in words, such as "my program". At most 100 bytes. */
+    name?: string;
+  }
   interface FollowInit {
     /** The id of the order. */
     id: number | bigint;
@@ -3732,6 +5376,20 @@ export namespace pidFollowTrajectory {
   }
   /** The activity of the robot. */
   interface Progress {
+    state?: pidFollowTrajectory.ProgressState;
+    /** The number of points that the robot has passed. */
+    visited?: number;
+    /**
+     * The distance of the robot to the left of the trajectory.
+     *
+     * In m.
+     */
+    left?: number;
+    /** The reason for the current speed, as text, such as "an obstacle is in the way". */
+    reason?: string;
+  }
+  /** The activity of the robot. */
+  interface ProgressInit {
     state?: pidFollowTrajectory.ProgressState;
     /** The number of points that the robot has passed. */
     visited?: number;
@@ -3829,6 +5487,21 @@ export namespace robot {
     /** In rad^2. */
     headingHeading?: number;
   }
+  /** The covariance of a pose: the mean products of its errors. */
+  interface CovarianceInit {
+    /** In m^2. */
+    xx?: number;
+    /** In m^2. */
+    xy?: number;
+    /** In m^2. */
+    yy?: number;
+    /** In m*rad. */
+    xHeading?: number;
+    /** In m*rad. */
+    yHeading?: number;
+    /** In rad^2. */
+    headingHeading?: number;
+  }
   /**
    * The pose and the motion of the robot by its wheels alone. The pose is zero when the driver of this
    * device starts. It continues when clients come and go, and it drifts: only differences over a short
@@ -3874,6 +5547,59 @@ export namespace robot {
     /** In rad^2/s^2. At least 0. */
     turnVariance?: number;
   }
+  /**
+   * The pose and the motion of the robot by its wheels alone. The pose is zero when the driver of this
+   * device starts. It continues when clients come and go, and it drifts: only differences over a short
+   * time are certain.
+   */
+  interface OdometryInit {
+    /**
+     * The pose: x ahead and y to the left of the start.
+     *
+     * In m.
+     */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /**
+     * In (-pi, pi].
+     *
+     * In rad.
+     */
+    heading?: number;
+    /**
+     * The speed ahead, and the turn rate.
+     *
+     * In m/s.
+     */
+    forward?: number;
+    /** In rad/s. */
+    turn?: number;
+    /**
+     * The time of the measurement.
+     *
+     * In us since 1970.
+     */
+    time?: number | bigint;
+    /** The covariance of the pose. It grows with the way. */
+    covariance?: robot.CovarianceInit;
+    /**
+     * The variances of speed and turn rate.
+     *
+     * In m^2/s^2. At least 0.
+     */
+    forwardVariance?: number;
+    /** In rad^2/s^2. At least 0. */
+    turnVariance?: number;
+  }
+  interface OdometryRequest {
+    /**
+     * 0 or absent ends the subscription.
+     *
+     * In ms.
+     */
+    period?: number;
+  }
   interface OdometryRequestInit {
     /**
      * 0 or absent ends the subscription.
@@ -3909,8 +5635,42 @@ export namespace robot {
     /** Whether it is mounted upside down: turned by pi around the direction of its front. */
     upsideDown?: boolean;
   }
+  /** The place of a device on the robot. */
+  interface PlaceInit {
+    /** In m. */
+    x?: number;
+    /** In m. */
+    y?: number;
+    /**
+     * The height above the floor.
+     *
+     * In m.
+     */
+    z?: number;
+    /**
+     * The direction of its front: 0 is that of the robot.
+     *
+     * In rad.
+     */
+    yaw?: number;
+    /**
+     * How far its front points downwards.
+     *
+     * In rad.
+     */
+    pitch?: number;
+    /** Whether it is mounted upside down: turned by pi around the direction of its front. */
+    upsideDown?: boolean;
+  }
   /** A device with a role. */
   interface Role {
+    /** "wheels", "laser", "imu", "bumper", "camera" or "location". More may follow. */
+    role: string;
+    type: number;
+    id: number;
+  }
+  /** A device with a role. */
+  interface RoleInit {
     /** "wheels", "laser", "imu", "bumper", "camera" or "location". More may follow. */
     role: string;
     type: number;
@@ -3921,6 +5681,20 @@ export namespace robot {
    * upside down, this is clockwise on the robot.
    */
   interface Sector {
+    /**
+     * Where it begins, and where it ends, counter-clockwise of the beginning. It may cross the rear.
+     *
+     * In rad.
+     */
+    begin: number;
+    /** In rad. */
+    end: number;
+  }
+  /**
+   * A sector of the laser, from its front counter-clockwise as its scans show it: for a laser that is
+   * upside down, this is clockwise on the robot.
+   */
+  interface SectorInit {
     /**
      * Where it begins, and where it ends, counter-clockwise of the beginning. It may cross the rear.
      *
@@ -4001,6 +5775,77 @@ export namespace robot {
     /** The sectors in which the laser sees parts of the robot itself. Its driver reports nothing there. */
     masked: robot.Sector[];
   }
+  /** The shape of the robot. What is absent is unknown. */
+  interface ShapeInit {
+    /** The name of the robot, for people. */
+    name?: string;
+    /**
+     * The outline: a rectangle around the origin.
+     *
+     * In m. At least 0.
+     */
+    length?: number;
+    /** In m. At least 0. */
+    width?: number;
+    /** In m. At least 0. */
+    height?: number;
+    /**
+     * The effective distance between left and right wheels: that at which turns come out right. If the
+     * wheels skid, it is larger than the real one.
+     *
+     * In m. At least 0.
+     */
+    track?: number;
+    /**
+     * The maximum speed of a wheel.
+     *
+     * In m/s. At least 0.
+     */
+    maxWheelSpeed?: number;
+    /** In m. At least 0. */
+    wheelRadius?: number;
+    /**
+     * The real distance between left and right wheels, from middle to middle.
+     *
+     * In m. At least 0.
+     */
+    wheelDistance?: number;
+    /**
+     * The distance between front and rear axle.
+     *
+     * In m. At least 0.
+     */
+    wheelBase?: number;
+    /** The laser scanner. Without its place, a scan cannot be drawn around the robot. */
+    laser?: robot.PlaceInit;
+    /**
+     * The time of one turn of the laser.
+     *
+     * In s. At least 0.
+     */
+    scanTurn?: number;
+    /** The camera. */
+    camera?: robot.PlaceInit;
+    /** The motion sensors. */
+    imu?: robot.PlaceInit;
+    /** Whether the robot drives backwards only into areas that the laser has seen or where it has been. */
+    looksBeforeReversing?: boolean;
+    /** Which device has which role. */
+    roles?: Iterable<robot.RoleInit>;
+    /**
+     * Whether the robot works in rooms that are larger than the range of its laser, so that it also
+     * drives where the laser has never seen anything.
+     */
+    largeRooms?: boolean;
+    /**
+     * The time from the end of a scan to its timestamp.
+     *
+     * In s. At least 0.
+     */
+    scanDelay?: number;
+    /** The sectors in which the laser sees parts of the robot itself. Its driver reports nothing there. */
+    masked?: Iterable<robot.SectorInit>;
+  }
 }
 
 /** The messages of stargazer. */
@@ -4038,6 +5883,48 @@ export namespace stargazer {
      */
     lostMs?: number;
   }
+  interface LocalizationDataInit {
+    /**
+     * Position in centimetres: seen from the marker, or on a map where the
+     * driver has one (x to the right, y down). z is the height of the marker.
+     *
+     * In cm. From -100000 to 100000.
+     */
+    xPos: number;
+    /** In cm. From -100000 to 100000. */
+    yPos: number;
+    /** In cm. From -100000 to 100000. */
+    zPos: number;
+    /**
+     * Heading in degrees, clockwise: relative to the marker, or on a map.
+     *
+     * In deg. From -360 to 360.
+     */
+    angle: number;
+    markerID: number;
+    /**
+     * Milliseconds since the driver started.
+     *
+     * In ms.
+     */
+    timestamp?: number;
+    /**
+     * Not in the original. Only in answers while no marker is in view: how many
+     * milliseconds ago the fix was.
+     *
+     * In ms.
+     */
+    lostMs?: number;
+  }
+  interface SubscribeAction {
+    action: stargazer.SubscribeActionAction;
+    /**
+     * In spite of its name a period in milliseconds; 0 or absent: every fix.
+     *
+     * In ms. Absent means 0.
+     */
+    freq: number;
+  }
   type SubscribeActionAction = "SUBSCRIBE" | "UNSUBSCRIBE";
   interface SubscribeActionInit {
     action: stargazer.SubscribeActionAction;
@@ -4052,6 +5939,14 @@ export namespace stargazer {
 
 /** The messages of teleop. */
 export namespace teleop {
+  interface FollowLeader {
+    /**
+     * It ends after this time. Absent: ten minutes.
+     *
+     * In ms. At most 86400000.
+     */
+    limit?: number;
+  }
   interface FollowLeaderInit {
     /**
      * It ends after this time. Absent: ten minutes.
@@ -4063,6 +5958,14 @@ export namespace teleop {
   interface TeleopJoint {
     /** As the follower calls it. */
     name: string;
+    /** Where it should be. Absent if the joint of the leader is not measured. */
+    target?: number;
+    /** Where it is. Absent if it is not measured. */
+    position?: number;
+  }
+  interface TeleopJointInit {
+    /** As the follower calls it. */
+    name?: string;
     /** Where it should be. Absent if the joint of the leader is not measured. */
     target?: number;
     /** Where it is. Absent if it is not measured. */
@@ -4081,6 +5984,12 @@ export namespace teleop {
    * - `FAILED`: One of the arms is not known any more, or cannot be used so.
    */
   type TeleopOutcomeEnd = "LIMIT" | "STOPPED" | "REPLACED" | "FAILED";
+  /** How it ended. */
+  interface TeleopOutcomeInit {
+    end: teleop.TeleopOutcomeEnd;
+    /** Why, as a sentence. */
+    reason?: string;
+  }
   interface TeleopState {
     activity: teleop.TeleopStateActivity;
     /** The joints of the follower that follow. */
@@ -4104,4 +6013,20 @@ export namespace teleop {
    * - `WAITING`: The leader says nothing for a moment, or says it too late: the follower waits.
    */
   type TeleopStateActivity = "IDLE" | "APPROACHING" | "FOLLOWING" | "WAITING";
+  interface TeleopStateInit {
+    activity?: teleop.TeleopStateActivity;
+    /** The joints of the follower that follow. */
+    joints?: Iterable<teleop.TeleopJointInit>;
+    /**
+     * How old the last measurement of the leader was when it came. Between two computers, what is more
+     * than usual.
+     *
+     * In ms.
+     */
+    delay?: number;
+    /** How often the follower was told where to be in the last second. */
+    rate?: number;
+    /** Why the follower cannot follow now, as a sentence. */
+    problem?: string;
+  }
 }

@@ -164,10 +164,19 @@ export class Method {
   stopOrder() {
     if (!this.stopSettings) return undefined;
     const message = this._flagged();
-    for (const path of ["fields", "empty"].includes(this.form) ? this.request : []) this.codec.write(message, path, {});
+    const [request] = this.request;
+    const isWhole = this.form === "fields" || this.form === "empty";
+    /** @type {Record<string, any>} */
+    const fields = {};
     for (const [path, value] of [...this.settings, ...this.stopSettings]) {
-      this.codec.write(message, path, value);
+      if (isWhole && request.every((field, i) => path[i] === field)) {
+        // Inside of the request, which is written as a whole: it may need several fields.
+        const names = path.slice(request.length).map(nameOf);
+        const last = /** @type {string} */ (names.pop());
+        names.reduce((inside, name) => (inside[name] ??= {}), fields)[last] = value;
+      } else this.codec.write(message, path, value);
     }
+    if (isWhole) this.codec.write(message, request, fields);
     return message;
   }
 

@@ -25,12 +25,19 @@ const AGAIN_MS = 12;
 const STREAM_CALLS = 3;
 const OTHER_CALLS = 8;
 const FEW = 4;
+/** A driver sends a receipt after so many bytes. */
+const RECEIPT_BYTES = 32_000;
 const STREAM_AGE_MS = 1000;
 const OTHER_AGE_MS = 5000;
 
 /**
  * One piece. `stream` is undefined in answers.
  * @typedef {{ message: number, index: number, count: number, data: Uint8Array, stream?: number }} Piece
+ */
+
+/**
+ * A message of which nothing more is needed.
+ * @typedef {{ sender: string, number: number, stream?: number, at: number, isJoined?: boolean }} Finished
  */
 
 /** A message of which pieces are missing. */
@@ -61,6 +68,8 @@ class Partial {
     /** @type {number | undefined} */
     this.calledAt = undefined;
     this.calls = 0;
+    /** What the last receipt said. @type {number | undefined} */
+    this.told = undefined;
   }
 
   get isOfStream() {
@@ -110,9 +119,13 @@ class Partial {
     return Math.max(due, (this.calledAt ?? -Infinity) + AGAIN_MS);
   }
 
-  /** The pieces to call for now. @param {number} now */
-  call(now) {
-    const end = this.lastAt + TAIL_MS <= now ? this.count : this.highest;
+  /**
+   * The pieces to call for now.
+   * @param {number} now
+   * @param {boolean} isUpload the sender waits for receipts
+   */
+  call(now, isUpload) {
+    const end = this.lastAt + TAIL_MS <= now && !isUpload ? this.count : this.highest;
     this.gapAt = undefined;
     this.calledAt = now;
     this.calls += 1;
@@ -126,10 +139,15 @@ class Partial {
 
 /** Joins the pieces of any number of senders, within bounds. */
 export class Joiner {
-  constructor() {
+  /** @param {{ givesReceipts?: boolean }} [options] drivers give receipts for requests */
+  constructor({ givesReceipts = false } = {}) {
+    this._givesReceipts = givesReceipts;
+    /** Receipts to send. The user of the joiner takes them.
+     * @type {{ sender: string, message: number, upto: number }[]} */
+    this.receipts = [];
     /** @type {Partial[]} the oldest first */
     this._partials = [];
-    /** @type {{ sender: string, number: number, stream?: number, at: number }[]} */
+    /** @type {Finished[]} */
     this._finished = [];
     /** Calls for pieces to send. The user of the joiner takes them.
      * @type {{ sender: string, message: number, index: number[] }[]} */
@@ -158,10 +176,17 @@ export class Joiner {
       (it) => it.number === message && it.count === count && it.sender === sender,
     );
     if (!partial) {
-      if (this._finished.some((done) => isOver(done, now, sender, piece))) return undefined;
+      const over = this._finished.find((done) => isOver(done, now, sender, piece));
+      if (over) {
+        if (over.isJoined && over.number === message) this._receipt(sender, message, count);
+        return undefined;
+      }
       partial = this._begin(now, sender, piece);
     }
-    if (partial.data.has(index)) return undefined;
+    if (partial.data.has(index)) {
+      this._receipt(sender, message, partial.upto);
+      return undefined;
+    }
     if (!partial.fits(piece)) {
       this.malformed += 1;
       return undefined;
@@ -173,6 +198,11 @@ export class Joiner {
       return undefined;
     }
     if (partial.data.size === count) return this._finish(now, partial);
+    const every = Math.max(1, Math.floor(RECEIPT_BYTES / (partial.length ?? RECEIPT_BYTES)));
+    if (partial.told === undefined || partial.upto >= partial.told + every) {
+      partial.told = partial.upto;
+      this._receipt(sender, message, partial.upto);
+    }
     while (this.memory > MAX_BYTES) this._giveUpOne();
     return undefined;
   }
@@ -182,7 +212,7 @@ export class Joiner {
     for (const it of this._partials.filter((it) => it.endsAt <= now)) this._giveUp(it);
     for (const partial of this._partials) {
       if (partial.callAt > now) continue;
-      const index = partial.call(now);
+      const index = partial.call(now, this._givesReceipts);
       if (partial.isOfStream && index.length > Math.max(Math.floor(partial.count / 4), FEW)) {
         partial.calls = STREAM_CALLS; // the network is congested
       } else if (index.length > 0) {
@@ -234,7 +264,8 @@ export class Joiner {
       const isOfSame = done.isOfStream && other.sender === sender && other.stream === stream;
       if (isOfSame && isNewer(number, other.number)) this._giveUp(other);
     }
-    this._note({ sender, number, stream, at: now });
+    this._receipt(sender, number, done.count);
+    this._note({ sender, number, stream, at: now, isJoined: true });
     const bytes = new Uint8Array([...done.data.values()].reduce((sum, it) => sum + it.length, 0));
     let at = 0;
     for (let i = 0; i < done.count; i++) {
@@ -245,7 +276,12 @@ export class Joiner {
     return bytes;
   }
 
-  /** @param {{ sender: string, number: number, stream?: number, at: number }} finished */
+  /** @param {string} sender @param {number} message @param {number} upto */
+  _receipt(sender, message, upto) {
+    if (this._givesReceipts) this.receipts.push({ sender, message, upto });
+  }
+
+  /** @param {Finished} finished */
   _note(finished) {
     this._finished.push(finished);
     if (this._finished.length > MAX_FINISHED) this._finished.shift();
@@ -270,7 +306,7 @@ export class Joiner {
 
 /**
  * Whether a piece belongs to a message that is finished, or outdated by a finished one.
- * @param {{ sender: string, number: number, stream?: number, at: number }} done
+ * @param {Finished} done
  * @param {number} now
  * @param {string} sender
  * @param {Piece} piece

@@ -724,7 +724,13 @@ const DESCRIBED = {
     ["service", 6, "ServiceDescriptorProto", MANY],
     ["extension", 7, "FieldDescriptorProto", MANY],
     ["options", 8, "FileOptions"],
+    ["source_code_info", 9, "SourceCodeInfo"],
     ["syntax", 12, STRING],
+  ],
+  SourceCodeInfo: [["location", 1, "Location", MANY]],
+  Location: [
+    ["path", 1, INT32, MANY],
+    ["leading_comments", 3, STRING],
   ],
   DescriptorProto: [
     ["name", 1, STRING],
@@ -767,6 +773,7 @@ const DESCRIBED = {
     ["input_type", 2, STRING],
     ["output_type", 3, STRING],
     ["options", 4, "MethodOptions"],
+    ["server_streaming", 6, BOOL],
   ],
   FileOptions: [],
   MessageOptions: [["map_entry", 7, BOOL]],
@@ -777,7 +784,7 @@ const DESCRIBED = {
   MethodOptions: [],
 };
 
-/** These types, by name. @type {Map<string, Type>} */
+/** The types of descriptions, by name. @type {Map<string, Type>} */
 const descriptorTypes = new Map();
 
 for (const name of Object.keys(DESCRIBED)) {
@@ -807,13 +814,18 @@ for (const [name, fields] of Object.entries(DESCRIBED)) {
   }));
 }
 
+/** A type of descriptions, such as `FileDescriptorProto`. @param {string} name */
+export function descriptorType(name) {
+  return /** @type {Type} */ (descriptorTypes.get(name));
+}
+
 /** The type of a set of descriptions. */
-export const FileDescriptorSet = /** @type {Type} */ (descriptorTypes.get("FileDescriptorSet"));
+export const FileDescriptorSet = descriptorType("FileDescriptorSet");
 
 /** The same types as a file, for fields of other files that have them. @type {Message} */
-const DESCRIPTOR = create(/** @type {Type} */ (descriptorTypes.get("FileDescriptorProto")), {
+const DESCRIPTOR = create(descriptorType("FileDescriptorProto"), {
   name: "google/protobuf/descriptor.proto",
   package: "google.protobuf",
   messageType: Object.keys(DESCRIBED).map((name) =>
-    create(/** @type {Type} */ (descriptorTypes.get("DescriptorProto")), { name })),
+    create(descriptorType("DescriptorProto"), { name })),
 });

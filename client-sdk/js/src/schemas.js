@@ -23,7 +23,16 @@ export const OURS = { registry: registryOf(ours), names: ours.map((/** @type {an
  * @returns {Schemas}
  */
 export function readDescription(bytes) {
-  const given = fromBinary(FileDescriptorSet, bytes).file;
+  return schemasOf(fromBinary(FileDescriptorSet, bytes).file);
+}
+
+/**
+ * The schemas in these files, with Amber's own where they are missing. Throws an Error if they do not fit
+ * together.
+ * @param {import("./protobuf.js").Message[]} given FileDescriptorProtos
+ * @returns {Schemas}
+ */
+export function schemasOf(given) {
   const names = given.map((/** @type {any} */ file) => file.name);
   const files = [...ours.filter((/** @type {any} */ file) => !names.includes(file.name)), ...given];
   return { registry: registryOf(files), names };

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -18,6 +18,7 @@ const hasPython = spawnSync("python3", ["-c", "import grpc_tools, google.protobu
 const folder = mkdtempSync(join(tmpdir(), "amber-js-"));
 /** A folder of a user, with the package. */
 const programs = mkdtempSync(join(tmpdir(), "amber-js-programs-"));
+copyFileSync(fileURLToPath(new URL("../examples/lamp.proto", import.meta.url)), join(programs, "lamp.proto"));
 const TEST = { timeout: 120_000 };
 /** For a busy machine. */
 const PATIENT = { timeoutMs: 10_000, outcomeWaitMs: 10_000, connectTimeoutMs: 60_000 };
@@ -243,6 +244,7 @@ async function runs(name, program) {
   const path = join(programs, name);
   writeFileSync(path, program);
   const child = spawn(process.execPath, [path], { env: { ...process.env, AMBER_MEDIATOR: address } });
+  child.stdin.end(); // ends drivers
   let output = "";
   child.stdout.on("data", (data) => (output += data));
   child.stderr.on("data", (data) => (output += data));
