@@ -165,7 +165,7 @@ class Host:
         try:
             measured = self._senses.measured()
         except Unknown as error:
-            text = f"no observations, because of this: {error}"
+            text = f"no observations: {error}"
             self._warn(self._problems.condition(now_s, "the robot", text))
             return
         if measured is None:
