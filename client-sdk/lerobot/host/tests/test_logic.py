@@ -1,6 +1,8 @@
 """The decisions of the host, without a network."""
 
 import json
+import math
+import random
 import subprocess
 import sys
 import unittest
@@ -71,6 +73,29 @@ class Commands(unittest.TestCase):
         ]:
             with self.subTest(data[:60]), self.assertRaisesRegex(Malformed, why):
                 read_command([data])
+        with self.assertRaisesRegex(Malformed, "2 parts"):
+            read_command([b"{}", b""])
+
+    def test_no_bytes_have_another_effect(self) -> None:
+        seed = 7
+        chance = random.Random(seed)
+        good = json.dumps({"arm_gripper.pos": 1.5, "x.vel": -0.1, "y.vel": 0, "theta.vel": 9}).encode()
+        accepted = 0
+        for _ in range(2_000):
+            data = bytearray(good)
+            for _ in range(chance.randrange(4)):
+                at = chance.randrange(len(data))
+                data[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
+            try:
+                found = read_command([bytes(data)])
+            except Malformed:
+                continue
+            accepted += 1
+            numbers = [*found.joints.values(), *(found.velocity or ())]
+            self.assertTrue(all(map(math.isfinite, numbers)), f"seed {seed}: {bytes(data)!r}")
+        self.assertGreater(accepted, 100)
+
+    def test_a_message_has_one_part(self) -> None:
         with self.assertRaisesRegex(Malformed, "2 parts"):
             read_command([b"{}", b""])
 

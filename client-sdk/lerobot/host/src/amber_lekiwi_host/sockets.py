@@ -84,16 +84,15 @@ class Sockets:
                 found.append(Received(client, [frame.bytes for frame in frames]))
         return found
 
-    def send(self, parts: list[bytes]) -> bool:
-        """Sends an observation to all clients. Returns whether none of them was too slow.
+    def send(self, parts: list[bytes]) -> None:
+        """Sends an observation to all clients that are not too slow for it.
 
-        ZeroMQ gives each message to the next client in turn, so each one gets its own.
+        ZeroMQ gives each message to the next client in turn, so this sends one for each. A client may
+        get that of a slow one, too; it only uses the newest.
         """
         with contextlib.suppress(zmq.Again):
             for _ in range(self.observers):
                 self._observations.socket.send_multipart(parts, zmq.NOBLOCK)
-            return True
-        return False
 
     def close(self) -> None:
         self._commands.close()
