@@ -129,6 +129,9 @@ class Host:
         now_s = time.monotonic()
         received = self._sockets.receive()
         are_fresh = self._freshness.turn(now_s, len(received))
+        if received and not are_fresh:
+            text = "commands are ignored for a moment: they have waited, in the network or here"
+            self._warn(self._problems.event(now_s, "old", text))
         for client, parts in received:
             try:
                 command = read_command(parts)
@@ -160,7 +163,7 @@ class Host:
         now_s = time.monotonic()
         if now_s < self._observe_at_s:
             return
-        # After a delay, this does not hurry.
+        # Observations that are late are not sent faster afterwards.
         self._observe_at_s = max(self._observe_at_s + 1 / _RATE_HZ, now_s)
         try:
             measured = self._senses.measured()

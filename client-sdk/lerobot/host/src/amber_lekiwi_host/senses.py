@@ -106,7 +106,8 @@ class Senses:
         for name, source in self._cameras.items():
             picture = source.newest(_PICTURE_AGE_S)
             files[name] = b"" if picture is None else picture.data
-            if picture is None and self._age_s() >= _FIRST_PICTURES_S:
+            is_late = source.is_refused or self._age_s() >= _FIRST_PICTURES_S
+            if picture is None and is_late:
                 reasons[name] = source.silence
         return files, reasons
 
@@ -127,6 +128,8 @@ class _Source:
         self.name = name
         #: Why there is nothing new: a sentence without a capital letter.
         self.silence = ""
+        #: Whether it was asked, and had a reason.
+        self.is_refused = False
         self._subscribe, self._ask = subscribe, ask
         self._subscription: Optional[amber.aio.Subscription[Any]] = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,7 +137,7 @@ class _Source:
         self._received_s = 0.0
 
     def open(self) -> None:
-        self._value = None
+        self._value, self.is_refused = None, False
         self.silence = f"{self.name} says nothing"
         self._received_s = time.monotonic()
         self._subscription = self._subscribe()
@@ -165,12 +168,12 @@ class _Source:
             try:
                 self._take(await self._ask())
             except amber.AmberError as error:
-                self.silence = str(error)
+                self.silence, self.is_refused = str(error), True
 
     def _take(self, value: Any) -> None:
         # The lower part of a damaged picture is grey or wrong.
         if not getattr(value, "damaged", False):
-            self._value, self._received_s = value, time.monotonic()
+            self._value, self._received_s, self.is_refused = value, time.monotonic(), False
 
 
 async def known_devices(robot: amber.aio.Client) -> set[amber.Device]:
