@@ -29,10 +29,11 @@ def wait_for(what: str, found: Callable[[], Any]) -> Any:
 
 
 class Demo:
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.folder = tempfile.TemporaryDirectory()
         folder = os.path.join(self.folder.name, "sim")
-        command = [AMBER, "demo", "--robot", "lekiwi", "--no-dashboard", "--port", "0", "--dir", folder]
+        command = [AMBER, "demo", "--robot", "lekiwi", "--no-dashboard", "--port", str(port)]
+        command += ["--dir", folder]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         lines = iter(self.process.stdout.readline, "")
