@@ -14,9 +14,11 @@ import { amber, root } from "./amber.js";
 import { CRANE } from "./crane.js";
 import { until } from "./fake.js";
 
-const TEST = { timeout: 120_000 };
-/** For a busy machine. */
-const PATIENT = { timeoutMs: 20_000, outcomeWaitMs: 20_000, connectTimeoutMs: 60_000 };
+// For a busy machine, on which a program may take a minute to start.
+const TEST = { timeout: 600_000 };
+const PATIENT = { timeoutMs: 60_000, outcomeWaitMs: 60_000, connectTimeoutMs: 120_000 };
+/** @param {() => boolean} condition @param {string} what */
+const eventually = (condition, what) => until(condition, what, undefined, 120_000);
 const folder = mkdtempSync(join(tmpdir(), "amber-js-driver-"));
 const proto = join(folder, "crane.proto");
 const example = fileURLToPath(new URL("../examples/lamp_driver.js", import.meta.url));
@@ -41,15 +43,15 @@ function run(program, args, environment = {}) {
   return { child, output, parts, ended };
 }
 
-test("the example is a driver, by `amber check`", { timeout: 300_000 }, async () => {
-  const words = ["check", "--timeout", "60", "--proto", join(root, "client-sdk/examples/lamp.proto"), "--request", "set_brightness=10"];
+test("the example is a driver, by `amber check`", TEST, async () => {
+  const words = ["check", "--timeout", "120", "--proto", join(root, "client-sdk/examples/lamp.proto"), "--request", "set_brightness=10"];
   const { output, ended } = run(amber(), [...words, "--", process.execPath, example]);
   assert.equal(await ended, 0, output.out + output.err);
   assert.match(output.out, /\d\d passed/);
 });
 
-test("so is one with a motor and streams of all kinds", { timeout: 300_000 }, async () => {
-  const words = ["check", "--timeout", "60", "--proto", proto, "--request", "write=hello"];
+test("so is one with a motor and streams of all kinds", TEST, async () => {
+  const words = ["check", "--timeout", "120", "--proto", proto, "--request", "write=hello"];
   const { output, ended } = run(amber(), [...words, "--", process.execPath, crane, proto]);
   assert.equal(await ended, 0, output.out + output.err);
   assert.match(output.out, /pass +streams /);
@@ -68,12 +70,12 @@ test("a client and a driver of this package, with a mediator between them", TEST
   try {
     const said = () => mediator.output.out + mediator.output.err;
     const listening = () => /listening on (\S+)/.exec(said())?.[1];
-    await until(() => listening() !== undefined || mediator.child.exitCode !== null, "the mediator listens");
+    await eventually(() => listening() !== undefined || mediator.child.exitCode !== null, "the mediator listens");
     robot = await Robot.connect(listening() ?? assert.fail(said()), PATIENT);
-    await until(() => /up driver=230:0/.test(said()), "the driver is up");
+    await eventually(() => /up driver=230:0/.test(said()), "the driver is up");
     const device = await loaded(robot);
     // Other programs know it by its description, too.
-    const called = run(amber(), ["call", "crane", "height", "--timeout", "60"], { AMBER_MEDIATOR: String(listening()) });
+    const called = run(amber(), ["call", "crane", "height", "--timeout", "120"], { AMBER_MEDIATOR: String(listening()) });
     assert.equal(await called.ended, 0, called.output.err);
     assert.equal(called.output.out, "height: 1.5\n");
     assert.equal(await device.height(), 1.5);
@@ -94,8 +96,8 @@ test("a client and a driver of this package, with a mediator between them", TEST
       assert.equal(error.words, "the driver failed: Error: no display; `amber logs 230:0` shows where");
       return true;
     });
-    await device.lift({ speed: 10 }, { validMs: 2000 });
-    await until(() => /speed 10[^]*speed 0/.test(said()), "it stops");
+    await device.lift({ speed: 10 }, { validMs: 5000 });
+    await eventually(() => /speed 10[^]*speed 0/.test(said()), "it stops");
     assert.deepEqual(await robot.halt("the test"), ["crane:0"]);
     await assert.rejects(device.lift({ speed: 11 }), (error) => error instanceof RefusedError && /halted by the test/.test(error.words));
     await device.write("trouble");
@@ -103,8 +105,8 @@ test("a client and a driver of this package, with a mediator between them", TEST
     assert.match(JSON.stringify(driver), /no power/);
     // An error that nobody has caught ends the driver, which stops the device. The halt survives.
     await assert.rejects(device.write("crash"), DeviceDiedError);
-    await until(() => /SyntaxError[^]*stopped/.test(said()), "the device is stopped");
-    await until(() => (said().match(/up driver=230:0/g) ?? []).length === 2, "the driver is up again");
+    await eventually(() => /SyntaxError[^]*stopped/.test(said()), "the device is stopped");
+    await eventually(() => (said().match(/up driver=230:0/g) ?? []).length === 2, "the driver is up again");
     assert.equal((await device.motionState()).halt?.by, "the test");
     await robot.releaseHalt("the test");
   } finally {
@@ -120,7 +122,7 @@ async function loaded(robot) {
     try {
       return await robot.load("crane:0");
     } catch (error) {
-      if (!(error instanceof TypeError) || tries === 1000) throw error;
+      if (!(error instanceof TypeError) || tries === 5000) throw error;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
@@ -130,7 +132,7 @@ test("it ends with stdin or a signal, after it has stopped the device", TEST, as
   for (const signal of /** @type {const} */ ([undefined, "SIGTERM", "SIGINT"])) {
     const { child, output, parts, ended } = run(process.execPath, [crane, proto]);
     child.stdin.write(encodeFrame(headerTo([5]), Uint8Array.of(0x10, 2, 0x18, 9))); // PING 9
-    await until(() => output.out.length > 0, "a PONG");
+    await eventually(() => output.out.length > 0, "a PONG");
     if (signal) child.kill(signal);
     else child.stdin.end();
     assert.equal(await ended, 0, output.err);

@@ -125,9 +125,10 @@ export class FakeMediator {
  * @param {() => boolean} condition
  * @param {string} what
  * @param {Set<() => void>} [checks] called when something has changed
+ * @param {number} [patienceMs]
  * @returns {Promise<void>}
  */
-export function until(condition, what, checks = new Set()) {
+export function until(condition, what, checks = new Set(), patienceMs = PATIENCE_MS) {
   return new Promise((resolve, reject) => {
     const check = () => {
       if (!condition()) return;
@@ -143,7 +144,7 @@ export function until(condition, what, checks = new Set()) {
     const timer = setTimeout(() => {
       end();
       reject(new Error(`in vain: ${what}`));
-    }, PATIENCE_MS);
+    }, patienceMs);
     checks.add(check);
     check();
   });
