@@ -172,3 +172,25 @@ fn a_driver_works_after_a_flood() {
     let counters = mediator.describe("5:0").counters.unwrap();
     assert_eq!(counters.frames_out(), counters.frames_written());
 }
+
+/// A process shows no environment while the kernel loads its program. So one without any may be the
+/// guard that stops the motors of a driver, which was killed at that moment.
+#[test]
+fn a_process_that_shows_no_environment_has_a_second_to_stop_motors() {
+    let folder = tempfile::tempdir().unwrap();
+    let [pid, stopped] = ["pid", "stopped"].map(|name| folder.path().join(name));
+    let script = format!(
+        "env -i setsid sh -c \"echo \\$\\$ >{0}; sleep 0.3; echo >{1}; exec sleep 1000\" & \
+         while [ ! -s {0} ]; do sleep 0.01; done; kill -9 $$",
+        pid.display(),
+        stopped.display()
+    );
+    let (mediator, _folder) = Mediator::configured(&only_once(&script));
+    wait_for("the stop of the motors", || stopped.exists().then_some(()));
+    let stray = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    wait_for("the end of the process", || {
+        (!is_running(stray)).then_some(())
+    });
+    let driver = mediator.wait_for_state("80:0", DriverState::Failed);
+    assert_eq!(driver.last_exit(), "killed by signal 9 (SIGKILL)");
+}

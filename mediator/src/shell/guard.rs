@@ -27,7 +27,7 @@ use nix::unistd::{Pid, setsid};
 use tracing::warn;
 
 use super::process::{
-    MOTION_GUARD_GRACE, Process, Stat, all, end_of, is_motion_guard, signal, stat, variable,
+    Environment, MOTION_GUARD_GRACE, Process, Stat, all, end_of, may_be_motion_guard, signal, stat,
     with_descendants,
 };
 use super::strays::{TAG, is_from};
@@ -328,7 +328,7 @@ impl Family {
     }
 
     fn is_tagged(&self, pid: Pid) -> bool {
-        let tag = variable(pid, TAG).ok().flatten();
+        let tag = Environment::of(pid).unwrap_or_default().variable(TAG);
         tag.is_some_and(|tag| is_from(&self.token, &tag))
     }
 
@@ -346,7 +346,7 @@ impl Family {
     fn motion_guards(&self) -> BTreeSet<Process> {
         let members = self.members.iter().copied();
         members
-            .filter(|member| is_motion_guard(member.pid))
+            .filter(|member| may_be_motion_guard(member.pid))
             .collect()
     }
 

@@ -183,31 +183,49 @@ pub(super) fn with_descendants(stats: &[Stat], roots: BTreeSet<Pid>) -> Vec<Stat
     stats.iter().filter(is_member).copied().collect()
 }
 
-/// The value of a variable in the initial environment of a process. `None` also if the process
-/// belongs to another user.
-///
-/// # Errors
-/// See [`stat`].
-pub(super) fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
-    let environment = match read(Path::new(&format!("/proc/{pid}/environ"))) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
-        environment => environment?.unwrap_or_default(),
-    };
-    let mut words = environment.split(|byte| *byte == 0);
-    let value = words.find_map(|word| {
-        let rest = word.strip_prefix(name.as_bytes())?;
-        rest.strip_prefix(b"=")
-    });
-    Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
+/// The environment with which a process was started.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    /// A zero byte ends each variable. `None` if the process has ended or belongs to another user.
+    variables: Option<Vec<u8>>,
+}
+
+impl Environment {
+    /// # Errors
+    /// See [`stat`].
+    pub(super) fn of(pid: Pid) -> io::Result<Self> {
+        let variables = match read(Path::new(&format!("/proc/{pid}/environ"))) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+            variables => variables?,
+        };
+        Ok(Self { variables })
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let variables = self.variables.as_deref().unwrap_or_default();
+        let mut words = variables.split(|byte| *byte == 0);
+        let value =
+            words.find_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Whether the process is or may be the guard of a driver (`Guard` in the SDK of drivers): it stops
+    /// the motors after its driver was killed, and then ends.
+    ///
+    /// A process shows nothing while the kernel loads its program, and the driver runs on by then. On a
+    /// busy machine that may take some milliseconds.
+    pub(super) fn may_be_of_motion_guard(&self) -> bool {
+        let is_empty = self.variables.as_ref().is_some_and(Vec::is_empty);
+        is_empty || self.variable("AMBER_MOTION_GUARD").is_some()
+    }
 }
 
 /// How long a motion guard may outlive its driver.
 pub(super) const MOTION_GUARD_GRACE: Duration = Duration::from_secs(1);
 
-/// Whether a process is the guard of a driver (`Guard` in the SDK of drivers): it stops the motors
-/// after its driver was killed, and then ends.
-pub(super) fn is_motion_guard(pid: Pid) -> bool {
-    variable(pid, "AMBER_MOTION_GUARD").is_ok_and(|value| value.is_some())
+/// See [`Environment::may_be_of_motion_guard`].
+pub(super) fn may_be_motion_guard(pid: Pid) -> bool {
+    Environment::of(pid).is_ok_and(|environment| environment.may_be_of_motion_guard())
 }
 
 /// Sends a signal to this process, but not to a later one with the same pid.
@@ -309,8 +327,10 @@ mod tests {
         let from_all = with_descendants(&all().unwrap(), [root].into());
         let pids: BTreeSet<Pid> = from_all.iter().map(|stat| stat.process.pid).collect();
         assert_eq!(pids, [root, sleep].into());
-        let value = variable(sleep, "AMBER_TEST_VARIABLE").unwrap();
+        let environment = Environment::of(sleep).unwrap();
+        let value = environment.variable("AMBER_TEST_VARIABLE");
         assert_eq!(value.as_deref(), Some("a=b"));
+        assert!(!environment.may_be_of_motion_guard());
 
         // The same pid with another start time is another process.
         let mut reused = found[0].process;

@@ -24,8 +24,8 @@ use nix::unistd::Pid;
 use tracing::{debug, warn};
 
 use super::process::{
-    MOTION_GUARD_GRACE, Process, Stat, children, descendants, is_motion_guard, signal, stat,
-    variable,
+    Environment, MOTION_GUARD_GRACE, Process, Stat, children, descendants, may_be_motion_guard,
+    signal, stat,
 };
 use super::{Alarm, Shell};
 use amber_core::limits::{FAMILY_PROCESSES, ORPHANS_PER_TURN};
@@ -47,8 +47,15 @@ pub(super) struct Run(u64);
 struct Orphan {
     /// The driver start that it belongs to, if known.
     run: Option<Run>,
-    /// Until when it has to do something, if it is a motion guard.
+    /// Until when it has to do something, if it is or may be a motion guard.
     is_needed_until: Option<Instant>,
+}
+
+impl Orphan {
+    /// Whether its environment was seen, or has not shown for too long.
+    fn is_known(&self, now: Instant) -> bool {
+        self.run.is_some() || self.is_needed_until.is_none_or(|until| now >= until)
+    }
 }
 
 /// See the [module](self).
@@ -136,7 +143,7 @@ impl Strays {
         // Processes that are not visible now are checked again when the driver has ended.
         let family = self.family(driver, run, known).unwrap_or_default();
         let outside = family.iter().filter(|member| member.group != driver);
-        let outside = outside.filter(|member| !is_motion_guard(member.process.pid));
+        let outside = outside.filter(|member| !may_be_motion_guard(member.process.pid));
         outside.map(|member| member.process).collect()
     }
 
@@ -152,12 +159,12 @@ impl Strays {
     }
 
     /// Registers new orphans and waits for those that have ended. Returns false if there are
-    /// more than fit into one turn.
+    /// more than fit into one turn, or if the environment of one does not show yet.
     fn look(&mut self, known: &BTreeSet<Pid>) -> io::Result<bool> {
         let Some(inherited) = &self.inherited else {
             return Ok(true);
         };
-        let mut seen = 0;
+        let (mut seen, mut is_sure) = (0, true);
         for child in children(self.own)? {
             if known.contains(&child) || inherited.contains(&child) {
                 continue;
@@ -165,21 +172,29 @@ impl Strays {
             let is_alive = waitpid(child, Some(WaitPidFlag::WNOHANG));
             if is_alive != Ok(WaitStatus::StillAlive) {
                 self.orphans.remove(&child);
-            } else if !self.orphans.contains_key(&child) {
-                if seen == ORPHANS_PER_TURN {
-                    return Ok(false);
-                }
-                seen += 1;
-                let tag = variable(child, TAG)?;
-                let is_guard = is_motion_guard(child);
-                let orphan = Orphan {
-                    run: tag.and_then(|tag| self.run_of(&tag)),
-                    is_needed_until: is_guard.then(|| Instant::now() + MOTION_GUARD_GRACE),
-                };
-                self.orphans.insert(child, orphan);
+                continue;
             }
+            let now = Instant::now();
+            let known = self.orphans.get(&child).copied();
+            if known.is_some_and(|orphan| orphan.is_known(now)) {
+                continue;
+            }
+            if seen == ORPHANS_PER_TURN {
+                return Ok(false);
+            }
+            seen += 1;
+            let environment = Environment::of(child)?;
+            let tag = environment.variable(TAG);
+            let needed_until = known.and_then(|orphan| orphan.is_needed_until);
+            let needed_until = needed_until.unwrap_or_else(|| now + MOTION_GUARD_GRACE);
+            let orphan = Orphan {
+                run: tag.and_then(|tag| self.run_of(&tag)),
+                is_needed_until: (environment.may_be_of_motion_guard()).then_some(needed_until),
+            };
+            is_sure &= orphan.is_known(now);
+            self.orphans.insert(child, orphan);
         }
-        Ok(true)
+        Ok(is_sure)
     }
 
     /// Sends SIGKILL to strays. `running` are the drivers that run.
@@ -195,7 +210,7 @@ impl Strays {
         for (stray, _) in unneeded.take(ORPHANS_PER_TURN) {
             // Its descendants first: as orphans they might be impossible to identify.
             for member in descendants(*stray, FAMILY_PROCESSES)? {
-                if !is_motion_guard(member.process.pid) {
+                if !may_be_motion_guard(member.process.pid) {
                     signal(member.process, Signal::SIGKILL)?;
                 }
             }
