@@ -394,10 +394,10 @@ impl<M: Maker> BusLogic<M> {
     /// What stops everything that moves, if this process cannot any more.
     #[must_use]
     pub fn last_words(&self) -> Option<Vec<u8>> {
-        if self.phase != Phase::Working {
+        if !matches!(self.phase, Phase::Working | Phase::Stopping) {
             return None;
         }
-        let moving = self.servos.iter().filter(|servo| servo.moves());
+        let moving = self.servos.iter().filter(|servo| servo.may_move());
         let writes = moving.filter_map(|servo| {
             let model = servo.model.as_ref()?;
             let found = servo.measured.as_ref()?;

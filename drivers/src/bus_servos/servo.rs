@@ -223,6 +223,11 @@ impl<M: Model> Servo<M> {
         }
     }
 
+    /// Whether it moves, or has not confirmed yet that it was told to stop.
+    pub(super) fn may_move(&self) -> bool {
+        self.moves() || self.telling.is_some()
+    }
+
     /// When it must stop, if it moves.
     pub(super) fn until(&self) -> Option<Instant> {
         self.claim.until.filter(|_| self.moves())

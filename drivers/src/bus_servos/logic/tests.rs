@@ -154,6 +154,27 @@ fn the_last_words_stop_what_moves() {
     assert_eq!(bench.logic.last_words(), None);
 }
 
+/// A driver may be killed between its decision to stop and the write that does it.
+#[test]
+fn there_are_last_words_until_the_servos_have_confirmed_their_stop() {
+    let stops: [fn(&mut Bench); 3] = [
+        |bench| bench.logic.client_gone(bench.now, ME),
+        |bench| drop(bench.logic.stop(bench.now)),
+        |bench| bench.logic.shut_down(bench.now),
+    ];
+    for stop in stops {
+        let mut bench = bench();
+        bench.turn(ME, &[(7, 90.0)]).unwrap();
+        bench.run(300 * MS);
+        stop(&mut bench);
+        let words = bench.logic.last_words().unwrap();
+        bench.is_cut = true;
+        bench.twin.handle_bytes(bench.now - bench.start, &words);
+        bench.run(500 * MS);
+        bench.expect_rest(500 * MS);
+    }
+}
+
 #[test]
 fn the_end_of_the_driver_stops_what_moves() {
     let mut bench = bench();
