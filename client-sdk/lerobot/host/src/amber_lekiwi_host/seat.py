@@ -6,8 +6,7 @@ import enum
 import math
 from typing import Optional
 
-#: How long a command for the base or the arm holds, in seconds. The drivers of Amber count it. So the
-#: wheels stand still within 0.6 s.
+#: How long a command for the base or the arm holds, in seconds. The drivers of Amber count it.
 VALIDITY_S = 0.45
 #: After this time without a command, other clients and other programs may move the robot.
 FREE_S = 2.0
